@@ -1,0 +1,50 @@
+"""Errors of the overlay package, and the root of every package's tree.
+
+::
+
+    ChordalError                 anything this project raises on purpose
+    ├── ConfigError              a flag, file or folder the user gave is wrong; exit code 2
+    │   └── IdentityError        a certificate, key or authority is missing, wrong or expired
+    ├── ProtocolError            the other end broke the protocol: close that link, count it, go on
+    │   └── CodecError           bytes that are no frame, or a frame that is no message
+    ├── ConnectionFailed         no link to that address: refused, timed out, wrong overlay, ...
+    └── InvariantError           a bug of ours; the text starts with "BUG:"
+
+Operating faults that a protocol expects (a link going down, a refused join) are values handed to
+it as inputs, not exceptions.
+"""
+
+from __future__ import annotations
+
+
+class ChordalError(Exception):
+    """Root of every error raised on purpose; its text is fit for a user to read."""
+
+
+class ConfigError(ChordalError):
+    """What the user gave is wrong; the text names the thing and the mend."""
+
+
+class IdentityError(ConfigError):
+    """An identity folder, certificate or key is missing, malformed, foreign or expired."""
+
+
+class ProtocolError(ChordalError):
+    """The other end broke the protocol."""
+
+
+class CodecError(ProtocolError):
+    """Bytes that are no frame, or a frame whose content is no known message."""
+
+
+class ConnectionFailed(ChordalError):
+    """A connection could not be made or was refused; ``reason`` is for people."""
+
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(f"{url}: {reason}")
+        self.url = url
+        self.reason = reason
+
+
+class InvariantError(ChordalError):
+    """Our own state is impossible; the text starts with "BUG:"."""
