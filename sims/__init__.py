@@ -1,0 +1,1 @@
+"""sims: the protocol code of production in a deterministic world of virtual time."""

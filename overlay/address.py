@@ -1,0 +1,79 @@
+"""URLs of brokers: ``chordal://host:port`` (plain) and ``chordals://host:port`` (TLS).
+
+A broker listens on one port for both; the scheme says how the caller speaks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from overlay.errors import ConfigError
+
+DEFAULT_PORT = 9470
+PLAIN = "chordal"
+TLS = "chordals"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a broker listens, and whether the caller wants TLS."""
+
+    host: str
+    port: int
+    tls: bool = False
+
+    @property
+    def url(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{TLS if self.tls else PLAIN}://{host}:{self.port}"
+
+    def __str__(self) -> str:
+        return self.url
+
+
+def parse_url(text: str) -> Address:
+    """Read a broker's URL; the port defaults to 9470.
+
+    Raises:
+        ConfigError: another scheme, no host, or a port that is none; the text shows a right one.
+    """
+    example = f"write {PLAIN}://HOST:PORT or {TLS}://HOST:PORT"
+    try:
+        parts = urlsplit(text.strip())
+        port = DEFAULT_PORT if parts.port is None else parts.port
+    except ValueError as error:
+        raise ConfigError(f"{text!r} is not a broker URL ({error}); {example}") from error
+    if parts.scheme not in (PLAIN, TLS) or not parts.hostname:
+        raise ConfigError(f"{text!r} is not a broker URL; {example}")
+    if parts.path not in ("", "/") or parts.query or parts.fragment or parts.username:
+        raise ConfigError(f"{text!r} says more than a broker URL can; {example}")
+    if not 0 < port < 65536:
+        raise ConfigError(f"{text!r}: port {port} is not between 1 and 65535")
+    return Address(parts.hostname, port, parts.scheme == TLS)
+
+
+def parse_urls(texts: tuple[str, ...] | list[str]) -> list[Address]:
+    """Read several URLs, each text holding one or more separated by commas, without repeats."""
+    found: dict[Address, None] = {}
+    for text in texts:
+        for item in text.split(","):
+            if item.strip():
+                found[parse_url(item)] = None
+    return list(found)
+
+
+def parse_endpoint(text: str, *, default_port: int = DEFAULT_PORT) -> tuple[str, int]:
+    """Read ``HOST:PORT``, ``HOST`` or ``[V6]:PORT`` as a place to listen on; port 0 is allowed.
+
+    Raises:
+        ConfigError: no host, or a port that is none.
+    """
+    try:
+        parts = urlsplit(f"//{text.strip()}")
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise ConfigError(f"{text!r} is not HOST:PORT ({error})") from error
+    if not host or parts.path or parts.username:
+        raise ConfigError(f"{text!r} is not HOST:PORT")
+    return host, default_port if port is None else port

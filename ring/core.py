@@ -1,0 +1,86 @@
+"""What the parts of one ring node share: who we are, the time, the timers, the way out."""
+
+from __future__ import annotations
+
+import random
+from enum import Enum, auto
+
+from overlay.ids import Nanos, Peer
+from overlay.machine import (
+    Closed,
+    CloseLink,
+    Effect,
+    Fact,
+    Message,
+    Notify,
+    OpenLink,
+    Send,
+    TimerTable,
+)
+from ring.config import RingConfig
+from ring.messages import Member
+
+
+class Timer(Enum):
+    """Kinds of timers; a timer's key is ``(kind, subject)``."""
+
+    HEARTBEAT = auto()
+    SILENT = auto()  #: subject: uid of a ring neighbour
+    TEST = auto()  #: subject: uid under suspicion; a witness has not answered
+    PROBE = auto()  #: subject: uid tested for others
+    LINGER = auto()  #: subject: uid at the other end of a link nobody wants
+    RETRY = auto()  #: subject: URL that could not be linked
+    CHORDS = auto()
+    MEASURE = auto()
+    JOIN = auto()  #: this broker's own join
+    RESERVED = auto()  #: subject: uid of a newcomer an id is kept for
+    KNOCK = auto()
+
+
+class Core:
+    """Shared state of the parts, and the list of effects they add to."""
+
+    __slots__ = ("_effects", "config", "joined", "now", "peer", "ring_id", "rng", "timers")
+
+    def __init__(self, config: RingConfig, peer: Peer, rng: random.Random) -> None:
+        self.config = config
+        self.peer = peer
+        self.rng = rng
+        self.timers: TimerTable[tuple[Timer, str]] = TimerTable()
+        self.now: Nanos = 0
+        self.ring_id: int | None = None  #: known once a gap owner has assigned it
+        self.joined = False
+        self._effects: list[Effect] = []
+
+    @property
+    def member(self) -> Member:
+        """This broker with its place; only for those who know it has one."""
+        assert self.ring_id is not None
+        return Member(self.peer, self.ring_id)
+
+    def take(self) -> list[Effect]:
+        """Hand the collected effects over."""
+        effects, self._effects = self._effects, []
+        return effects
+
+    def send(self, uid: str, message: Message, about: str | None = None) -> None:
+        self._effects.append(Send(uid, message, about))
+
+    def open(self, url: str, uid: str | None, about: str | None = None) -> None:
+        self._effects.append(OpenLink(url, uid, about))
+
+    def close(self, uid: str, reason: Closed) -> None:
+        self._effects.append(CloseLink(uid, reason))
+
+    def notify(self, fact: Fact) -> None:
+        self._effects.append(Notify(fact))
+
+    def arm(self, kind: Timer, subject: str, after: Nanos) -> None:
+        self.timers.set((kind, subject), self.now + after)
+
+    def disarm(self, kind: Timer, subject: str = "") -> None:
+        self.timers.cancel((kind, subject))
+
+    def jitter(self, mean: Nanos) -> Nanos:
+        """Return a time between half and one and a half of ``mean``."""
+        return mean // 2 + self.rng.randrange(mean + 1)

@@ -1,0 +1,139 @@
+"""What the ring is asked for, and what it tells the layer above, the trace and the simulator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from overlay.machine import Command, Fact
+from ring.messages import Member
+
+# ── commands ──────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Found(Command):
+    """Be the first broker of a new ring."""
+
+
+@dataclass(frozen=True, slots=True)
+class Join(Command):
+    """Join the ring that the brokers at these URLs belong to."""
+
+    seeds: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Leave(Command):
+    """Tell the neighbours and go."""
+
+
+# ── facts ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Joined(Fact):
+    """This broker is on the ring."""
+
+    member: Member
+    contact: str | None  #: uid of the broker that passed the request on
+    round_trip_ns: int | None  #: measured to the contact
+
+
+@dataclass(frozen=True, slots=True)
+class JoinDelayed(Fact):
+    """A join does not get on; it goes on trying."""
+
+    reason: str
+    retry_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class JoinRejected(Fact):
+    """The ring will not take this broker; trying again would not help."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class NeighboursChanged(Fact):
+    """The four pointers, as they are now; fewer in rings of fewer than five."""
+
+    left: tuple[Member, ...]  #: left, left-left
+    right: tuple[Member, ...]  #: right, right-right
+
+
+@dataclass(frozen=True, slots=True)
+class Suspected(Fact):
+    """A ring neighbour went silent, or its socket closed."""
+
+    subject: Member
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refuted(Fact):
+    """A suspected neighbour showed by itself that it lives."""
+
+    subject: Member
+
+
+@dataclass(frozen=True, slots=True)
+class LinkFailed(Fact):
+    """A witness reaches the suspected neighbour: the link failed, not the broker."""
+
+    subject: Member
+    witness: str
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed(Fact):
+    """A ring neighbour is dead; ``witnesses`` agreed (none: nobody was left to ask)."""
+
+    subject: Member
+    witnesses: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired(Fact):
+    """This broker's four pointers are whole again after ``subject`` died."""
+
+    subject: Member
+
+
+@dataclass(frozen=True, slots=True)
+class ChordLost(Fact):
+    """This broker held a chord to ``subject``, which is dead or gone."""
+
+    subject: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChordRepaired(Fact):
+    """The chords that led to ``subject`` lead elsewhere now."""
+
+    subject: str
+
+
+@dataclass(frozen=True, slots=True)
+class Departed(Fact):
+    """A neighbour left of its own will."""
+
+    member: Member
+
+
+@dataclass(frozen=True, slots=True)
+class Rejoining(Fact):
+    """This broker was taken for dead and comes back under the same uid."""
+
+    incarnation: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Alone(Fact):
+    """Nobody is left; this broker goes on serving as a ring of one and knocks at lost peers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Left(Fact):
+    """This broker has left the ring."""

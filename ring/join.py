@@ -1,0 +1,330 @@
+"""Joining the ring (paper 004, section 3.3).
+
+A newcomer measures round-trip times to the brokers it can learn of, draws its contact among the
+nearest, and asks it for a place. Departs from the published listing in these points:
+
+* Every gap between two brokers has one *owner*, the broker at its left (counter-clockwise) end, and
+  only the owner inserts into it. Joins that race for one gap are thereby serialised without any
+  agreement protocol, and an id stays reserved until its newcomer is there or has failed to come.
+* The contact offers the widest of the gaps it knows around itself, by default up to eight instead
+  of its own two: halving the wider of two runs out of ids after some 10^5 joins.
+* The request is passed on a bounded number of times, then refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from itertools import pairwise
+
+from overlay.ids import Nanos, Peer
+from overlay.machine import LinkRefused
+from ring.config import GapRule
+from ring.core import Core, Timer
+from ring.facts import JoinDelayed, JoinRejected
+from ring.geometry import FIRST_ID, SECOND_ID, gap, midway
+from ring.links import Links
+from ring.messages import JoinAccept, JoinRefuse, JoinRequest, Member, Peers, PeersRequest, Ping
+from ring.neighbourhood import Neighbourhood
+
+PINGS = 3  #: round trips measured to each candidate; the shortest counts
+FULL_ROW = 9  #: a row of the broker and four neighbours on each side
+MIN_GAP = 2  #: the narrowest gap that has room for one more id
+
+
+class Phase(Enum):
+    """Where a newcomer stands."""
+
+    IDLE = auto()
+    SEEKING = auto()  #: opening links to the seeds
+    MEASURING = auto()  #: measuring round-trip times
+    ASKING = auto()  #: the request is on its way to the owner of a gap
+    LINKING = auto()  #: it has an id and links to its neighbours
+
+
+@dataclass(slots=True)
+class _Candidate:
+    peer: Peer
+    pings: int = 0
+    sent_at: Nanos = 0
+    round_trip_ns: Nanos | None = None
+
+
+@dataclass(slots=True)
+class Newcomer:
+    """This broker's own way onto the ring, phase by phase; any phase may start again."""
+
+    core: Core
+    links: Links
+    neighbourhood: Neighbourhood
+    phase: Phase = Phase.IDLE
+    contact: str | None = None
+    _seeds: tuple[str, ...] = ()
+    _attempts: int = 0
+    _candidates: dict[str, _Candidate] = field(default_factory=dict)
+
+    @property
+    def round_trip_ns(self) -> Nanos | None:
+        """As measured to the contact."""
+        candidate = self._candidates.get(self.contact or "")
+        return candidate.round_trip_ns if candidate else None
+
+    @property
+    def wanted(self) -> dict[str, Peer]:
+        """Peers to keep links to while joining."""
+        if self.phase in (Phase.MEASURING, Phase.ASKING):
+            return {uid: candidate.peer for uid, candidate in self._candidates.items()}
+        return {}
+
+    def begin(self, seeds: tuple[str, ...]) -> None:
+        """Look for the ring at these URLs."""
+        self._seeds = tuple(dict.fromkeys(seeds))
+        self._attempts = 0
+        self._seek()
+
+    def on_up(self, uid: str, peer: Peer) -> None:
+        if self.phase is Phase.SEEKING:
+            self.core.send(uid, PeersRequest())
+        elif self.phase is Phase.MEASURING and uid in self._candidates:
+            self._ping(uid)
+
+    def on_refused(self, event: LinkRefused) -> None:
+        """A seed or candidate cannot be linked; after the last seed, wait and start again."""
+        if self.phase is Phase.SEEKING and event.url in self._seeds:
+            waiting = any(self.links.is_opening(url) for url in self._seeds)
+            linked = any(link.peer.url in self._seeds for link in self.links.up.values())
+            if not waiting and not linked:
+                detail = f": {event.detail}" if event.detail else ""
+                self._start_again(f"{event.url} is {event.reason.value}{detail}")
+        elif event.uid in self._candidates:
+            del self._candidates[event.uid]
+            self._decide_if_measured()
+
+    def on_peers(self, peers: Peers) -> None:
+        """A seed named members: measure the way to some of them."""
+        core = self.core
+        if self.phase is not Phase.SEEKING:
+            return
+        known = {m.uid: m.peer for m in peers.members if m.uid != core.peer.uid}
+        if not known:
+            return
+        count = min(len(known), core.config.measure_candidates)
+        drawn = core.rng.sample(sorted(known), count)
+        self.phase = Phase.MEASURING
+        self._candidates = {uid: _Candidate(known[uid]) for uid in drawn}
+        core.arm(Timer.MEASURE, "", core.config.measure_ns)
+        core.disarm(Timer.JOIN)
+        for uid in drawn:
+            if uid in self.links.up:
+                self._ping(uid)
+
+    def on_pong(self, uid: str) -> None:
+        candidate = self._candidates.get(uid)
+        if self.phase is not Phase.MEASURING or candidate is None or not candidate.pings:
+            return
+        took = self.core.now - candidate.sent_at
+        best = candidate.round_trip_ns
+        candidate.round_trip_ns = took if best is None else min(best, took)
+        if candidate.pings < PINGS:
+            self._ping(uid)
+        else:
+            self._decide_if_measured()
+
+    def on_measured(self) -> None:
+        """Time is up: draw the contact among the nearest and ask it for a place."""
+        core = self.core
+        if self.phase is not Phase.MEASURING:
+            return
+        core.disarm(Timer.MEASURE)
+        nearest = sorted(
+            (candidate.round_trip_ns, uid)
+            for uid, candidate in self._candidates.items()
+            if candidate.round_trip_ns is not None and uid in self.links.up
+        )[: core.config.closest]
+        if not nearest:
+            self._start_again("no broker answered in time")
+            return
+        self.contact = core.rng.choice(nearest)[1]
+        self.phase = Phase.ASKING
+        core.arm(Timer.JOIN, "", core.config.join_ns)
+        core.send(self.contact, JoinRequest(core.peer, 0, insert=False))
+
+    def on_accept(self, accept: JoinAccept) -> bool:
+        """Take the id; returns False for an answer nobody waits for."""
+        core = self.core
+        if self.phase is not Phase.ASKING:
+            return False
+        self.phase = Phase.LINKING
+        core.ring_id = accept.ring_id
+        core.arm(Timer.JOIN, "", core.config.join_ns)
+        self.neighbourhood.learn((accept.owner, *accept.neighbours))
+        return True
+
+    def on_refuse(self, refuse: JoinRefuse) -> None:
+        if self.phase is not Phase.ASKING:
+            return
+        if refuse.full:
+            self.finish()
+            self.core.notify(JoinRejected("the id space is full around every contact tried"))
+        else:
+            self._start_again("the contact is not on the ring itself")
+
+    def on_late(self) -> None:
+        """A step took too long, or the pause before a new attempt is over."""
+        if self.phase is Phase.IDLE:
+            return
+        if self._pausing:
+            self._seek()
+        else:
+            self._start_again(f"no answer while {self.phase.name.lower()}")
+
+    @property
+    def linked(self) -> bool:
+        """Links to all neighbours that answer are up."""
+        wanted = self.neighbourhood.nearest_wanted()
+        return bool(wanted) and all(uid in self.links.up for uid in wanted)
+
+    def finish(self) -> None:
+        """The broker is on the ring, or gives up."""
+        self.phase = Phase.IDLE
+        self.core.disarm(Timer.JOIN)
+        self.core.disarm(Timer.MEASURE)
+
+    # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def _pausing(self) -> bool:
+        return self.phase is Phase.SEEKING and not any(map(self.links.is_opening, self._seeds))
+
+    def _seek(self) -> None:
+        core = self.core
+        self.phase = Phase.SEEKING
+        self._candidates.clear()
+        core.ring_id = None
+        core.arm(Timer.JOIN, "", core.config.join_ns)
+        linked = {link.peer.url: uid for uid, link in self.links.up.items()}
+        for url in self._seeds:
+            if url in linked:
+                core.send(linked[url], PeersRequest())
+            else:
+                self.links.open(url, None)
+
+    def _start_again(self, reason: str) -> None:
+        core, config = self.core, self.core.config
+        self.phase = Phase.SEEKING
+        self.neighbourhood.candidates.clear()
+        pause = min(config.retry_ns << min(self._attempts, 16), config.retry_max_ns)
+        retry = core.jitter(pause)
+        self._attempts += 1
+        core.disarm(Timer.MEASURE)
+        core.arm(Timer.JOIN, "", retry)
+        core.notify(JoinDelayed(reason, retry))
+
+    def _ping(self, uid: str) -> None:
+        candidate = self._candidates[uid]
+        candidate.pings += 1
+        candidate.sent_at = self.core.now
+        self.core.send(uid, Ping(candidate.pings))
+
+    def _decide_if_measured(self) -> None:
+        if self.phase is Phase.MEASURING and all(
+            candidate.round_trip_ns is not None and candidate.pings >= PINGS
+            for candidate in self._candidates.values()
+        ):
+            self.on_measured()
+
+
+@dataclass(slots=True)
+class GapOwner:
+    """A member's side of a join: offer a gap, own the one to the right, keep ids reserved."""
+
+    core: Core
+    links: Links
+    neighbourhood: Neighbourhood
+    _reserved: dict[str, Member] = field(default_factory=dict)
+
+    def on_request(self, sender: str, request: JoinRequest) -> None:
+        """Insert the newcomer, or pass its request to the owner of a wider gap."""
+        core = self.core
+        newcomer = request.newcomer
+        if not core.joined:
+            self.links.tell(newcomer, JoinRefuse(full=False))
+        elif newcomer.uid == core.peer.uid:
+            return
+        elif newcomer.uid in self._reserved and self._reserved[newcomer.uid].peer == newcomer:
+            self._accept(self._reserved[newcomer.uid])
+        elif request.insert and self._room() >= MIN_GAP:
+            self._insert(newcomer)
+        else:
+            self._pass_on(request)
+
+    def release(self, uid: str) -> None:
+        """The newcomer has arrived, or has not come in time."""
+        self._reserved.pop(uid, None)
+        self.core.disarm(Timer.RESERVED, uid)
+
+    def clear(self) -> None:
+        for uid in list(self._reserved):
+            self.release(uid)
+
+    def _pass_on(self, request: JoinRequest) -> None:
+        core = self.core
+        width, owner = self._widest()
+        if request.hops >= core.config.join_hops:
+            self.links.tell(request.newcomer, JoinRefuse(full=True))
+        elif width < MIN_GAP:
+            # All full around here: move on, as published, to the right-right neighbour.
+            beyond = self.neighbourhood.around()[-1]
+            if beyond.uid == core.peer.uid:
+                self.links.tell(request.newcomer, JoinRefuse(full=True))
+            else:
+                onward = JoinRequest(request.newcomer, request.hops + 1, insert=False)
+                self.links.tell(beyond.peer, onward)
+        elif owner.uid == core.peer.uid:
+            self._insert(request.newcomer)
+        else:
+            onward = JoinRequest(request.newcomer, request.hops + 1, insert=True)
+            self.links.tell(owner.peer, onward)
+
+    def _widest(self) -> tuple[int, Member]:
+        """Return the widest gap offered by the configured rule, and its owner."""
+        core = self.core
+        row = self.neighbourhood.around()
+        gaps = [(self._room(), core.member)]
+        if len(row) < FULL_ROW:  # we know the whole ring: its last gap closes the circle
+            row = [*row, row[0]]
+        gaps += [
+            (gap(owner.ring_id, right.ring_id), owner)
+            for owner, right in pairwise(row)
+            if owner.uid != core.peer.uid
+        ]
+        if core.config.gap_rule is GapRule.PUBLISHED:
+            left = [member.uid for member in self.neighbourhood.left[:1]]
+            gaps = [(width, owner) for width, owner in gaps if owner.uid in (core.peer.uid, *left)]
+        width = max(width for width, _ in gaps)
+        return width, next(owner for widest, owner in gaps if widest == width)
+
+    def _end(self) -> int:
+        """Return where the free part of our own gap ends: at the next id in use or reserved."""
+        core, hood = self.core, self.neighbourhood
+        ends = [member.ring_id for member in (*hood.right[:1], *self._reserved.values())]
+        here = core.member.ring_id
+        return min(ends, key=lambda end: gap(here, end), default=here)
+
+    def _room(self) -> int:
+        return gap(self.core.member.ring_id, self._end())
+
+    def _insert(self, newcomer: Peer) -> None:
+        core = self.core
+        here, end = core.member.ring_id, self._end()
+        first_two = here == end and here == FIRST_ID
+        ring_id = SECOND_ID if first_two else midway(here, end)
+        member = self._reserved[newcomer.uid] = Member(newcomer, ring_id)
+        core.arm(Timer.RESERVED, newcomer.uid, 3 * core.config.join_ns)
+        self._accept(member)
+
+    def _accept(self, member: Member) -> None:
+        others = [m for m in self.neighbourhood.around() if m.uid != self.core.peer.uid]
+        self.links.tell(
+            member.peer, JoinAccept(member.ring_id, self.core.member, tuple(others[:16]))
+        )

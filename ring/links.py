@@ -1,0 +1,191 @@
+"""The links of one broker: which exist, which are wanted and what for, and what waits for one.
+
+The parts say what they want (:meth:`Links.want`) and send (:meth:`Links.tell`); links are opened,
+tried again with back-off and closed here. A link is kept while either end has a purpose for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from overlay.ids import Nanos, Peer
+from overlay.machine import Closed, LinkRefused, LinkUp, Message, Refused
+from ring.core import Core, Timer
+from ring.messages import Intent, Member, Purpose, View
+
+MAX_WAITING = 32  #: messages kept per broker until its link is up
+
+
+class Link:
+    """One link that is up."""
+
+    __slots__ = ("heard_at", "member", "peer", "purpose", "remote", "sent_version", "view")
+
+    def __init__(self, peer: Peer, now: Nanos) -> None:
+        self.peer = peer
+        self.purpose = Purpose.NONE  #: what we want it for
+        self.remote = Purpose.NONE  #: what the other end wants it for
+        self.heard_at = now
+        self.member: Member | None = None  #: the other end's place, once it is on the ring
+        self.view: View | None = None  #: its latest view
+        self.sent_version = 0  #: of our view, as last sent
+
+    @property
+    def on_ring(self) -> bool:
+        """Either end holds the other for a ring neighbour."""
+        return self.purpose is Purpose.RING or self.remote is Purpose.RING
+
+
+class Links:
+    """All links of one broker, by uid of the other end."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self.up: dict[str, Link] = {}
+        self.generation = 0  #: grows with every change to the links, so that others may cache
+        self._opening: dict[str, str | None] = {}  #: URL -> uid expected there
+        self._failures: dict[str, int] = {}  #: URL -> failed attempts in a row
+        self._waiting: dict[str, list[tuple[Message, str | None]]] = {}
+        self._wanted: dict[str, tuple[Peer, Purpose]] = {}
+        self._settled = -1  #: generation at which the links were as wanted
+
+    # ── what the parts ask for ────────────────────────────────────────────────────────────────
+
+    def tell(self, peer: Peer, message: Message, about: str | None = None) -> None:
+        """Send ``message`` to ``peer``, over a new link if there is none; lost if none can be."""
+        if peer.uid in self.up:
+            self._core.send(peer.uid, message, about)
+            return
+        waiting = self._waiting.setdefault(peer.uid, [])
+        if len(waiting) < MAX_WAITING:
+            waiting.append((message, about))
+        self.open(peer.url, peer.uid, about)
+
+    def open(self, url: str, uid: str | None, about: str | None = None) -> None:
+        """Try to make a link now, unless an attempt is under way."""
+        if url not in self._opening and url != self._core.peer.url:
+            self._opening[url] = uid
+            self._core.disarm(Timer.RETRY, url)
+            self._core.open(url, uid, about)
+
+    def is_opening(self, url: str) -> bool:
+        return url in self._opening
+
+    def want(self, wanted: Mapping[str, tuple[Peer, Purpose]], about: str | None) -> None:
+        """Make the links be as ``wanted``: uid -> (peer, purpose); others may go."""
+        if wanted == self._wanted and self._settled == self.generation:
+            return
+        self._wanted = dict(wanted)
+        core = self._core
+        for uid, (peer, purpose) in wanted.items():
+            link = self.up.get(uid)
+            if link is not None:
+                self._set_purpose(uid, link, purpose, about)
+            elif (Timer.RETRY, peer.url) not in core.timers:
+                self.open(peer.url, uid, about)
+        for uid, link in self.up.items():
+            if uid not in wanted:
+                self._set_purpose(uid, link, Purpose.NONE, about)
+        self._settled = self.generation
+
+    def place(self, uid: str, view: View) -> None:
+        """Note where on the ring the other end of a link stands, and what it sees."""
+        link = self.up[uid]
+        if link.member != view.member:
+            link.member = view.member
+            self.generation += 1
+        link.view = view
+
+    def close(self, uid: str, reason: Closed) -> None:
+        """Close the link to ``uid``, if there is one."""
+        if self.up.pop(uid, None) is not None:
+            self.generation += 1
+            self._core.close(uid, reason)
+            self._core.disarm(Timer.LINGER, uid)
+            self._core.disarm(Timer.SILENT, uid)
+
+    def close_all(self, reason: Closed) -> None:
+        for uid in list(self.up):
+            self.close(uid, reason)
+        self._waiting.clear()
+        self._wanted.clear()
+
+    # ── what happens to them ──────────────────────────────────────────────────────────────────
+
+    def on_up(self, event: LinkUp) -> Link:
+        core = self._core
+        uid = event.peer.uid
+        for url in (event.url, event.peer.url):
+            self._opening.pop(url, None)
+            self._failures.pop(url, None)
+            core.disarm(Timer.RETRY, url)
+        link = self.up[uid] = Link(event.peer, core.now)
+        self.generation += 1
+        for message, about in self._waiting.pop(uid, ()):
+            core.send(uid, message, about)
+        if uid in self._wanted:
+            self._set_purpose(uid, link, self._wanted[uid][1], None)
+        self._linger(uid, link)
+        return link
+
+    def on_down(self, uid: str) -> Link | None:
+        self._core.disarm(Timer.LINGER, uid)
+        self._core.disarm(Timer.SILENT, uid)
+        self.generation += 1
+        return self.up.pop(uid, None)
+
+    def on_refused(self, event: LinkRefused) -> None:
+        self._opening.pop(event.url, None)
+        if event.reason is Refused.DUPLICATE:
+            # The other end's attempt goes through; should it not, ours is due again later.
+            self._core.arm(Timer.RETRY, event.url, self._core.config.retry_ns)
+            return
+        if event.uid is not None:
+            self._waiting.pop(event.uid, None)
+        failures = self._failures[event.url] = self._failures.get(event.url, 0) + 1
+        config = self._core.config
+        pause = min(config.retry_ns << min(failures - 1, 16), config.retry_max_ns)
+        self._core.arm(Timer.RETRY, event.url, self._core.jitter(pause))
+
+    def on_retry(self, url: str) -> None:
+        """The pause after a failed attempt is over."""
+        self.generation += 1
+        for uid, (peer, _) in self._wanted.items():
+            if peer.url == url and uid not in self.up:
+                self.open(url, uid)
+                return
+        self._failures.pop(url, None)
+
+    def on_intent(self, uid: str, intent: Intent) -> None:
+        link = self.up.get(uid)
+        if link is not None:
+            link.remote = intent.purpose
+            self.generation += 1
+            self._linger(uid, link)
+
+    def on_linger(self, uid: str) -> None:
+        link = self.up.get(uid)
+        if link is not None and link.purpose is link.remote is Purpose.NONE:
+            self.close(uid, Closed.UNWANTED)
+
+    # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _set_purpose(self, uid: str, link: Link, purpose: Purpose, about: str | None) -> None:
+        if link.purpose is purpose:
+            return
+        if purpose is Purpose.RING:
+            link.heard_at = self._core.now
+            self._core.arm(Timer.SILENT, uid, self._core.config.silence_ns)
+        elif link.purpose is Purpose.RING:
+            self._core.disarm(Timer.SILENT, uid)
+        link.purpose = purpose
+        self.generation += 1
+        self._core.send(uid, Intent(purpose), about)
+        self._linger(uid, link)
+
+    def _linger(self, uid: str, link: Link) -> None:
+        key = (Timer.LINGER, uid)
+        if link.purpose is not Purpose.NONE or link.remote is not Purpose.NONE:
+            self._core.timers.cancel(key)
+        elif key not in self._core.timers:
+            self._core.arm(*key, self._core.config.linger_ns)

@@ -1,0 +1,198 @@
+"""Wire messages of the ring protocol. Names in brackets are the paper's (004, section 3)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import msgspec
+
+from overlay.ids import Peer, WireCount, WireUid
+from overlay.machine import Message
+
+RingId = Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
+Level = Annotated[int, msgspec.Meta(ge=0, lt=32)]
+Hops = Annotated[int, msgspec.Meta(ge=0, le=255)]
+
+
+class Member(msgspec.Struct, frozen=True, array_like=True):
+    """A broker with its place on the ring."""
+
+    peer: Peer
+    ring_id: RingId
+
+    @property
+    def uid(self) -> str:
+        return self.peer.uid
+
+    @property
+    def incarnation(self) -> int:
+        return self.peer.incarnation
+
+
+Pair = Annotated[tuple[Member, ...], msgspec.Meta(max_length=2)]
+Neighbours = Annotated[tuple[Member, ...], msgspec.Meta(max_length=16)]
+Holders = Annotated[tuple[Peer, ...], msgspec.Meta(max_length=128)]
+Witnesses = Annotated[tuple[WireUid, ...], msgspec.Meta(max_length=16)]
+
+
+class Purpose(StrEnum):
+    """What one end wants a link for."""
+
+    NONE = "none"
+    CHORD = "chord"
+    RING = "ring"
+
+
+class Intent(Message, frozen=True):
+    """What the sender wants this link for from now on. Repeating it changes nothing."""
+
+    purpose: Purpose
+
+
+class View(Message, frozen=True):
+    """The sender's place and its own two neighbours on each side, nearest first.
+
+    ``version`` grows with each change in one incarnation; an older view is ignored.
+    """
+
+    version: WireCount
+    member: Member
+    left: Pair
+    right: Pair
+
+
+class ViewRequest(Message, frozen=True):
+    """Send me your view: a heartbeat showed that I hold an older one."""
+
+
+class Backup(Message, frozen=True):
+    """Whom the sender is linked to, kept by its left and right neighbour for the day it fails."""
+
+    version: WireCount
+    linked: Holders
+
+
+class Heartbeat(Message, frozen=True):
+    """Sign of life on a ring link, with the version of the sender's view."""
+
+    version: WireCount
+
+
+class Ping(Message, frozen=True):
+    """Answer at once: to measure a round-trip time, or to show that you live."""
+
+    token: WireCount
+
+
+class Pong(Message, frozen=True):
+    """The answer to a :class:`Ping`, with its token."""
+
+    token: WireCount
+
+
+class PeersRequest(Message, frozen=True):
+    """Which members do you know?"""
+
+
+class Peers(Message, frozen=True):
+    """Some members the sender knows, itself included if it is one."""
+
+    members: Annotated[tuple[Member, ...], msgspec.Meta(max_length=64)]
+
+
+class JoinRequest(Message, frozen=True):
+    """Find a place for ``newcomer`` [send-join-request].
+
+    ``hops`` counts how often the request was passed on; ``insert`` says that the receiver was chosen as owner of the gap and is to insert.
+    """
+
+    newcomer: Peer
+    hops: Hops
+    insert: bool
+
+
+class JoinAccept(Message, frozen=True):
+    """The newcomer's id, from the owner of the gap, with the owner's neighbours."""
+
+    ring_id: RingId
+    owner: Member
+    neighbours: Neighbours
+
+
+class JoinRefuse(Message, frozen=True):
+    """No place: the id space is full as far as the search went, or the contact is no member."""
+
+    full: bool
+
+
+class TestNeighbour(Message, frozen=True):
+    """Test whether ``subject`` lives, and tell me [test-neighbour]."""
+
+    subject: Member
+
+
+class Tested(Message, frozen=True):
+    """What the test showed [alive(B), failed(B)]."""
+
+    subject: Member
+    alive: bool
+
+
+class Failed(Message, frozen=True):
+    """``subject`` failed: route to ``heir`` what was meant for it [divide-neighbour].
+
+    Ignored by those who know; a subject that lives learns from it that it must come back.
+    """
+
+    subject: Member
+    witnesses: Witnesses
+    heir: Member | None
+
+
+class Leaving(Message, frozen=True):
+    """The sender leaves the ring of its own will."""
+
+    member: Member
+
+
+class ChordQuery(Message, frozen=True):
+    """Who is your chord of this level? Tell me again whenever it changes."""
+
+    level: Level
+
+
+class ChordAnswer(Message, frozen=True):
+    """The sender's chord of this level; None if it has none."""
+
+    level: Level
+    member: Member | None
+
+
+class Knock(Message, frozen=True):
+    """The sender lost everybody and is alone; may it join?"""
+
+    member: Member
+
+
+RING_MESSAGES: tuple[type[Message], ...] = (
+    Intent,
+    View,
+    ViewRequest,
+    Backup,
+    Heartbeat,
+    Ping,
+    Pong,
+    PeersRequest,
+    Peers,
+    JoinRequest,
+    JoinAccept,
+    JoinRefuse,
+    TestNeighbour,
+    Tested,
+    Failed,
+    Leaving,
+    ChordQuery,
+    ChordAnswer,
+    Knock,
+)

@@ -1,0 +1,224 @@
+"""Who stands where around one broker (paper 004, section 3.2).
+
+Four pointers, left-left, left, right and right-right, are *computed* from the members we are
+linked to; nothing else can stand in them. So no pointer is ever adopted unchecked: a member learned
+from somebody's view is a *candidate* until its link is up, and only then can it replace another
+(P. Zave's rule for Chord, "How to make Chord correct", 2015). A suspected member keeps its place
+until it is confirmed dead.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+from overlay.ids import Nanos, Peer
+from ring.core import Core
+from ring.facts import NeighboursChanged
+from ring.geometry import clockwise
+from ring.links import Links
+from ring.messages import Member, View
+
+V = TypeVar("V")
+
+
+class Neighbourhood:
+    """The four pointers, the candidates for them, and whom we know to be dead."""
+
+    def __init__(self, core: Core, links: Links) -> None:
+        self._core = core
+        self._links = links
+        self.left: tuple[Member, ...] = ()  #: left, left-left
+        self.right: tuple[Member, ...] = ()  #: right, right-right
+        self.version = 1
+        self.suspects: dict[str, Member] = {}  #: lost from sight, not yet judged
+        self.candidates: dict[str, Member] = {}
+        self.remembered: OrderedDict[str, Peer] = OrderedDict()  #: lost peers, latest last
+        self._tombstones: OrderedDict[str, int] = OrderedDict()  #: uid -> dead incarnation
+        self._shunned: dict[str, Nanos] = {}  #: candidates that could not be linked, until when
+        self._row: list[Member] = []  #: linked members and suspects, by distance going right
+        self._row_of: tuple[int, int] = (-1, -1)  #: generations the row was computed for
+        self._suspect_changes = 0
+
+    # ── questions ─────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def adjacent(self) -> dict[str, Member]:
+        """The up to four brokers in the pointers, by uid, nearest first."""
+        pairs = (*self.right[:1], *self.left[:1], *self.right[1:], *self.left[1:])
+        return {member.uid: member for member in pairs}
+
+    def is_dead(self, uid: str, incarnation: int) -> bool:
+        """Say whether that life of ``uid`` was declared dead."""
+        return incarnation <= self._tombstones.get(uid, -1)
+
+    def known(self) -> dict[str, Member]:
+        """Everybody nearby: linked members, suspects, candidates, and what neighbours see."""
+        found = {uid: link.member for uid, link in self._links.up.items() if link.member}
+        found.update(self.suspects)
+        for uid, member in self.candidates.items():
+            found.setdefault(uid, member)
+        for member in self._seen_by_neighbours():
+            found.setdefault(member.uid, member)
+        return found
+
+    def around(self) -> list[Member]:
+        """Return the members known in an unbroken row around this broker, itself included.
+
+        In ring order, going right; up to four on each side, as the neighbours' views show them.
+        """
+        core = self._core
+        found = self.adjacent
+        for member in self._seen_by_neighbours():
+            found.setdefault(member.uid, member)
+        rights = self._by_distance(found.values())
+        half = min(4, len(rights))
+        row = rights[:half]
+        lefts = [member for member in rights[-half:] if member not in row] if half else []
+        return [*lefts, core.member, *row]
+
+    def nearest_wanted(self) -> dict[str, Member]:
+        """Return who should stand in the pointers if all candidates prove alive."""
+        ordered = self._ordered()
+        if self.candidates:
+            known = {member.uid for member in ordered}
+            more = [member for uid, member in self.candidates.items() if uid not in known]
+            ordered = self._by_distance([*ordered, *more])
+        return {member.uid: member for member in (*ordered[:2], *ordered[-2:])}
+
+    # ── changes ───────────────────────────────────────────────────────────────────────────────
+
+    def learn(self, members: Iterable[Member]) -> None:
+        """Take members from somebody's view as candidates, if they would stand in a pointer."""
+        core, links = self._core, self._links
+        for member in members:
+            uid = member.uid
+            link = links.up.get(uid)
+            if uid == core.peer.uid or self.is_dead(uid, member.incarnation):
+                continue
+            if uid in self.suspects or (link is not None and link.member is not None):
+                continue
+            if self._shunned.get(uid, 0) <= core.now:
+                self.candidates[uid] = member
+        if self.candidates:
+            wanted = self.nearest_wanted()
+            self.candidates = {uid: m for uid, m in self.candidates.items() if uid in wanted}
+
+    def learn_again(self) -> None:
+        """Look through the views we hold: a pointer fell vacant."""
+        self.learn(list(self._seen_by_neighbours()))
+
+    def shun(self, uid: str) -> None:
+        """Forget a candidate that could not be linked, for a while: views may still name it."""
+        if self.candidates.pop(uid, None) is not None:
+            now = self._core.now
+            self._shunned = {uid: until for uid, until in self._shunned.items() if until > now}
+            self._shunned[uid] = now + 2 * self._core.config.silence_ns
+
+    def suspect(self, member: Member) -> None:
+        """Let a member keep its place although it is lost from sight."""
+        self.suspects[member.uid] = member
+        self._suspect_changes += 1
+
+    def clear_suspicion(self, uid: str) -> None:
+        """It is in sight again, or judged."""
+        if self.suspects.pop(uid, None) is not None:
+            self._suspect_changes += 1
+
+    def bury(self, member: Member) -> None:
+        """Take a dead or departed member out of everything."""
+        uid = member.uid
+        self.clear_suspicion(uid)
+        self.candidates.pop(uid, None)
+        _put(self._tombstones, uid, member.incarnation, self._core.config.remembered)
+        _put(self.remembered, uid, member.peer, self._core.config.remembered)
+
+    def forget_verdicts(self) -> None:
+        """Drop all verdicts, as when everybody seems dead and more likely we were cut off."""
+        self._tombstones.clear()
+        self._shunned.clear()
+
+    def clear(self) -> None:
+        """Start anew, as a newcomer; only the remembered peers stay."""
+        for link in self._links.up.values():
+            _put(self.remembered, link.peer.uid, link.peer, self._core.config.remembered)
+        self.left = self.right = ()
+        self.suspects.clear()
+        self._suspect_changes += 1
+        self.candidates.clear()
+        self.forget_verdicts()
+
+    def refresh(self) -> bool:
+        """Compute the pointers anew; say whether one changed."""
+        if not self._core.joined:
+            return False
+        ordered = self._ordered()
+        right = tuple(ordered[:2])
+        left = tuple(reversed(ordered[-2:]))
+        if (left, right) == (self.left, self.right):
+            return False
+        self.left, self.right = left, right
+        self.version += 1
+        self._core.notify(NeighboursChanged(left, right))
+        return True
+
+    def view(self) -> View:
+        """This broker's view, as neighbours are told."""
+        return View(self.version, self._core.member, self.left, self.right)
+
+    def agrees(self) -> bool:
+        """Say whether the views of left and right fit ours: the ring is whole as far as seen."""
+        if self.suspects or any(uid not in self._links.up for uid in self.nearest_wanted()):
+            return False
+        return self._fits(self.right, self.left, rightward=True) and self._fits(
+            self.left, self.right, rightward=False
+        )
+
+    # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _fits(self, near: tuple[Member, ...], far: tuple[Member, ...], *, rightward: bool) -> bool:
+        if not near:
+            return True
+        link = self._links.up.get(near[0].uid)
+        if link is None or link.view is None:
+            return False
+        ahead, back = (
+            (link.view.right, link.view.left) if rightward else (link.view.left, link.view.right)
+        )
+        if not back or back[0].uid != self._core.peer.uid:
+            return False
+        return len(near) < 2 or (bool(ahead) and ahead[0].uid == near[1].uid)
+
+    def _ordered(self) -> list[Member]:
+        """Return linked members and suspects by distance going right."""
+        generations = (self._links.generation, self._suspect_changes)
+        if self._row_of != generations:
+            found = {uid: link.member for uid, link in self._links.up.items() if link.member}
+            for uid, member in self.suspects.items():
+                found.setdefault(uid, member)
+            self._row = self._by_distance(found.values())
+            self._row_of = generations
+        return self._row
+
+    def _by_distance(self, members: Iterable[Member]) -> list[Member]:
+        here = self._core.member.ring_id
+        return sorted(members, key=lambda m: (clockwise(here, m.ring_id), m.uid))
+
+    def _seen_by_neighbours(self) -> Iterator[Member]:
+        for uid in self.adjacent:
+            link = self._links.up.get(uid)
+            if link is not None and link.view is not None:
+                for member in (*link.view.left, *link.view.right):
+                    if member.uid != self._core.peer.uid and not self.is_dead(
+                        member.uid, member.incarnation
+                    ):
+                        yield member
+
+
+def _put(table: OrderedDict[str, V], key: str, value: V, limit: int) -> None:
+    """Keep ``value`` as the latest entry, dropping the oldest beyond ``limit``."""
+    table.pop(key, None)
+    table[key] = value
+    if len(table) > limit:
+        table.popitem(last=False)

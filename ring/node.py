@@ -1,0 +1,525 @@
+"""One broker's part in the ring: composes the parts and sends each input to those it concerns.
+
+The rules are in the parts, each under the name the paper gives it:
+:mod:`~ring.join`, :mod:`~ring.neighbourhood`, :mod:`~ring.detector`, :mod:`~ring.confirmation`,
+:mod:`~ring.repair`, :mod:`~ring.chords`; :mod:`~ring.links` keeps the links they ask for.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from overlay.ids import Nanos, Peer
+from overlay.machine import (
+    Closed,
+    Command,
+    Effect,
+    Input,
+    LinkDown,
+    LinkRefused,
+    LinkUp,
+    Message,
+    MessageReceived,
+    Refused,
+)
+from ring.chords import Chords
+from ring.config import RingConfig
+from ring.confirmation import Suspicions, Tests
+from ring.core import Core, Timer
+from ring.detector import Detector
+from ring.facts import Alone, Departed, Found, Join, Joined, Leave, Left, Rejoining
+from ring.geometry import FIRST_ID
+from ring.join import GapOwner, Newcomer, Phase
+from ring.links import Links
+from ring.messages import (
+    Backup,
+    ChordAnswer,
+    ChordQuery,
+    Failed,
+    Heartbeat,
+    Intent,
+    JoinAccept,
+    JoinRefuse,
+    JoinRequest,
+    Knock,
+    Leaving,
+    Member,
+    Peers,
+    PeersRequest,
+    Ping,
+    Pong,
+    Purpose,
+    Tested,
+    TestNeighbour,
+    View,
+    ViewRequest,
+)
+from ring.neighbourhood import Neighbourhood
+from ring.repair import Repair
+
+MAX_PEERS_TOLD = 64
+
+
+class RingNode:
+    """The ring protocol of one broker, a :class:`overlay.machine.Machine`."""
+
+    def __init__(self, config: RingConfig, peer: Peer, rng: random.Random) -> None:
+        self._core = core = Core(config, peer, rng)
+        self._links = links = Links(core)
+        self._hood = hood = Neighbourhood(core, links)
+        self._detector = Detector(core, links, hood)
+        self._suspicions = Suspicions(core, links, hood)
+        self._tests = Tests(core, links)
+        self._repair = Repair(core, links, hood)
+        self._chords = Chords(core, links, hood)
+        self._newcomer = Newcomer(core, links, hood)
+        self._owner = GapOwner(core, links, hood)
+        self._seeds: tuple[str, ...] = ()
+        self._had_neighbours = False
+        self._knocks = 0
+        self._gone = False
+        self._shown = (-1, -1)  #: generation of links and version of our view when last shown
+        self._on_message: dict[type[Message], Callable[[str, Any], None]] = {
+            Heartbeat: self._on_heartbeat,
+            Ping: self._on_ping,
+            Pong: self._on_pong,
+            Intent: links.on_intent,
+            View: self._on_view,
+            ViewRequest: self._on_view_request,
+            Backup: self._repair.on_backup,
+            PeersRequest: self._on_peers_request,
+            Peers: lambda uid, peers: self._newcomer.on_peers(peers),
+            JoinRequest: self._owner.on_request,
+            JoinAccept: self._on_join_accept,
+            JoinRefuse: lambda uid, refuse: self._newcomer.on_refuse(refuse),
+            TestNeighbour: self._on_test_neighbour,
+            Tested: self._on_tested,
+            Failed: self._on_failed,
+            Leaving: self._on_leaving,
+            ChordQuery: self._chords.on_query,
+            ChordAnswer: self._chords.on_answer,
+            Knock: self._on_knock,
+        }
+        self._on_timer: dict[Timer, Callable[[str], None]] = {
+            Timer.HEARTBEAT: lambda _: self._on_heartbeat_due(),
+            Timer.SILENT: self._on_silent,
+            Timer.TEST: lambda uid: self._settle(self._suspicions.on_no_answer(uid)),
+            Timer.PROBE: self._on_probe_failed,
+            Timer.LINGER: links.on_linger,
+            Timer.RETRY: links.on_retry,
+            Timer.CHORDS: lambda _: self._chords.on_refresh_due(),
+            Timer.MEASURE: lambda _: self._newcomer.on_measured(),
+            Timer.JOIN: lambda _: self._newcomer.on_late(),
+            Timer.RESERVED: self._owner.release,
+            Timer.KNOCK: lambda _: self._on_knock_due(),
+        }
+
+    # ── what a driver and the layer above see ─────────────────────────────────────────────────
+
+    @property
+    def peer(self) -> Peer:
+        return self._core.peer
+
+    @property
+    def member(self) -> Member | None:
+        """This broker with its place, once it is on the ring."""
+        return self._core.member if self._core.joined else None
+
+    @property
+    def left(self) -> tuple[Member, ...]:
+        """Left and left-left, as far as they exist."""
+        return self._hood.left
+
+    @property
+    def right(self) -> tuple[Member, ...]:
+        """Right and right-right, as far as they exist."""
+        return self._hood.right
+
+    @property
+    def chords(self) -> tuple[Member, ...]:
+        """Chords by level; level 0 is right-right."""
+        return tuple(self._chords.levels)
+
+    @property
+    def linked(self) -> dict[str, Member]:
+        """Members this broker has links to, by uid; the degree is their number."""
+        return {uid: link.member for uid, link in self._links.up.items() if link.member}
+
+    @property
+    def suspects(self) -> tuple[str, ...]:
+        """Uids of neighbours under suspicion now."""
+        return tuple(self._suspicions.open)
+
+    @property
+    def known_urls(self) -> tuple[str, ...]:
+        """URLs of members around, for those who need another broker than this one."""
+        return tuple(dict.fromkeys(m.peer.url for m in self._hood.known().values()))
+
+    def admit(self, peer: Peer) -> Refused | None:
+        """Say whether a link to ``peer`` may be made."""
+        if peer.uid == self._core.peer.uid:
+            return Refused.SELF if peer.url == self._core.peer.url else Refused.UID_IN_USE
+        if self._hood.is_dead(peer.uid, peer.incarnation):
+            return Refused.DECLARED_DEAD
+        link = self._links.up.get(peer.uid)
+        if link is not None and (
+            peer.incarnation < link.peer.incarnation
+            or (peer.incarnation == link.peer.incarnation and peer.url != link.peer.url)
+        ):
+            return Refused.UID_IN_USE
+        return None
+
+    def handle(self, event: Input, now: Nanos) -> list[Effect]:
+        """Take one input; after :class:`~ring.facts.Leave` there are no more effects."""
+        core = self._core
+        core.now = now
+        if self._gone:
+            return []
+        if isinstance(event, MessageReceived):
+            uid, message = event.uid, event.message
+            link = self._links.up.get(uid)
+            if link is None:
+                return []  # crossed with our own closing of that link
+            link.heard_at = now
+            self._heard(uid)
+            self._on_message[type(message)](uid, message)
+        elif isinstance(event, LinkUp):
+            self._on_link_up(event)
+        elif isinstance(event, LinkDown):
+            self._on_link_down(event)
+        elif isinstance(event, LinkRefused):
+            self._on_link_refused(event)
+        else:
+            self._on_command(event)
+        self._settle_down()
+        return core.take()
+
+    def heard(self, uid: str, now: Nanos) -> None:
+        """Note traffic from ``uid`` that did not come as an input, such as events."""
+        link = self._links.up.get(uid)
+        if link is not None:
+            link.heard_at = now
+
+    def handle_timers(self, now: Nanos) -> list[Effect]:
+        core = self._core
+        core.now = now
+        self._detector.forgive_pause(now)
+        while (key := core.timers.pop_expired(now)) is not None:
+            kind, subject = key
+            self._on_timer[kind](subject)
+        self._settle_down()
+        return core.take()
+
+    def next_deadline(self) -> Nanos | None:
+        return self._core.timers.next_deadline()
+
+    # ── commands ──────────────────────────────────────────────────────────────────────────────
+
+    def _on_command(self, command: Command) -> None:
+        core = self._core
+        if isinstance(command, Found):
+            core.ring_id = FIRST_ID
+            self._become_member(contact=None, round_trip_ns=None)
+        elif isinstance(command, Join):
+            self._seeds = command.seeds
+            self._newcomer.begin(command.seeds)
+        elif isinstance(command, Leave):
+            self._leave()
+
+    def _leave(self) -> None:
+        core = self._core
+        if core.joined:
+            for uid in self._links.up:
+                core.send(uid, Leaving(core.member))
+        self._links.close_all(Closed.LEAVING)
+        core.timers.clear()
+        core.joined = False
+        self._gone = True
+        core.notify(Left())
+
+    # ── links ─────────────────────────────────────────────────────────────────────────────────
+
+    def _on_link_up(self, event: LinkUp) -> None:
+        uid = event.peer.uid
+        old = self._links.up.get(uid)
+        if old is not None and old.peer.incarnation < event.peer.incarnation and old.member:
+            self._depart(old.member)  # it restarted; its old life is over
+        link = self._links.on_up(event)
+        self._heard(uid)
+        if self._core.joined:
+            self._send_view(uid)
+        self._newcomer.on_up(uid, link.peer)
+        if self._is_alone:
+            self._core.send(uid, Knock(self._core.member))
+
+    def _on_link_down(self, event: LinkDown) -> None:
+        uid = event.uid
+        link = self._links.on_down(uid)
+        if link is None:
+            return
+        self._chords.on_link_gone(uid)
+        if event.reason is Closed.DECLARED_DEAD:
+            self._rejoin("declared dead by a neighbour")
+        elif link.member is None:
+            return
+        elif event.reason is Closed.LEAVING:
+            self._depart(link.member)
+        elif uid in self._hood.adjacent and event.reason is not Closed.UNWANTED:
+            self._settle(self._suspicions.suspect(link.member, f"link {event.reason.value}"))
+        elif uid in self._hood.adjacent:
+            self._hood.learn((link.member,))
+
+    def _on_link_refused(self, event: LinkRefused) -> None:
+        self._links.on_refused(event)
+        if event.reason is Refused.DECLARED_DEAD:
+            if self._core.joined or self._newcomer.phase is not Phase.IDLE:
+                self._rejoin("declared dead by a neighbour")
+            return
+        self._newcomer.on_refused(event)
+        if event.uid is not None and event.reason is not Refused.DUPLICATE:
+            self._on_probe_failed(event.uid)
+            self._hood.shun(event.uid)
+            self._settle(self._suspicions.on_refused(event.uid))
+            if event.uid in self._chords.wanted and event.uid not in self._hood.adjacent:
+                self._chords.on_dead(event.uid, None)
+
+    def _heard(self, uid: str) -> None:
+        """Any sign of life: clears suspicion, answers tests."""
+        if uid in self._suspicions.open:
+            self._suspicions.on_heard(uid)
+        self._tests.on_alive(uid)
+
+    # ── small messages ────────────────────────────────────────────────────────────────────────
+
+    def _on_heartbeat(self, uid: str, beat: Heartbeat) -> None:
+        view = self._links.up[uid].view
+        if view is None or view.version < beat.version:
+            self._core.send(uid, ViewRequest())
+
+    def _on_ping(self, uid: str, ping: Ping) -> None:
+        self._core.send(uid, Pong(ping.token))
+
+    def _on_pong(self, uid: str, pong: Pong) -> None:
+        self._newcomer.on_pong(uid)
+
+    def _on_view_request(self, uid: str, request: ViewRequest) -> None:
+        if self._core.joined:
+            self._send_view(uid)
+
+    def _on_peers_request(self, uid: str, request: PeersRequest) -> None:
+        core = self._core
+        known = self._hood.known() if core.joined else {}
+        known.pop(uid, None)
+        names = sorted(known)
+        drawn = core.rng.sample(names, min(len(names), MAX_PEERS_TOLD - 1))
+        ours = (core.member,) if core.joined else ()
+        core.send(uid, Peers((*ours, *(known[name] for name in drawn))))
+
+    # ── membership ────────────────────────────────────────────────────────────────────────────
+
+    def _on_view(self, uid: str, view: View) -> None:
+        core = self._core
+        link = self._links.up[uid]
+        if view.member.uid != uid or view.member.incarnation != link.peer.incarnation:
+            return
+        if link.view is not None and view.version < link.view.version:
+            return
+        self._links.place(uid, view)
+        self._hood.candidates.pop(uid, None)
+        self._owner.release(uid)
+        if core.ring_id is None:
+            return
+        if core.joined and view.member.ring_id == core.ring_id:
+            if uid < core.peer.uid:  # two with one id: the larger uid gives way
+                self._rejoin("another broker has the same ring id")
+            return
+        self._hood.learn((*view.left, *view.right))
+
+    def _send_view(self, uid: str) -> None:
+        self._core.send(uid, self._hood.view(), self._repair.about)
+        self._links.up[uid].sent_version = self._hood.version
+
+    def _on_join_accept(self, uid: str, accept: JoinAccept) -> None:
+        if self._newcomer.on_accept(accept):
+            for other, link in self._links.up.items():
+                if link.member is not None:
+                    self._hood.candidates.pop(other, None)
+
+    def _become_member(self, contact: str | None, round_trip_ns: Nanos | None) -> None:
+        core = self._core
+        core.joined = True
+        core.notify(Joined(core.member, contact, round_trip_ns))
+        self._detector.start()
+        self._chords.start()
+        for uid in self._links.up:
+            self._send_view(uid)
+
+    def _rejoin(self, reason: str) -> None:
+        """Come back under the same uid with a larger incarnation."""
+        core = self._core
+        core.peer = msgspec.structs.replace(core.peer, incarnation=core.peer.incarnation + 1)
+        core.notify(Rejoining(core.peer.incarnation, reason))
+        self._hood.clear()
+        known = [peer.url for peer in reversed(self._hood.remembered.values())]
+        core.joined, core.ring_id = False, None
+        self._suspicions.clear()
+        self._tests.clear()
+        self._repair.clear()
+        self._chords.clear()
+        self._owner.clear()
+        self._links.close_all(Closed.LEAVING)
+        core.timers.clear()
+        self._newcomer.finish()
+        self._newcomer.begin(tuple(known[:8]) + self._seeds)
+
+    def _depart(self, member: Member) -> None:
+        """A member left of its own will, or came back under a new incarnation."""
+        if member.uid in self._hood.adjacent:
+            self._core.notify(Departed(member))
+        self._remove(member, None)
+
+    # ── suspicion and repair ──────────────────────────────────────────────────────────────────
+
+    def _on_heartbeat_due(self) -> None:
+        self._detector.on_heartbeat_due()
+        self._repair.exchange_backups()
+
+    def _on_silent(self, uid: str) -> None:
+        subject = self._detector.on_silent(uid)
+        if subject is not None:
+            self._settle(self._suspicions.suspect(subject, "silent"))
+
+    def _on_test_neighbour(self, uid: str, question: TestNeighbour) -> None:
+        subject = question.subject
+        if subject.uid == self._core.peer.uid:
+            return
+        self._tests.begin(
+            uid, subject, is_dead=self._hood.is_dead(subject.uid, subject.incarnation)
+        )
+
+    def _on_probe_failed(self, uid: str) -> None:
+        failed = self._tests.on_failed(uid)
+        if failed is not None and uid in self._hood.adjacent:
+            self._confirm(failed[0], tuple(failed[1]))
+
+    def _on_tested(self, uid: str, answer: Tested) -> None:
+        subject = self._suspicions.on_tested(uid, answer)
+        if subject is not None:
+            self._confirm(subject, (uid,))
+
+    def _settle(self, subject: Member | None) -> None:
+        """Confirm a suspicion for which nobody is left to ask."""
+        if subject is not None:
+            self._confirm(subject, ())
+
+    def _confirm(self, subject: Member, witnesses: tuple[str, ...]) -> None:
+        if self._hood.is_dead(subject.uid, subject.incarnation):
+            return
+        if subject.uid in self._hood.adjacent:
+            self._repair.begin(subject, witnesses)
+        self._remove(subject, None)
+
+    def _on_failed(self, uid: str, notice: Failed) -> None:
+        subject, core = notice.subject, self._core
+        if subject.uid == core.peer.uid:
+            if subject.incarnation >= core.peer.incarnation:
+                self._rejoin("declared dead by a neighbour")
+            return
+        if self._hood.is_dead(subject.uid, subject.incarnation):
+            return
+        link = self._links.up.get(subject.uid)
+        if link is not None and link.peer.incarnation > subject.incarnation:
+            return  # old news: it is back already
+        if subject.uid in self._hood.adjacent:
+            self._repair.begin(subject, notice.witnesses)
+        self._remove(subject, notice.heir)
+
+    def _on_leaving(self, uid: str, notice: Leaving) -> None:
+        if notice.member.uid == uid:
+            self._depart(notice.member)
+
+    def _remove(self, member: Member, heir: Member | None) -> None:
+        """Take a dead or departed broker out of every pointer."""
+        uid = member.uid
+        self._suspicions.close(uid)
+        self._hood.bury(member)
+        self._chords.on_dead(uid, heir)
+        self._links.close(uid, Closed.DECLARED_DEAD)
+
+    # ── alone ─────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def _is_alone(self) -> bool:
+        hood = self._hood
+        return self._core.joined and self._had_neighbours and not hood.left and not hood.candidates
+
+    def _on_knock_due(self) -> None:
+        """Try the next of the lost peers; whoever answers is asked to take us in."""
+        core, remembered = self._core, self._hood.remembered
+        if not self._is_alone or not remembered:
+            return
+        uid, peer = next(iter(remembered.items()))
+        remembered.move_to_end(uid)
+        self._links.open(peer.url, None)
+        self._knocks += 1
+        core.arm(Timer.KNOCK, "", core.jitter(core.config.knock_ns << min(self._knocks, 5)))
+
+    def _on_knock(self, uid: str, knock: Knock) -> None:
+        """Somebody lost its ring. Of two that are alone, the larger uid joins the other."""
+        link = self._links.up[uid]
+        if self._is_alone and uid < self._core.peer.uid:
+            self._hood.remembered[uid] = link.peer
+            self._rejoin("was alone, found another broker that was")
+        elif self._core.joined:
+            self._core.send(uid, Failed(knock.member, (), None))
+
+    # ── after every input ─────────────────────────────────────────────────────────────────────
+
+    def _settle_down(self) -> None:
+        """Bring pointers, links, views and chords up to what the input has changed."""
+        core, hood, links = self._core, self._hood, self._links
+        if core.joined:
+            if hood.refresh():
+                self._on_neighbours_changed()
+            self._chords.follow()
+        elif self._newcomer.phase is Phase.LINKING and self._newcomer.linked:
+            contact, round_trip = self._newcomer.contact, self._newcomer.round_trip_ns
+            self._newcomer.finish()
+            self._become_member(contact, round_trip)
+            hood.refresh()
+            self._on_neighbours_changed()
+            self._chords.follow()
+        self._want_links()
+        if core.joined:
+            if self._shown != (links.generation, hood.version):
+                for uid, link in links.up.items():
+                    if link.on_ring and link.sent_version < hood.version:
+                        self._send_view(uid)
+                self._shown = (links.generation, hood.version)
+            self._repair.check()
+            self._chords.check()
+
+    def _on_neighbours_changed(self) -> None:
+        self._hood.learn_again()
+        if self._hood.left:
+            self._had_neighbours = True
+            self._knocks = 0
+        elif self._is_alone:
+            self._hood.forget_verdicts()
+            self._core.notify(Alone())
+            self._core.arm(Timer.KNOCK, "", self._core.jitter(self._core.config.knock_ns))
+
+    def _want_links(self) -> None:
+        core = self._core
+        wanted: dict[str, tuple[Peer, Purpose]] = {}
+        for uid, peer in (*self._newcomer.wanted.items(), *self._chords.wanted.items()):
+            wanted[uid] = (peer, Purpose.CHORD)
+        if core.ring_id is not None:
+            for uid, member in self._hood.nearest_wanted().items():
+                wanted[uid] = (member.peer, Purpose.RING)
+        wanted.pop(core.peer.uid, None)
+        self._links.want(wanted, self._repair.about)

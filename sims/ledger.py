@@ -1,0 +1,214 @@
+"""Joins what all brokers of a simulated world say about failures into one row an incident.
+
+The ledger knows what no broker can: when a broker really died, and when the ring around it is
+really whole, which it decides by comparing pointers with the ideal ring of those alive.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from dataclasses import dataclass, field
+
+from overlay.ids import Nanos
+from overlay.machine import Fact
+from overlay.trace import Incident, Verdict
+from ring.facts import (
+    ChordLost,
+    ChordRepaired,
+    Confirmed,
+    Departed,
+    Joined,
+    LinkFailed,
+    NeighboursChanged,
+    Refuted,
+    Rejoining,
+    Suspected,
+)
+from ring.invariants import Snapshot, ideal_pointers, local_findings, ring_findings
+from ring.messages import Member
+
+
+@dataclass(slots=True)
+class _Open:
+    """An incident as it grows."""
+
+    subject: Member
+    n: int
+    degree: int | None = None
+    failed_ns: Nanos | None = None
+    suspected_ns: Nanos | None = None
+    confirmed_ns: Nanos | None = None
+    repaired_ns: Nanos | None = None
+    chords_repaired_ns: Nanos | None = None
+    chord_holders: set[str] = field(default_factory=set)
+    messages: int = 0
+    verdict: Verdict = Verdict.OPEN
+    witnesses: dict[str, None] = field(default_factory=dict)
+
+
+class Ledger:
+    """Pointers of all live members, and every incident so far."""
+
+    def __init__(self) -> None:
+        self.findings: list[str] = []  #: broken local invariants
+        self._snapshots: dict[str, Snapshot] = {}
+        self._ring: list[tuple[int, str]] = []  #: live members by ring id
+        self._incidents: dict[str, _Open] = {}  #: by "uid/incarnation"
+        self._current: dict[str, str] = {}  #: uid -> key of its latest incident
+        self._unrepaired: dict[str, _Open] = {}
+
+    # ── what happens ──────────────────────────────────────────────────────────────────────────
+
+    def on_fact(self, uid: str, fact: Fact, now: Nanos) -> None:
+        """Take what broker ``uid`` says at ``now``."""
+        match fact:
+            case NeighboursChanged(left, right):
+                self._on_neighbours(uid, left, right, now)
+            case Joined(member):
+                self._enter(member)
+            case Suspected(subject):
+                entry = self._entry(subject)
+                entry.suspected_ns = _first(entry.suspected_ns, now)
+            case Confirmed(subject, witnesses):
+                entry = self._entry(subject)
+                entry.confirmed_ns = _first(entry.confirmed_ns, now)
+                entry.verdict = Verdict.BROKER_FAILED
+                entry.witnesses.update(dict.fromkeys(witnesses))
+            case LinkFailed(subject, witness):
+                entry = self._entry(subject)
+                if entry.verdict in (Verdict.OPEN, Verdict.REFUTED):
+                    entry.verdict = Verdict.LINK_FAILED
+                entry.witnesses[witness] = None
+            case Refuted(subject):
+                entry = self._entry(subject)
+                if entry.verdict is Verdict.OPEN and entry.failed_ns is None:
+                    entry.verdict = Verdict.REFUTED
+            case ChordLost(subject_uid) if subject_uid in self._current:
+                entry = self._incidents[self._current[subject_uid]]
+                entry.chord_holders.add(uid)
+                entry.chords_repaired_ns = None
+            case ChordRepaired(subject_uid) if subject_uid in self._current:
+                entry = self._incidents[self._current[subject_uid]]
+                entry.chord_holders.discard(uid)
+                if not entry.chord_holders:
+                    entry.chords_repaired_ns = now
+            case Rejoining() | Departed():
+                if isinstance(fact, Rejoining):
+                    self._exit(uid)
+            case _:
+                pass
+
+    def on_crash(self, uid: str, degree: int, now: Nanos) -> None:
+        """Broker ``uid`` dies now."""
+        snapshot = self._snapshots.get(uid)
+        if snapshot is not None:
+            entry = self._entry(snapshot.member)
+            entry.failed_ns, entry.degree = now, degree
+            self._unrepaired[f"{uid}/{snapshot.member.incarnation}"] = entry
+        self._exit(uid)
+        for other in self._incidents.values():  # its own repairs ended with it
+            other.chord_holders.discard(uid)
+
+    def on_sent(self, about: str | None) -> None:
+        """A message was sent on account of broker ``about``."""
+        if about is not None and about in self._current:
+            self._incidents[self._current[about]].messages += 1
+
+    # ── questions ─────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def members(self) -> int:
+        """Brokers on the ring and alive."""
+        return len(self._ring)
+
+    @property
+    def unrepaired(self) -> int:
+        """Deaths around which the ring is not whole yet."""
+        return len(self._unrepaired)
+
+    def ring_findings(self) -> list[str]:
+        """Return how the ring differs from the ideal one now."""
+        return ring_findings(self._snapshots.values())
+
+    def incidents(self, run_id: str) -> tuple[Incident, ...]:
+        """Return all incidents, by time of failure or first suspicion."""
+        rows = [
+            Incident(
+                run_id=run_id,
+                incident_id=key,
+                verdict=entry.verdict,
+                subject=entry.subject.uid,
+                subject_ring_id=entry.subject.ring_id,
+                observer=None,
+                n=entry.n,
+                degree=entry.degree,
+                failed_ns=entry.failed_ns,
+                suspected_ns=entry.suspected_ns,
+                confirmed_ns=entry.confirmed_ns,
+                repaired_ns=entry.repaired_ns,
+                chords_repaired_ns=entry.chords_repaired_ns,
+                messages=entry.messages,
+                witnesses=tuple(entry.witnesses),
+            )
+            for key, entry in self._incidents.items()
+        ]
+        return tuple(
+            sorted(rows, key=lambda row: (row.failed_ns or row.suspected_ns or 0, row.incident_id))
+        )
+
+    # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _entry(self, subject: Member) -> _Open:
+        key = f"{subject.uid}/{subject.incarnation}"
+        entry = self._incidents.get(key)
+        if entry is None:
+            entry = self._incidents[key] = _Open(subject, len(self._ring))
+            self._current[subject.uid] = key
+        return entry
+
+    def _enter(self, member: Member) -> None:
+        self._exit(member.uid)
+        self._snapshots[member.uid] = Snapshot(member, (), ())
+        insort(self._ring, (member.ring_id, member.uid))
+
+    def _exit(self, uid: str) -> None:
+        snapshot = self._snapshots.pop(uid, None)
+        if snapshot is not None:
+            self._ring.remove((snapshot.member.ring_id, uid))
+
+    def _on_neighbours(
+        self, uid: str, left: tuple[Member, ...], right: tuple[Member, ...], now: Nanos
+    ) -> None:
+        member = self._snapshots[uid].member
+        snapshot = self._snapshots[uid] = Snapshot(member, left, right)
+        self.findings += local_findings(snapshot)
+        for key, entry in list(self._unrepaired.items()):
+            if self._is_whole_around(entry.subject.ring_id):
+                entry.repaired_ns = now
+                del self._unrepaired[key]
+
+    def _is_whole_around(self, ring_id: int) -> bool:
+        """Compare the pointers of the two live members on each side of ``ring_id``."""
+        n = len(self._ring)
+        at = bisect_left(self._ring, (ring_id, ""))
+        around = range(at - 2, at + 2) if n > 4 else range(n)
+        ring = [self._snapshots[uid].member for _, uid in self._near(at)] if n > 12 else None
+        for index in around:
+            uid = self._ring[index % n][1]
+            snapshot = self._snapshots[uid]
+            if ring is None:
+                members = [self._snapshots[other].member for _, other in self._ring]
+                left, right = ideal_pointers(members, index % n)
+            else:
+                left, right = ideal_pointers(ring, index - (at - 4))
+            if (snapshot.left, snapshot.right) != (left, right):
+                return False
+        return True
+
+    def _near(self, at: int) -> list[tuple[int, str]]:
+        n = len(self._ring)
+        return [self._ring[index % n] for index in range(at - 4, at + 5)]
+
+
+def _first(known: Nanos | None, now: Nanos) -> Nanos:
+    return now if known is None else known
