@@ -38,8 +38,13 @@ class Neighbourhood:
         self._tombstones: OrderedDict[str, int] = OrderedDict()  #: uid -> dead incarnation
         self._shunned: dict[str, Nanos] = {}  #: candidates that could not be linked, until when
         self._row: list[Member] = []  #: linked members and suspects, by distance going right
-        self._row_of: tuple[int, int] = (-1, -1)  #: generations the row was computed for
+        self._row_of: tuple[int, int] = (-1, -1)  #: the changes the row was computed after
         self._suspect_changes = 0
+
+    @property
+    def changes(self) -> tuple[int, int]:
+        """Two counts that stay as they are while no link and no suspicion changes."""
+        return self._links.generation, self._suspect_changes
 
     # ── questions ─────────────────────────────────────────────────────────────────────────────
 
@@ -192,13 +197,12 @@ class Neighbourhood:
 
     def _ordered(self) -> list[Member]:
         """Return linked members and suspects by distance going right."""
-        generations = (self._links.generation, self._suspect_changes)
-        if self._row_of != generations:
+        if self._row_of != self.changes:
             found = {uid: link.member for uid, link in self._links.up.items() if link.member}
             for uid, member in self.suspects.items():
                 found.setdefault(uid, member)
             self._row = self._by_distance(found.values())
-            self._row_of = generations
+            self._row_of = self.changes
         return self._row
 
     def _by_distance(self, members: Iterable[Member]) -> list[Member]:

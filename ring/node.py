@@ -63,6 +63,10 @@ from ring.repair import Repair
 
 MAX_PEERS_TOLD = 64
 
+#: Most of what happens in a quiet ring; it moves no pointer unless the neighbourhood says so.
+_PASSIVE = frozenset({Heartbeat, Ping, ViewRequest, Backup, PeersRequest, ChordQuery})
+_PASSIVE_TIMERS = frozenset({Timer.HEARTBEAT, Timer.SILENT})
+
 
 class RingNode:
     """The ring protocol of one broker, a :class:`overlay.machine.Machine`."""
@@ -185,8 +189,11 @@ class RingNode:
             if link is None:
                 return []  # crossed with our own closing of that link
             link.heard_at = now
+            changes = self._hood.changes
             self._heard(uid)
             self._on_message[type(message)](uid, message)
+            if type(message) in _PASSIVE and self._hood.changes == changes:
+                return core.take()
         elif isinstance(event, LinkUp):
             self._on_link_up(event)
         elif isinstance(event, LinkDown):
@@ -208,10 +215,14 @@ class RingNode:
         core = self._core
         core.now = now
         self._detector.forgive_pause(now)
+        changes = self._hood.changes
+        passive = True
         while (key := core.timers.pop_expired(now)) is not None:
             kind, subject = key
             self._on_timer[kind](subject)
-        self._settle_down()
+            passive = passive and kind in _PASSIVE_TIMERS
+        if not passive or self._hood.changes != changes:
+            self._settle_down()
         return core.take()
 
     def next_deadline(self) -> Nanos | None:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Any
 
 from overlay.ids import Nanos, nanos
 from overlay.machine import (
@@ -27,6 +26,7 @@ from overlay.machine import (
     LinkRefused,
     LinkUp,
     Machine,
+    Message,
     MessageReceived,
     Notify,
     OpenLink,
@@ -57,7 +57,7 @@ class Host:
         self.crash_mode: CrashMode | None = None
         self.armed: Nanos | None = None
         self.wires: dict[str, Wire] = {}
-        self.backlog: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
+        self.backlog: list[tuple[Callable[..., None], tuple[object, ...]]] = []
 
 
 class Wire:
@@ -80,7 +80,7 @@ class World:
         self.on_sent: Callable[[str, str | None], None] = lambda uid, about: None
         self._latency = latency
         self._by_url: dict[str, str] = {}
-        self._heap: list[tuple[Nanos, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._heap: list[tuple[Nanos, int, Callable[..., None], tuple[object, ...]]] = []
         self._sequence = 0
 
     # ── what an experiment does ───────────────────────────────────────────────────────────────
@@ -96,7 +96,7 @@ class World:
         if host.alive:
             self._perform(uid, host, host.machine.handle(event, self.now))
 
-    def at(self, time: Nanos, action: Callable[..., None], *args: Any) -> None:
+    def at(self, time: Nanos, action: Callable[..., None], *args: object) -> None:
         """Do ``action(*args)`` at ``time``."""
         self._sequence += 1
         heapq.heappush(self._heap, (time, self._sequence, action, args))
@@ -171,7 +171,7 @@ class World:
         self._perform(uid, host, host.machine.handle_timers(max(self.now, deadline)))
 
     def _later(
-        self, sender: str, receiver: str, wire: Wire, action: Callable[..., None], what: Any
+        self, sender: str, receiver: str, wire: Wire, action: Callable[..., None], what: object
     ) -> None:
         arrival = self.now + self._latency.one_way_ns(sender, receiver)
         last = wire.last.get(sender, 0)
@@ -183,7 +183,7 @@ class World:
             self._heap, (arrival, self._sequence, action, (sender, receiver, wire, what))
         )
 
-    def _arrive(self, sender: str, receiver: str, wire: Wire, message: Any) -> None:
+    def _arrive(self, sender: str, receiver: str, wire: Wire, message: Message) -> None:
         host = self.hosts[receiver]
         if host.wires.get(sender) is not wire:
             return
