@@ -47,7 +47,7 @@ def frame(kind: int, body: bytes) -> bytes:
 class FrameReader:
     """Cuts a byte stream into frames.
 
-    ``feed`` bytes as they come, then iterate ``frames``; at most one unfinished frame is kept.
+    ``feed`` bytes as they come, then take ``frames``; at most one unfinished frame is kept.
     """
 
     __slots__ = ("_buffer", "_limit")
@@ -64,36 +64,51 @@ class FrameReader:
         """Take more bytes from the connection."""
         self._buffer += data
 
-    def frames(self) -> Iterator[tuple[int, bytes]]:
-        """Yield ``(kind, body)`` of every whole frame received.
+    def next_frame(self) -> tuple[int, bytes] | None:
+        """Return ``(kind, body)`` of the next whole frame alone, or None.
+
+        Raises:
+            CodecError: as :meth:`frames` does.
+        """
+        for kind, body, end in self._cut():
+            del self._buffer[:end]
+            return kind, body
+        return None
+
+    def frames(self) -> list[tuple[int, bytes]]:
+        """Return ``(kind, body)`` of every whole frame received.
 
         Raises:
             CodecError: the stream is not ours, or a frame is too long; the stream is then lost.
         """
+        found = []
+        end = 0
+        for kind, body, end in self._cut():  # noqa: B007 - the last end counts
+            found.append((kind, body))
+        del self._buffer[:end]
+        return found
+
+    def _cut(self) -> Iterator[tuple[int, bytes, int]]:
+        """Yield kind, body and end of each whole frame in the buffer."""
         buffer = self._buffer
         size = len(buffer)
         at = 0
         unpack = HEADER.unpack_from
-        try:
-            while size - at >= 6:
-                length, version, kind = unpack(buffer, at)
-                if version != PROTOCOL_VERSION:
-                    raise CodecError(
-                        f"protocol version {version}, this broker speaks {PROTOCOL_VERSION}"
-                    )
-                if length < _LENGTH_COVERS or length > self._limit or kind > DELIVERY:
-                    raise CodecError(f"no frame of kind {kind} may have {length} bytes")
-                if kind == CONTROL and length > MAX_CONTROL_BYTES:
-                    raise CodecError(f"control message of {length} bytes")
-                end = at + 4 + length
-                if end > size:
-                    break
-                body = bytes(buffer[at + 6 : end])
-                at = end
-                yield kind, body
-        finally:
-            if at:
-                del buffer[:at]
+        while size - at >= HEADER.size:
+            length, version, kind = unpack(buffer, at)
+            if version != PROTOCOL_VERSION:
+                raise CodecError(
+                    f"protocol version {version}, this broker speaks {PROTOCOL_VERSION}"
+                )
+            if length < _LENGTH_COVERS or length > self._limit or kind > DELIVERY:
+                raise CodecError(f"no frame of kind {kind} may have {length} bytes")
+            if kind == CONTROL and length > MAX_CONTROL_BYTES:
+                raise CodecError(f"control message of {length} bytes")
+            end = at + 4 + length
+            if end > size:
+                return
+            yield kind, bytes(buffer[at + HEADER.size : end]), end
+            at = end
 
 
 class MessageCodec:

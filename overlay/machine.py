@@ -20,7 +20,7 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
-from overlay.ids import Nanos, Peer
+from overlay.ids import LinkClass, Nanos, Peer
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True, tag=True):
@@ -65,6 +65,7 @@ class LinkUp:
 
     peer: Peer
     url: str  #: the address this end asked for; ``peer.url`` where the other end opened the link
+    link_class: LinkClass = LinkClass.NORMAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,7 @@ class LinkDown:
 
     uid: str
     reason: Closed
+    link_class: LinkClass = LinkClass.NORMAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +85,12 @@ class LinkRefused:
     uid: str | None  #: as expected by the :class:`OpenLink`
     reason: Refused
     detail: str = ""
+    link_class: LinkClass = LinkClass.NORMAL
 
 
 @dataclass(frozen=True, slots=True)
 class MessageReceived:
-    """``uid`` sent ``message`` over its link."""
+    """``uid`` sent ``message`` over its normal link; control messages travel on no other."""
 
     uid: str
     message: Message
@@ -107,7 +110,7 @@ Input = LinkUp | LinkDown | LinkRefused | MessageReceived | Command
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send ``message`` over the link to ``uid``; dropped silently if the link has just gone.
+    """Send ``message`` over the normal link to ``uid``; dropped silently if the link has just gone.
 
     ``about`` names the failure (uid of its subject) on whose account the message is sent, so that
     both drivers can count what a repair costs.
@@ -125,6 +128,7 @@ class OpenLink:
     url: str
     uid: str | None = None  #: whom to expect there; None: whoever answers
     about: str | None = None
+    link_class: LinkClass = LinkClass.NORMAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +137,7 @@ class CloseLink:
 
     uid: str
     reason: Closed
+    link_class: LinkClass = LinkClass.NORMAL
 
 
 class Fact:

@@ -1,0 +1,150 @@
+"""``chordal identity``: make the overlay's authority, issue identities from it, look at both."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import click
+
+# overlay.identity and overlay.authority load the cryptography package, which takes longer than the
+# rest of the command: each command imports them when it runs.
+
+AUTHORITY_DAYS = 3650
+IDENTITY_DAYS = 30
+MAX_DAYS = 36_500
+
+_days = click.IntRange(1, MAX_DAYS)
+_folder = click.Path(path_type=Path)
+_as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+@click.group()
+def identity() -> None:
+    """Create the overlay's authority, issue and inspect identities."""
+
+
+@identity.command()
+@click.argument("directory", metavar="DIR", type=_folder)
+@click.option("--name", default="chordal overlay", show_default=True, help="Name of the authority.")
+@click.option(
+    "--days", type=_days, default=AUTHORITY_DAYS, show_default=True, help="Days until it expires."
+)
+@_as_json
+def init(directory: Path, name: str, days: int, as_json: bool) -> None:
+    """Create the authority of a new overlay in DIR.
+
+    Keep DIR/authority.key away from the brokers: whoever has it can become any of them.
+    """
+    from overlay.authority import create_authority
+
+    authority = create_authority(directory, name=name, lifetime=timedelta(days=days))
+    if as_json:
+        _print_json(directory=str(directory), name=name, not_after=authority.not_after.isoformat())
+    else:
+        click.echo(f"authority {name!r} in {directory}, expires {_when(authority.not_after)}")
+
+
+@identity.command()
+@click.argument("authority_dir", type=_folder)
+@click.argument("out_dir", type=_folder)
+@click.option("--broker", is_flag=True, help="For a broker, which accepts connections.")
+@click.option("--client", is_flag=True, help="For a client, which only makes them.")
+@click.option("--uid", metavar="HEX32", help="Its uid, 32 lower-case hex digits; default random.")
+@click.option(
+    "--days",
+    type=_days,
+    default=IDENTITY_DAYS,
+    show_default=True,
+    help="Days until it expires; it never outlives the authority.",
+)
+@_as_json
+def issue(
+    authority_dir: Path,
+    out_dir: Path,
+    broker: bool,
+    client: bool,
+    uid: str | None,
+    days: int,
+    as_json: bool,
+) -> None:
+    """Issue an identity from the authority in AUTHORITY_DIR into OUT_DIR."""
+    from overlay.authority import issue_identity, load_authority
+    from overlay.identity import Role
+    from overlay.ids import parse_uid
+
+    if broker == client:
+        raise click.UsageError("say what the identity is for: --broker or --client, one of them")
+    issued = issue_identity(
+        load_authority(authority_dir),
+        out_dir,
+        role=Role.BROKER if broker else Role.CLIENT,
+        uid=None if uid is None else parse_uid(uid),
+        lifetime=timedelta(days=days),
+    )
+    if as_json:
+        _print_json(
+            directory=str(out_dir),
+            role=issued.role,
+            uid=issued.uid,
+            not_after=issued.not_after.isoformat(),
+        )
+    else:
+        click.echo(f"{issued.role} {issued.uid} in {out_dir}, expires {_when(issued.not_after)}")
+
+
+@identity.command()
+@click.argument("directory", metavar="DIR", type=_folder)
+@_as_json
+def show(directory: Path, as_json: bool) -> None:
+    """Show the identity or authority in DIR, and what is wrong with it."""
+    from overlay.authority import load_authority
+    from overlay.errors import IdentityError
+    from overlay.identity import (
+        AUTHORITY_CERTIFICATE,
+        IDENTITY_CERTIFICATE,
+        file_names,
+        load_identity,
+        name_in,
+        permission_warnings,
+        read_certificate,
+    )
+
+    mend = "name a folder made by 'chordal identity init' or 'chordal identity issue'"
+    is_identity = IDENTITY_CERTIFICATE in file_names(directory, mend=mend)
+    file = IDENTITY_CERTIFICATE if is_identity else AUTHORITY_CERTIFICATE
+    certificate = read_certificate(directory / file, mend=mend)
+    now = datetime.now(UTC)
+    refusal = None
+    try:
+        (load_identity if is_identity else load_authority)(directory, now=now)
+    except IdentityError as error:
+        refusal = str(error)
+    warnings = [warning for warning in permission_warnings(directory) if warning != refusal]
+    name = name_in(certificate) if is_identity else None
+    facts = {
+        "role": "authority" if not is_identity else name.role if name else None,
+        "uid": name.uid if name else None,
+        "authority": certificate.issuer.rfc4514_string(),
+        "serial": f"{certificate.serial_number:x}",
+        "not_before": certificate.not_valid_before_utc.isoformat(),
+        "not_after": certificate.not_valid_after_utc.isoformat(),
+        "days_left": (certificate.not_valid_after_utc - now).days,
+    }
+    if as_json:
+        _print_json(directory=str(directory), **facts, refusal=refusal, warnings=warnings)
+        return
+    for label, value in facts.items():
+        click.echo(f"{label.replace('_', ' '):<11} {'-' if value is None else value}")
+    for warning in warnings:
+        click.echo(f"warning: {warning}")
+    click.echo("usable" if refusal is None else f"not usable: {refusal}")
+
+
+def _print_json(**values: object) -> None:
+    click.echo(json.dumps(values))
+
+
+def _when(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M} UTC"

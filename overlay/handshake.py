@@ -1,0 +1,141 @@
+"""How two ends of a fresh connection agree to be a link.
+
+The caller sends :class:`Hello`, the other end answers :class:`Welcome` or :class:`Refusal`. Two
+brokers often call each other at the same moment; :class:`LinkTable` decides which connection stays,
+such that both ends decide alike:
+
+* of two crossing calls, that of the smaller uid wins;
+* a call from a broker to which there is a link already means that it has lost that link, unless the
+  call was sent before that link was made. Each broker numbers its steps with a *serial*, sent in
+  both greetings, which tells the two cases apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import msgspec
+
+from overlay.codec import PROTOCOL_VERSION, MessageCodec
+from overlay.ids import LinkClass, Peer, WireCount, WireText, WireUid
+from overlay.machine import Closed, Message, Refused
+
+Overlay = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
+
+
+class Hello(Message, frozen=True):
+    """The caller's greeting. A client has no address, so it is no peer."""
+
+    overlay: Overlay
+    version: Annotated[int, msgspec.Meta(ge=0, le=255)]
+    uid: WireUid
+    incarnation: WireCount
+    peer: Peer | None  #: None: a client calls
+    link_class: LinkClass
+    expected: WireUid | None  #: who the caller believes to be here
+    serial: WireCount
+
+
+class Welcome(Message, frozen=True):
+    """The link is made."""
+
+    peer: Peer
+    serial: WireCount
+
+
+class Refusal(Message, frozen=True):
+    """No link; the connection is closed after this."""
+
+    reason: Refused
+    detail: WireText
+
+
+class Goodbye(Message, frozen=True):
+    """The last message on a link."""
+
+    reason: Closed
+
+
+#: What may be said before a link exists; a stranger's first bytes are decoded by this alone.
+GREETINGS = MessageCodec(Hello, Welcome, Refusal)
+
+
+def judge_hello(hello: Hello, *, overlay: str, own_uid: str) -> Refusal | None:
+    """Return why ``hello`` cannot lead to a link whatever the state of this broker, or None."""
+    if hello.overlay != overlay:
+        return Refusal(
+            Refused.OTHER_OVERLAY, f"this broker belongs to {overlay!r}, not {hello.overlay!r}"
+        )
+    if hello.version != PROTOCOL_VERSION:
+        return Refusal(
+            Refused.OTHER_VERSION,
+            f"this broker speaks version {PROTOCOL_VERSION}, not {hello.version}",
+        )
+    if hello.expected not in (None, own_uid):
+        return Refusal(Refused.OTHER_PEER, "another broker listens here now")
+    if hello.peer is not None and (hello.peer.uid, hello.peer.incarnation) != (
+        hello.uid,
+        hello.incarnation,
+    ):
+        return Refusal(Refused.NOT_CHORDAL, "the greeting contradicts itself")
+    return None
+
+
+@dataclass(slots=True)
+class _Established:
+    ours: bool  #: this end called
+    remote_serial: int  #: of the other end's greeting
+
+
+class LinkTable:
+    """Which links and calls exist at this end, by (uid, class). Decides; does no I/O."""
+
+    def __init__(self, own_uid: str) -> None:
+        self._own_uid = own_uid
+        self._serial = 0
+        self._calling: set[tuple[str, LinkClass]] = set()
+        self._links: dict[tuple[str, LinkClass], _Established] = {}
+
+    def next_serial(self) -> int:
+        """Number the next greeting."""
+        self._serial += 1
+        return self._serial
+
+    def call(self, uid: str, link_class: LinkClass) -> bool:
+        """Begin to call ``uid``; False if there is a link or a call already."""
+        key = (uid, link_class)
+        if key in self._links or key in self._calling:
+            return False
+        self._calling.add(key)
+        return True
+
+    def call_ended(self, uid: str, link_class: LinkClass) -> None:
+        """A call has led nowhere."""
+        self._calling.discard((uid, link_class))
+
+    def on_hello(self, uid: str, link_class: LinkClass, serial: int) -> bool:
+        """Say whether a call from ``uid`` is to be welcomed (and replaces what there was)."""
+        key = (uid, link_class)
+        link = self._links.get(key)
+        if link is not None and link.ours and serial < link.remote_serial:
+            return False  # sent before the other end welcomed our own call
+        if link is None and key in self._calling and self._own_uid < uid:
+            return False  # our call wins
+        self._calling.discard(key)
+        self._links[key] = _Established(ours=False, remote_serial=serial)
+        return True
+
+    def on_welcome(self, uid: str, link_class: LinkClass, serial: int) -> bool:
+        """Say whether the answer to our call still makes a link."""
+        key = (uid, link_class)
+        link = self._links.get(key)
+        if link is not None and not link.ours and key not in self._calling:
+            return False  # their call has won meanwhile
+        self._calling.discard(key)
+        self._links[key] = _Established(ours=True, remote_serial=serial)
+        return True
+
+    def closed(self, uid: str, link_class: LinkClass) -> None:
+        """The link is gone."""
+        self._links.pop((uid, link_class), None)

@@ -1,0 +1,169 @@
+"""Where streams come from: TCP, and TLS over it. Everything that opens a socket is here."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import socket
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+import trio
+
+from overlay.address import Address
+from overlay.connection import BROKEN
+from overlay.errors import ConfigError, ConnectionFailed, ProtocolError
+from overlay.identity import Identity, PeerIdentity, Role
+
+TLS_FIRST_BYTE = 0x16  # a TLS handshake record; no frame of ours is long enough to start so
+CLOSE_SECONDS = 1.0
+
+
+class Wire:
+    """A fresh stream, and who is certified to be at its other end; None: plain."""
+
+    __slots__ = ("identity", "stream")
+
+    def __init__(self, stream: trio.abc.Stream, identity: PeerIdentity | None) -> None:
+        self.stream = stream
+        self.identity = identity
+
+
+class Transport(Protocol):
+    """Makes streams to other brokers, and takes those that others make."""
+
+    async def connect(self, address: Address) -> Wire:
+        """Return a stream to ``address``.
+
+        Raises:
+            ConnectionFailed: nobody there, or TLS does not come about; the reason is for people.
+        """
+
+    async def serve(
+        self,
+        handler: Callable[[trio.abc.Stream], Awaitable[None]],
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Hand every incoming stream to ``handler``, each in a task of its own."""
+
+    async def accept(self, stream: trio.abc.Stream) -> Wire:
+        """Find out how the caller speaks, and finish TLS with it if so.
+
+        Raises:
+            ProtocolError: it speaks TLS and we do not, or its certificate is not of this overlay.
+        """
+
+
+class TcpTransport:
+    """TCP and TLS on one port: the first byte a caller sends says which."""
+
+    def __init__(self, identity: Identity | None) -> None:
+        self._identity = identity
+        self._listeners: list[trio.SocketListener] = []
+
+    async def listen(self, host: str, port: int) -> int:
+        """Open the port; returns which, as port 0 picks a free one.
+
+        Raises:
+            ConfigError: the address is in use, not ours, or not to be resolved.
+        """
+        try:
+            self._listeners = await trio.open_tcp_listeners(port, host=host)
+        except socket.gaierror as error:
+            raise ConfigError(f"cannot listen on {host}: {error.strerror}") from error
+        except OSError as error:
+            code = _first_errno(error)
+            if code == errno.EADDRINUSE:
+                mend = "another process listens there; choose another port, or 0 for a free one"
+                raise ConfigError(f"cannot listen on {host}:{port}: {mend}") from error
+            text = errno.errorcode.get(code, "") if code else str(error)
+            raise ConfigError(f"cannot listen on {host}:{port}: {error} {text}".strip()) from error
+        bound: int = self._listeners[0].socket.getsockname()[1]
+        return bound
+
+    async def serve(
+        self,
+        handler: Callable[[trio.abc.Stream], Awaitable[None]],
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        async def handle(stream: trio.SocketStream) -> None:
+            await handler(stream)
+
+        task_status.started()
+        await trio.serve_listeners(handle, self._listeners)
+
+    async def connect(self, address: Address) -> Wire:
+        try:
+            stream = await trio.open_tcp_stream(address.host, address.port)
+        except socket.gaierror as error:
+            raise ConnectionFailed(address.url, f"no such host ({error.strerror})") from error
+        except OSError as error:
+            refused = _first_errno(error) == errno.ECONNREFUSED
+            reason = "connection refused" if refused else str(error)
+            raise ConnectionFailed(address.url, reason) from error
+        if not address.tls:
+            return Wire(stream, None)
+        try:
+            return await self._connect_tls(stream, address)
+        except BROKEN as error:
+            raise ConnectionFailed(address.url, f"no TLS: {_reason(error)}") from error
+        except ProtocolError as error:
+            raise ConnectionFailed(address.url, str(error)) from error
+
+    async def _connect_tls(self, stream: trio.SocketStream, address: Address) -> Wire:
+        from overlay.tls import client_context, peer_identity, require_role
+
+        if self._identity is None:
+            await trio.aclose_forcefully(stream)
+            raise ConnectionFailed(address.url, "secure links need an identity (--identity DIR)")
+        secured = trio.SSLStream(stream, client_context(self._identity))
+        try:
+            await secured.do_handshake()
+            identity = peer_identity(secured)
+            require_role(identity, Role.BROKER)
+        except BaseException:
+            await trio.aclose_forcefully(secured)
+            raise
+        return Wire(secured, identity)
+
+    async def accept(self, stream: trio.abc.Stream) -> Wire:
+        if not isinstance(stream, trio.SocketStream):
+            return Wire(stream, None)
+        first = await stream.socket.recv(1, socket.MSG_PEEK)
+        if not first or first[0] != TLS_FIRST_BYTE:
+            return Wire(stream, None)
+        if self._identity is None:
+            raise ProtocolError("the caller speaks TLS, and this broker has no identity")
+        from overlay.tls import peer_identity, server_context
+
+        secured = trio.SSLStream(stream, server_context(self._identity))
+        try:
+            await secured.do_handshake()
+        except BROKEN as error:
+            raise ProtocolError(f"no TLS: {_reason(error)}") from error
+        return Wire(secured, peer_identity(secured))
+
+
+async def close(stream: trio.abc.Stream) -> None:
+    """Close ``stream``, with good manners if that is quick, and without if not."""
+    with trio.move_on_after(CLOSE_SECONDS) as scope:
+        scope.shield = True
+        with contextlib.suppress(BROKEN):
+            await stream.aclose()
+
+
+def _first_errno(error: OSError) -> int | None:
+    """Return the errno of ``error`` or of what trio has wrapped in it."""
+    if error.errno is not None:
+        return error.errno
+    causes = error.__cause__
+    inner = causes.exceptions if isinstance(causes, BaseExceptionGroup) else (causes,)
+    return next((e.errno for e in inner if isinstance(e, OSError)), None)
+
+
+def _reason(error: BaseException) -> str:
+    """Return what went wrong with TLS in a few words."""
+    cause = error.__cause__ or error
+    return str(getattr(cause, "reason", None) or cause or type(cause).__name__)

@@ -1,0 +1,155 @@
+"""``chordal identity``: init, issue, show, for people and for machines."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from ges.cli.identity import identity
+from overlay.authority import issue_identity, load_authority
+from overlay.errors import ConfigError, IdentityError
+from overlay.identity import Role, load_identity
+
+UID = "00112233445566778899aabbccddeeff"
+
+
+def chordal(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(identity, [str(argument) for argument in arguments])
+
+
+def printed(*arguments: str | Path) -> dict[str, Any]:
+    """The one JSON object a command prints."""
+    result = chordal(*arguments, "--json")
+    assert result.exception is None, result.exception
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Path:
+    assert chordal("init", tmp_path / "authority").exit_code == 0
+    return tmp_path / "authority"
+
+
+def test_the_way_from_authority_to_identity(tmp_path: Path) -> None:
+    made = printed("init", tmp_path / "ca", "--name", "my overlay", "--days", "50")
+    assert made["name"] == "my overlay"
+    issued = printed("issue", tmp_path / "ca", tmp_path / "b", "--broker", "--days", "20")
+    loaded = load_identity(tmp_path / "b")
+    assert (issued["uid"], issued["role"]) == (loaded.uid, Role.BROKER)
+    assert datetime.fromisoformat(issued["not_after"]) == loaded.not_after
+    shown = printed("show", tmp_path / "b")
+    assert shown["role"] == "broker"
+    assert shown["uid"] == loaded.uid
+    assert shown["authority"] == "CN=my overlay"
+    assert shown["days_left"] == 19
+    assert shown["refusal"] is None
+    assert shown["warnings"] == []
+
+
+def test_issue_tells_people_uid_and_expiry(authority: Path, tmp_path: Path) -> None:
+    result = chordal("issue", authority, tmp_path / "c", "--client", "--uid", UID)
+    loaded = load_identity(tmp_path / "c")
+    assert (loaded.uid, loaded.role) == (UID, Role.CLIENT)
+    assert 29 <= (loaded.not_after - datetime.now(UTC)).days <= 30
+    assert UID in result.stdout
+    assert f"{loaded.not_after:%Y-%m-%d}" in result.stdout
+
+
+def test_no_private_key_is_printed(authority: Path, tmp_path: Path) -> None:
+    outputs = [
+        chordal("issue", authority, tmp_path / "c", "--client").output,
+        chordal("show", tmp_path / "c").output,
+        chordal("show", authority).output,
+    ]
+    for path in (authority / "authority.key", tmp_path / "c" / "identity.key"):
+        secret = path.read_text().splitlines()[1]
+        assert all(secret not in output for output in outputs)
+
+
+@pytest.mark.parametrize("roles", [[], ["--broker", "--client"]])
+def test_exactly_one_role(authority: Path, tmp_path: Path, roles: list[str]) -> None:
+    result = chordal("issue", authority, tmp_path / "c", *roles)
+    assert result.exit_code == 2
+    assert "--broker or --client" in result.stderr
+    assert not (tmp_path / "c").exists()
+
+
+@pytest.mark.parametrize("uid", ["", "abc", UID.upper(), UID + "0", "g" * 32])
+def test_a_bad_uid(authority: Path, tmp_path: Path, uid: str) -> None:
+    result = chordal("issue", authority, tmp_path / "c", "--client", "--uid", uid)
+    assert isinstance(result.exception, ConfigError)
+    assert "32 lower-case hexadecimal digits" in str(result.exception)
+    assert not (tmp_path / "c").exists()
+
+
+@pytest.mark.parametrize("days", ["0", "-1", "36501", "soon"])
+def test_a_bad_number_of_days(tmp_path: Path, days: str) -> None:
+    result = chordal("init", tmp_path / "ca", "--days", days)
+    assert result.exit_code == 2
+    assert "--days" in result.stderr
+
+
+def test_a_second_init_is_refused_and_changes_nothing(authority: Path) -> None:
+    before = (authority / "authority.key").read_bytes()
+    result = chordal("init", authority)
+    assert isinstance(result.exception, IdentityError)
+    assert (authority / "authority.key").read_bytes() == before
+
+
+def test_show_of_an_authority(authority: Path) -> None:
+    shown = printed("show", authority)
+    assert (shown["role"], shown["uid"], shown["refusal"]) == ("authority", None, None)
+    assert shown["days_left"] == 3649
+    result = chordal("show", authority)
+    assert "authority" in result.stdout
+    assert result.stdout.splitlines()[-1] == "usable"
+
+
+def test_show_of_an_identity_whose_key_is_open(authority: Path, tmp_path: Path) -> None:
+    chordal("issue", authority, tmp_path / "b", "--broker")
+    (tmp_path / "b").chmod(0o755)
+    (tmp_path / "b" / "identity.key").chmod(0o644)
+    result = chordal("show", tmp_path / "b")
+    *_, warning, last = result.stdout.splitlines()
+    assert warning.startswith("warning: ")
+    assert f"chmod 700 {tmp_path / 'b'}" in warning
+    assert last.startswith("not usable: ")
+    assert "identity.key" in last
+    assert "identity.key" in printed("show", tmp_path / "b")["refusal"]
+
+
+def test_show_of_an_expired_identity(authority: Path, tmp_path: Path) -> None:
+    past = datetime.now(UTC) - timedelta(days=10)
+    issue_identity(
+        load_authority(authority),
+        tmp_path / "b",
+        role=Role.BROKER,
+        lifetime=timedelta(days=1),
+        now=past,
+    )
+    shown = printed("show", tmp_path / "b")
+    assert shown["days_left"] < 0
+    assert "expired on" in shown["refusal"]
+
+
+@pytest.mark.parametrize("below", ["", "nowhere"])
+def test_show_of_a_folder_that_holds_neither(tmp_path: Path, below: str) -> None:
+    result = chordal("show", tmp_path / below)
+    assert isinstance(result.exception, IdentityError)
+    assert str(tmp_path) in str(result.exception)
+
+
+def test_importing_the_command_does_not_load_cryptography() -> None:
+    program = (
+        "import sys, ges.cli.identity; sys.exit(any('cryptography' in m for m in sys.modules))"
+    )
+    finished = subprocess.run([sys.executable, "-c", program], check=False)
+    assert finished.returncode == 0
