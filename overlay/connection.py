@@ -9,7 +9,6 @@ takes what the kernel has, however many frames that is. Coalescing of this kind 
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator
 
 import trio
 
@@ -35,6 +34,14 @@ class Connection:
         self._closing = False
         self._room = trio.Event()
         self._room.set()
+
+    @property
+    def cipher(self) -> str | None:
+        """TLS version and cipher suite; None on a plain connection."""
+        if not isinstance(self.stream, trio.SSLStream):
+            return None
+        suite = self.stream.cipher()
+        return f"{suite[1]} {suite[0]}" if suite else None
 
     @property
     def crowded(self) -> bool:
@@ -100,8 +107,6 @@ class Connection:
             if not self._room.is_set() and not self.crowded:
                 self._room.set()
 
-    async def chunks(self) -> AsyncIterator[bytes | bytearray]:
-        """Yield bytes as they come, until the other end closes."""
-        receive = self.stream.receive_some
-        while data := await receive(READ_BYTES):
-            yield data
+    async def receive(self) -> bytes | bytearray:
+        """Return bytes as they come; empty once the other end has closed."""
+        return await self.stream.receive_some(READ_BYTES)

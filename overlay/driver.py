@@ -83,8 +83,11 @@ class Upper(Protocol):
             ProtocolError: it makes no sense; the link is closed.
         """
 
-    def on_batch(self, link: Link) -> None:
-        """All frames that had arrived together over ``link`` have been handed over."""
+    async def on_batch(self, link: Link) -> None:
+        """All frames that had arrived together over ``link`` have been handed over.
+
+        Nothing more is read from it before this returns.
+        """
 
     def on_links_changed(self) -> None:
         """A link came up or went down."""
@@ -221,8 +224,11 @@ class Driver:
             reason = error.reason if isinstance(error, ConnectionFailed) else str(error)
             self._fail(request, Refused.UNREACHABLE, reason)
             return
-        except (*BROKEN, ProtocolError) as error:
-            self._fail(request, Refused.NOT_CHORDAL, str(error) or type(error).__name__)
+        except BROKEN as error:
+            self._fail(request, Refused.UNREACHABLE, str(error) or "connection lost")
+            return
+        except ProtocolError as error:
+            self._fail(request, Refused.NOT_CHORDAL, str(error))
             return
         await self._called(request, wire, answer, reader)
 
@@ -336,7 +342,7 @@ class Driver:
 
     async def _reply(self, wire: Wire, data: bytes) -> None:
         with trio.move_on_after(HANDSHAKE_SECONDS):
-            with contextlib.suppress(BROKEN):
+            with contextlib.suppress(*BROKEN):
                 await wire.stream.send_all(data)
 
     # ── a link's life ─────────────────────────────────────────────────────────────────────────
@@ -403,13 +409,14 @@ class Driver:
     async def _read(self, link: Link, reader: FrameReader) -> Closed:
         upper, uid, codec = self._upper, link.peer.uid, self._codec
         try:
-            self._take(link, reader, codec, uid)
-            async for chunk in link.connection.chunks():
-                reader.feed(chunk)
+            chunk: bytes | bytearray = b"-"
+            while chunk:
                 goodbye = self._take(link, reader, codec, uid)
-                upper.on_batch(link)
                 if goodbye is not None:
                     return goodbye
+                await upper.on_batch(link)
+                chunk = await link.connection.receive()
+                reader.feed(chunk)
         except ProtocolError as error:
             self._protocol_error(link, error)
             return Closed.PROTOCOL
@@ -456,7 +463,8 @@ async def read_greeting(stream: trio.abc.Stream, reader: FrameReader) -> object:
     """Read the first message of a stream; what follows it stays in ``reader``.
 
     Raises:
-        ProtocolError: the stream ends, or is not ours.
+        ProtocolError: the stream is not ours.
+        trio.BrokenResourceError: it ends.
     """
     while True:
         frame = reader.next_frame()
@@ -467,5 +475,5 @@ async def read_greeting(stream: trio.abc.Stream, reader: FrameReader) -> object:
             return GREETINGS.decode(body)
         data = await stream.receive_some(4096)
         if not data:
-            raise ProtocolError("closed before it greeted")
+            raise trio.BrokenResourceError("closed without a greeting")
         reader.feed(data)

@@ -150,7 +150,7 @@ async def close(stream: trio.abc.Stream) -> None:
     """Close ``stream``, with good manners if that is quick, and without if not."""
     with trio.move_on_after(CLOSE_SECONDS) as scope:
         scope.shield = True
-        with contextlib.suppress(BROKEN):
+        with contextlib.suppress(*BROKEN):
             await stream.aclose()
 
 

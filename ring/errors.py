@@ -4,6 +4,7 @@
 
     ChordalError
     └── RingError
+        ├── JoinFailed          the ring will not take this broker; trying again is of no use
         └── InvariantBroken     a ring that should be whole is not; ``findings`` says where
 """
 
@@ -14,6 +15,10 @@ from overlay.errors import ChordalError
 
 class RingError(ChordalError):
     """Root of the ring package's errors."""
+
+
+class JoinFailed(RingError):
+    """The ring at the given addresses will not take this broker."""
 
 
 class InvariantBroken(RingError):

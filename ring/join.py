@@ -18,7 +18,7 @@ from enum import Enum, auto
 from itertools import pairwise
 
 from overlay.ids import Nanos, Peer
-from overlay.machine import LinkRefused
+from overlay.machine import LinkRefused, Refused
 from ring.config import GapRule
 from ring.core import Core, Timer
 from ring.facts import JoinDelayed, JoinRejected
@@ -30,6 +30,14 @@ from ring.neighbourhood import Neighbourhood
 PINGS = 3  #: round trips measured to each candidate; the shortest counts
 FULL_ROW = 9  #: a row of the broker and four neighbours on each side
 MIN_GAP = 2  #: the narrowest gap that has room for one more id
+
+
+#: Refusals that no waiting will change.
+_HOPELESS = frozenset({Refused.OTHER_OVERLAY, Refused.OTHER_VERSION, Refused.NOT_CHORDAL})
+
+
+def _describe(event: LinkRefused) -> str:
+    return f"{event.url}: {event.detail or event.reason.value.replace('_', ' ')}"
 
 
 class Phase(Enum):
@@ -59,7 +67,9 @@ class Newcomer:
     neighbourhood: Neighbourhood
     phase: Phase = Phase.IDLE
     contact: str | None = None
+    in_vain: int = 0  #: times in a row that no member was found
     _seeds: tuple[str, ...] = ()
+    _patient: bool = False
     _attempts: int = 0
     _candidates: dict[str, _Candidate] = field(default_factory=dict)
 
@@ -76,10 +86,15 @@ class Newcomer:
             return {uid: candidate.peer for uid, candidate in self._candidates.items()}
         return {}
 
-    def begin(self, seeds: tuple[str, ...]) -> None:
-        """Look for the ring at these URLs."""
+    def begin(self, seeds: tuple[str, ...], *, patient: bool) -> None:
+        """Look for the ring at these URLs.
+
+        A seed that can never let us in ends the attempt, as somebody has given a wrong address;
+        not so if ``patient``, when the addresses are those of brokers we once knew.
+        """
+        self._patient = patient
         self._seeds = tuple(dict.fromkeys(seeds))
-        self._attempts = 0
+        self._attempts = self.in_vain = 0
         self._seek()
 
     def on_up(self, uid: str, peer: Peer) -> None:
@@ -91,11 +106,14 @@ class Newcomer:
     def on_refused(self, event: LinkRefused) -> None:
         """A seed or candidate cannot be linked; after the last seed, wait and start again."""
         if self.phase is Phase.SEEKING and event.url in self._seeds:
+            if event.reason in _HOPELESS and not self._patient:
+                self.finish()
+                self.core.notify(JoinRejected(_describe(event)))
+                return
             waiting = any(self.links.is_opening(url) for url in self._seeds)
             linked = any(link.peer.url in self._seeds for link in self.links.up.values())
             if not waiting and not linked:
-                detail = f": {event.detail}" if event.detail else ""
-                self._start_again(f"{event.url} is {event.reason.value}{detail}")
+                self._start_again(_describe(event))
         elif event.uid in self._candidates:
             del self._candidates[event.uid]
             self._decide_if_measured()
@@ -111,6 +129,7 @@ class Newcomer:
         count = min(len(known), core.config.measure_candidates)
         drawn = core.rng.sample(sorted(known), count)
         self.phase = Phase.MEASURING
+        self.in_vain = 0
         self._candidates = {uid: _Candidate(known[uid]) for uid in drawn}
         core.arm(Timer.MEASURE, "", core.config.measure_ns)
         core.disarm(Timer.JOIN)
@@ -199,6 +218,7 @@ class Newcomer:
     def _seek(self) -> None:
         core = self.core
         self.phase = Phase.SEEKING
+        self.in_vain += 1
         self._candidates.clear()
         core.ring_id = None
         core.arm(Timer.JOIN, "", core.config.join_ns)

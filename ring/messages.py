@@ -104,7 +104,8 @@ class Peers(Message, frozen=True):
 class JoinRequest(Message, frozen=True):
     """Find a place for ``newcomer`` [send-join-request].
 
-    ``hops`` counts how often the request was passed on; ``insert`` says that the receiver was chosen as owner of the gap and is to insert.
+    ``hops`` counts how often the request was passed on; ``insert`` says that the receiver was
+    chosen as owner of the gap and is to insert.
     """
 
     newcomer: Peer

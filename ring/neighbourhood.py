@@ -38,7 +38,7 @@ class Neighbourhood:
         self._tombstones: OrderedDict[str, int] = OrderedDict()  #: uid -> dead incarnation
         self._shunned: dict[str, Nanos] = {}  #: candidates that could not be linked, until when
         self._row: list[Member] = []  #: linked members and suspects, by distance going right
-        self._row_of: tuple[int, int] = (-1, -1)  #: the changes the row was computed after
+        self._row_of: tuple[int, int, int] | None = None  #: ring id and changes it was computed for
         self._suspect_changes = 0
 
     @property
@@ -197,12 +197,13 @@ class Neighbourhood:
 
     def _ordered(self) -> list[Member]:
         """Return linked members and suspects by distance going right."""
-        if self._row_of != self.changes:
+        row_of = (self._core.member.ring_id, *self.changes)
+        if self._row_of != row_of:
             found = {uid: link.member for uid, link in self._links.up.items() if link.member}
             for uid, member in self.suspects.items():
                 found.setdefault(uid, member)
             self._row = self._by_distance(found.values())
-            self._row_of = self.changes
+            self._row_of = row_of
         return self._row
 
     def _by_distance(self, members: Iterable[Member]) -> list[Member]:

@@ -62,6 +62,8 @@ from ring.neighbourhood import Neighbourhood
 from ring.repair import Repair
 
 MAX_PEERS_TOLD = 64
+MAX_PATIENCE = 5  #: the pause between knocks doubles that often; only who is alone starts short
+SEEKS_IN_VAIN = 4  #: after that many a broker that lost its ring founds one
 
 #: Most of what happens in a quiet ring; it moves no pointer unless the neighbourhood says so.
 _PASSIVE = frozenset({Heartbeat, Ping, ViewRequest, Backup, PeersRequest, ChordQuery})
@@ -117,7 +119,7 @@ class RingNode:
             Timer.RETRY: links.on_retry,
             Timer.CHORDS: lambda _: self._chords.on_refresh_due(),
             Timer.MEASURE: lambda _: self._newcomer.on_measured(),
-            Timer.JOIN: lambda _: self._newcomer.on_late(),
+            Timer.JOIN: lambda _: self._on_join_late(),
             Timer.RESERVED: self._owner.release,
             Timer.KNOCK: lambda _: self._on_knock_due(),
         }
@@ -231,13 +233,11 @@ class RingNode:
     # ── commands ──────────────────────────────────────────────────────────────────────────────
 
     def _on_command(self, command: Command) -> None:
-        core = self._core
         if isinstance(command, Found):
-            core.ring_id = FIRST_ID
-            self._become_member(contact=None, round_trip_ns=None)
+            self._found()
         elif isinstance(command, Join):
             self._seeds = command.seeds
-            self._newcomer.begin(command.seeds)
+            self._newcomer.begin(command.seeds, patient=False)
         elif isinstance(command, Leave):
             self._leave()
 
@@ -258,6 +258,7 @@ class RingNode:
         uid = event.peer.uid
         old = self._links.up.get(uid)
         if old is not None and old.peer.incarnation < event.peer.incarnation and old.member:
+            self._links.on_down(uid)  # the new link has replaced it: there is nothing to close
             self._depart(old.member)  # it restarted; its old life is over
         link = self._links.on_up(event)
         self._heard(uid)
@@ -274,6 +275,7 @@ class RingNode:
             return
         self._chords.on_link_gone(uid)
         if event.reason is Closed.DECLARED_DEAD:
+            self._hood.remembered[uid] = link.peer  # who declares others dead is on the ring
             self._rejoin("declared dead by a neighbour")
         elif link.member is None:
             return
@@ -335,8 +337,10 @@ class RingNode:
     def _on_view(self, uid: str, view: View) -> None:
         core = self._core
         link = self._links.up[uid]
-        if view.member.uid != uid or view.member.incarnation != link.peer.incarnation:
+        if view.member.uid != uid or view.member.incarnation < link.peer.incarnation:
             return
+        if view.member.incarnation > link.peer.incarnation:
+            link.peer, link.view = view.member.peer, None  # it rejoined while the link was made
         if link.view is not None and view.version < link.view.version:
             return
         self._links.place(uid, view)
@@ -360,12 +364,29 @@ class RingNode:
                 if link.member is not None:
                     self._hood.candidates.pop(other, None)
 
+    def _found(self) -> None:
+        self._core.ring_id = FIRST_ID
+        self._become_member(contact=None, round_trip_ns=None)
+
+    def _on_join_late(self) -> None:
+        """Go on trying; but one who was on a ring, and finds none, is alone and goes on serving.
+
+        Else brokers that lost their places at the same time would wait for one another forever.
+        """
+        if self._had_neighbours and self._newcomer.in_vain >= SEEKS_IN_VAIN:
+            self._newcomer.finish()
+            self._found()
+            self._on_neighbours_changed()
+        else:
+            self._newcomer.on_late()
+
     def _become_member(self, contact: str | None, round_trip_ns: Nanos | None) -> None:
         core = self._core
         core.joined = True
         core.notify(Joined(core.member, contact, round_trip_ns))
         self._detector.start()
         self._chords.start()
+        core.arm(Timer.KNOCK, "", core.jitter(core.config.knock_ns << MAX_PATIENCE))
         for uid in self._links.up:
             self._send_view(uid)
 
@@ -385,7 +406,7 @@ class RingNode:
         self._links.close_all(Closed.LEAVING)
         core.timers.clear()
         self._newcomer.finish()
-        self._newcomer.begin(tuple(known[:8]) + self._seeds)
+        self._newcomer.begin(tuple(known[:8]) + self._seeds, patient=True)
 
     def _depart(self, member: Member) -> None:
         """A member left of its own will, or came back under a new incarnation."""
@@ -469,15 +490,19 @@ class RingNode:
         return self._core.joined and self._had_neighbours and not hood.left and not hood.candidates
 
     def _on_knock_due(self) -> None:
-        """Try the next of the lost peers; whoever answers is asked to take us in."""
-        core, remembered = self._core, self._hood.remembered
-        if not self._is_alone or not remembered:
-            return
-        uid, peer = next(iter(remembered.items()))
-        remembered.move_to_end(uid)
-        self._links.open(peer.url, None)
+        """Try one of the lost peers or seeds: it may be back, or belong to another ring.
+
+        A link between members of two rings shows each the other's neighbours, and so joins them.
+        """
+        core = self._core
+        linked = {link.peer.url for link in self._links.up.values()}
+        known = [peer.url for peer in self._hood.remembered.values()]
+        lost = [url for url in dict.fromkeys((*known, *self._seeds)) if url not in linked]
+        if lost:
+            self._links.open(lost[self._knocks % len(lost)], None)
         self._knocks += 1
-        core.arm(Timer.KNOCK, "", core.jitter(core.config.knock_ns << min(self._knocks, 5)))
+        patience = min(self._knocks, MAX_PATIENCE) if self._is_alone else MAX_PATIENCE
+        core.arm(Timer.KNOCK, "", core.jitter(core.config.knock_ns << patience))
 
     def _on_knock(self, uid: str, knock: Knock) -> None:
         """Somebody lost its ring. Of two that are alone, the larger uid joins the other."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, version
 
 import msgspec
 
+from ges.software import software_version
 from overlay.errors import ConfigError
 from overlay.ids import Nanos, Peer, nanos
 from overlay.machine import Fact
@@ -209,11 +209,3 @@ class _Run:
 
 def _url(uid: str) -> str:
     return f"chordal://{uid[:12]}.sim:9470"
-
-
-def software_version() -> str:
-    """Return the version of chordal that runs."""
-    try:
-        return version("chordal")
-    except PackageNotFoundError:
-        return "unknown"

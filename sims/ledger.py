@@ -16,8 +16,8 @@ from ring.facts import (
     ChordLost,
     ChordRepaired,
     Confirmed,
-    Departed,
     Joined,
+    Left,
     LinkFailed,
     NeighboursChanged,
     Refuted,
@@ -92,9 +92,8 @@ class Ledger:
                 entry.chord_holders.discard(uid)
                 if not entry.chord_holders:
                     entry.chords_repaired_ns = now
-            case Rejoining() | Departed():
-                if isinstance(fact, Rejoining):
-                    self._exit(uid)
+            case Rejoining() | Left():
+                self._exit(uid)
             case _:
                 pass
 

@@ -1,0 +1,406 @@
+"""A client's connection to its broker: find one, hold it, and find another when it is lost."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import trio
+
+from ges.errors import ConnectionLost, PublishRefused
+from ges.events import read_delivery
+from ges.messages import (
+    GES_MESSAGES,
+    Accepted,
+    Alternates,
+    Attached,
+    EventRefused,
+    KeepAlive,
+    Status,
+    StatusRequest,
+    Subscribe,
+    Subscribed,
+    SubscriptionRefused,
+    Unsubscribe,
+)
+from overlay.address import Address, parse_url
+from overlay.codec import (
+    CONTROL,
+    DELIVERY,
+    MAX_CONTROL_BYTES,
+    MAX_FRAME_BYTES,
+    PROTOCOL_VERSION,
+    FrameReader,
+    MessageCodec,
+)
+from overlay.connection import BROKEN, Connection
+from overlay.errors import ConnectionFailed, ProtocolError
+from overlay.handshake import GREETINGS, Hello, Refusal
+from overlay.identity import Identity
+from overlay.ids import LinkClass
+from overlay.machine import Message, Refused
+from overlay.transport import TcpTransport, Wire, close
+
+if TYPE_CHECKING:
+    from ges.client import Subscription
+
+KEEP_ALIVE_SECONDS = 0.5
+SILENCE_SECONDS = 2.0  #: a broker silent for so long is lost
+ATTACH_SECONDS = 2.0  #: for one broker to take us
+RETRY_SECONDS = 0.05  #: first pause after all brokers known have failed; doubles
+RETRY_MAX_SECONDS = 1.0
+QUEUE_BYTES = 16 * 1024 * 1024
+MAX_ALTERNATES = 64
+
+CODEC = MessageCodec(*GES_MESSAGES)
+
+#: Refusals that no waiting and no other broker will change.
+_HOPELESS = frozenset({Refused.OTHER_OVERLAY, Refused.OTHER_VERSION, Refused.NOT_AUTHENTICATED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """To whom a client wants to be attached, and how it calls itself."""
+
+    addresses: tuple[Address, ...]
+    identity: Identity | None
+    overlay: str
+    uid: str
+    incarnation: int
+    timeout: float
+    reattach: bool
+
+
+class Attachment:
+    """The present connection, whatever broker it is to. ``run`` keeps it."""
+
+    def __init__(self, wish: Wish, rng: random.Random) -> None:
+        self.wish = wish
+        self.incarnation = wish.incarnation
+        self.url = wish.addresses[0].url
+        self.secure = False
+        self.alternates: tuple[str, ...] = ()
+        self.published: dict[LinkClass, int] = {}
+        self.on_gap: Callable[[str, str, float], None] = lambda lost, found, seconds: None
+        self.is_lost = False  #: for good
+        self._rng = rng
+        self._transport = TcpTransport(wish.identity)
+        self._connection: Connection | None = None
+        self._subscriptions: dict[int, Subscription] = {}
+        self._pending: dict[int, tuple[trio.Event, list[str]]] = {}
+        self._accepted: dict[LinkClass, int] = {}
+        self._refusals: list[str] = []
+        self._unconfirmed_lost = False
+        self._changed = trio.Event()  #: set, and replaced, whenever something waited for may be so
+        self._statuses: list[Status] = []
+        self._heard_at = 0.0
+
+    # ── for the client ────────────────────────────────────────────────────────────────────────
+
+    @property
+    def is_up(self) -> bool:
+        return self._connection is not None
+
+    @property
+    def is_crowded(self) -> bool:
+        return self._connection is not None and self._connection.crowded
+
+    def send(self, *parts: bytes) -> None:
+        if self._connection is not None:
+            self._connection.send(*parts)
+
+    async def wait_for_room(self) -> None:
+        """Wait until something can be sent.
+
+        Raises:
+            ConnectionLost: no broker was found in time.
+        """
+        while True:
+            connection = self._connection
+            if connection is not None and not connection.crowded:
+                return
+            if connection is not None:
+                await connection.room()
+                if self._connection is not connection:
+                    continue
+            else:
+                await self._change()
+
+    def raise_refusal(self) -> None:
+        """Raise what the broker has refused since last asked."""
+        if self._refusals:
+            reasons, self._refusals = self._refusals, []
+            more = f" (and {len(reasons) - 1} more refusals)" if len(reasons) > 1 else ""
+            raise PublishRefused(reasons[0] + more)
+
+    async def confirmed(self) -> None:
+        """Wait until all that was published is taken, or raise what became of it."""
+        while True:
+            self.raise_refusal()
+            if self._unconfirmed_lost:
+                self._unconfirmed_lost = False
+                raise ConnectionLost(
+                    "the broker was lost before it confirmed all events; "
+                    "those not confirmed may or may not have been delivered"
+                )
+            if all(self._accepted.get(c, 0) >= n for c, n in self.published.items()):
+                return
+            await self._change()
+
+    async def sent(self) -> None:
+        """Wait until what is queued has left."""
+        connection = self._connection
+        while connection is self._connection and connection is not None:
+            if not connection.queued_bytes:
+                return
+            await trio.sleep(0.002)
+
+    async def subscribe(self, subscription: Subscription) -> str | None:
+        """Subscribe here and wherever we are attached later; returns why not, or None."""
+        event, reasons = self._pending[subscription.number] = (trio.Event(), [])
+        self._subscriptions[subscription.number] = subscription
+        self._request(subscription)
+        try:
+            while not event.is_set():
+                if self.is_lost:
+                    raise ConnectionLost(self._lost_reason)
+                with trio.move_on_after(SILENCE_SECONDS):
+                    await event.wait()
+        except BaseException:
+            self._subscriptions.pop(subscription.number, None)
+            raise
+        finally:
+            self._pending.pop(subscription.number, None)
+        if reasons:
+            self._subscriptions.pop(subscription.number, None)
+            return reasons[0]
+        return None
+
+    def unsubscribe(self, subscription: Subscription) -> None:
+        if self._subscriptions.pop(subscription.number, None) is not None:
+            self.send(CODEC.encode(Unsubscribe(subscription.number)))
+
+    async def status(self) -> Status:
+        self._statuses.clear()
+        await self.wait_for_room()
+        self.send(CODEC.encode(StatusRequest()))
+        while not self._statuses:
+            await self._change()
+        return self._statuses.pop()
+
+    # ── keeping a connection ──────────────────────────────────────────────────────────────────
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Attach, and attach again whenever the broker is lost.
+
+        Raises:
+            ConnectionLost: no broker takes us in time, or the only one is lost.
+        """
+        lost_at: float | None = None
+        lost_url = ""
+        started = False
+        try:
+            while True:
+                wire, reader, attached = await self._find()
+                if lost_at is not None:
+                    self.on_gap(lost_url, attached.url, trio.current_time() - lost_at)
+                self._adopt(wire, attached)
+                if not started:
+                    started = True
+                    task_status.started()
+                await self._serve(wire, reader)
+                lost_at, lost_url = self._heard_at, self.url
+                self._release()
+                if not self.wish.reattach:
+                    raise ConnectionLost(f"{lost_url}: the broker is gone")
+        except ConnectionLost as error:
+            self._lost_reason = str(error)
+            self.is_lost = True
+            self._signal()
+            for event, _ in self._pending.values():
+                event.set()
+            raise
+
+    _lost_reason = "no broker"
+
+    async def _find(self) -> tuple[Wire, FrameReader, Attached]:
+        """Try the brokers known, again and again, until one takes us or time is up."""
+        answers: dict[str, str] = {}
+        pause = RETRY_SECONDS
+        with trio.move_on_after(self.wish.timeout):
+            while True:
+                for address in self._choices():
+                    try:
+                        with trio.fail_after(ATTACH_SECONDS):
+                            return await self._attach(address)
+                    except ConnectionFailed as error:
+                        answers[address.url] = error.reason
+                    except trio.TooSlowError:
+                        answers[address.url] = "no answer in time"
+                    except ProtocolError as error:
+                        answers[address.url] = f"does not speak chordal ({error})"
+                    except BROKEN as error:
+                        answers[address.url] = str(error) or "connection lost"
+                await trio.sleep(pause * (0.5 + self._rng.random()))
+                pause = min(2 * pause, RETRY_MAX_SECONDS)
+        told = "; ".join(f"{url}: {answer}" for url, answer in answers.items())
+        raise ConnectionLost(f"no broker to attach to: {told or 'none answered in time'}")
+
+    def _choices(self) -> list[Address]:
+        """Return those given, then those learnt; the one just lost comes last."""
+        tls = self.wish.addresses[0].tls
+        found = list(self.wish.addresses)
+        for url in self.alternates:
+            address = parse_url(url)
+            found.append(Address(address.host, address.port, tls))
+        unique = list(dict.fromkeys(found))
+        return sorted(unique, key=lambda address: address.url == self.url and self.is_up)
+
+    async def _attach(self, address: Address) -> tuple[Wire, FrameReader, Attached]:
+        wire = await self._transport.connect(address)
+        try:
+            wish = self.wish
+            hello = Hello(
+                wish.overlay,
+                PROTOCOL_VERSION,
+                wish.uid,
+                wish.incarnation,
+                None,
+                LinkClass.SECURE if address.tls else LinkClass.NORMAL,
+                None,
+                0,
+            )
+            await wire.stream.send_all(GREETINGS.encode(hello))
+            reader = FrameReader(MAX_CONTROL_BYTES)
+            while (found := reader.next_frame()) is None:
+                data = await wire.stream.receive_some(4096)
+                if not data:
+                    raise ConnectionFailed(address.url, "closed without an answer")
+                reader.feed(data)
+            answer = _ANSWERS.decode(found[1])
+            if isinstance(answer, Refusal):
+                reason = answer.detail or answer.reason.value
+                if answer.reason in _HOPELESS:
+                    raise ConnectionLost(f"{address.url}: {reason}")
+                raise ConnectionFailed(address.url, reason)
+            if not isinstance(answer, Attached):
+                raise ProtocolError(f"{type(answer).__name__} is no answer to a greeting")
+            reader.limit(MAX_FRAME_BYTES)
+            self.url = address.url
+            return wire, reader, answer
+        except BaseException:
+            await close(wire.stream)
+            raise
+
+    def _adopt(self, wire: Wire, attached: Attached) -> None:
+        self._connection = Connection(wire.stream, secure=attached.secure, limit_bytes=QUEUE_BYTES)
+        self.secure = attached.secure
+        self._heard_at = trio.current_time()
+        for subscription in self._subscriptions.values():
+            self._request(subscription)
+        self._signal()
+
+    def _release(self) -> None:
+        """The connection is gone, with whatever was not confirmed."""
+        self._connection = None
+        if any(self._accepted.get(c, 0) < n for c, n in self.published.items()):
+            self._unconfirmed_lost = True
+            self._accepted.update(self.published)
+        self._signal()
+
+    async def _serve(self, wire: Wire, reader: FrameReader) -> None:
+        """Read, write and keep alive until the connection breaks or falls silent."""
+        connection = self._connection
+        assert connection is not None
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._write, connection, nursery.cancel_scope)
+                nursery.start_soon(self._keep_alive, connection, nursery.cancel_scope)
+                await self._read(connection, reader)
+                nursery.cancel_scope.cancel()
+        finally:
+            connection.abort()
+            await close(wire.stream)
+
+    async def _write(self, connection: Connection, scope: trio.CancelScope) -> None:
+        with contextlib.suppress(*BROKEN):
+            await connection.write_forever()
+        scope.cancel()
+
+    async def _keep_alive(self, connection: Connection, scope: trio.CancelScope) -> None:
+        token = 0
+        while True:
+            await trio.sleep(KEEP_ALIVE_SECONDS)
+            if trio.current_time() - self._heard_at > SILENCE_SECONDS:
+                scope.cancel()
+                return
+            token += 1
+            connection.send(CODEC.encode(KeepAlive(token, answer=False)))
+
+    async def _read(self, connection: Connection, reader: FrameReader) -> None:
+        subscriptions = self._subscriptions
+        with contextlib.suppress(*BROKEN, ProtocolError):
+            chunk: bytes | bytearray = b"-"
+            while chunk:
+                for kind, body in reader.frames():
+                    if kind == DELIVERY:
+                        numbers, event = read_delivery(body)
+                        for number in numbers:
+                            subscription = subscriptions.get(number)
+                            if subscription is not None:
+                                subscription.take(event)
+                    elif kind == CONTROL:
+                        self._take(CODEC.decode(body))
+                chunk = await connection.receive()
+                self._heard_at = trio.current_time()
+                reader.feed(chunk)
+
+    def _take(self, message: Message) -> None:
+        match message:
+            case Accepted(link_class, sequence):
+                self._accepted[link_class] = sequence
+            case EventRefused(link_class, sequence, reason):
+                self._accepted[link_class] = max(self._accepted.get(link_class, 0), sequence)
+                self._refusals.append(reason)
+            case Subscribed(number) if number in self._pending:
+                self._pending[number][0].set()
+            case SubscriptionRefused(number, reason):
+                if number in self._pending:
+                    self._pending[number][1].append(reason)
+                    self._pending[number][0].set()
+                elif number in self._subscriptions:
+                    self._subscriptions.pop(number).end()
+            case Alternates(urls):
+                self.alternates = urls[:MAX_ALTERNATES]
+            case KeepAlive(token, answer) if not answer:
+                self.send(CODEC.encode(KeepAlive(token, answer=True)))
+            case Status():
+                self._statuses.append(message)
+            case _:
+                pass
+        self._signal()
+
+    def _request(self, subscription: Subscription) -> None:
+        self.send(
+            CODEC.encode(
+                Subscribe(subscription.number, subscription.filter, subscription.link_class)
+            )
+        )
+
+    async def _change(self) -> None:
+        if self.is_lost:
+            raise ConnectionLost(self._lost_reason)
+        await self._changed.wait()
+        if self.is_lost:
+            raise ConnectionLost(self._lost_reason)
+
+    def _signal(self) -> None:
+        self._changed.set()
+        self._changed = trio.Event()
+
+
+#: What a broker may answer to a client's greeting.
+_ANSWERS = MessageCodec(Attached, Refusal)

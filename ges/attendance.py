@@ -1,0 +1,198 @@
+"""Serving clients: attach, subscriptions, events in, acknowledgements out, until they go."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+import structlog
+import trio
+
+from ges.errors import TopicError
+from ges.events import PATCH, PATCH_AT, PATCH_END, Head, read_head
+from ges.messages import (
+    Accepted,
+    Alternates,
+    Attached,
+    EventRefused,
+    KeepAlive,
+    StatusRequest,
+    Subscribe,
+    Subscribed,
+    SubscriptionRefused,
+    Unsubscribe,
+)
+from ges.session import CLIENT_QUEUE_BYTES, MAX_SUBSCRIPTIONS, Session
+from ges.topics import check_filter, check_topic
+from overlay.codec import CONTROL, EVENT, MAX_FRAME_BYTES, FrameReader
+from overlay.connection import BROKEN, Connection
+from overlay.errors import ProtocolError
+from overlay.handshake import Hello
+from overlay.ids import LinkClass, short
+from overlay.machine import Message
+from overlay.transport import Wire
+
+if TYPE_CHECKING:
+    from ges.broker import Broker
+
+MAX_CLIENTS = 4096
+SILENCE_SECONDS = 15.0  #: a client that sends nothing for so long, not even a keep-alive, is gone
+MAX_ALTERNATES = 16
+MAX_KNOWN_TOPICS = 16384
+
+
+class Attendance:
+    """All clients of one broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._sessions: set[Session] = set()
+        self._topics: set[bytes] = set()  #: topics found to be well-formed
+        self._log = structlog.get_logger("chordal.clients").bind(broker=short(broker.node.peer.uid))
+
+    @property
+    def size(self) -> int:
+        return len(self._sessions)
+
+    async def serve(self, hello: Hello, wire: Wire, reader: FrameReader) -> None:
+        """Serve one client until it goes, or breaks the protocol."""
+        broker = self._broker
+        connection = Connection(
+            wire.stream, secure=wire.identity is not None, limit_bytes=CLIENT_QUEUE_BYTES
+        )
+        if len(self._sessions) >= MAX_CLIENTS:
+            broker.driver.counters["clients_turned_away"] += 1
+            return
+        session = Session(hello.uid, hello.incarnation, connection)
+        reader.limit(MAX_FRAME_BYTES)
+        self._sessions.add(session)
+        peer = broker.node.peer
+        self._send(session, Attached(peer.uid, peer.url, session.secure))
+        self._send(session, self._alternates())
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._write, connection, nursery.cancel_scope)
+                await self._read(session, reader)
+                nursery.cancel_scope.cancel()
+        finally:
+            self._sessions.discard(session)
+            broker.router.forget(session)
+            if connection.overflowed:
+                broker.driver.counters["clients_too_slow"] += 1
+                self._log.warning("client too slow, cut off", client=short(session.uid))
+
+    def tell_alternates(self) -> None:
+        """The neighbourhood has changed: tell all clients where else they can go."""
+        message = self._alternates()
+        for session in self._sessions:
+            self._send(session, message)
+
+    def dismiss(self) -> None:
+        """Close all clients' connections after what is queued; they go to other brokers."""
+        for session in self._sessions:
+            session.connection.finish()
+
+    # ── reading ───────────────────────────────────────────────────────────────────────────────
+
+    async def _write(self, connection: Connection, scope: trio.CancelScope) -> None:
+        with contextlib.suppress(*BROKEN):
+            await connection.write_forever()
+        scope.cancel()
+
+    async def _read(self, session: Session, reader: FrameReader) -> None:
+        broker = self._broker
+        try:
+            chunk: bytes | bytearray = b"-"
+            while chunk:
+                await broker.on_ring()
+                for kind, body in reader.frames():
+                    self._take(session, kind, body)
+                self._acknowledge(session)
+                await broker.after_batch()
+                with trio.fail_after(SILENCE_SECONDS):
+                    chunk = await session.connection.receive()
+                reader.feed(chunk)
+        except ProtocolError as error:
+            broker.driver.counters["protocol_errors"] += 1
+            self._log.warning("protocol error", client=short(session.uid), why=str(error))
+        except trio.TooSlowError:
+            self._log.info("client silent, given up", client=short(session.uid))
+        except BROKEN:
+            pass
+
+    def _take(self, session: Session, kind: int, body: bytes) -> None:
+        if kind == EVENT:
+            self._take_event(session, body)
+            return
+        if kind != CONTROL:
+            raise ProtocolError("a delivery from a client")
+        message = self._broker.codec.decode(body)
+        if isinstance(message, Subscribe):
+            self._subscribe(session, message)
+        elif isinstance(message, Unsubscribe):
+            self._broker.router.unsubscribe(session, message.number)
+        elif isinstance(message, KeepAlive):
+            if not message.answer:
+                self._send(session, KeepAlive(message.token, answer=True))
+        elif isinstance(message, StatusRequest):
+            self._send(session, self._broker.status())
+        else:
+            raise ProtocolError(f"{type(message).__name__} from a client")
+
+    def _take_event(self, session: Session, body: bytes) -> None:
+        head = read_head(body)
+        if (head.publisher, head.incarnation) != (session.publisher, session.incarnation):
+            raise ProtocolError("an event in somebody else's name")
+        link_class = LinkClass.SECURE if head.secure else LinkClass.NORMAL
+        problem = self._topic_problem(head) or self._broker.router.why_not(session, head)
+        if problem is not None:
+            self._broker.driver.counters["events_refused"] += 1
+            self._send(session, EventRefused(link_class, head.sequence, problem[:500]))
+            return
+        if head.hops or head.limit:
+            body = body[:PATCH_AT] + PATCH.pack(0, 0) + body[PATCH_END:]
+        self._broker.router.publish(head, body)
+        session.accepted[link_class] = head.sequence
+
+    def _topic_problem(self, head: Head) -> str | None:
+        topic = head.topic
+        if topic in self._topics:
+            return None
+        try:
+            check_topic(topic.decode())
+        except UnicodeDecodeError:
+            return "the topic is not UTF-8"
+        except TopicError as error:
+            return str(error)
+        if len(self._topics) >= MAX_KNOWN_TOPICS:
+            self._topics.clear()
+        self._topics.add(topic)
+        return None
+
+    def _subscribe(self, session: Session, request: Subscribe) -> None:
+        reason = None
+        try:
+            check_filter(request.filter)
+        except TopicError as error:
+            reason = str(error)
+        if request.link_class is LinkClass.SECURE and not session.secure:
+            reason = "the hop from the broker to this client is not secure; attach over chordals://"
+        if len(session.filters) >= MAX_SUBSCRIPTIONS and request.number not in session.filters:
+            reason = f"a client may have {MAX_SUBSCRIPTIONS} subscriptions"
+        if reason is not None:
+            self._send(session, SubscriptionRefused(request.number, reason[:500]))
+            return
+        self._broker.router.subscribe(session, request.number, request.filter, request.link_class)
+        self._send(session, Subscribed(request.number))
+
+    def _acknowledge(self, session: Session) -> None:
+        """Tell the client, once for all it sent together, what has been taken."""
+        for link_class, sequence in session.accepted.items():
+            self._send(session, Accepted(link_class, sequence))
+        session.accepted.clear()
+
+    def _alternates(self) -> Alternates:
+        return Alternates(self._broker.node.ring.known_urls[:MAX_ALTERNATES])
+
+    def _send(self, session: Session, message: Message) -> None:
+        session.connection.send(self._broker.codec.encode(message))

@@ -1,0 +1,349 @@
+"""The broker: one machine, one driver, one router and its clients, in one trio nursery."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+import trio
+
+from ges.attendance import Attendance
+from ges.events import read_head
+from ges.home import Home, open_home
+from ges.messages import GES_MESSAGES, LinkStatus, Status
+from ges.node import BrokerNode
+from ges.recorder import Recorder
+from ges.router import Router
+from ges.software import software_version
+from overlay.address import Address, parse_url
+from overlay.codec import EVENT, FrameReader, MessageCodec
+from overlay.driver import Driver, Link
+from overlay.errors import ConfigError, ProtocolError
+from overlay.handshake import Goodbye, Hello
+from overlay.identity import Role, load_identity
+from overlay.ids import NANOS_PER_SECOND, LinkClass, Peer, short
+from overlay.machine import Fact
+from overlay.rng import rng_for
+from overlay.trace import Incident, Run, Source, Verdict
+from overlay.transport import TcpTransport, Transport, Wire
+from ring.config import profile
+from ring.errors import JoinFailed
+from ring.facts import (
+    Alone,
+    Confirmed,
+    Departed,
+    Found,
+    Join,
+    JoinDelayed,
+    Joined,
+    JoinRejected,
+    Leave,
+    LinkFailed,
+    NeighboursChanged,
+    Refuted,
+    Rejoining,
+    Suspected,
+)
+from ring.messages import RING_MESSAGES
+
+CODEC = MessageCodec(*RING_MESSAGES, *GES_MESSAGES, Goodbye)
+
+ROOM_SECONDS = 0.1  #: a reader waits that long for crowded queues before it reads on
+LEAVE_SECONDS = 3.0  #: for the last messages of a broker that leaves
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerConfig:
+    """One broker's settings."""
+
+    host: str = "127.0.0.1"
+    port: int = 9470  #: 0: any free one
+    seeds: tuple[Address, ...] = ()  #: none: found a new ring
+    overlay: str = "chordal"  #: name of the overlay; brokers of others are refused
+    profile: str = "lan"
+    advertise: tuple[str, int | None] | None = None  #: how others reach it; None: as it listens
+    directory: Path | None = None  #: None: a new broker each time, and no trace
+    identity: Path | None = None
+    trace: Path | None = None  #: None: DIRECTORY/trace
+
+
+class Broker:
+    """A broker process. ``run`` serves until cancelled; ``leave`` ends it with good manners."""
+
+    def __init__(self, config: BrokerConfig) -> None:
+        """Check the settings and begin a life; opens no socket yet.
+
+        Raises:
+            ConfigError: something the settings name is wrong or not usable.
+        """
+        self.config = config
+        self.codec = CODEC
+        self.identity = load_identity(config.identity) if config.identity is not None else None
+        if self.identity is not None and self.identity.role is not Role.BROKER:
+            raise ConfigError(f"{config.identity} is a client's identity; issue one with --broker")
+        if config.host in ("0.0.0.0", "::") and config.advertise is None:
+            raise ConfigError(
+                f"--listen {config.host} is every address of this machine; "
+                "say with --advertise HOST which one others are to use"
+            )
+        self._ring_config = profile(config.profile)
+        certified = self.identity.uid if self.identity is not None else None
+        self._home: Home = open_home(config.directory, certified_uid=certified)
+        self._joined = trio.Event()
+        self._failed: JoinFailed | None = None
+        self._first_join = True
+        self.driver: Driver
+        self.node: BrokerNode
+        self._log = structlog.get_logger("chordal.broker").bind(broker=short(self._home.uid))
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Listen, join and serve; ``started`` once the broker is on the ring.
+
+        Raises:
+            ConfigError: the address cannot be listened on.
+            JoinFailed: the ring at the given seeds will not have this broker.
+        """
+        config = self.config
+        transport = TcpTransport(self.identity)
+        port = await transport.listen(config.host, config.port)
+        self._compose(transport, self._own_address(port))
+        async with trio.open_nursery() as nursery:
+            await nursery.start(self.driver.run)
+            nursery.start_soon(self._expire_events)
+            own = self.node.peer.url
+            seeds = tuple(seed.url for seed in config.seeds if seed.url != own)
+            self.driver.give(Join(seeds) if seeds else Found())
+            await self._joined.wait()
+            if self._failed is not None:
+                nursery.cancel_scope.cancel()
+            else:
+                task_status.started()
+        if self._failed is not None:
+            raise self._failed
+
+    async def leave(self) -> None:
+        """Tell the neighbours and close all links; ``run`` is then to be cancelled."""
+        with trio.move_on_after(LEAVE_SECONDS):
+            self.attendance.dismiss()
+            self.driver.give(Leave())
+            await self.driver.drained()
+        self.recorder.close(self.driver.sent_about)
+
+    @property
+    def url(self) -> str:
+        """How others reach this broker."""
+        return self.node.peer.url
+
+    @property
+    def secure_url(self) -> str | None:
+        """The same over TLS; None without an identity."""
+        if self.identity is None:
+            return None
+        address = parse_url(self.url)
+        return Address(address.host, address.port, tls=True).url
+
+    def status(self) -> Status:
+        """Describe this broker as it is now."""
+        ring, router = self.node.ring, self.router
+        counters = Counter(self.driver.counters)
+        counters["events_lost"] = router.sequencer.lost
+        return Status(
+            uid=self.node.peer.uid,
+            incarnation=self.node.peer.incarnation,
+            url=self.url,
+            overlay=self.config.overlay,
+            version=software_version(),
+            secure=self.identity is not None,
+            member=ring.member,
+            left=ring.left,
+            right=ring.right,
+            chords=ring.chords,
+            suspects=ring.suspects,
+            links=self._link_statuses(),
+            clients=self.attendance.size,
+            subscriptions=router.subscriptions,
+            counters=dict(sorted(counters.items())),
+            uptime_s=round(self.driver.now() / NANOS_PER_SECOND, 3),
+        )
+
+    async def on_ring(self) -> None:
+        """Wait until this broker is a member."""
+        await self._joined.wait()
+
+    # ── what the driver brings ────────────────────────────────────────────────────────────────
+
+    def on_frame(self, link: Link, kind: int, body: bytes) -> None:
+        if kind != EVENT:
+            raise ProtocolError("a delivery from a broker")
+        head = read_head(body)
+        if head.secure and link.link_class is not LinkClass.SECURE:
+            raise ProtocolError("a secure event on a link that is not")
+        self.router.relay(head, body)
+
+    async def on_batch(self, link: Link) -> None:
+        if link.link_class is LinkClass.NORMAL:
+            self.node.ring.heard(link.peer.uid, self.driver.now())
+        await self.after_batch()
+
+    def on_links_changed(self) -> None:
+        self._update_router()
+
+    async def on_client(self, hello: Hello, wire: Wire, reader: FrameReader) -> None:
+        await self.attendance.serve(hello, wire, reader)
+
+    def on_fact(self, fact: Fact) -> None:
+        self._tell(fact)
+        incident = self.recorder.on_fact(fact, self.driver.now(), self.driver.sent_about)
+        if incident is not None:
+            self._tell_incident(incident)
+        if isinstance(fact, Joined):
+            self._first_join = False
+            self._joined.set()
+        elif isinstance(fact, JoinRejected) and self._first_join:
+            self._failed = JoinFailed(fact.reason)
+            self._joined.set()
+        elif isinstance(fact, Rejoining):
+            self._joined = trio.Event()
+        elif isinstance(fact, NeighboursChanged):
+            self.attendance.tell_alternates()
+        if isinstance(fact, Joined | Rejoining | NeighboursChanged):
+            self._update_router()
+
+    async def after_batch(self) -> None:
+        """Wait a little for crowded queues: readers slow down rather than queues grow.
+
+        Bounded, so that one that does not drain holds the others back only so much, and never for
+        good: beyond its limit its connection is given up.
+        """
+        if self.router.sequencer.next_deadline() is not None:
+            self._expiry.set()
+        crowded = self.router.crowded
+        if crowded:
+            with trio.move_on_after(ROOM_SECONDS):
+                while crowded:
+                    await crowded.pop().room()
+
+    # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _compose(self, transport: Transport, address: Address) -> None:
+        config, home = self.config, self._home
+        peer = Peer(home.uid, home.incarnation, address.url, self.identity is not None)
+        # The seed is the identity: runs need not be repeatable here, only streams distinct.
+        rng = rng_for(home.uid, "node", home.incarnation)
+        self.node = BrokerNode(self._ring_config, peer, rng)
+        self.driver = Driver(self.node, transport, CODEC, self, overlay=config.overlay)
+        self.router = Router(
+            self.driver.links, self.node.secure_graph, self.driver.counters, self.driver.now
+        )
+        self.attendance = Attendance(self)
+        trace = config.trace
+        if trace is None and config.directory is not None:
+            trace = config.directory / "trace"
+        run = Run(
+            run_id=f"live-{short(home.uid)}-{home.incarnation}",
+            source=Source.LIVE,
+            scenario="live",
+            nodes=None,
+            seed=None,
+            profile=config.profile,
+            version=software_version(),
+            started_unix_ns=wall_clock_ns(),
+            duration_ns=None,
+            parameters="{}",
+        )
+        self.recorder = Recorder(run, home.uid, trace)
+        self._expiry = trio.Event()
+
+    def _own_address(self, port: int) -> Address:
+        advertise = self.config.advertise
+        if advertise is None:
+            return Address(self.config.host, port)
+        return Address(advertise[0], advertise[1] or port)
+
+    def _update_router(self) -> None:
+        ring = self.node.ring
+        self.router.update(ring.member, ring.linked)
+
+    async def _expire_events(self) -> None:
+        """Give up, in time, events that others wait for."""
+        while True:
+            deadline = self.router.sequencer.next_deadline()
+            if deadline is None:
+                self._expiry = trio.Event()
+                await self._expiry.wait()
+                continue
+            await trio.sleep(max(0, deadline - self.driver.now()) / NANOS_PER_SECOND)
+            self.router.expire()
+
+    def _link_statuses(self) -> tuple[LinkStatus, ...]:
+        ring, now = self.node.ring, self.driver.now()
+        roles: dict[str, list[str]] = {}
+        for names, members in (
+            (("left", "left-left"), ring.left),
+            (("right", "right-right"), ring.right),
+        ):
+            for name, member in zip(names, members, strict=False):
+                roles.setdefault(member.uid, []).append(name)
+        for level, member in enumerate(ring.chords[1:], start=1):
+            roles.setdefault(member.uid, []).append(f"chord {level}")
+        linked = ring.linked
+        return tuple(
+            LinkStatus(
+                uid=uid,
+                url=link.peer.url,
+                ring_id=linked[uid].ring_id if uid in linked else None,
+                link_class=link_class,
+                roles=tuple(roles.get(uid, ())),
+                queued_bytes=link.connection.queued_bytes,
+                age_s=round((now - link.since_ns) / NANOS_PER_SECOND, 3),
+                cipher=link.connection.cipher,
+            )
+            for (uid, link_class), link in sorted(self.driver.links.items())
+        )
+
+    def _tell(self, fact: Fact) -> None:
+        log = self._log
+        match fact:
+            case Joined(member, contact):
+                log.info("joined", ring_id=member.ring_id, contact=short(contact or "nobody"))
+            case JoinDelayed(reason, retry_ns):
+                log.warning("not joined yet", why=reason, retry_in_s=round(retry_ns / 1e9, 2))
+            case JoinRejected(reason):
+                log.error("join rejected", why=reason)
+            case Suspected(subject, reason):
+                log.warning("suspected", peer=short(subject.uid), why=reason)
+            case Confirmed(subject, witnesses):
+                log.warning(
+                    "confirmed dead", peer=short(subject.uid), witnesses=[*map(short, witnesses)]
+                )
+            case LinkFailed(subject, witness):
+                log.warning("link failed", peer=short(subject.uid), witness=short(witness))
+            case Refuted(subject):
+                log.info("lives after all", peer=short(subject.uid))
+            case Departed(member):
+                log.info("left the ring", peer=short(member.uid))
+            case Rejoining(incarnation, reason):
+                log.warning("joining anew", incarnation=incarnation, why=reason)
+            case Alone():
+                log.warning("alone: nobody can be reached; serving on, and knocking")
+            case _:
+                pass
+
+    def _tell_incident(self, incident: Incident) -> None:
+        if incident.verdict is Verdict.BROKER_FAILED:
+            assert incident.repaired_ns is not None
+            since = incident.suspected_ns or incident.confirmed_ns or incident.repaired_ns
+            self._log.info(
+                "ring repaired",
+                peer=short(incident.subject),
+                took_ms=round((incident.repaired_ns - since) / 1e6, 1),
+                messages=incident.messages,
+            )
+
+
+def wall_clock_ns() -> int:
+    """Return the time of day, for the trace."""
+    return time.time_ns()

@@ -1,0 +1,1 @@
+"""The ``chordal`` command. Each sub-command has a module; heavy imports happen inside them."""

@@ -1,0 +1,135 @@
+"""The root of the ``chordal`` command: finds sub-commands, and turns errors into messages.
+
+Sub-commands are loaded when they are asked for. Packages above this one register theirs as entry
+points of the group ``chordal.commands``, so that nothing here imports them.
+
+Exit codes: 0 done, 1 it did not work, 2 the command line or what it names is wrong,
+130 interrupted.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from importlib.metadata import entry_points
+
+import click
+
+from overlay.errors import ChordalError, ConfigError
+
+#: name -> (module, attribute, what it does)
+COMMANDS = {
+    "serve": ("ges.cli.serve", "serve", "Start a broker; it joins the ring by itself."),
+    "pub": ("ges.cli.pub", "pub", "Publish events."),
+    "sub": ("ges.cli.sub", "sub", "Print events as they come."),
+    "ring": ("ges.cli.ring", "ring", "Walk the ring, print it, check it."),
+    "status": ("ges.cli.status", "status", "Show one broker."),
+    "identity": ("ges.cli.identity", "identity", "Authority and certificates of an overlay."),
+    "demo": ("ges.cli.demo", "demo", "See the main job done, end to end, in about a minute."),
+}
+
+#: What the packages above do, for the help page, without importing them.
+_HELP = {
+    "sim": "Experiments on failures, in virtual time.",
+    "recovery": "Recovery times across experiments, with Spark.",
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are run."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*COMMANDS, *sorted(e.name for e in entry_points(group="chordal.commands"))]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in COMMANDS:
+            module, attribute, _ = COMMANDS[cmd_name]
+            command = getattr(importlib.import_module(module), attribute)
+        else:
+            found = entry_points(group="chordal.commands", name=cmd_name)
+            if not found:
+                return None
+            command = next(iter(found)).load()
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        texts = {name: text for name, (_, _, text) in COMMANDS.items()} | _HELP
+        with formatter.section("Commands"):
+            formatter.write_dl([(n, texts.get(n, "")) for n in self.list_commands(ctx)])
+
+
+def _print_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        from ges.software import software_version
+
+        click.echo(f"chordal {software_version()}")
+        ctx.exit()
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Print the version.",
+)
+def cli() -> None:
+    """An event middleware whose brokers organise themselves."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command and exit with its code; no traceback reaches a user."""
+    sys.exit(run(arguments))
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    try:
+        result = cli.main(arguments, prog_name="chordal", standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except click.exceptions.Abort:
+        return 130
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except BrokenPipeError:
+        _discard_stdout()
+        return 0
+    except (ChordalError, KeyboardInterrupt, BaseExceptionGroup) as error:
+        return _explain(error)
+
+
+def _explain(error: BaseException) -> int:
+    if isinstance(error, BaseExceptionGroup):
+        codes = [_explain(inner) for inner in _leaves(error)]
+        return max(codes, default=1)
+    if isinstance(error, KeyboardInterrupt):
+        return 130
+    if isinstance(error, BrokenPipeError):
+        _discard_stdout()
+        return 0
+    if isinstance(error, ChordalError):
+        click.echo(f"chordal: error: {error}", err=True)
+        return 2 if isinstance(error, ConfigError) else 1
+    raise error
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
+    found: dict[str, BaseException] = {}
+    for inner in group.exceptions:
+        parts = _leaves(inner) if isinstance(inner, BaseExceptionGroup) else [inner]
+        found.update({repr(part): part for part in parts})
+    return list(found.values())
+
+
+def _discard_stdout() -> None:
+    """The reader of our output has gone; keep the interpreter from complaining as it exits."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+if __name__ == "__main__":
+    main()

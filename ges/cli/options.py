@@ -1,0 +1,71 @@
+"""Options that several commands share, and how they run under trio."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from overlay.ids import LinkClass
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+DEFAULT_URL = "chordal://127.0.0.1:9470"
+
+CLASSES = click.Choice([link_class.value for link_class in LinkClass])
+DIRECTORY = click.Path(path_type=Path)
+
+
+def client_options(command: Command) -> Command:
+    """Add what every command that attaches to a broker takes."""
+    for option in (
+        click.option(
+            "--broker",
+            "broker",
+            default=DEFAULT_URL,
+            envvar="CHORDAL_URL",
+            show_default=True,
+            metavar="URL[,URL...]",
+            help="Broker to attach to.  [env: CHORDAL_URL]",
+        ),
+        click.option(
+            "--identity",
+            type=DIRECTORY,
+            envvar="CHORDAL_IDENTITY",
+            metavar="DIR",
+            help="Identity for chordals:// URLs.  [env: CHORDAL_IDENTITY]",
+        ),
+        overlay_option,
+        click.option(
+            "--timeout",
+            type=click.FloatRange(min=0, min_open=True),
+            default=10.0,
+            show_default=True,
+            metavar="SECONDS",
+            help="For finding a broker.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+overlay_option = click.option(
+    "--overlay",
+    default="chordal",
+    envvar="CHORDAL_OVERLAY",
+    show_default=True,
+    metavar="NAME",
+    help="Name of the overlay.  [env: CHORDAL_OVERLAY]",
+)
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for machines.")
+
+
+def run_async(function: Callable[..., Awaitable[Any]], *args: object, **kwargs: object) -> Any:  # noqa: ANN401 - whatever the function returns
+    """Run ``function`` under trio."""
+    import trio
+
+    return trio.run(partial(function, *args, **kwargs))

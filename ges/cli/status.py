@@ -1,0 +1,92 @@
+"""``chordal status``: one broker as it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ges.cli.options import client_options, json_option, run_async
+from overlay.ids import short
+
+if TYPE_CHECKING:
+    from ges.messages import Status
+
+
+@click.command()
+@json_option
+@client_options
+def status(as_json: bool, broker: str, identity: Path | None, overlay: str, timeout: float) -> None:
+    """Show one broker: its place on the ring, its links, clients and counters."""
+    found = run_async(_ask, broker, identity, overlay, timeout)
+    if as_json:
+        import msgspec
+
+        # A message is an array on the wire; people who script want names.
+        names = {name: getattr(found, name) for name in found.__struct_fields__}
+        names["member"] = _member(found.member)
+        for name in ("left", "right", "chords"):
+            names[name] = [_member(member) for member in names[name]]
+        click.echo(msgspec.json.encode(names).decode())
+    else:
+        _print(found)
+
+
+async def _ask(
+    broker: str,
+    identity: Path | None,
+    overlay: str,
+    timeout: float,
+) -> Status:
+    from ges.client import connect
+
+    async with connect(
+        broker, identity=identity, overlay=overlay, timeout=timeout, reattach=False
+    ) as client:
+        return await client.status()
+
+
+def _member(member: object) -> dict[str, object] | None:
+    from ring.messages import Member
+
+    if not isinstance(member, Member):
+        return None
+    return {
+        "uid": member.uid,
+        "incarnation": member.incarnation,
+        "url": member.peer.url,
+        "ring_id": member.ring_id,
+    }
+
+
+def _print(found: Status) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(soft_wrap=True, highlight=False)
+    place = f"ring id {found.member.ring_id}" if found.member else "not on the ring"
+    console.print(f"broker {found.uid} (incarnation {found.incarnation})")
+    console.print(f"  {found.url}, overlay {found.overlay}, chordal {found.version}, {place}")
+    console.print(
+        f"  up {found.uptime_s:.0f} s, {found.clients} clients, "
+        f"{found.subscriptions} subscriptions, {'with' if found.secure else 'without'} identity"
+    )
+    if found.suspects:
+        console.print(f"  suspects {' '.join(map(short, found.suspects))}")
+    links = Table("link to", "ring id", "class", "as", "age s", "queued", "cipher", box=None)
+    for link in found.links:
+        links.add_row(
+            short(link.uid),
+            "-" if link.ring_id is None else str(link.ring_id),
+            link.link_class.value,
+            ", ".join(link.roles) or "-",
+            f"{link.age_s:.1f}",
+            str(link.queued_bytes),
+            link.cipher or "-",
+        )
+    console.print(links)
+    counters = Table("counter", "value", box=None)
+    for name, value in found.counters.items():
+        counters.add_row(name, str(value))
+    console.print(counters)

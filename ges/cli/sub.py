@@ -1,0 +1,133 @@
+"""``chordal sub``: print events as they come."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ges.cli.options import CLASSES, client_options, json_option, run_async
+from overlay.ids import LinkClass
+
+if TYPE_CHECKING:
+    from ges.client import Gap
+    from ges.events import Event
+
+
+@click.command()
+@click.argument("filter")
+@click.option("--class", "link_class", type=CLASSES, help="Only events of that class.")
+@click.option("--count", type=click.IntRange(min=1), help="Stop after that many events.")
+@click.option(
+    "--wait",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="Stop after that time; with --count, too few events by then are an error.",
+)
+@json_option
+@client_options
+def sub(
+    filter: str,
+    link_class: str | None,
+    count: int | None,
+    wait: float | None,
+    as_json: bool,
+    broker: str,
+    identity: Path | None,
+    overlay: str,
+    timeout: float,
+) -> None:
+    """Print events that match FILTER: '+' is one level of a topic, '#' the rest of it.
+
+    If its broker dies, the command attaches to another by itself and says on stderr for how long
+    events may have been missed.
+    """
+    run_async(
+        _subscribe,
+        broker,
+        filter,
+        LinkClass(link_class) if link_class is not None else None,
+        count,
+        wait,
+        as_json,
+        identity=identity,
+        overlay=overlay,
+        timeout=timeout,
+    )
+
+
+async def _subscribe(
+    broker: str,
+    text: str,
+    link_class: LinkClass | None,
+    count: int | None,
+    wait: float | None,
+    as_json: bool,
+    *,
+    identity: Path | None,
+    overlay: str,
+    timeout: float,
+) -> None:
+    import trio
+
+    from ges.client import connect
+    from ges.errors import EventError
+
+    render = _as_json if as_json else _as_text
+    left = count
+    with trio.move_on_after(wait if wait is not None else float("inf")):
+        async with (
+            connect(
+                broker, identity=identity, overlay=overlay, timeout=timeout, on_gap=_tell_gap
+            ) as client,
+            client.subscribe(text, link_class=link_class) as events,
+        ):
+            click.echo(f"chordal: subscribed to {text} at {client.broker_url}", err=True)
+            while batch := await events.batch():
+                if left is not None:
+                    batch = batch[:left]
+                    left -= len(batch)
+                lines = b"".join(render(event) for event in batch)
+                await trio.to_thread.run_sync(_write, lines, abandon_on_cancel=True)
+                if left == 0:
+                    return
+    if left:
+        raise EventError(f"{count - left if count else 0} of {count} events came within {wait:g} s")
+
+
+def _write(lines: bytes) -> None:
+    sys.stdout.buffer.write(lines)
+    sys.stdout.buffer.flush()
+
+
+def _tell_gap(gap: Gap) -> None:
+    click.echo(
+        f"chordal: lost {gap.lost}, attached to {gap.found} after {gap.seconds:.3f} s; "
+        "events published in between may have been missed",
+        err=True,
+    )
+
+
+def _as_text(event: Event) -> bytes:
+    return event.topic.encode() + b" " + event.payload + b"\n"
+
+
+def _as_json(event: Event) -> bytes:
+    row: dict[str, object] = {"topic": event.topic}
+    try:
+        row["payload"] = event.payload.decode()
+    except UnicodeDecodeError:
+        row["payload_base64"] = base64.b64encode(event.payload).decode()
+    row |= {
+        "attributes": dict(event.attributes),
+        "class": event.link_class.value,
+        "publisher": event.publisher,
+        "sequence": event.sequence,
+        "published_unix_ns": event.published_unix_ns,
+        "hops": event.hops,
+    }
+    return json.dumps(row).encode() + b"\n"

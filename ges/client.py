@@ -1,0 +1,298 @@
+"""The client library, for trio.
+
+::
+
+    async with connect("chordal://127.0.0.1:9470") as client:
+        async with client.subscribe("sensors/#") as events:
+            await client.publish("sensors/7", b"21.5")
+            async for event in events:
+                print(event.topic, event.payload)
+
+A client is attached to one broker at a time and learns others from it. When its broker dies or
+falls silent it attaches to another with all its subscriptions; what was published in between may be
+missed, and :attr:`Client.gaps` says how long that was.
+
+Like the broker, the client handles events by the batch. ``async for`` yields to other tasks once a
+batch, not once an event, and ``publish`` once in a while.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import secrets
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import trio
+
+from ges.attachment import Attachment, Wish
+from ges.errors import ConnectionLost, PublishRefused, SubscribeRefused
+from ges.events import MAX_PAYLOAD_BYTES, Event, pack_attributes, pack_event
+from ges.messages import Status
+from ges.topics import check_filter, check_topic
+from overlay.address import parse_urls
+from overlay.codec import EVENT, HEADER, PROTOCOL_VERSION
+from overlay.errors import ConfigError
+from overlay.identity import load_identity
+from overlay.ids import LinkClass
+
+MAX_UNREAD = 1_000_000  #: events kept for a subscription that is not read; then the oldest go
+YIELD_EVERY = 256  #: publishes between two chances for other tasks to run
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A time without a broker; what was published meanwhile may have been missed."""
+
+    lost: str  #: URL of the broker that was lost
+    found: str  #: URL of the one attached to then
+    seconds: float
+
+
+class Subscription:
+    """Events that match one filter: an asynchronous iterator, in order of arrival."""
+
+    def __init__(self, number: int, text: str, link_class: LinkClass | None) -> None:
+        self.number = number
+        self.filter = text
+        self.link_class = link_class
+        self.dropped = 0  #: events thrown away because this was not read fast enough
+        self._events: deque[Event] = deque(maxlen=MAX_UNREAD)
+        self._arrived = trio.Event()
+        self._closed = False
+
+    def __aiter__(self) -> Subscription:
+        return self
+
+    async def __anext__(self) -> Event:
+        events = self._events
+        while not events:
+            if self._closed:
+                raise StopAsyncIteration
+            self._arrived = trio.Event()
+            await self._arrived.wait()
+        return events.popleft()
+
+    async def batch(self) -> list[Event]:
+        """Return all events that have arrived, at least one; empty once the subscription ended."""
+        while not self._events and not self._closed:
+            self._arrived = trio.Event()
+            await self._arrived.wait()
+        events = list(self._events)
+        self._events.clear()
+        return events
+
+    def take(self, event: Event) -> None:
+        """Called by the connection: one more event."""
+        if len(self._events) == MAX_UNREAD:
+            self.dropped += 1
+        self._events.append(event)
+        self._arrived.set()
+
+    def end(self) -> None:
+        """Let the iteration end after what has arrived."""
+        self._closed = True
+        self._arrived.set()
+
+
+class Client:
+    """An attached client; made by :func:`connect`."""
+
+    def __init__(self, attachment: Attachment, uid: str) -> None:
+        self._attachment = attachment
+        self._publisher = bytes.fromhex(uid)
+        self._number = 0
+        self._sequences = {LinkClass.NORMAL: 0, LinkClass.SECURE: 0}
+        self._since_yield = 0
+        self.uid = uid
+        self.gaps: list[Gap] = []
+
+    @property
+    def broker_url(self) -> str:
+        """URL of the broker attached to, or last attached to."""
+        return self._attachment.url
+
+    @property
+    def secure(self) -> bool:
+        """Whether the hop to the broker is TLS."""
+        return self._attachment.secure
+
+    @property
+    def alternates(self) -> tuple[str, ...]:
+        """URLs of other brokers, as learnt from the one attached to."""
+        return self._attachment.alternates
+
+    async def publish(
+        self,
+        topic: str,
+        payload: bytes = b"",
+        *,
+        attributes: Mapping[str, str] | None = None,
+        link_class: LinkClass = LinkClass.NORMAL,
+        confirm: bool = False,
+    ) -> None:
+        """Publish an event; returns when it is queued, or, with ``confirm``, taken by the broker.
+
+        Without ``confirm`` a refusal is raised by a later ``publish`` or by :meth:`flush`.
+
+        Raises:
+            TopicError: the topic is malformed.
+            ConfigError: payload or attributes are too large.
+            PublishRefused: the broker refused this event or an earlier one; nobody got it.
+            ConnectionLost: there is no broker, or it went away before it confirmed.
+        """
+        check_topic(topic)
+        if len(payload) > MAX_PAYLOAD_BYTES:
+            raise ConfigError(
+                f"the payload has {len(payload)} bytes, {MAX_PAYLOAD_BYTES} are allowed"
+            )
+        packed = pack_attributes(attributes)
+        attachment = self._attachment
+        attachment.raise_refusal()
+        if not attachment.is_up or attachment.is_crowded:
+            await attachment.wait_for_room()
+        if link_class is LinkClass.SECURE and not attachment.secure:
+            raise PublishRefused(
+                "the hop to the broker is not secure; attach over chordals:// with an identity"
+            )
+        sequence = self._sequences[link_class] = self._sequences[link_class] + 1
+        body = pack_event(
+            secure=link_class is LinkClass.SECURE,
+            publisher=self._publisher,
+            incarnation=attachment.incarnation,
+            sequence=sequence,
+            published_ns=time.time_ns(),
+            topic=topic.encode(),
+            attributes=packed,
+            payload=payload,
+        )
+        attachment.send(HEADER.pack(len(body) + 2, PROTOCOL_VERSION, EVENT), body)
+        attachment.published[link_class] = sequence
+        self._since_yield += 1
+        if confirm:
+            await self.flush()
+        elif self._since_yield >= YIELD_EVERY:
+            self._since_yield = 0
+            await trio.lowlevel.checkpoint()
+
+    async def flush(self) -> None:
+        """Wait until the broker has taken everything published so far.
+
+        Raises:
+            PublishRefused: it refused an event; nobody got that one.
+            ConnectionLost: it went away; events not confirmed may or may not have been delivered.
+        """
+        await self._attachment.confirmed()
+
+    @asynccontextmanager
+    async def subscribe(
+        self, text: str, *, link_class: LinkClass | None = None
+    ) -> AsyncIterator[Subscription]:
+        """Subscribe for the length of the block. ``link_class``: only events of that class.
+
+        Once entered, nothing published anywhere is missed while nothing fails.
+
+        Raises:
+            TopicError: the filter is malformed.
+            SubscribeRefused: the broker does not serve it, and why.
+            ConnectionLost: there is no broker.
+        """
+        check_filter(text)
+        self._number += 1
+        subscription = Subscription(self._number, text, link_class)
+        reason = await self._attachment.subscribe(subscription)
+        if reason is not None:
+            raise SubscribeRefused(f"{text}: {reason}")
+        try:
+            yield subscription
+        finally:
+            subscription.end()
+            self._attachment.unsubscribe(subscription)
+
+    async def status(self) -> Status:
+        """Ask the broker about itself.
+
+        Raises:
+            ConnectionLost: there is no broker.
+        """
+        return await self._attachment.status()
+
+
+@asynccontextmanager
+async def connect(
+    *urls: str,
+    identity: str | Path | None = None,
+    overlay: str = "chordal",
+    timeout: float = 10.0,
+    reattach: bool = True,
+    on_gap: Callable[[Gap], None] | None = None,
+) -> AsyncIterator[Client]:
+    """Attach to the first broker that answers.
+
+    Args:
+        urls: ``chordal://HOST:PORT`` or ``chordals://HOST:PORT``, also several in one, separated by
+            commas.
+        identity: folder of a client's or broker's identity; needed for ``chordals://``.
+        overlay: name of the overlay; a broker of another one is refused.
+        timeout: seconds to find a broker, at first and after losing one.
+        reattach: go to another broker when this one is lost.
+        on_gap: called after each re-attachment.
+
+    Raises:
+        ConfigError: a URL is none, or the identity cannot be used.
+        ConnectionLost: no broker was found in time; the text says what each answered.
+    """
+    addresses = parse_urls(list(urls))
+    if not addresses:
+        raise ConfigError("no broker URL given; write chordal://HOST:PORT")
+    own = load_identity(Path(identity)) if identity is not None else None
+    if own is None and any(address.tls for address in addresses):
+        raise ConfigError("chordals:// needs an identity; give the folder of one")
+    uid = own.uid if own is not None else secrets.token_hex(16)
+    wish = Wish(
+        addresses=tuple(addresses),
+        identity=own,
+        overlay=overlay,
+        uid=uid,
+        incarnation=time.time_ns(),
+        timeout=timeout,
+        reattach=reattach,
+    )
+    attachment = Attachment(wish, random.Random(f"{uid}:attach"))
+    client = Client(attachment, uid)
+
+    def note_gap(lost: str, found: str, seconds: float) -> None:
+        gap = Gap(lost, found, seconds)
+        client.gaps.append(gap)
+        if on_gap is not None:
+            on_gap(gap)
+
+    attachment.on_gap = note_gap
+    async with _plain_errors(), trio.open_nursery() as nursery:
+        await nursery.start(attachment.run)
+        try:
+            yield client
+            if not attachment.is_lost:
+                with contextlib.suppress(ConnectionLost), trio.move_on_after(timeout):
+                    await attachment.sent()
+        finally:
+            nursery.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def _plain_errors() -> AsyncIterator[None]:
+    """Let the caller catch errors as documented, not wrapped in a group by the nursery inside."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        inner: BaseException = group
+        while isinstance(inner, BaseExceptionGroup) and len(inner.exceptions) == 1:
+            inner = inner.exceptions[0]
+        if inner is group:
+            raise
+        raise inner from inner.__cause__

@@ -1,0 +1,92 @@
+"""What a broker keeps between two lives: its uid, and which incarnations it has used.
+
+Without a data directory a broker is a new one each time. Incarnations are taken from the clock, so
+that a broker whose directory was lost, but not its identity, still comes back with a larger one.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+from overlay.errors import ConfigError
+from overlay.ids import Uid, WireUid, parse_uid
+
+
+class _Life(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    uid: WireUid
+    incarnation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Who the broker is in this life."""
+
+    uid: Uid
+    incarnation: int
+    directory: Path | None
+    lock: IO[str] | None  #: held open as long as the process lives
+
+
+def open_home(directory: Path | None, *, certified_uid: str | None) -> Home:
+    """Begin a life in ``directory``, creating it if needed; the new incarnation is on disk first.
+
+    Raises:
+        ConfigError: the directory is not usable, its file is damaged or belongs to another
+            identity, or another process lives in it.
+    """
+    if directory is None:
+        uid = certified_uid or secrets.token_hex(16)
+        return Home(Uid(uid), int(time.time()), None, None)
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = (directory / "lock").open("w")
+    except OSError as error:
+        raise ConfigError(f"data directory {directory}: {error.strerror}") from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        raise ConfigError(f"data directory {directory}: another broker is using it") from error
+    path = directory / "broker.json"
+    known = _read(path)
+    uid = certified_uid or (known.uid if known is not None else secrets.token_hex(16))
+    if known is not None and known.uid != uid:
+        raise ConfigError(
+            f"{path} belongs to broker {known.uid}, the identity to {uid}; "
+            "use the data directory that goes with the identity"
+        )
+    incarnation = max(int(time.time()), known.incarnation + 1 if known is not None else 0)
+    _write(path, _Life(uid, incarnation))
+    return Home(parse_uid(uid), incarnation, directory, lock)
+
+
+def _read(path: Path) -> _Life | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=_Life)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"{path} is damaged ({error}); remove it to start as a new broker"
+        ) from error
+
+
+def _write(path: Path, life: _Life) -> None:
+    fresh = path.with_name(f".{path.name}.new")
+    try:
+        with fresh.open("wb") as file:
+            file.write(msgspec.json.encode(life))
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}") from error

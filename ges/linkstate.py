@@ -1,0 +1,138 @@
+"""Who can be reached over secure links alone.
+
+Every broker that holds an identity floods the list of its secure links, so all know the graph of
+secure links: the part of the multigraph that secure events may use (paper 004, section 3.3.4). An
+event follows the breadth-first tree from the broker it was published at, which all compute alike
+from the same lists. A broker that is known but not in the tree is out of reach, and the reason to
+refuse.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from ges.messages import MAX_SECURE_LINKS, SecureState
+from overlay.ids import short
+
+MAX_ORIGINS = 4096
+
+
+class SecureGraph:
+    """The lists heard of, and what follows from them for one broker."""
+
+    def __init__(self, own_uid: str) -> None:
+        self._own_uid = own_uid
+        self._states: dict[str, SecureState] = {}
+        self._onward: dict[int, tuple[str, ...]] = {}
+        self._reach: frozenset[str] | None = None
+
+    @property
+    def states(self) -> tuple[SecureState, ...]:
+        """All lists, as told to a broker newly linked."""
+        return tuple(self._states.values())
+
+    def own(self, incarnation: int, ring_id: int, linked: tuple[str, ...]) -> SecureState | None:
+        """Set this broker's own list; returns what to flood, or None if nothing changed."""
+        known = self._states.get(self._own_uid)
+        linked = tuple(sorted(linked))[:MAX_SECURE_LINKS]
+        if known is not None and not known.withdrawn:
+            same = (known.incarnation, known.ring_id, known.linked)
+            if same == (incarnation, ring_id, linked):
+                return None
+        version = known.version + 1 if known is not None else 1
+        state = SecureState(self._own_uid, incarnation, version, ring_id, linked, withdrawn=False)
+        self._put(state)
+        return state
+
+    def learn(self, state: SecureState) -> bool:
+        """Take a list heard of; True if it was news, and is to be passed on."""
+        known = self._states.get(state.origin)
+        if state.origin == self._own_uid:
+            return False
+        if known is None and len(self._states) >= MAX_ORIGINS:
+            return False
+        if known is not None and _age(state) <= _age(known):
+            return False
+        self._put(state)
+        return True
+
+    def withdraw(self, uid: str, incarnation: int) -> SecureState | None:
+        """A broker was seen to go; returns what to flood, or None if it is known to be gone."""
+        known = self._states.get(uid)
+        if known is None or known.withdrawn or known.incarnation > incarnation:
+            return None
+        state = SecureState(
+            uid, known.incarnation, known.version + 1, known.ring_id, (), withdrawn=True
+        )
+        self._put(state)
+        return state
+
+    def onward(self, origin_ring_id: int) -> tuple[str, ...]:
+        """Return whom to pass an event to that was published at the broker with that ring id."""
+        cached = self._onward.get(origin_ring_id)
+        if cached is None:
+            origin = next(
+                (
+                    uid
+                    for uid, state in self._states.items()
+                    if state.ring_id == origin_ring_id and not state.withdrawn
+                ),
+                None,
+            )
+            tree = self._tree(origin) if origin is not None else {}
+            cached = tuple(uid for uid, parent in tree.items() if parent == self._own_uid)
+            self._onward[origin_ring_id] = cached
+        return cached
+
+    def out_of_reach(self) -> tuple[SecureState, ...]:
+        """Return the brokers that hold an identity and cannot be reached over secure links."""
+        reach = self._reached()
+        return tuple(
+            state
+            for uid, state in self._states.items()
+            if not state.withdrawn and uid not in reach and uid != self._own_uid
+        )
+
+    def reaches_anybody(self) -> bool:
+        """Say whether there is any broker to be reached over secure links."""
+        return len(self._reached()) > 1
+
+    def _reached(self) -> frozenset[str]:
+        if self._reach is None:
+            self._reach = frozenset(self._tree(self._own_uid)) | {self._own_uid}
+        return self._reach
+
+    def _put(self, state: SecureState) -> None:
+        self._states[state.origin] = state
+        self._onward.clear()
+        self._reach = None
+
+    def _tree(self, origin: str) -> dict[str, str]:
+        """Return uid -> parent, breadth first from ``origin``.
+
+        A link counts if both ends list it.
+        """
+        parents: dict[str, str] = {}
+        queue = deque([origin])
+        while queue:
+            uid = queue.popleft()
+            state = self._states.get(uid)
+            for other in state.linked if state is not None else ():
+                there = self._states.get(other)
+                if other == origin or other in parents or there is None:
+                    continue
+                if uid in there.linked:
+                    parents[other] = uid
+                    queue.append(other)
+        return parents
+
+
+def describe(states: tuple[SecureState, ...]) -> str:
+    """Name brokers, for the reason of a refusal."""
+    names = [f"{short(state.origin)} (ring id {state.ring_id})" for state in states[:3]]
+    more = f" and {len(states) - 3} more" if len(states) > 3 else ""
+    return ", ".join(names) + more
+
+
+def _age(state: SecureState) -> tuple[int, int]:
+    return state.incarnation, state.version

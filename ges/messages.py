@@ -1,0 +1,157 @@
+"""Wire messages of the event service: between brokers, and between a client and its broker."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from ges.topics import MAX_TOPIC_BYTES
+from overlay.ids import LinkClass, WireCount, WireText, WireUid, WireUrl
+from overlay.machine import Message
+from ring.messages import Member, Pair, RingId
+
+Number = Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
+FilterText = Annotated[str, msgspec.Meta(max_length=MAX_TOPIC_BYTES)]
+
+MAX_SECURE_LINKS = 256
+
+
+# ── between brokers ───────────────────────────────────────────────────────────────────────────
+
+
+class SecureState(Message, frozen=True):
+    """To which brokers ``origin`` has secure links now; flooded, the highest version counts.
+
+    ``withdrawn``: the broker is gone, as said by a neighbour that saw it go.
+    """
+
+    origin: WireUid
+    incarnation: WireCount
+    version: WireCount
+    ring_id: RingId
+    linked: Annotated[tuple[WireUid, ...], msgspec.Meta(max_length=MAX_SECURE_LINKS)]
+    withdrawn: bool
+
+
+# ── client to broker ──────────────────────────────────────────────────────────────────────────
+
+
+class Subscribe(Message, frozen=True):
+    """Send me the events that match. ``link_class``: only those of that class; None: all."""
+
+    number: Number
+    filter: FilterText
+    link_class: LinkClass | None
+
+
+class Unsubscribe(Message, frozen=True):
+    """No more of these."""
+
+    number: Number
+
+
+class KeepAlive(Message, frozen=True):
+    """Either end: are you there? Answered with the same token and ``answer`` set."""
+
+    token: WireCount
+    answer: bool
+
+
+class StatusRequest(Message, frozen=True):
+    """Tell me about yourself."""
+
+
+# ── broker to client ──────────────────────────────────────────────────────────────────────────
+
+
+class Attached(Message, frozen=True):
+    """The client is served by ``broker``; ``secure`` says whether this hop is."""
+
+    broker: WireUid
+    url: WireUrl
+    secure: bool
+
+
+class Alternates(Message, frozen=True):
+    """Other brokers to go to when this one is lost, latest first."""
+
+    urls: Annotated[tuple[WireUrl, ...], msgspec.Meta(max_length=64)]
+
+
+class Subscribed(Message, frozen=True):
+    """From now on nothing that matches is missed while nothing fails."""
+
+    number: Number
+
+
+class SubscriptionRefused(Message, frozen=True):
+    """It is not served, and why."""
+
+    number: Number
+    reason: WireText
+
+
+class Accepted(Message, frozen=True):
+    """All events of this class up to ``sequence`` are taken, but for those refused."""
+
+    link_class: LinkClass
+    sequence: WireCount
+
+
+class EventRefused(Message, frozen=True):
+    """One event was not taken: nobody got it, and why."""
+
+    link_class: LinkClass
+    sequence: WireCount
+    reason: WireText
+
+
+class LinkStatus(msgspec.Struct, frozen=True):
+    """One link of a broker."""
+
+    uid: str
+    url: str
+    ring_id: int | None
+    link_class: LinkClass
+    roles: tuple[str, ...]  #: left, right, left-left, right-right, chord 1, ...
+    queued_bytes: int
+    age_s: float
+    cipher: str | None
+
+
+class Status(Message, frozen=True):
+    """One broker, as it is."""
+
+    uid: WireUid
+    incarnation: WireCount
+    url: WireUrl
+    overlay: str
+    version: str
+    secure: bool
+    member: Member | None  #: None: not (or not yet again) on the ring
+    left: Pair
+    right: Pair
+    chords: tuple[Member, ...]
+    suspects: tuple[WireUid, ...]
+    links: tuple[LinkStatus, ...]
+    clients: int
+    subscriptions: int
+    counters: dict[str, int]
+    uptime_s: float
+
+
+GES_MESSAGES: tuple[type[Message], ...] = (
+    SecureState,
+    Subscribe,
+    Unsubscribe,
+    KeepAlive,
+    StatusRequest,
+    Attached,
+    Alternates,
+    Subscribed,
+    SubscriptionRefused,
+    Accepted,
+    EventRefused,
+    Status,
+)

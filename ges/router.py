@@ -1,0 +1,184 @@
+"""The way of an event through one broker: in, once, onward, and out to the clients in order.
+
+Called from reader tasks and never waits: it reads the fixed header, looks cached decisions up,
+patches a few bytes and appends to queues. The payload is not touched.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+from ges.events import MAX_HOPS, MAX_MATCHES, PATCH, PATCH_AT, PATCH_END, Head, pack_matches
+from ges.linkstate import SecureGraph, describe
+from ges.sequence import Sequencer
+from ges.session import Session
+from ges.topics import FilterTree
+from ges.tree import ArcTree
+from overlay.codec import DELIVERY, EVENT, HEADER, PROTOCOL_VERSION
+from overlay.connection import Connection
+from overlay.driver import Link
+from overlay.ids import LinkClass, Nanos
+from ring.messages import Member
+
+MAX_CACHED_TOPICS = 16384
+
+Targets = tuple[tuple[Session, bytes], ...]
+
+
+class Router:
+    """Routes events between links and sessions."""
+
+    def __init__(
+        self,
+        links: Mapping[tuple[str, LinkClass], Link],
+        graph: SecureGraph,
+        counters: Counter[str],
+        now: Callable[[], Nanos],
+    ) -> None:
+        self.sequencer: Sequencer[tuple[bytes, bytes, bool]] = Sequencer()
+        self.crowded: set[Connection] = set()  #: queues the next reader should wait for
+        self._links = links
+        self._graph = graph
+        self._counters = counters
+        self._now = now
+        self._here: int | None = None
+        self._tree = ArcTree()
+        self._filters: FilterTree[tuple[Session, int]] = FilterTree()
+        self._targets: dict[tuple[bytes, bool], Targets] = {}
+
+    # ── what the broker sets ──────────────────────────────────────────────────────────────────
+
+    def update(self, member: Member | None, linked: Mapping[str, Member]) -> None:
+        """Note where this broker stands, and which members it is linked to."""
+        self._here = member.ring_id if member is not None else None
+        if self._here is not None:
+            self._tree.update(self._here, {uid: m.ring_id for uid, m in linked.items()})
+
+    def subscribe(self, session: Session, number: int, text: str, only: LinkClass | None) -> None:
+        """Serve a checked filter; the same number again replaces the earlier one."""
+        self.unsubscribe(session, number)
+        session.filters[number] = (text, only)
+        self._filters.add(text, (session, number))
+        self._targets.clear()
+
+    def unsubscribe(self, session: Session, number: int) -> None:
+        entry = session.filters.pop(number, None)
+        if entry is not None:
+            self._filters.remove(entry[0], (session, number))
+            self._targets.clear()
+
+    def forget(self, session: Session) -> None:
+        """The client is gone."""
+        for number in list(session.filters):
+            self.unsubscribe(session, number)
+        self.crowded.discard(session.connection)
+
+    @property
+    def subscriptions(self) -> int:
+        return self._filters.size
+
+    # ── events ────────────────────────────────────────────────────────────────────────────────
+
+    def why_not(self, session: Session, head: Head) -> str | None:
+        """Return why an event from a client cannot be taken, or None."""
+        if self._here is None:
+            return "this broker is not on the ring at the moment"
+        if not head.secure:
+            return None
+        if not session.secure:
+            return "the hop from the client to its broker is not secure; attach over chordals://"
+        unreachable = self._graph.out_of_reach()
+        if unreachable:
+            return f"no all-secure path to broker {describe(unreachable)}"
+        if self._tree.is_empty or self._graph.reaches_anybody():
+            return None
+        if self._match(head.topic, secure=True):
+            return None
+        return "no all-secure path from this broker to any other"
+
+    def publish(self, head: Head, body: bytes) -> None:
+        """Take an event from a client of ours."""
+        assert self._here is not None
+        self._counters["events_published"] += 1
+        self._admit(head, body, self._here)
+
+    def relay(self, head: Head, body: bytes) -> None:
+        """Take an event from another broker."""
+        self._counters["events_received"] += 1
+        self._admit(head, body, head.limit)
+
+    def expire(self) -> None:
+        """Give up events that do not come; deliver those that waited for them."""
+        for topic, body, secure in self.sequencer.expire(self._now()):
+            self._deliver(topic, body, secure)
+
+    def _admit(self, head: Head, body: bytes, limit: int) -> None:
+        key = (head.publisher, head.incarnation, head.secure)
+        item = (head.topic, body, head.secure)
+        ready = self.sequencer.admit(key, head.sequence, item, self._now())
+        if ready is None:
+            self._counters["events_duplicate"] += 1
+            return
+        if self._here is not None:
+            if head.secure:
+                onward = [(uid, limit) for uid in self._graph.onward(limit)]
+                self._forward(head, body, onward, LinkClass.SECURE)
+            else:
+                self._forward(head, body, self._tree.onward(limit), LinkClass.NORMAL)
+        for topic, ready_body, secure in ready:
+            self._deliver(topic, ready_body, secure)
+
+    def _forward(
+        self,
+        head: Head,
+        body: bytes,
+        onward: tuple[tuple[str, int], ...] | list[tuple[str, int]],
+        link_class: LinkClass,
+    ) -> None:
+        if not onward:
+            return
+        if head.hops >= MAX_HOPS:
+            self._counters["events_too_many_hops"] += 1
+            return
+        start = HEADER.pack(len(body) + 2, PROTOCOL_VERSION, EVENT) + body[:PATCH_AT]
+        rest = body[PATCH_END:]
+        for uid, limit in onward:
+            link = self._links.get((uid, link_class))
+            if link is None:
+                self._counters["events_without_link"] += 1
+                continue
+            connection = link.connection
+            connection.send(start + PATCH.pack(head.hops + 1, limit), rest)
+            self._counters["events_forwarded"] += 1
+            if connection.crowded:
+                self.crowded.add(connection)
+
+    def _deliver(self, topic: bytes, body: bytes, secure: bool) -> None:
+        targets = self._targets.get((topic, secure))
+        if targets is None:
+            targets = self._match(topic, secure)
+            if len(self._targets) >= MAX_CACHED_TOPICS:
+                self._targets.clear()
+            self._targets[topic, secure] = targets
+        for session, matches in targets:
+            connection = session.connection
+            size = len(matches) + len(body) + 2
+            connection.send(HEADER.pack(size, PROTOCOL_VERSION, DELIVERY) + matches, body)
+            self._counters["events_delivered"] += 1
+            if connection.crowded:
+                self.crowded.add(connection)
+
+    def _match(self, topic: bytes, secure: bool) -> Targets:
+        try:
+            text = topic.decode()
+        except UnicodeDecodeError:
+            return ()
+        numbers: dict[Session, list[int]] = {}
+        for session, number in self._filters.matches(text):
+            if session.wants(number, secure):
+                numbers.setdefault(session, []).append(number)
+        return tuple(
+            (session, pack_matches(tuple(sorted(found)[:MAX_MATCHES])))
+            for session, found in numbers.items()
+        )

@@ -1,0 +1,35 @@
+"""One client attached to this broker, as the broker sees it."""
+
+from __future__ import annotations
+
+from overlay.connection import Connection
+from overlay.ids import LinkClass
+
+CLIENT_QUEUE_BYTES = 16 * 1024 * 1024
+MAX_SUBSCRIPTIONS = 4096
+
+
+class Session:
+    """A client's connection, subscriptions, and the last events taken from it."""
+
+    __slots__ = ("accepted", "connection", "filters", "incarnation", "publisher", "uid")
+
+    def __init__(self, uid: str, incarnation: int, connection: Connection) -> None:
+        self.uid = uid
+        self.publisher = bytes.fromhex(uid)
+        self.incarnation = incarnation
+        self.connection = connection
+        self.filters: dict[int, tuple[str, LinkClass | None]] = {}  #: by subscription number
+        self.accepted: dict[LinkClass, int] = {}  #: taken, but not yet told the client
+
+    @property
+    def secure(self) -> bool:
+        """Secure events may travel on this hop."""
+        return self.connection.secure
+
+    def wants(self, number: int, secure: bool) -> bool:
+        """Say whether a subscription takes events of that class, and may."""
+        link_class = self.filters[number][1]
+        if secure:
+            return self.secure and link_class is not LinkClass.NORMAL
+        return link_class is not LinkClass.SECURE

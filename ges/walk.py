@@ -1,0 +1,80 @@
+"""Walks a live ring: asks one broker after the other, each for its right neighbour."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ges.client import connect
+from ges.errors import ConnectionLost
+from ges.messages import Status
+from overlay.address import Address, parse_url
+from overlay.ids import short
+from ring.invariants import Snapshot, local_findings, ring_findings
+
+MAX_STEPS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """What was met on the way round, in ring order, and what is wrong with it."""
+
+    brokers: tuple[Status, ...]
+    findings: tuple[str, ...]
+
+
+async def walk_ring(url: str, *, identity: Path | None, overlay: str, timeout_s: float) -> Walk:
+    """Walk the ring that the broker at ``url`` belongs to, once round.
+
+    Raises:
+        ConnectionLost: the first broker cannot be reached.
+    """
+    tls = parse_url(url.split(",")[0]).tls
+    brokers: dict[str, Status] = {}
+    findings: list[str] = []
+    here: str | None = url
+    named: dict[str, str] = {}
+    while here is not None and len(brokers) < MAX_STEPS:
+        try:
+            async with connect(
+                here, identity=identity, overlay=overlay, timeout=timeout_s, reattach=False
+            ) as client:
+                status = await client.status()
+        except ConnectionLost as error:
+            if not brokers:
+                raise
+            findings.append(f"the walk ends: {error}")
+            break
+        if status.uid in brokers:
+            if status.uid != next(iter(brokers)):
+                findings.append(f"the walk runs in a circle that misses {here}")
+            break
+        brokers[status.uid] = status
+        if status.member is None:
+            findings.append(f"broker {short(status.uid)} at {status.url} is not on the ring")
+        for member in (*status.left, *status.right, *status.chords):
+            named[member.uid] = member.peer.url
+        here = _tls_url(status.right[0].peer.url, tls) if status.right else None
+    findings += _judge(brokers, named)
+    return Walk(tuple(brokers.values()), tuple(findings))
+
+
+def _judge(brokers: dict[str, Status], named: dict[str, str]) -> list[str]:
+    found = [
+        f"broker {short(uid)} at {url} is pointed at, but not met on the way round"
+        for uid, url in named.items()
+        if uid not in brokers
+    ]
+    snapshots = [
+        Snapshot(status.member, status.left, status.right)
+        for status in brokers.values()
+        if status.member is not None
+    ]
+    for snapshot in snapshots:
+        found += local_findings(snapshot)
+    return found + ring_findings(snapshots)
+
+
+def _tls_url(url: str, tls: bool) -> str:
+    address = parse_url(url)
+    return Address(address.host, address.port, tls).url
