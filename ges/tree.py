@@ -46,8 +46,8 @@ class ArcTree:
         cached = self._cache.get(limit)
         if cached is None:
             inside = [entry for entry in self._row if between(self._here, entry[0], limit)]
-            limits = [ring_id for ring_id, _ in inside[1:]] + [limit]
-            cached = tuple((uid, end) for (_, uid), end in zip(inside, limits, strict=True))
+            ends = [*(ring_id for ring_id, _ in inside), limit][1:]
+            cached = tuple((uid, end) for (_, uid), end in zip(inside, ends, strict=True))
             if len(self._cache) >= MAX_CACHED:
                 self._cache.clear()
             self._cache[limit] = cached

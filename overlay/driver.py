@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from typing import Protocol
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Protocol, TypeVar
 
 import structlog
 import trio
@@ -54,6 +56,9 @@ CONNECT_SECONDS = 2.0
 MAX_STRANGERS = 512  #: connections that have not greeted yet
 MAX_CONNECTIONS = 8192
 LINK_QUEUE_BYTES = 64 * 1024 * 1024
+
+
+T = TypeVar("T")
 
 
 class Link:
@@ -141,7 +146,7 @@ class Driver:
         """Serve until cancelled."""
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
-            await nursery.start(self._transport.serve, self._accept)
+            await nursery.start(self._transport.serve, partial(self._contain, self._accept))
             nursery.start_soon(self._run_timers)
             task_status.started()
 
@@ -150,6 +155,14 @@ class Driver:
         while self._running:
             self._quiet = trio.Event()
             await self._quiet.wait()
+
+    async def _contain(self, work: Callable[[T], Awaitable[None]], subject: T) -> None:
+        """Do the work of one connection; a fault of ours in it ends that connection, not us all."""
+        try:
+            await work(subject)
+        except Exception:  # noqa: BLE001 - the one place where the unforeseen is stopped
+            self.counters["internal_errors"] += 1
+            self._log.exception("internal error; connection closed")
 
     # ── effects and timers ────────────────────────────────────────────────────────────────────
 
@@ -166,7 +179,7 @@ class Driver:
                 if effect.about is not None:
                     self.sent_about[effect.about] += 1
                 assert self._nursery is not None
-                self._nursery.start_soon(self._call, effect)
+                self._nursery.start_soon(self._contain, self._call, effect)
             elif isinstance(effect, CloseLink):
                 self._close(effect)
             elif isinstance(effect, Notify):

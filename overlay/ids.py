@@ -32,7 +32,7 @@ WireUrl = Annotated[str, msgspec.Meta(min_length=1, max_length=300)]
 #: Text for people in a wire message.
 WireText = Annotated[str, msgspec.Meta(max_length=500)]
 #: A count that only grows.
-WireCount = Annotated[int, msgspec.Meta(ge=0, lt=2**63)]
+WireCount = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class LinkClass(StrEnum):

@@ -4,7 +4,7 @@ Sub-commands are loaded when they are asked for. Packages above this one registe
 points of the group ``chordal.commands``, so that nothing here imports them.
 
 Exit codes: 0 done, 1 it did not work, 2 the command line or what it names is wrong,
-130 interrupted.
+70 a bug of ours, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def run(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:
         _discard_stdout()
         return 0
-    except (ChordalError, KeyboardInterrupt, BaseExceptionGroup) as error:
+    except (Exception, KeyboardInterrupt, BaseExceptionGroup) as error:
         return _explain(error)
 
 
@@ -115,7 +115,14 @@ def _explain(error: BaseException) -> int:
     if isinstance(error, ChordalError):
         click.echo(f"chordal: error: {error}", err=True)
         return 2 if isinstance(error, ConfigError) else 1
-    raise error
+    if os.environ.get("CHORDAL_DEBUG"):
+        raise error
+    click.echo(
+        f"chordal: internal error: {type(error).__name__}: {error}\n"
+        "This is a bug of chordal; CHORDAL_DEBUG=1 shows where.",
+        err=True,
+    )
+    return 70
 
 
 def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:

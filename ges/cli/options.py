@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from overlay.ids import LinkClass
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+PIPE_COLUMNS = 200
 
 DEFAULT_URL = "chordal://127.0.0.1:9470"
 
@@ -62,6 +68,13 @@ overlay_option = click.option(
 )
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for machines.")
+
+
+def console() -> Console:
+    """Return where tables are printed: as wide as the terminal, or as needed where there is none."""
+    from rich.console import Console
+
+    return Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_COLUMNS)
 
 
 def run_async(function: Callable[..., Awaitable[Any]], *args: object, **kwargs: object) -> Any:  # noqa: ANN401 - whatever the function returns

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ges.cli.options import client_options, json_option, run_async
+from ges.cli.options import client_options, console, json_option, run_async
 from overlay.ids import short
 
 if TYPE_CHECKING:
@@ -74,7 +74,6 @@ async def _walk(
 
 
 def _print(walk: Walk) -> None:
-    from rich.console import Console
     from rich.table import Table
 
     table = Table("ring id", "broker", "url", "left", "right", "chords", box=None)
@@ -87,7 +86,7 @@ def _print(walk: Walk) -> None:
             " ".join(short(m.uid) for m in status.right),
             " ".join(short(m.uid) for m in status.chords[1:]),
         )
-    Console(soft_wrap=True).print(table)
+    console().print(table)
 
 
 def _as_json(walk: Walk) -> dict[str, object]:

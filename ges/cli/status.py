@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ges.cli.options import client_options, json_option, run_async
+from ges.cli.options import client_options, console, json_option, run_async
 from overlay.ids import short
 
 if TYPE_CHECKING:
@@ -61,19 +61,18 @@ def _member(member: object) -> dict[str, object] | None:
 
 
 def _print(found: Status) -> None:
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console(soft_wrap=True, highlight=False)
+    out = console()
     place = f"ring id {found.member.ring_id}" if found.member else "not on the ring"
-    console.print(f"broker {found.uid} (incarnation {found.incarnation})")
-    console.print(f"  {found.url}, overlay {found.overlay}, chordal {found.version}, {place}")
-    console.print(
+    out.print(f"broker {found.uid} (incarnation {found.incarnation})")
+    out.print(f"  {found.url}, overlay {found.overlay}, chordal {found.version}, {place}")
+    out.print(
         f"  up {found.uptime_s:.0f} s, {found.clients} clients, "
         f"{found.subscriptions} subscriptions, {'with' if found.secure else 'without'} identity"
     )
     if found.suspects:
-        console.print(f"  suspects {' '.join(map(short, found.suspects))}")
+        out.print(f"  suspects {' '.join(map(short, found.suspects))}")
     links = Table("link to", "ring id", "class", "as", "age s", "queued", "cipher", box=None)
     for link in found.links:
         links.add_row(
@@ -85,8 +84,8 @@ def _print(found: Status) -> None:
             str(link.queued_bytes),
             link.cipher or "-",
         )
-    console.print(links)
+    out.print(links)
     counters = Table("counter", "value", box=None)
     for name, value in found.counters.items():
         counters.add_row(name, str(value))
-    console.print(counters)
+    out.print(counters)
