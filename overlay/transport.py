@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import socket
+import ssl
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
@@ -59,8 +60,20 @@ class TcpTransport:
     """TCP and TLS on one port: the first byte a caller sends says which."""
 
     def __init__(self, identity: Identity | None) -> None:
-        self._identity = identity
+        """Take the identity to show to others; None: plain TCP only.
+
+        Raises:
+            IdentityError: its files no longer load.
+        """
         self._listeners: list[trio.SocketListener] = []
+        self._calling: ssl.SSLContext | None = None
+        self._called: ssl.SSLContext | None = None
+        if identity is not None:
+            from overlay.tls import client_context, server_context
+
+            self._calling = client_context(identity)
+            if identity.role is Role.BROKER:
+                self._called = server_context(identity)
 
     async def listen(self, host: str, port: int) -> int:
         """Open the port; returns which, as port 0 picks a free one.
@@ -108,17 +121,21 @@ class TcpTransport:
         try:
             return await self._connect_tls(stream, address)
         except BROKEN as error:
-            raise ConnectionFailed(address.url, f"no TLS: {_reason(error)}") from error
+            raise ConnectionFailed(
+                address.url,
+                f"no TLS ({_reason(error)}): there is no identity at that end, "
+                "or one of the two authorities does not know the other",
+            ) from error
         except ProtocolError as error:
             raise ConnectionFailed(address.url, str(error)) from error
 
     async def _connect_tls(self, stream: trio.SocketStream, address: Address) -> Wire:
-        from overlay.tls import client_context, peer_identity, require_role
+        from overlay.tls import peer_identity, require_role
 
-        if self._identity is None:
+        if self._calling is None:
             await trio.aclose_forcefully(stream)
             raise ConnectionFailed(address.url, "secure links need an identity (--identity DIR)")
-        secured = trio.SSLStream(stream, client_context(self._identity))
+        secured = trio.SSLStream(stream, self._calling)
         try:
             await secured.do_handshake()
             identity = peer_identity(secured)
@@ -134,11 +151,11 @@ class TcpTransport:
         first = await stream.socket.recv(1, socket.MSG_PEEK)
         if not first or first[0] != TLS_FIRST_BYTE:
             return Wire(stream, None)
-        if self._identity is None:
+        if self._called is None:
             raise ProtocolError("the caller speaks TLS, and this broker has no identity")
-        from overlay.tls import peer_identity, server_context
+        from overlay.tls import peer_identity
 
-        secured = trio.SSLStream(stream, server_context(self._identity))
+        secured = trio.SSLStream(stream, self._called, server_side=True)
         try:
             await secured.do_handshake()
         except BROKEN as error:
