@@ -97,16 +97,15 @@ class Attachment:
         self._changed = trio.Event()  #: set, and replaced, whenever something waited for may be so
         self._statuses: list[Status] = []
         self._heard_at = 0.0
+        self._lost_url = ""
+        self._lost_reason = "no broker"
 
     # ── for the client ────────────────────────────────────────────────────────────────────────
 
     @property
-    def is_up(self) -> bool:
-        return self._connection is not None
-
-    @property
-    def is_crowded(self) -> bool:
-        return self._connection is not None and self._connection.crowded
+    def is_ready(self) -> bool:
+        """Something can be sent now."""
+        return self._connection is not None and not self._connection.crowded
 
     def send(self, *parts: bytes) -> None:
         if self._connection is not None:
@@ -200,22 +199,21 @@ class Attachment:
             ConnectionLost: no broker takes us in time, or the only one is lost.
         """
         lost_at: float | None = None
-        lost_url = ""
         started = False
         try:
             while True:
                 wire, reader, attached = await self._find()
                 if lost_at is not None:
-                    self.on_gap(lost_url, attached.url, trio.current_time() - lost_at)
+                    self.on_gap(self._lost_url, attached.url, trio.current_time() - lost_at)
                 self._adopt(wire, attached)
                 if not started:
                     started = True
                     task_status.started()
                 await self._serve(wire, reader)
-                lost_at, lost_url = self._heard_at, self.url
+                lost_at, self._lost_url = self._heard_at, self.url
                 self._release()
                 if not self.wish.reattach:
-                    raise ConnectionLost(f"{lost_url}: the broker is gone")
+                    raise ConnectionLost(f"{self._lost_url}: the broker is gone")
         except ConnectionLost as error:
             self._lost_reason = str(error)
             self.is_lost = True
@@ -223,8 +221,6 @@ class Attachment:
             for event, _ in self._pending.values():
                 event.set()
             raise
-
-    _lost_reason = "no broker"
 
     async def _find(self) -> tuple[Wire, FrameReader, Attached]:
         """Try the brokers known, again and again, until one takes us or time is up."""
@@ -257,7 +253,7 @@ class Attachment:
             address = parse_url(url)
             found.append(Address(address.host, address.port, tls))
         unique = list(dict.fromkeys(found))
-        return sorted(unique, key=lambda address: address.url == self.url and self.is_up)
+        return sorted(unique, key=lambda address: address.url == self._lost_url)
 
     async def _attach(self, address: Address) -> tuple[Wire, FrameReader, Attached]:
         wire = await self._transport.connect(address)

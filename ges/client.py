@@ -42,6 +42,7 @@ from overlay.identity import load_identity
 from overlay.ids import LinkClass
 
 MAX_UNREAD = 1_000_000  #: events kept for a subscription that is not read; then the oldest go
+MAX_KNOWN_TOPICS = 4096
 YIELD_EVERY = 256  #: publishes between two chances for other tasks to run
 
 
@@ -109,6 +110,7 @@ class Client:
         self._number = 0
         self._sequences = {LinkClass.NORMAL: 0, LinkClass.SECURE: 0}
         self._since_yield = 0
+        self._topics: dict[str, bytes] = {}  #: checked, and as they go over the wire
         self.uid = uid
         self.gaps: list[Gap] = []
 
@@ -146,30 +148,33 @@ class Client:
             PublishRefused: the broker refused this event or an earlier one; nobody got it.
             ConnectionLost: there is no broker, or it went away before it confirmed.
         """
-        check_topic(topic)
+        encoded = self._topics.get(topic)
+        if encoded is None:
+            encoded = self._check_topic(topic)
         if len(payload) > MAX_PAYLOAD_BYTES:
             raise ConfigError(
                 f"the payload has {len(payload)} bytes, {MAX_PAYLOAD_BYTES} are allowed"
             )
-        packed = pack_attributes(attributes)
+        packed = pack_attributes(attributes) if attributes else b""
         attachment = self._attachment
         attachment.raise_refusal()
-        if not attachment.is_up or attachment.is_crowded:
+        if not attachment.is_ready:
             await attachment.wait_for_room()
-        if link_class is LinkClass.SECURE and not attachment.secure:
+        secure = link_class is LinkClass.SECURE
+        if secure and not attachment.secure:
             raise PublishRefused(
                 "the hop to the broker is not secure; attach over chordals:// with an identity"
             )
         sequence = self._sequences[link_class] = self._sequences[link_class] + 1
         body = pack_event(
-            secure=link_class is LinkClass.SECURE,
-            publisher=self._publisher,
-            incarnation=attachment.incarnation,
-            sequence=sequence,
-            published_ns=time.time_ns(),
-            topic=topic.encode(),
-            attributes=packed,
-            payload=payload,
+            secure,
+            self._publisher,
+            attachment.incarnation,
+            sequence,
+            time.time_ns(),
+            encoded,
+            packed,
+            payload,
         )
         attachment.send(HEADER.pack(len(body) + 2, PROTOCOL_VERSION, EVENT), body)
         attachment.published[link_class] = sequence
@@ -179,6 +184,13 @@ class Client:
         elif self._since_yield >= YIELD_EVERY:
             self._since_yield = 0
             await trio.lowlevel.checkpoint()
+
+    def _check_topic(self, topic: str) -> bytes:
+        encoded = check_topic(topic).encode()
+        if len(self._topics) >= MAX_KNOWN_TOPICS:
+            self._topics.clear()
+        self._topics[topic] = encoded
+        return encoded
 
     async def flush(self) -> None:
         """Wait until the broker has taken everything published so far.

@@ -23,13 +23,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import msgspec
 
 from ges.topics import MAX_TOPIC_BYTES
-from overlay.errors import CodecError
+from overlay.errors import CodecError, ConfigError
 from overlay.ids import LinkClass
 
 HEADER = struct.Struct("!BBI16sQQQHH")
@@ -48,8 +47,7 @@ _attributes = msgspec.msgpack.Decoder(dict[str, str])
 _encoder = msgspec.msgpack.Encoder()
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(msgspec.Struct, frozen=True, gc=False):
     """The header of an event frame."""
 
     secure: bool
@@ -62,8 +60,7 @@ class Head:
     topic: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(msgspec.Struct, frozen=True):
     """An event, as a subscriber gets it."""
 
     topic: str
@@ -80,18 +77,17 @@ def pack_attributes(attributes: Mapping[str, str] | None) -> bytes:
     """Encode attributes.
 
     Raises:
-        ValueError: they take more than 4096 bytes.
+        ConfigError: they take more than 4096 bytes.
     """
     if not attributes:
         return b""
     packed = _encoder.encode(dict(attributes))
     if len(packed) > MAX_ATTRIBUTE_BYTES:
-        raise ValueError(f"attributes take {len(packed)} bytes, {MAX_ATTRIBUTE_BYTES} are allowed")
+        raise ConfigError(f"attributes take {len(packed)} bytes, {MAX_ATTRIBUTE_BYTES} are allowed")
     return packed
 
 
 def pack_event(
-    *,
     secure: bool,
     publisher: bytes,
     incarnation: int,
@@ -145,32 +141,35 @@ def read_head(body: bytes) -> Head:
 
 
 def read_event(body: bytes, start: int = 0) -> Event:
-    """Decode a whole event frame.
+    """Decode a whole event frame that begins at ``start``.
 
     Raises:
         CodecError: it is malformed.
     """
-    if start:
-        body = body[start:]
-    head = read_head(body)
-    topic_end = HEADER.size + len(head.topic)
-    (size,) = struct.unpack_from("!H", body, HEADER.size - 2)
-    payload_at = topic_end + size
     try:
-        attributes = _attributes.decode(body[topic_end:payload_at]) if size else _NONE
-        topic = head.topic.decode()
+        flags, hops, _, publisher, _, sequence, published, topics, attributes = HEADER.unpack_from(
+            body, start
+        )
+    except struct.error:
+        raise CodecError(f"event frame of {len(body) - start} bytes") from None
+    topic_at = start + HEADER.size
+    attributes_at = topic_at + topics
+    payload_at = attributes_at + attributes
+    if payload_at > len(body):
+        raise CodecError("event frame whose lengths make no sense")
+    try:
+        return Event(
+            body[topic_at:attributes_at].decode(),
+            body[payload_at:],
+            _attributes.decode(body[attributes_at:payload_at]) if attributes else _NONE,
+            LinkClass.SECURE if flags & SECURE_FLAG else LinkClass.NORMAL,
+            publisher.hex(),
+            sequence,
+            published,
+            hops,
+        )
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise CodecError(f"event frame: {error}") from None
-    return Event(
-        topic,
-        body[payload_at:],
-        attributes,
-        LinkClass.SECURE if head.secure else LinkClass.NORMAL,
-        head.publisher.hex(),
-        head.sequence,
-        head.published_ns,
-        head.hops,
-    )
 
 
 def pack_matches(numbers: tuple[int, ...]) -> bytes:

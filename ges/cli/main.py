@@ -99,7 +99,7 @@ def run(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:
         _discard_stdout()
         return 0
-    except (Exception, KeyboardInterrupt, BaseExceptionGroup) as error:
+    except (Exception, KeyboardInterrupt, BaseExceptionGroup) as error:  # noqa: BLE001 - the last stop
         return _explain(error)
 
 

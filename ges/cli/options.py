@@ -71,7 +71,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, 
 
 
 def console() -> Console:
-    """Return where tables are printed: as wide as the terminal, or as needed where there is none."""
+    """Return where tables are printed: as wide as the terminal, or as needed in a pipe."""
     from rich.console import Console
 
     return Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_COLUMNS)

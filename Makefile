@@ -1,0 +1,53 @@
+# Every target sets up what it needs; python3 (3.11 or newer) and a network to PyPI are enough.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+JOBS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo demo-quick test soak bench lint format types check clean
+
+help: ## Show this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "chordal needs Python 3.11 or newer; set PYTHON=/path/to/python3" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+setup: $(READY) ## Install everything into .venv
+
+demo: $(READY) ## See the main job done on real processes, in about a minute
+	$(BIN)/chordal demo
+
+demo-quick: $(READY) ## The same with smaller experiments
+	$(BIN)/chordal demo --quick
+
+test: $(READY) ## Run the tests
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m 'not soak'
+
+soak: $(READY) ## Run the long tests
+	$(BIN)/python -m pytest -m soak
+
+bench: $(READY) ## Measure events per second, and simulated time per real second
+	$(BIN)/python -m benchmarks.events
+	$(BIN)/python -m benchmarks.simulator
+
+lint: $(READY) ## Check style
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+format: $(READY) ## Put the style right
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+types: $(READY) ## Check types
+	$(BIN)/mypy
+
+check: lint types test ## Style, types and tests
+
+clean: ## Remove what make has made
+	rm -rf $(VENV) build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis demo-out
