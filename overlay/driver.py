@@ -160,9 +160,10 @@ class Driver:
         """Do the work of one connection; a fault of ours in it ends that connection, not us all."""
         try:
             await work(subject)
-        except Exception:  # noqa: BLE001 - the one place where the unforeseen is stopped
+        except Exception as error:  # noqa: BLE001 - the one place where the unforeseen is stopped
             self.counters["internal_errors"] += 1
-            self._log.exception("internal error; connection closed")
+            self._log.error("BUG: internal error, connection closed", why=repr(error))
+            self._log.debug("where it happened", exc_info=True)
 
     # ── effects and timers ────────────────────────────────────────────────────────────────────
 
@@ -219,6 +220,9 @@ class Driver:
         if uid is not None and not self._table.call(uid, link_class):
             self._refuse(request, Refused.DUPLICATE, "")
             return
+        # Numbered now, not when it is sent: by then we may have welcomed the other end's call, and
+        # a greeting that is numbered after that would say that we have lost the link again.
+        serial = self._table.next_serial()
         try:
             with trio.fail_after(CONNECT_SECONDS):
                 address = parse_url(request.url)
@@ -226,7 +230,7 @@ class Driver:
                     address = Address(address.host, address.port, tls=True)
                 wire = await self._transport.connect(address)
                 try:
-                    answer, reader = await self._greet(wire, request)
+                    answer, reader = await self._greet(wire, request, serial)
                 except BaseException:
                     await close(wire.stream)
                     raise
@@ -245,7 +249,9 @@ class Driver:
             return
         await self._called(request, wire, answer, reader)
 
-    async def _greet(self, wire: Wire, request: OpenLink) -> tuple[Welcome | Refusal, FrameReader]:
+    async def _greet(
+        self, wire: Wire, request: OpenLink, serial: int
+    ) -> tuple[Welcome | Refusal, FrameReader]:
         peer = self.machine.peer
         hello = Hello(
             self.overlay,
@@ -255,7 +261,7 @@ class Driver:
             peer,
             request.link_class,
             request.uid,
-            self._table.next_serial(),
+            serial,
         )
         await wire.stream.send_all(GREETINGS.encode(hello))
         reader = FrameReader(MAX_CONTROL_BYTES)

@@ -6,8 +6,8 @@ such that both ends decide alike:
 
 * of two crossing calls, that of the smaller uid wins;
 * a call from a broker to which there is a link already means that it has lost that link, unless the
-  call was sent before that link was made. Each broker numbers its steps with a *serial*, sent in
-  both greetings, which tells the two cases apart.
+  call began before that link was made. Each broker numbers its calls and welcomes, as they begin,
+  with a *serial* that is sent in both greetings and tells the two cases apart.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class LinkTable:
         self._links: dict[tuple[str, LinkClass], _Established] = {}
 
     def next_serial(self) -> int:
-        """Number the next greeting."""
+        """Number the call or welcome that begins now."""
         self._serial += 1
         return self._serial
 
@@ -119,7 +119,7 @@ class LinkTable:
         key = (uid, link_class)
         link = self._links.get(key)
         if link is not None and link.ours and serial < link.remote_serial:
-            return False  # sent before the other end welcomed our own call
+            return False  # it began before the other end welcomed our own call
         if link is None and key in self._calling and self._own_uid < uid:
             return False  # our call wins
         self._calling.discard(key)

@@ -11,14 +11,18 @@ import structlog
 def configure_logs(level: str) -> None:
     """Set up structured logs from ``level`` on."""
     renderer: structlog.typing.Processor
+    formatting: list[structlog.typing.Processor] = []
     if sys.stderr.isatty():
-        renderer = structlog.dev.ConsoleRenderer()
+        # Plain: a formatter that shows local variables would show secrets.
+        renderer = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
     else:
+        formatting.append(structlog.processors.format_exc_info)
         renderer = structlog.processors.JSONRenderer()
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso"),
+            *formatting,
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level.upper())),

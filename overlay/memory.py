@@ -1,0 +1,127 @@
+"""A network in memory, for tests that run the trio driver in virtual time.
+
+Streams deliver after a latency, in order; a broken one reads as closed at the other end after the
+same latency. With ``trio.testing.MockClock`` a run takes no real time and has no jitter.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+import trio
+
+from overlay.address import Address
+from overlay.errors import ConnectionFailed
+from overlay.ids import NANOS_PER_SECOND, Nanos
+from overlay.transport import Wire
+
+Handler = Callable[[trio.abc.Stream], Awaitable[None]]
+
+
+class MemoryNetwork:
+    """Connects the transports made by :meth:`transport`, by URL."""
+
+    def __init__(self, one_way_ns: Callable[[str, str], Nanos]) -> None:
+        """Take the latency between two URLs, in nanoseconds."""
+        self._one_way_ns = one_way_ns
+        self._listening: dict[str, tuple[Handler, trio.Nursery]] = {}
+
+    def transport(self, url: str) -> MemoryTransport:
+        """Return the transport of the broker at ``url``."""
+        return MemoryTransport(self, url)
+
+    async def connect(self, caller: str, url: str) -> trio.abc.Stream:
+        """Return a stream to ``url``, after one round trip."""
+        one_way = self._one_way_ns(caller, url) / NANOS_PER_SECOND
+        await trio.sleep(2 * one_way)
+        if url not in self._listening:
+            raise ConnectionFailed(url, "connection refused")
+        handler, nursery = self._listening[url]
+        there, here = _Inbox(one_way), _Inbox(one_way)
+        nursery.start_soon(handler, MemoryStream(there, here))
+        return MemoryStream(here, there)
+
+    async def listen(self, url: str, handler: Handler, task_status: trio.TaskStatus[None]) -> None:
+        """Take connections to ``url`` until cancelled."""
+        async with trio.open_nursery() as nursery:
+            self._listening[url] = (handler, nursery)
+            try:
+                task_status.started()
+                await trio.sleep_forever()
+            finally:
+                del self._listening[url]
+
+
+class MemoryTransport:
+    """One broker's end of a :class:`MemoryNetwork`; a :class:`overlay.transport.Transport`."""
+
+    def __init__(self, network: MemoryNetwork, url: str) -> None:
+        self._network = network
+        self._url = url
+
+    async def connect(self, address: Address) -> Wire:
+        return Wire(await self._network.connect(self._url, address.url), None)
+
+    async def serve(
+        self,
+        handler: Handler,
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        await self._network.listen(self._url, handler, task_status)
+
+    async def accept(self, stream: trio.abc.Stream) -> Wire:
+        return Wire(stream, None)
+
+
+class _Inbox:
+    """What is on its way to one end; ``b""`` is the end of the stream."""
+
+    def __init__(self, one_way: float) -> None:
+        self.one_way = one_way
+        self._due: deque[tuple[float, bytes]] = deque()
+        self._filled = trio.Event()
+        self.closed = False
+
+    def put(self, data: bytes) -> None:
+        self._due.append((trio.current_time() + self.one_way, data))
+        self._filled.set()
+
+    async def get(self) -> bytes:
+        while not self._due:
+            self._filled = trio.Event()
+            await self._filled.wait()
+        arrival, data = self._due[0]
+        await trio.sleep_until(arrival)
+        if data:
+            self._due.popleft()
+        return data
+
+
+class MemoryStream(trio.abc.Stream):
+    """One end of a connection in memory."""
+
+    def __init__(self, mine: _Inbox, theirs: _Inbox) -> None:
+        self._mine = mine
+        self._theirs = theirs
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        await trio.lowlevel.checkpoint()
+        if self._theirs.closed:
+            raise trio.ClosedResourceError
+        if self._mine.closed:
+            raise trio.BrokenResourceError
+        self._theirs.put(bytes(data))
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        return await self._mine.get()
+
+    async def aclose(self) -> None:
+        if not self._theirs.closed:
+            self._theirs.put(b"")
+            self._theirs.closed = True
+        await trio.lowlevel.checkpoint()
