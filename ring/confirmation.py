@@ -20,6 +20,8 @@ from ring.links import Links
 from ring.messages import Member, Ping, Tested, TestNeighbour
 from ring.neighbourhood import Neighbourhood
 
+MAX_TESTS = 256  #: tests made for others at once
+
 
 @dataclass(slots=True)
 class Case:
@@ -83,6 +85,19 @@ class Suspicions:
         """A witness did not answer in time; returns the subject if nobody is left to ask."""
         case = self.open.get(uid)
         return None if case is None else self._ask_next(case)
+
+    def on_witness_lost(self, uid: str) -> list[Member]:
+        """A broker cannot be reached: ask the next in its place, where it was to be a witness.
+
+        Returns the subjects for which nobody is left to ask.
+        """
+        waiting = [
+            case
+            for subject, case in self.open.items()
+            if case.asked[-1:] == [uid] and (Timer.TEST, subject) in self._core.timers
+        ]
+        decided = [self._ask_next(case) for case in waiting]
+        return [subject for subject in decided if subject is not None]
 
     def on_refused(self, uid: str) -> Member | None:
         """The subject cannot be linked again. If a witness reached it before, ask anew."""
@@ -157,6 +172,8 @@ class Tests:
         if uid in self._askers:
             if asker not in self._askers[uid][1]:
                 self._askers[uid][1].append(asker)
+            return
+        if len(self._askers) >= MAX_TESTS:
             return
         self._askers[uid] = (subject, [asker])
         core.arm(Timer.PROBE, uid, core.config.test_ns)

@@ -14,6 +14,7 @@ from ring.core import Core, Timer
 from ring.messages import Intent, Member, Purpose, View
 
 MAX_WAITING = 32  #: messages kept per broker until its link is up
+MAX_OPENING = 256  #: attempts at once: others can make us try addresses of their choice
 
 
 class Link:
@@ -56,6 +57,8 @@ class Links:
         if peer.uid in self.up:
             self._core.send(peer.uid, message, about)
             return
+        if peer.uid not in self._waiting and len(self._opening) >= MAX_OPENING:
+            return
         waiting = self._waiting.setdefault(peer.uid, [])
         if len(waiting) < MAX_WAITING:
             waiting.append((message, about))
@@ -63,7 +66,9 @@ class Links:
 
     def open(self, url: str, uid: str | None, about: str | None = None) -> None:
         """Try to make a link now, unless an attempt is under way."""
-        if url not in self._opening and url != self._core.peer.url:
+        if url == self._core.peer.url or url in self._opening:
+            return
+        if len(self._opening) < MAX_OPENING:
             self._opening[url] = uid
             self._core.disarm(Timer.RETRY, url)
             self._core.open(url, uid, about)

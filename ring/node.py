@@ -274,6 +274,8 @@ class RingNode:
         if link is None:
             return
         self._chords.on_link_gone(uid)
+        for subject in self._suspicions.on_witness_lost(uid):
+            self._settle(subject)
         if event.reason is Closed.DECLARED_DEAD:
             self._hood.remembered[uid] = link.peer  # who declares others dead is on the ring
             self._rejoin("declared dead by a neighbour")
@@ -297,6 +299,8 @@ class RingNode:
             self._on_probe_failed(event.uid)
             self._hood.shun(event.uid)
             self._settle(self._suspicions.on_refused(event.uid))
+            for subject in self._suspicions.on_witness_lost(event.uid):
+                self._settle(subject)
             if event.uid in self._chords.wanted and event.uid not in self._hood.adjacent:
                 self._chords.on_dead(event.uid, None)
 
