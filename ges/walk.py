@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ges.client import connect
@@ -21,6 +21,13 @@ class Walk:
 
     brokers: tuple[Status, ...]
     findings: tuple[str, ...]
+
+    def expecting(self, size: int) -> Walk:
+        """Return the walk with one more finding, if it did not meet ``size`` brokers."""
+        if len(self.brokers) == size:
+            return self
+        finding = f"the ring has {len(self.brokers)} brokers, {size} are expected"
+        return replace(self, findings=(*self.findings, finding))
 
 
 async def walk_ring(url: str, *, identity: Path | None, overlay: str, timeout_s: float) -> Walk:

@@ -24,11 +24,18 @@ if TYPE_CHECKING:
     metavar="SECONDS",
     help="With --check: go on checking for so long until the ring is whole.",
 )
+@click.option(
+    "--expect",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="With --check: fail unless the ring has N brokers.",
+)
 @json_option
 @client_options
 def ring(
     check: bool,
     wait: float,
+    expect: int | None,
     as_json: bool,
     broker: str,
     identity: Path | None,
@@ -42,7 +49,9 @@ def ring(
     """
     from ring.errors import InvariantBroken
 
-    walk = run_async(_walk, broker, wait if check else 0.0, identity, overlay, timeout)
+    if (wait or expect) and not check:
+        raise click.UsageError("--wait and --expect go with --check")
+    walk = run_async(_walk, broker, wait, expect, identity, overlay, timeout)
     if as_json:
         click.echo(json.dumps(_as_json(walk)))
     else:
@@ -68,6 +77,8 @@ async def _walk(
     deadline = trio.current_time() + wait
     while True:
         walk = await walk_ring(broker, identity=identity, overlay=overlay, timeout_s=timeout)
+        if expect is not None:
+            walk = walk.expecting(expect)
         if not walk.findings or trio.current_time() >= deadline:
             return walk
         await trio.sleep(0.1)
