@@ -66,6 +66,7 @@ def ring(
 async def _walk(
     broker: str,
     wait: float,
+    expect: int | None,
     identity: Path | None,
     overlay: str,
     timeout: float,
