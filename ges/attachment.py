@@ -183,11 +183,14 @@ class Attachment:
             self.send(CODEC.encode(Unsubscribe(subscription.number)))
 
     async def status(self) -> Status:
+        """Ask the broker about itself, and the next one if it is lost before it answers."""
         self._statuses.clear()
-        await self.wait_for_room()
-        self.send(CODEC.encode(StatusRequest()))
         while not self._statuses:
-            await self._change()
+            await self.wait_for_room()
+            connection = self._connection
+            self.send(CODEC.encode(StatusRequest()))
+            while not self._statuses and self._connection is connection:
+                await self._change()
         return self._statuses.pop()
 
     # ── keeping a connection ──────────────────────────────────────────────────────────────────
