@@ -40,7 +40,8 @@ class _Open:
     confirmed_ns: Nanos | None = None
     repaired_ns: Nanos | None = None
     chords_repaired_ns: Nanos | None = None
-    chord_holders: set[str] = field(default_factory=set)
+    chord_holders: set[str] = field(default_factory=set)  #: that have not replaced it yet
+    chords_lost: bool = False
     messages: int = 0
     verdict: Verdict = Verdict.OPEN
     witnesses: dict[str, None] = field(default_factory=dict)
@@ -86,6 +87,7 @@ class Ledger:
             case ChordLost(subject_uid) if subject_uid in self._current:
                 entry = self._incidents[self._current[subject_uid]]
                 entry.chord_holders.add(uid)
+                entry.chords_lost = True
                 entry.chords_repaired_ns = None
             case ChordRepaired(subject_uid) if subject_uid in self._current:
                 entry = self._incidents[self._current[subject_uid]]
@@ -145,7 +147,10 @@ class Ledger:
                 suspected_ns=entry.suspected_ns,
                 confirmed_ns=entry.confirmed_ns,
                 repaired_ns=entry.repaired_ns,
-                chords_repaired_ns=entry.chords_repaired_ns,
+                # Nobody held a chord to it: there was nothing more to repair than the ring.
+                chords_repaired_ns=(
+                    entry.chords_repaired_ns if entry.chords_lost else entry.repaired_ns
+                ),
                 messages=entry.messages,
                 witnesses=tuple(entry.witnesses),
             )
