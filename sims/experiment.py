@@ -25,6 +25,8 @@ from sims.ledger import Ledger
 from sims.network import DISTANCES, Latency
 from sims.world import CrashMode, World
 
+#: What can be run, and what it does.
+SCENARIOS = {"crash": "form a ring, crash a share of its brokers at random times, see it heal"}
 MAX_NODES = 200_000
 CRASH_WINDOW_NS = nanos(10)  #: crashes are spread over this at least ...
 CRASH_PAUSE_NS = nanos(0.25)  #: ... and over this for each of them
@@ -50,8 +52,8 @@ class Experiment:
     profile: str = "lan"
 
     def __post_init__(self) -> None:
-        if self.scenario != "crash":
-            raise ConfigError(f"no scenario {self.scenario!r}; there is: crash")
+        if self.scenario not in SCENARIOS:
+            raise ConfigError(f"no scenario {self.scenario!r}; there is: {', '.join(SCENARIOS)}")
         if not 1 <= self.nodes <= MAX_NODES:
             raise ConfigError(f"nodes is {self.nodes}, must be between 1 and {MAX_NODES}")
         if not 0 <= self.crash_share < 1:
@@ -148,7 +150,8 @@ class _Run:
     def _crash(self) -> None:
         experiment, world = self._experiment, self._world
         rng = rng_for(experiment.seed, "crashes")
-        victims = rng.sample(sorted(self._nodes), round(experiment.crash_share * experiment.nodes))
+        count = min(round(experiment.crash_share * experiment.nodes), experiment.nodes - 1)
+        victims = rng.sample(sorted(self._nodes), count)  # somebody is left to see it
         window = max(CRASH_WINDOW_NS, len(victims) * CRASH_PAUSE_NS)
         times = sorted((world.now + rng.randrange(window), uid) for uid in victims)
         for done, (time, uid) in enumerate(times):

@@ -1,0 +1,169 @@
+"""``chordal sim``: run experiments in virtual time.
+
+Everything but click is imported inside the commands, so that ``chordal --help`` stays fast.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from sims.experiment import Progress, RunResult
+    from sims.summary import Spread, Summary
+
+_as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+@click.group()
+def sim() -> None:
+    """Simulate rings that form, break and heal."""
+
+
+@sim.command("list")
+@_as_json
+def list_(as_json: bool) -> None:
+    """List the scenarios."""
+    import msgspec
+
+    from sims.experiment import SCENARIOS
+
+    if as_json:
+        click.echo(msgspec.json.encode(SCENARIOS))
+        return
+    for name, what in SCENARIOS.items():
+        click.echo(f"{name}: {what}")
+
+
+@sim.command()
+@click.argument("scenario")
+@click.option("--nodes", type=int, default=64, show_default=True, help="Brokers in the ring.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Names the run.")
+@click.option(
+    "--crash-share", type=float, default=0.05, show_default=True, help="Share that crashes."
+)
+@click.option(
+    "--crash-mode",
+    type=click.Choice(["kill", "power"]),
+    default="power",
+    show_default=True,
+    help="The process dies and its sockets close, or the machine falls silent.",
+)
+@click.option(
+    "--profile",
+    type=click.Choice(["local", "lan", "wan"]),
+    default="lan",
+    show_default=True,
+    help="Timing of the brokers, and distances between them.",
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Data set to add the run to."
+)
+@_as_json
+def run(
+    scenario: str,
+    nodes: int,
+    seed: int,
+    crash_share: float,
+    crash_mode: str,
+    profile: str,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Run SCENARIO; the same options give the same result, wherever it runs.
+
+    Fails if the ring breaks a promise, and says how to see it again.
+    """
+    from sims import dataset, experiment
+    from sims.summary import summarise
+    from sims.world import CrashMode
+
+    asked = experiment.Experiment(
+        scenario=scenario,
+        nodes=nodes,
+        seed=seed,
+        crash_share=crash_share,
+        crash_mode=CrashMode(crash_mode),
+        profile=profile,
+    )
+    if out is not None:
+        dataset.prepare(out)
+    with _progress() as progress:
+        result = experiment.run(asked, progress)
+    files = dataset.write(result, out) if out is not None else None
+    if as_json:
+        _print_json(result, summarise(result), files)
+    else:
+        _print_words(result, summarise(result), files)
+
+
+@contextmanager
+def _progress() -> Iterator[Progress | None]:
+    """Show stage, share done and virtual clock on a terminal; in a pipe, nothing."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    from overlay.ids import NANOS_PER_SECOND, Nanos
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[clock]}"))
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=1.0, clock="")
+
+        def show(stage: str, share: float, now: Nanos) -> None:
+            clock = f"virtual {now / NANOS_PER_SECOND:.1f} s"
+            bar.update(task, description=stage, completed=share, clock=clock)
+
+        yield show
+
+
+def _print_json(result: RunResult, summary: Summary, files: tuple[Path, Path] | None) -> None:
+    import msgspec
+
+    run_file, incident_file = files or (None, None)
+    found = {
+        **msgspec.to_builtins(result.run),
+        **msgspec.to_builtins(summary),
+        "invariants_held": True,
+        "files": {
+            "runs": run_file and str(run_file),
+            "incidents": incident_file and str(incident_file),
+        },
+    }
+    click.echo(msgspec.json.encode(found))
+
+
+def _print_words(result: RunResult, summary: Summary, files: tuple[Path, Path] | None) -> None:
+    click.echo(
+        f"{result.run.nodes} brokers, {summary.crashes} crashes, {summary.duration_s:.1f} s of "
+        f"virtual time, {summary.events} events simulated"
+    )
+    for name, spread in (
+        ("detected after", summary.detection_s),
+        ("confirmed after", summary.confirmation_s),
+        ("repaired after", summary.repair_s),
+        ("chords repaired after", summary.chord_repair_s),
+    ):
+        _print_spread(name, spread, "{:.3f} s")
+    _print_spread("messages a crash", summary.messages, "{:.0f}")
+    if summary.false_suspicions:
+        click.echo(f"live brokers suspected: {summary.false_suspicions}")
+    for file in files or ():
+        click.echo(f"written: {file}")
+    click.echo(
+        f"{result.run.run_id}: {summary.repaired} of {summary.crashes} crashes repaired, "
+        "all invariants held"
+    )
+
+
+def _print_spread(name: str, spread: Spread | None, form: str) -> None:
+    if spread is not None:
+        click.echo(f"{name}: median {form.format(spread.p50)}, at most {form.format(spread.max)}")

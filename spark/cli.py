@@ -1,0 +1,166 @@
+"""``chordal recovery``: sweep experiments, analyse how fast rings recover.
+
+What these commands need is an extra and heavy, so it is imported inside them.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+import msgspec
+
+from spark.errors import MissingExtra, SweepFailed
+
+_EXTRA = ("matplotlib", "numpy", "pandas", "pyarrow", "pyspark")
+
+_master = click.option(
+    "--master",
+    metavar="URL",
+    help="Spark master or Spark Connect URL.  [default: the cores of this machine]",
+)
+_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
+
+
+def _numbers(
+    context: click.Context, option: click.Parameter, value: str | None
+) -> list[int] | None:
+    """Read whole numbers that commas separate."""
+    if value is None:
+        return None
+    try:
+        return [int(part) for part in value.split(",")]
+    except ValueError:
+        raise click.BadParameter(
+            f"{value!r} is no list of whole numbers such as 64,256", context, option
+        ) from None
+
+
+@click.group()
+def recovery() -> None:
+    """How fast rings recover, and how that grows with their size."""
+
+
+@recovery.command()
+@click.argument(
+    "grid", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+@click.option(
+    "--out", required=True, metavar="DIR", type=click.Path(path_type=Path), help="The data set."
+)
+@click.option(
+    "--nodes", metavar="N,N,...", callback=_numbers, help="Sizes of rings.  [default: 64,256,1024]"
+)
+@click.option(
+    "--seeds",
+    metavar="N or N,N,...",
+    callback=_numbers,
+    help="One number: that many seeds. A list: these seeds.  [default: 5]",
+)
+@click.option("--crash-share", type=float, help="Share of the brokers that crash.")
+@click.option("--profile", help="Timing profile of the brokers.")
+@_master
+@_json
+def sweep(
+    grid: Path | None,
+    out: Path,
+    nodes: list[int] | None,
+    seeds: list[int] | None,
+    crash_share: float | None,
+    profile: str | None,
+    master: str | None,
+    as_json: bool,
+) -> None:
+    """Simulate a grid of experiments into the data set DIR.
+
+    GRID is a TOML file; options override its keys. A sweep that was interrupted goes on where it
+    was when it is started again.
+    """
+    _require_extra()
+    from spark import progress
+    from spark.grid import cells, read_grid
+    from spark.session import open_session
+    from spark.sweep import FAILED_FILE, Outcome, plan
+    from spark.sweep import sweep as run_sweep
+
+    options = {
+        "nodes": nodes,
+        "seeds": seeds[0] if seeds is not None and len(seeds) == 1 else seeds,
+        "crash_share": crash_share,
+        "profile": profile,
+    }
+    given = {key: value for key, value in options.items() if value is not None}
+    todo = plan(out, cells({**(read_grid(grid) if grid else {}), **given}))
+    outcomes: tuple[Outcome, ...] = ()
+    if todo.cells:
+        bar = progress.bar("cells", lambda: todo.finished, len(todo.cells))
+        with open_session(master) as spark, bar:
+            outcomes = run_sweep(spark, todo)
+    failed = [outcome for outcome in outcomes if outcome.error is not None]
+    done = len(outcomes) - len(failed)
+    if as_json:
+        summary = {
+            "out": str(todo.directory),
+            "done": done,
+            "skipped": todo.skipped,
+            "failed": [{"run_id": cell.run_id, "error": cell.error} for cell in failed],
+        }
+        click.echo(msgspec.json.encode(summary).decode())
+    else:
+        for cell in failed:
+            first_line, *_ = str(cell.error).splitlines()
+            click.echo(f"failed: {cell.run_id}: {first_line}")
+        click.echo(f"{done} runs done, {todo.skipped} were there already: {out}")
+    if failed:
+        raise SweepFailed(
+            f"{len(failed)} of {len(outcomes)} cells failed; {out / FAILED_FILE} says how. "
+            "Run the same sweep again to retry them"
+        )
+
+
+@recovery.command()
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.option(
+    "--out", required=True, metavar="REPORT", type=click.Path(path_type=Path), help="Its folder."
+)
+@_master
+@_json
+def analyze(directory: Path, out: Path, master: str | None, as_json: bool) -> None:
+    """Analyse the data set DIR into a report.
+
+    DIR is what simulations, sweeps and live brokers recorded, in any mix.
+    """
+    _require_extra()
+    from spark import progress
+    from spark.analysis import analyse
+    from spark.files import check_dataset
+    from spark.pages import headline
+    from spark.report import check_place, write_report
+    from spark.session import open_session
+
+    check_place(out)
+    with progress.spinner(f"analysing {directory}"):
+        files = check_dataset(directory)
+        with open_session(master) as spark:
+            analysis = analyse(spark, files)
+    page = write_report(analysis, out)
+    if as_json:
+        found = {
+            "report": str(page),
+            "facts": analysis.facts,
+            "counts": analysis.counts,
+            "quantiles": analysis.quantiles,
+            "fits": analysis.fits,
+            "verdicts": analysis.verdicts,
+        }
+        click.echo(msgspec.json.encode(found).decode())
+        return
+    for verdict in analysis.verdicts:
+        click.echo(f"{verdict.group}: {verdict.measure}: {verdict.words}")
+    click.echo(f"{headline(analysis)} -> {page}")
+
+
+def _require_extra() -> None:
+    if any(find_spec(name) is None for name in _EXTRA):
+        raise MissingExtra("this command needs the analysis extra: pip install 'chordal[analysis]'")

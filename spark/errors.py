@@ -1,0 +1,46 @@
+"""Errors of the spark package.
+
+::
+
+    ChordalError
+    ├── ConfigError
+    │   ├── MissingExtra    a library or a Java that the analysis needs is not installed
+    │   ├── DatasetError    a data set's folder or one of its files is missing, broken or foreign
+    │   ├── MasterError     the Spark master asked for is nothing that Spark knows
+    │   ├── GridError       a sweep's grid names an unknown key or an impossible value
+    │   └── ReportError     the report cannot be put where the user wants it
+    ├── SparkFailed         Spark gave up; the text is the first line of its reason
+    └── SweepFailed         some cells of a sweep failed; the others are kept
+"""
+
+from __future__ import annotations
+
+from overlay.errors import ChordalError, ConfigError
+
+
+class MissingExtra(ConfigError):
+    """A library or a Java that the analysis needs is not installed."""
+
+
+class DatasetError(ConfigError):
+    """A data set's folder, or one of its files, cannot be analysed; the text names it."""
+
+
+class MasterError(ConfigError):
+    """The Spark master asked for is nothing that Spark knows."""
+
+
+class GridError(ConfigError):
+    """A sweep's grid names an unknown key or an impossible value."""
+
+
+class ReportError(ConfigError):
+    """The report cannot be put where the user wants it."""
+
+
+class SparkFailed(ChordalError):
+    """Spark could not start, or gave up on a job."""
+
+
+class SweepFailed(ChordalError):
+    """Some cells of a sweep failed; the results of the others are kept."""

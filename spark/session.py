@@ -1,0 +1,234 @@
+"""The Spark session: the one place where it is built, and torn down to the last process.
+
+Three worlds, one call:
+
+* nothing said: Spark runs in this machine's cores, over loopback, quietly, in a temporary folder;
+* ``master`` given: the driver runs here and the executors on that cluster;
+* ``SPARK_REMOTE`` set, or started by ``spark-submit``: whoever did that has decided everything.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from spark.errors import MasterError, SparkFailed
+from spark.java import find_java, write_shim
+
+_LOG_CONFIG = Path(__file__).with_name("log4j2.properties")
+_EXIT_TIMEOUT_S = 30
+_MASTER = re.compile(r"local(\[.+\]|-cluster\[.+\])?$|yarn$|(spark|k8s|sc)://.")
+
+
+@contextmanager
+def open_session(master: str | None = None, *, memory: str = "2g") -> Iterator[SparkSession]:
+    """Open a session and close it with everything it started.
+
+    A session that is already active is lent out instead, and left open.
+
+    Args:
+        master: A Spark master or Spark Connect URL; None for this machine.
+        memory: Heap of the JVM, when it is started here.
+
+    Raises:
+        MasterError: ``master`` is nothing that Spark knows.
+        MissingExtra: No Java to run Spark on.
+        SparkFailed: Spark did not start, or what was done with the session failed inside Spark.
+    """
+    if master is not None and not _MASTER.match(master):
+        raise MasterError(
+            f"{master!r} is no Spark master: give local[4], yarn, spark://HOST:PORT, "
+            "k8s://URL or, for Spark Connect, sc://HOST:PORT"
+        )
+    # The JVM must still be there when an error of its is put into words.
+    with ExitStack() as stack, _translated_errors():
+        yield _enter(stack, master, memory)
+
+
+def _enter(stack: ExitStack, master: str | None, memory: str) -> SparkSession:
+    """Return a session; ``stack`` holds what ends it."""
+    if (active := SparkSession.getActiveSession()) is not None:
+        return active
+    connect = master is not None and master.startswith("sc://")
+    if connect or (master is None and _decided_elsewhere(os.environ)):
+        builder = (
+            SparkSession.builder.remote(master) if connect and master else SparkSession.builder
+        )
+        session = builder.getOrCreate()
+        stack.callback(session.stop)
+        return session
+    return _own_jvm(stack, master or f"local[{available_cores()}]", memory)
+
+
+def available_cores() -> int:
+    """Return the number of cores this process may use."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+
+
+def _decided_elsewhere(environ: Mapping[str, str]) -> bool:
+    """Tell whether Spark Connect or spark-submit has set the session up already."""
+    return "SPARK_REMOTE" in environ or "PYSPARK_GATEWAY_PORT" in environ
+
+
+def _own_jvm(stack: ExitStack, master: str, memory: str) -> SparkSession:
+    local = master.startswith("local")
+    temporary = Path(
+        stack.enter_context(
+            tempfile.TemporaryDirectory(prefix="chordal-spark-", ignore_cleanup_errors=True)
+        )
+    )
+    stack.enter_context(_environment(_variables(temporary, local=local)))
+    stack.enter_context(_no_word_of_interrupts())
+    stack.callback(_stop_jvm)
+    builder = SparkSession.builder.master(master).appName("chordal recovery")
+    for key, value in _settings(temporary, memory, local=local).items():
+        builder = builder.config(key, value)
+    return _build(builder)
+
+
+def _build(builder: SparkSession.Builder) -> SparkSession:
+    """Build the session, and give Ctrl-C back to its owner.
+
+    A JVM half started cannot be stopped, so an interrupt waits until it is up. Spark's own handler
+    calls the JVM from within the call that was interrupted, which cannot work.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return builder.getOrCreate()
+    pressed: list[int] = []
+    owner = signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
+    try:
+        session = builder.getOrCreate()
+    finally:
+        signal.signal(signal.SIGINT, owner)
+    if pressed and callable(owner):
+        owner(pressed[0], None)
+    return session
+
+
+@contextmanager
+def _no_word_of_interrupts() -> Iterator[None]:
+    """Keep py4j from logging the stacks of interrupted calls, in its own name or the root's."""
+
+    def is_ours(record: logging.LogRecord) -> bool:
+        return f"{os.sep}py4j{os.sep}" not in record.pathname
+
+    root, theirs = logging.getLogger(), logging.getLogger("py4j")
+    root.addFilter(is_ours)
+    propagated, theirs.propagate = theirs.propagate, False
+    try:
+        yield
+    finally:
+        theirs.propagate = propagated
+        root.removeFilter(is_ours)
+
+
+def _variables(temporary: Path, *, local: bool) -> dict[str, str]:
+    java_home = temporary / "java"
+    write_shim(find_java(os.environ), java_home)
+    # As a setting, the local folder makes Spark warn; as a variable it does not.
+    variables = {"JAVA_HOME": str(java_home), "SPARK_LOCAL_DIRS": str(temporary)}
+    if local:
+        variables |= {
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
+        }
+    return variables
+
+
+def _settings(temporary: Path, memory: str, *, local: bool) -> dict[str, str]:
+    settings = {
+        "spark.driver.memory": memory,
+        "spark.driver.extraJavaOptions": (
+            f'"-Djava.io.tmpdir={temporary}" "-Dlog4j2.configurationFile={_LOG_CONFIG.as_uri()}"'
+        ),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.warehouse.dir": (temporary / "warehouse").as_uri(),
+    }
+    if local:
+        settings |= {
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.sql.shuffle.partitions": str(available_cores()),
+        }
+    return settings
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _stop_jvm() -> None:
+    """Stop the session and the JVM behind it, so that its temporary folder can go."""
+    # Only here may the context be touched: a session on a cluster of others has none.
+    from pyspark import SparkContext
+
+    # An interrupted call can leave the connection to the JVM unusable; it is ended below.
+    with suppress(Py4JError, PySparkException):
+        if (session := SparkSession.getActiveSession()) is not None:
+            session.stop()
+        elif (context := SparkContext._active_spark_context) is not None:
+            context.stop()
+    if (gateway := SparkContext._gateway) is None:
+        return
+    gateway.shutdown()
+    jvm: subprocess.Popen[bytes] = gateway.proc
+    if jvm.stdin is not None:
+        jvm.stdin.close()  # the JVM ends itself when its standard input does
+    try:
+        jvm.wait(_EXIT_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        jvm.kill()
+        jvm.wait()
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+
+
+@contextmanager
+def _translated_errors() -> Iterator[None]:
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        text = str(error)
+        failed = SparkFailed(f"Spark failed: {_gist(text)}")
+        failed.add_note(text)
+        # Not "from error": its text is with the JVM, which is about to go.
+        raise failed from None
+
+
+def _gist(text: str) -> str:
+    """Return the line of a long error that says what happened.
+
+    That is the end of a Python worker's stack, or what follows the name of the failed Java call,
+    or the first line.
+    """
+    for pattern in (r"^Traceback .*?^(?! )(?!Traceback)(\S.*?)$", r"^: (.*?)$", r"^\s*(\S.*?)$"):
+        if found := re.search(pattern, text, re.MULTILINE | re.DOTALL):
+            return found[1]
+    return "for no stated reason"

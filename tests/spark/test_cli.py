@@ -1,0 +1,131 @@
+"""``chordal recovery`` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from pyspark.sql import SparkSession
+
+import spark.cli
+from spark.cli import recovery
+from spark.errors import DatasetError, GridError, MissingExtra, ReportError, SweepFailed
+from tests.spark import rows
+
+HEAVY = ("matplotlib", "numpy", "pandas", "pyarrow", "pyspark")
+
+needs_spark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+
+def invoke(*arguments: object) -> Result:
+    """Run the command as the root command does: errors come through as they are."""
+    return CliRunner().invoke(recovery, [str(a) for a in arguments], standalone_mode=False)
+
+
+def data_set(directory: Path) -> Path:
+    for n in (16, 64, 256):
+        for seed in (1, 2):
+            run = rows.run(f"n{n}s{seed}", nodes=n, seed=seed)
+            incidents = [
+                rows.recovered(run.run_id, at, 3.0, messages=10 * n.bit_length()) for at in range(4)
+            ]
+            rows.write_parquet(directory, run, incidents)
+    return directory
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; from spark.cli import recovery; "
+        "recovery(['analyze', '--help'], standalone_mode=False); "
+        f"print([name for name in {HEAVY} if name in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.endswith("[]\n")
+
+
+@pytest.mark.parametrize("command", ["sweep --out {}", "analyze {} --out {}"])
+def test_a_missing_extra_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setattr(spark.cli, "find_spec", lambda name: None if name == "pandas" else name)
+    error = invoke(*command.format(tmp_path / "a", tmp_path / "b").split()).exception
+    assert isinstance(error, MissingExtra)
+    assert str(error) == ("this command needs the analysis extra: pip install 'chordal[analysis]'")
+
+
+@pytest.mark.parametrize("option", ["--nodes", "--seeds"])
+def test_what_is_no_list_of_numbers_is_refused(tmp_path: Path, option: str) -> None:
+    result = invoke("sweep", "--out", tmp_path, option, "8,many")
+    assert "'8,many'" in str(result.exception)
+
+
+def test_a_wrong_grid_stops_before_anything_is_made(tmp_path: Path) -> None:
+    grid = tmp_path / "grid.toml"
+    grid.write_text("nodez = 3\n")
+    assert isinstance(invoke("sweep", grid, "--out", tmp_path / "d").exception, GridError)
+    assert not (tmp_path / "d").exists()
+
+
+def test_a_foreign_report_folder_is_refused_before_the_work(tmp_path: Path) -> None:
+    (tmp_path / "mine").touch()
+    result = invoke("analyze", tmp_path / "nowhere", "--out", tmp_path)
+    assert isinstance(result.exception, ReportError)
+
+
+class TestWithSpark:
+    pytestmark = needs_spark
+
+    @pytest.fixture(autouse=True)
+    def session(self, spark: SparkSession) -> None:
+        """Lend the session to the commands."""
+
+    def test_analyze_ends_with_the_verdict_and_the_path(self, tmp_path: Path) -> None:
+        result = invoke("analyze", data_set(tmp_path / "d"), "--out", tmp_path / "r")
+        assert result.exception is None
+        last = result.stdout.splitlines()[-1]
+        assert "total: flat: does not grow with n" in last
+        assert "messages: grows like log n" in last
+        assert last.endswith(f"-> {tmp_path / 'r' / 'index.html'}")
+        assert result.stderr == ""
+        assert (tmp_path / "r" / "index.html").exists()
+
+    def test_analyze_prints_one_json_object(self, tmp_path: Path) -> None:
+        result = invoke("analyze", data_set(tmp_path / "d"), "--out", tmp_path / "r", "--json")
+        found = json.loads(result.stdout)
+        assert found["report"] == str(tmp_path / "r" / "index.html")
+        growths = {row["measure"]: row["growth"] for row in found["verdicts"]}
+        assert (growths["total"], growths["messages"]) == ("flat", "log")
+        medians = [row["p50"] for row in found["quantiles"] if row["measure"] == "total"]
+        assert medians == pytest.approx([3.0, 3.0, 3.0])
+
+    def test_a_broken_data_set_leaves_no_report(self, tmp_path: Path) -> None:
+        path = data_set(tmp_path / "d") / "incidents" / "n16s1.parquet"
+        path.write_bytes(path.read_bytes()[:-9])
+        result = invoke("analyze", tmp_path / "d", "--out", tmp_path / "r")
+        assert isinstance(result.exception, DatasetError)
+        assert str(path) in str(result.exception)
+        assert not (tmp_path / "r").exists()
+
+    def test_sweep_fills_a_data_set_and_resumes(self, tmp_path: Path) -> None:
+        options = ("--out", tmp_path / "d", "--nodes", "4,8", "--crash-share", 0.25)
+        result = invoke("sweep", *options, "--seeds", "1,")
+        assert "'1,'" in str(result.exception)
+        result = invoke("sweep", *options, "--seeds", "1")
+        assert result.stdout.splitlines()[-1].startswith("2 runs done, 0 were there already")
+        result = invoke("sweep", *options, "--seeds", "1,7", "--json")
+        found = json.loads(result.stdout)
+        assert (found["done"], found["skipped"], found["failed"]) == (2, 2, [])
+        assert result.stderr == ""
+
+    def test_sweep_fails_if_a_cell_does(self, tmp_path: Path) -> None:
+        blocked = tmp_path / "d" / "incidents" / "crash-n4-s1-c0p05-power-lan.parquet"
+        blocked.mkdir(parents=True)
+        result = invoke("sweep", "--out", tmp_path / "d", "--nodes", "4", "--seeds", "2")
+        assert isinstance(result.exception, SweepFailed)
+        assert str(tmp_path / "d" / "failed.jsonl") in str(result.exception)
+        assert "failed: crash-n4-s1" in result.stdout
+        assert result.stdout.splitlines()[-1].startswith("1 runs done")

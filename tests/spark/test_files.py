@@ -1,0 +1,147 @@
+"""Data sets that cannot be analysed: each error names the file, and the column or line."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from overlay.trace import Incident, Run
+from spark.errors import DatasetError
+from spark.files import check_dataset, check_file, find_files, run_ids
+from tests.spark import rows
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    rows.write_parquet(tmp_path, rows.run("sim"), [rows.incident("sim")])
+    rows.write_json(tmp_path, rows.run("live", source="live"), [rows.incident("live")])
+    return tmp_path
+
+
+def refused(path: Path, record: type[Run] | type[Incident], *parts: str) -> None:
+    """Check that ``path`` is refused in one line that names it and all ``parts``."""
+    with pytest.raises(DatasetError) as caught:
+        check_file(path, record)
+    text = str(caught.value)
+    assert "\n" not in text
+    assert [part for part in (str(path), *parts) if part not in text] == []
+
+
+def rewrite(path: Path, change: str, column: pa.Array | None = None) -> None:
+    """Write a Parquet file again with the column ``change`` replaced, or left out."""
+    table = pq.read_table(path)
+    kept = table.drop_columns([change])
+    pq.write_table(kept if column is None else kept.append_column(change, column), path)
+
+
+def test_good_files_pass(data: Path) -> None:
+    files = check_dataset(data)
+    for paths in (files.runs, files.incidents):
+        assert [path.name for path in paths] == ["live.jsonl", "sim.parquet"]
+
+
+@pytest.mark.parametrize("name", ["runs/sim.parquet", "incidents/live.jsonl"])
+def test_one_bad_file_spoils_the_data_set(data: Path, name: str) -> None:
+    (data / name).write_bytes(b"nothing")
+    with pytest.raises(DatasetError, match=name):
+        check_dataset(data)
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match=re.escape(str(tmp_path / "nowhere"))):
+        find_files(tmp_path / "nowhere", Run)
+
+
+def test_a_folder_that_is_no_data_set_is_named(data: Path) -> None:
+    for path in (data / "incidents").iterdir():
+        path.unlink()
+    (data / "incidents").rmdir()
+    with pytest.raises(DatasetError, match=rf"{data}.*'incidents'"):
+        find_files(data, Incident)
+
+
+def test_an_empty_folder_is_named(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / ".half.parquet").touch()
+    with pytest.raises(DatasetError, match=rf"{tmp_path}/runs is empty"):
+        find_files(tmp_path, Run)
+
+
+def test_files_of_writers_at_work_are_passed_over(data: Path) -> None:
+    (data / "runs" / ".sim.parquet.77").write_bytes(b"PAR1")
+    (data / "runs" / "_SUCCESS").touch()
+    assert len(find_files(data, Run)) == 2
+    assert list(run_ids(data)) == ["sim"]
+
+
+def test_a_file_of_another_kind_is_named(data: Path) -> None:
+    (data / "runs" / "notes.txt").touch()
+    with pytest.raises(DatasetError, match=r"notes\.txt"):
+        find_files(data, Run)
+
+
+@pytest.mark.parametrize("length", [0, 4, 500])
+def test_half_a_parquet_file_is_named(data: Path, length: int) -> None:
+    path = data / "incidents" / "sim.parquet"
+    path.write_bytes(path.read_bytes()[:length])
+    refused(path, Incident, "no whole Parquet file")
+
+
+def test_a_missing_column_is_named(data: Path) -> None:
+    path = data / "incidents" / "sim.parquet"
+    rewrite(path, "repaired_ns")
+    refused(path, Incident, "'repaired_ns'")
+
+
+def test_a_column_of_the_wrong_type_is_named(data: Path) -> None:
+    path = data / "incidents" / "sim.parquet"
+    rewrite(path, "repaired_ns", pa.array(["soon"]))
+    refused(path, Incident, "'repaired_ns'", "string", "integer")
+
+
+def test_an_unknown_verdict_is_named(data: Path) -> None:
+    path = data / "incidents" / "sim.parquet"
+    rewrite(path, "verdict", pa.array(["perhaps"]))
+    refused(path, Incident, "'verdict'", "'perhaps'")
+
+
+def test_another_schema_version_is_named_before_its_columns(data: Path) -> None:
+    path = data / "runs" / "sim.parquet"
+    rewrite(path, "schema_version", pa.array([7]))
+    rewrite(path, "scenario")
+    refused(path, Run, "schema version 7")
+
+
+@pytest.mark.parametrize("tail", [b'{"schema_version":1,"run_id":"li', b"\xff\xfe\n"])
+def test_a_broken_line_is_named(data: Path, tail: bytes) -> None:
+    path = data / "runs" / "live.jsonl"
+    path.write_bytes(path.read_bytes() + tail)
+    refused(path, Run, "line 2", "remove that line")
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"messages": "many"}, "messages"),
+        ({"verdict": "perhaps"}, "verdict"),
+        ({"schema_version": 7}, "schema version 7"),
+    ],
+)
+def test_a_line_that_is_no_row_is_named(data: Path, change: dict[str, object], named: str) -> None:
+    path = data / "incidents" / "live.jsonl"
+    row = msgspec.to_builtins(rows.incident("live")) | change
+    path.write_bytes(b"\n" + msgspec.json.encode(row) + b"\n")
+    refused(path, Incident, "line 2", named)
+
+
+def test_a_line_without_a_column_is_named(data: Path) -> None:
+    path = data / "incidents" / "live.jsonl"
+    row = msgspec.to_builtins(rows.incident("live"))
+    del row["repaired_ns"]
+    path.write_bytes(msgspec.json.encode(row))
+    refused(path, Incident, "line 1", "repaired_ns")

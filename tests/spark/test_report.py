@@ -1,0 +1,173 @@
+"""The report: what it says, and that it appears whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import msgspec
+import pyarrow.parquet as pq
+import pytest
+
+from spark import plots
+from spark.errors import ReportError
+from spark.pages import headline
+from spark.report import FILES, check_place, write_report
+from spark.results import Group
+from tests.spark.results import SIMULATED, analysis
+
+
+class Page(HTMLParser):
+    """A page as a browser would take it: its text, its tags, and whether each was closed."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.source = path.read_text(encoding="utf-8")
+        self.text = ""
+        self.tags: list[str] = []
+        self._open: list[str] = []
+        self.feed(self.source)
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        if tag != "meta":
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in directory.iterdir()}
+
+
+def test_the_page_gives_verdicts_tables_and_plots(tmp_path: Path) -> None:
+    page = Page(write_report(analysis(), tmp_path / "report"))
+    found = analysis()
+    for verdict in found.verdicts:
+        assert verdict.words in page.text
+    for said in ("crash, lan, crash_share 0.05", "1,024", "0.1.0, 0.2.0", "nothing measured"):
+        assert said in page.text
+    assert page.tags.count("svg") == 4
+    assert page.tags.count("table") == 2 * 4 + 1
+    assert page.tags.count("tr") > len(found.quantiles) + len(found.fits) + len(found.counts)
+
+
+def test_the_page_stands_alone_and_its_drawings_do_not_clash(tmp_path: Path) -> None:
+    page = Page(write_report(analysis(), tmp_path / "report"))
+    assert not {"script", "link", "img", "iframe"} & set(page.tags)
+    assert re.findall(r'(?:src|href)="(?!#)[^"]*"', page.source) == []
+    ids = re.findall(r'\bid="([^"]+)"', page.source)
+    assert len(ids) == len(set(ids)) > 0
+    assert set(re.findall(r'(?:href="|url\()#([^")]+)', page.source)) <= set(ids)
+
+
+def test_what_is_in_the_data_is_text_and_nothing_else(tmp_path: Path) -> None:
+    group = Group(source="simulator", scenario="<b>|x", profile="lan", parameters="no JSON")
+    found = analysis(group)
+    facts = msgspec.structs.replace(found.facts, versions=("<i>1.0",))
+    found = msgspec.structs.replace(found, facts=facts)
+    page = Page(write_report(found, tmp_path / "report"))
+    assert not {"b", "i"} & set(page.tags)
+    assert "<b>|x, lan, no JSON" in page.text
+    assert "<i>1.0" in page.text
+
+
+def test_the_markdown_says_the_same(tmp_path: Path) -> None:
+    text = (write_report(analysis(), tmp_path / "r").parent / "report.md").read_text("utf-8")
+    for verdict in analysis().verdicts:
+        assert verdict.words in text
+    assert "| total | 1,024 | 40 | 2 | 8 | 12 | 15.2 | 20 | 8.8 |" in text
+
+
+def test_tables_are_there_as_csv_and_parquet(tmp_path: Path) -> None:
+    report = write_report(analysis(), tmp_path / "report").parent
+    assert set(contents(report)) == set(FILES)
+    quantiles = pq.read_table(report / "quantiles.parquet").to_pylist()
+    assert quantiles == msgspec.to_builtins(list(analysis().quantiles))
+    with (report / "quantiles.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["measure"] for row in rows] == [row["measure"] for row in quantiles]
+    assert (rows[0]["n"], rows[0]["p50"], float(rows[4]["p50"])) == ("", "", 8.0)
+    with (report / "fits.csv").open(encoding="utf-8", newline="") as file:
+        fits = list(csv.DictReader(file))
+    assert [row["growth"] for row in fits] == ["flat"] * 3 + ["log"] * 3
+    assert pq.read_table(report / "fits.parquet").column("verdict")[0].as_py() == fits[0]["verdict"]
+
+
+def test_the_same_analysis_gives_the_same_bytes(tmp_path: Path) -> None:
+    one = write_report(analysis(), tmp_path / "one").parent
+    other = write_report(analysis(), tmp_path / "other").parent
+    assert contents(one) == contents(other)
+
+
+def test_an_earlier_report_is_replaced(tmp_path: Path) -> None:
+    place = tmp_path / "deep" / "report"
+    write_report(analysis(), place)
+    other = Group(source="simulator", scenario="another", profile="lan", parameters=None)
+    assert "another" in Page(write_report(analysis(other), place)).text
+    assert [path.name for path in place.parent.iterdir()] == ["report"]
+
+
+def test_an_empty_folder_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "report").mkdir()
+    assert write_report(analysis(), tmp_path / "report").exists()
+
+
+@pytest.mark.parametrize("name", ["thesis.tex", "index.html"])
+def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(ReportError, match=str(tmp_path)):
+        write_report(analysis(), tmp_path)
+    assert contents(tmp_path) == {name: b"mine"}
+
+
+def test_a_file_in_its_place_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ReportError, match=r"file is a file"):
+        check_place(tmp_path / "file")
+
+
+def test_a_place_below_a_file_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ReportError, match="cannot be written"):
+        write_report(analysis(), tmp_path / "file" / "report")
+
+
+def test_a_failure_leaves_the_earlier_report_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "report"
+    write_report(analysis(), place)
+    before = contents(place)
+
+    def interrupted(*_: object) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(plots, "distribution_plot", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_report(analysis(), place)
+    assert contents(place) == before
+    assert list(tmp_path.iterdir()) == [place]
+
+
+def test_the_headline_gives_time_and_messages() -> None:
+    verdicts = {verdict.measure: verdict.words for verdict in analysis().verdicts}
+    assert headline(analysis()) == (
+        f"{SIMULATED}: total: {verdicts['total']}; messages: {verdicts['messages']} "
+        "(and 1 more in the report)"
+    )
+
+
+def test_without_fits_the_headline_says_so() -> None:
+    nothing = msgspec.structs.replace(analysis(), verdicts=())
+    assert headline(nothing).startswith("no broker failed")

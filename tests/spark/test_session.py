@@ -1,0 +1,100 @@
+"""The session: what it says when things go wrong, and that it leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as fn
+
+from spark.errors import MasterError, SparkFailed
+from spark.session import open_session
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+# The simulation says that it is running by opening a pipe, and then never ends.
+INTERRUPTED = """
+import os, sys, threading
+from pathlib import Path
+from spark.grid import cells
+from spark.session import open_session
+from spark.sweep import plan, sweep
+
+pipe, data = sys.argv[1:]
+
+def stuck(cell):
+    open(pipe, "w").close()
+    threading.Event().wait()
+
+try:
+    with open_session("local[1]", memory="1g") as spark:
+        sweep(spark, plan(Path(data), cells({"nodes": 8, "seeds": 1})), stuck)
+except KeyboardInterrupt:
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        sys.exit(130)
+    sys.exit("the JVM outlived its session")
+"""
+
+
+@pytest.mark.parametrize("master", ["foo", "local[", "spark://", "localhost:7077"])
+def test_a_master_that_spark_does_not_know_is_named(master: str) -> None:
+    with pytest.raises(MasterError) as caught, open_session(master):
+        pass
+    assert repr(master) in str(caught.value)
+
+
+def test_an_open_session_is_lent_out_and_left_open(spark: SparkSession) -> None:
+    with open_session() as lent:
+        assert lent is spark
+    assert spark.range(3).count() == 3
+
+
+def test_a_session_keeps_to_itself(spark: SparkSession) -> None:
+    assert spark.conf.get("spark.driver.host") == "127.0.0.1"
+    assert spark.conf.get("spark.ui.enabled") == "false"
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+
+
+def test_interrupts_stay_with_their_owner(spark: SparkSession) -> None:
+    assert getattr(signal.getsignal(signal.SIGINT), "__module__", None) != "pyspark.core.context"
+
+
+def test_what_fails_inside_spark_is_one_line(spark: SparkSession) -> None:
+    with pytest.raises(SparkFailed) as caught, open_session() as lent:
+        lent.range(1).select("no_such_column").collect()
+    assert "no_such_column" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_fails_in_a_job_is_one_line(spark: SparkSession) -> None:
+    with pytest.raises(SparkFailed) as caught, open_session() as lent:
+        lent.range(1).select(fn.raise_error(fn.lit("the reason"))).collect()
+    assert "the reason" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_interrupt_ends_every_process_without_a_word(tmp_path: Path) -> None:
+    pipe, data, temporary = (tmp_path / name for name in ("pipe", "data", "tmp"))
+    os.mkfifo(pipe)
+    temporary.mkdir()
+    with subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED, pipe, data],
+        env={**os.environ, "TMPDIR": str(temporary)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    ) as process:
+        pipe.open("rb").close()  # returns once a worker simulates
+        os.killpg(process.pid, signal.SIGINT)
+        # The output ends when the last process that could write to it is gone.
+        said, _ = process.communicate(timeout=60)
+    assert (process.returncode, said) == (130, b"")
+    assert [path for path in data.rglob("*") if path.is_file()] == []
+    assert list(temporary.glob("chordal-*")) == []
