@@ -13,7 +13,7 @@ import trio
 from ges.errors import ConnectionLost, PublishRefused
 from ges.events import read_delivery
 from ges.messages import (
-    GES_MESSAGES,
+    CLIENT_CODEC,
     Accepted,
     Alternates,
     Attached,
@@ -54,8 +54,6 @@ RETRY_SECONDS = 0.05  #: first pause after all brokers known have failed; double
 RETRY_MAX_SECONDS = 1.0
 QUEUE_BYTES = 16 * 1024 * 1024
 MAX_ALTERNATES = 64
-
-CODEC = MessageCodec(*GES_MESSAGES)
 
 #: Refusals that no waiting and no other broker will change.
 _HOPELESS = frozenset({Refused.OTHER_OVERLAY, Refused.OTHER_VERSION, Refused.NOT_AUTHENTICATED})
@@ -159,6 +157,9 @@ class Attachment:
 
     async def subscribe(self, subscription: Subscription) -> str | None:
         """Subscribe here and wherever we are attached later; returns why not, or None."""
+        if subscription.link_class is LinkClass.SECURE and not self.secure:
+            # Not even the filter may go over a plain hop.
+            return "the hop to the broker is not secure; attach over chordals:// with an identity"
         event, reasons = self._pending[subscription.number] = (trio.Event(), [])
         self._subscriptions[subscription.number] = subscription
         self._request(subscription)
@@ -180,7 +181,7 @@ class Attachment:
 
     def unsubscribe(self, subscription: Subscription) -> None:
         if self._subscriptions.pop(subscription.number, None) is not None:
-            self.send(CODEC.encode(Unsubscribe(subscription.number)))
+            self.send(CLIENT_CODEC.encode(Unsubscribe(subscription.number)))
 
     async def status(self) -> Status:
         """Ask the broker about itself, and the next one if it is lost before it answers."""
@@ -188,7 +189,7 @@ class Attachment:
         while not self._statuses:
             await self.wait_for_room()
             connection = self._connection
-            self.send(CODEC.encode(StatusRequest()))
+            self.send(CLIENT_CODEC.encode(StatusRequest()))
             while not self._statuses and self._connection is connection:
                 await self._change()
         return self._statuses.pop()
@@ -337,7 +338,7 @@ class Attachment:
                 scope.cancel()
                 return
             token += 1
-            connection.send(CODEC.encode(KeepAlive(token, answer=False)))
+            connection.send(CLIENT_CODEC.encode(KeepAlive(token, answer=False)))
 
     async def _read(self, connection: Connection, reader: FrameReader) -> None:
         subscriptions = self._subscriptions
@@ -352,7 +353,7 @@ class Attachment:
                             if subscription is not None:
                                 subscription.take(event)
                     elif kind == CONTROL:
-                        self._take(CODEC.decode(body))
+                        self._take(CLIENT_CODEC.decode(body))
                 chunk = await connection.receive()
                 self._heard_at = trio.current_time()
                 reader.feed(chunk)
@@ -375,7 +376,7 @@ class Attachment:
             case Alternates(urls):
                 self.alternates = urls[:MAX_ALTERNATES]
             case KeepAlive(token, answer) if not answer:
-                self.send(CODEC.encode(KeepAlive(token, answer=True)))
+                self.send(CLIENT_CODEC.encode(KeepAlive(token, answer=True)))
             case Status():
                 self._statuses.append(message)
             case _:
@@ -384,7 +385,7 @@ class Attachment:
 
     def _request(self, subscription: Subscription) -> None:
         self.send(
-            CODEC.encode(
+            CLIENT_CODEC.encode(
                 Subscribe(subscription.number, subscription.filter, subscription.link_class)
             )
         )

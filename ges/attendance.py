@@ -11,6 +11,7 @@ import trio
 from ges.errors import TopicError
 from ges.events import PATCH, PATCH_AT, PATCH_END, Head, read_head
 from ges.messages import (
+    CLIENT_CODEC,
     Accepted,
     Alternates,
     Attached,
@@ -126,7 +127,7 @@ class Attendance:
             return
         if kind != CONTROL:
             raise ProtocolError("a delivery from a client")
-        message = self._broker.codec.decode(body)
+        message = CLIENT_CODEC.decode(body)
         if isinstance(message, Subscribe):
             self._subscribe(session, message)
         elif isinstance(message, Unsubscribe):
@@ -195,4 +196,4 @@ class Attendance:
         return Alternates(self._broker.node.ring.known_urls[:MAX_ALTERNATES])
 
     def _send(self, session: Session, message: Message) -> None:
-        session.connection.send(self._broker.codec.encode(message))
+        session.connection.send(CLIENT_CODEC.encode(message))

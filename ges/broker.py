@@ -13,7 +13,7 @@ import trio
 from ges.attendance import Attendance
 from ges.events import read_head
 from ges.home import Home, open_home
-from ges.messages import GES_MESSAGES, LinkStatus, Status
+from ges.messages import LinkStatus, SecureState, Status
 from ges.node import BrokerNode
 from ges.recorder import Recorder
 from ges.router import Router
@@ -49,7 +49,7 @@ from ring.facts import (
 )
 from ring.messages import RING_MESSAGES
 
-CODEC = MessageCodec(*RING_MESSAGES, *GES_MESSAGES, Goodbye)
+LINK_CODEC = MessageCodec(*RING_MESSAGES, SecureState, Goodbye)
 
 ROOM_SECONDS = 0.1  #: a reader waits that long for crowded queues before it reads on
 LEAVE_SECONDS = 3.0  #: for the last messages of a broker that leaves
@@ -80,7 +80,6 @@ class Broker:
             ConfigError: something the settings name is wrong or not usable.
         """
         self.config = config
-        self.codec = CODEC
         self.identity = load_identity(config.identity) if config.identity is not None else None
         if self.identity is not None and self.identity.role is not Role.BROKER:
             raise ConfigError(f"{config.identity} is a client's identity; issue one with --broker")
@@ -234,7 +233,7 @@ class Broker:
         # The seed is the identity: runs need not be repeatable here, only streams distinct.
         rng = rng_for(home.uid, "node", home.incarnation)
         self.node = BrokerNode(self._ring_config, peer, rng)
-        self.driver = Driver(self.node, transport, CODEC, self, overlay=config.overlay)
+        self.driver = Driver(self.node, transport, LINK_CODEC, self, overlay=config.overlay)
         self.router = Router(
             self.driver.links, self.node.secure_graph, self.driver.counters, self.driver.now
         )

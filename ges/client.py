@@ -23,7 +23,7 @@ import random
 import secrets
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -256,12 +256,17 @@ async def connect(
         on_gap: called after each re-attachment.
 
     Raises:
-        ConfigError: a URL is none, or the identity cannot be used.
+        ConfigError: a URL is none, some are chordals:// and some are not, or the identity cannot be
+            used.
         ConnectionLost: no broker was found in time; the text says what each answered.
     """
     addresses = parse_urls(list(urls))
     if not addresses:
         raise ConfigError("no broker URL given; write chordal://HOST:PORT")
+    if len({address.tls for address in addresses}) > 1:
+        raise ConfigError(
+            "write all URLs with chordals://, or none: a client is secure or it is not"
+        )
     own = load_identity(Path(identity)) if identity is not None else None
     if own is None and any(address.tls for address in addresses):
         raise ConfigError("chordals:// needs an identity; give the folder of one")
@@ -302,9 +307,17 @@ async def _plain_errors() -> AsyncIterator[None]:
     try:
         yield
     except BaseExceptionGroup as group:
-        inner: BaseException = group
-        while isinstance(inner, BaseExceptionGroup) and len(inner.exceptions) == 1:
-            inner = inner.exceptions[0]
-        if inner is group:
+        # Who waits for a broker, and who keeps the connection, lose it both at once.
+        leaves = {repr(leaf): leaf for leaf in _leaves(group)}
+        if len(leaves) > 1:
             raise
+        (inner,) = leaves.values()
         raise inner from inner.__cause__
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+    for inner in group.exceptions:
+        if isinstance(inner, BaseExceptionGroup):
+            yield from _leaves(inner)
+        else:
+            yield inner

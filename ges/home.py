@@ -12,7 +12,7 @@ import secrets
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Annotated
 
 import msgspec
 
@@ -22,7 +22,7 @@ from overlay.ids import Uid, WireUid, parse_uid
 
 class _Life(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     uid: WireUid
-    incarnation: int
+    incarnation: Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,15 @@ def open_home(directory: Path | None, *, certified_uid: str | None) -> Home:
     except OSError as error:
         raise ConfigError(f"data directory {directory}: {error.strerror}") from error
     try:
+        life = _next_life(lock, directory, certified_uid)
+    except ConfigError:
+        lock.close()
+        raise
+    return Home(parse_uid(life.uid), life.incarnation, directory, lock)
+
+
+def _next_life(lock: IO[str], directory: Path, certified_uid: str | None) -> _Life:
+    try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         raise ConfigError(f"data directory {directory}: another broker is using it") from error
@@ -62,9 +71,9 @@ def open_home(directory: Path | None, *, certified_uid: str | None) -> Home:
             f"{path} belongs to broker {known.uid}, the identity to {uid}; "
             "use the data directory that goes with the identity"
         )
-    incarnation = max(int(time.time()), known.incarnation + 1 if known is not None else 0)
-    _write(path, _Life(uid, incarnation))
-    return Home(parse_uid(uid), incarnation, directory, lock)
+    life = _Life(uid, max(int(time.time()), known.incarnation + 1 if known is not None else 0))
+    _write(path, life)
+    return life
 
 
 def _read(path: Path) -> _Life | None:

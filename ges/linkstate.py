@@ -13,6 +13,7 @@ from collections import deque
 
 from ges.messages import MAX_SECURE_LINKS, SecureState
 from overlay.ids import short
+from ring.geometry import between
 
 MAX_ORIGINS = 4096
 
@@ -45,10 +46,11 @@ class SecureGraph:
         return state
 
     def learn(self, state: SecureState) -> bool:
-        """Take a list heard of; True if it was news, and is to be passed on."""
+        """Take a list heard of; True if it was news, and is to be passed on.
+
+        If it is news of this broker itself, :meth:`own` puts it right.
+        """
         known = self._states.get(state.origin)
-        if state.origin == self._own_uid:
-            return False
         if known is None and len(self._states) >= MAX_ORIGINS:
             return False
         if known is not None and _age(state) <= _age(known):
@@ -66,6 +68,20 @@ class SecureGraph:
         )
         self._put(state)
         return state
+
+    def withdraw_between(self, here: int, there: int) -> list[SecureState]:
+        """There is nobody on the arc from ``here`` to ``there``; returns what to flood.
+
+        Of brokers that die side by side some have no neighbour left that could see them go. One
+        that is taken for gone although it lives says so (:meth:`learn`).
+        """
+        gone = [
+            state
+            for state in self._states.values()
+            if between(here, state.ring_id, there) and state.origin != self._own_uid
+        ]
+        found = (self.withdraw(state.origin, state.incarnation) for state in gone)
+        return [state for state in found if state is not None]
 
     def onward(self, origin_ring_id: int) -> tuple[str, ...]:
         """Return whom to pass an event to that was published at the broker with that ring id."""

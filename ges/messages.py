@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 
 from ges.topics import MAX_TOPIC_BYTES
+from overlay.codec import MessageCodec
 from overlay.ids import LinkClass, WireCount, WireText, WireUid, WireUrl
 from overlay.machine import Message
 from ring.messages import Member, Pair, RingId
@@ -141,8 +142,8 @@ class Status(Message, frozen=True):
     uptime_s: float
 
 
-GES_MESSAGES: tuple[type[Message], ...] = (
-    SecureState,
+#: What clients and brokers say to each other; nothing of it is understood between brokers.
+CLIENT_CODEC = MessageCodec(
     Subscribe,
     Unsubscribe,
     KeepAlive,

@@ -18,6 +18,7 @@ from overlay.machine import (
     Closed,
     CloseLink,
     Effect,
+    Fact,
     Input,
     LinkDown,
     LinkRefused,
@@ -30,7 +31,7 @@ from overlay.machine import (
     TimerTable,
 )
 from ring.config import RingConfig
-from ring.facts import Confirmed, Departed
+from ring.facts import Confirmed, Departed, NeighboursChanged
 from ring.node import RingNode
 
 RETRY_NS = nanos(0.5)
@@ -139,11 +140,8 @@ class BrokerNode:
         for effect in tuple(effects):
             if isinstance(effect, CloseLink) and effect.link_class is LinkClass.NORMAL:
                 self._drop(effect.uid, effects, effect.reason)
-            elif isinstance(effect, Notify) and isinstance(effect.fact, Confirmed | Departed):
-                fact = effect.fact
-                gone = fact.subject if isinstance(fact, Confirmed) else fact.member
-                state = self.secure_graph.withdraw(gone.uid, gone.incarnation)
-                if state is not None:
+            elif isinstance(effect, Notify):
+                for state in self._withdrawn(effect.fact):
                     self._flood(state, effects)
         member = self.ring.member
         if self.peer.secure and member is not None:
@@ -151,6 +149,18 @@ class BrokerNode:
             if own is not None:
                 self._flood(own, effects)
         return effects
+
+    def _withdrawn(self, fact: Fact) -> list[SecureState]:
+        """Take those out of the graph whom a fact shows to be gone."""
+        graph, member = self.secure_graph, self.ring.member
+        match fact:
+            case Confirmed(gone) | Departed(gone):
+                state = graph.withdraw(gone.uid, gone.incarnation)
+                return [state] if state is not None else []
+            case NeighboursChanged(_, right) if member is not None and right:
+                return graph.withdraw_between(member.ring_id, right[0].ring_id)
+            case _:
+                return []
 
     def _flood(self, state: SecureState, effects: list[Effect], but: str | None = None) -> None:
         effects += [Send(uid, state) for uid in self._normal if uid not in (but, state.origin)]

@@ -50,6 +50,7 @@ def parse_url(text: str) -> Address:
         raise ConfigError(f"{text!r} says more than a broker URL can; {example}")
     if not 0 < port < 65536:
         raise ConfigError(f"{text!r}: port {port} is not between 1 and 65535")
+    _check_host(parts.hostname, text)
     return Address(parts.hostname, port, parts.scheme == TLS)
 
 
@@ -76,4 +77,16 @@ def parse_endpoint(text: str, *, default_port: int = DEFAULT_PORT) -> tuple[str,
         raise ConfigError(f"{text!r} is not HOST:PORT ({error})") from error
     if not host or parts.path or parts.username:
         raise ConfigError(f"{text!r} is not HOST:PORT")
+    _check_host(host, text)
     return host, default_port if port is None else port
+
+
+def _check_host(host: str, text: str) -> None:
+    """Refuse what the resolver would choke on."""
+    try:
+        host.encode("idna")
+        usable = host.isprintable()
+    except UnicodeError:
+        usable = False
+    if not usable:
+        raise ConfigError(f"{text!r}: {host!r} cannot be the name of a host")

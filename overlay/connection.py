@@ -14,6 +14,7 @@ import trio
 
 READ_BYTES = 256 * 1024
 WRITE_BYTES = 256 * 1024  #: at most this much in one write, so that a close need not wait long
+FINISH_SECONDS = 2.0  #: what is queued may take that long when the connection is closed
 
 #: What an I/O error of a connection looks like, whatever the transport.
 BROKEN = (OSError, trio.BrokenResourceError, trio.ClosedResourceError, ssl.SSLError)
@@ -32,6 +33,7 @@ class Connection:
         self._parked = False
         self._wake = trio.Event()
         self._closing = False
+        self._writing = trio.CancelScope()
         self._room = trio.Event()
         self._room.set()
 
@@ -66,12 +68,14 @@ class Connection:
     async def room(self) -> None:
         """Wait until the queue is no longer crowded, or the connection is closing."""
         while self.crowded and not self._closing:
-            self._room = trio.Event()
+            if self._room.is_set():
+                self._room = trio.Event()
             await self._room.wait()
 
     def finish(self) -> None:
-        """Close after what is queued has been sent."""
+        """Close after what is queued has been sent, if the other end takes it in time."""
         self._closing = True
+        self._writing.deadline = trio.current_time() + FINISH_SECONDS
         self._wake.set()
         self._room.set()
 
@@ -80,32 +84,35 @@ class Connection:
         self._queue.clear()
         self.queued_bytes = 0
         self.finish()
+        self._writing.cancel()
 
     async def write_forever(self) -> None:
         """Send what is queued until :meth:`finish`; raises one of :data:`BROKEN` on failure."""
+        with self._writing:
+            while self._queue or not self._closing:
+                if self._queue:
+                    await self._write()
+                else:
+                    self._parked = True
+                    self._wake = trio.Event()
+                    await self._wake.wait()
+                    self._parked = False
+
+    async def _write(self) -> None:
         queue = self._queue
-        while True:
-            if not queue:
-                if self._closing:
-                    return
-                self._parked = True
-                self._wake = trio.Event()
-                await self._wake.wait()
-                self._parked = False
-                continue
-            taken = 0
-            size = 0
-            for part in queue:
-                size += len(part)
-                taken += 1
-                if size >= WRITE_BYTES:
-                    break
-            batch = b"".join(queue[:taken])
-            del queue[:taken]
-            await self.stream.send_all(batch)
-            self.queued_bytes = max(0, self.queued_bytes - size)
-            if not self._room.is_set() and not self.crowded:
-                self._room.set()
+        taken = 0
+        size = 0
+        for part in queue:
+            size += len(part)
+            taken += 1
+            if size >= WRITE_BYTES:
+                break
+        batch = b"".join(queue[:taken])
+        del queue[:taken]
+        await self.stream.send_all(batch)
+        self.queued_bytes = max(0, self.queued_bytes - size)
+        if not self._room.is_set() and not self.crowded:
+            self._room.set()
 
     async def receive(self) -> bytes | bytearray:
         """Return bytes as they come; empty once the other end has closed."""

@@ -59,6 +59,7 @@ LINK_QUEUE_BYTES = 64 * 1024 * 1024
 
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 class Link:
@@ -156,14 +157,15 @@ class Driver:
             self._quiet = trio.Event()
             await self._quiet.wait()
 
-    async def _contain(self, work: Callable[[T], Awaitable[None]], subject: T) -> None:
+    async def _contain(self, work: Callable[[T], Awaitable[R]], subject: T) -> R | None:
         """Do the work of one connection; a fault of ours in it ends that connection, not us all."""
         try:
-            await work(subject)
+            return await work(subject)
         except Exception as error:  # noqa: BLE001 - the one place where the unforeseen is stopped
             self.counters["internal_errors"] += 1
             self._log.error("BUG: internal error, connection closed", why=repr(error))
             self._log.debug("where it happened", exc_info=True)
+            return None
 
     # ── effects and timers ────────────────────────────────────────────────────────────────────
 
@@ -347,6 +349,8 @@ class Driver:
             refused = self.machine.admit(hello.peer)
             if refused is not None:
                 refusal = Refusal(refused, "")
+            elif self._is_blind_duplicate(hello):
+                refusal = Refusal(Refused.DUPLICATE, "there is a link already")
             elif not self._table.on_hello(hello.uid, hello.link_class, hello.serial):
                 refusal = Refusal(Refused.DUPLICATE, "")
         if refusal is not None:
@@ -358,6 +362,19 @@ class Driver:
             await self._run_link(
                 hello.peer, hello.peer.url, hello.link_class, wire, reader, welcome
             )
+
+    def _is_blind_duplicate(self, hello: Hello) -> bool:
+        """Say whether the caller does not know that it is linked to whom it calls.
+
+        It may have got our address under another name, from its seeds. One that has lost its link
+        to us would say whom it expects, or come in another incarnation.
+        """
+        link = self.links.get((hello.uid, hello.link_class))
+        return (
+            hello.expected is None
+            and link is not None
+            and link.peer.incarnation == hello.incarnation
+        )
 
     async def _reply(self, wire: Wire, data: bytes) -> None:
         with trio.move_on_after(HANDSHAKE_SECONDS):
@@ -391,9 +408,9 @@ class Driver:
         self._running += 1
         self.give(LinkUp(peer, url, link_class))
         self._upper.on_links_changed()
-        reason = Closed.LOST
+        reason = None
         try:
-            reason = await self._read_and_write(link, reader)
+            reason = await self._contain(partial(self._read_and_write, link), reader)
         finally:
             self._running -= 1
             self._quiet.set()
@@ -403,7 +420,7 @@ class Driver:
                 self._table.closed(*key)
             await close(wire.stream)
         if ended_by_itself:
-            self.give(LinkDown(peer.uid, reason, link_class))
+            self.give(LinkDown(peer.uid, reason or Closed.LOST, link_class))
             self._upper.on_links_changed()
 
     async def _read_and_write(self, link: Link, reader: FrameReader) -> Closed:

@@ -8,6 +8,7 @@ broker waking from ``SIGSTOP`` would accuse everybody it had not listened to.
 from __future__ import annotations
 
 from overlay.ids import Nanos
+from overlay.machine import Closed
 from ring.core import Core, Timer
 from ring.links import Links
 from ring.messages import Heartbeat, Member
@@ -37,7 +38,7 @@ class Detector:
         pause = now - due
         core.timers.shift(pause)
         for link in self._links.up.values():
-            link.heard_at += pause
+            link.heard_at = min(link.heard_at + pause, now)  # some may be heard since
 
     def on_heartbeat_due(self) -> None:
         core = self._core
@@ -58,4 +59,6 @@ class Detector:
             core.timers.set((Timer.SILENT, uid), quiet_until)
             return None
         core.arm(Timer.SILENT, uid, core.config.silence_ns)
+        if link.member is None:  # it never took its place: nobody to suspect, but no link either
+            self._links.close(uid, Closed.LOST)
         return link.member

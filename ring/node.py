@@ -86,6 +86,7 @@ class RingNode:
         self._owner = GapOwner(core, links, hood)
         self._seeds: tuple[str, ...] = ()
         self._had_neighbours = False
+        self._alone = False  #: and that has been told
         self._knocks = 0
         self._gone = False
         self._shown = (-1, -1)  #: generation of links and version of our view when last shown
@@ -380,13 +381,13 @@ class RingNode:
         if self._had_neighbours and self._newcomer.in_vain >= SEEKS_IN_VAIN:
             self._newcomer.finish()
             self._found()
-            self._on_neighbours_changed()
         else:
             self._newcomer.on_late()
 
     def _become_member(self, contact: str | None, round_trip_ns: Nanos | None) -> None:
         core = self._core
         core.joined = True
+        self._alone = False
         core.notify(Joined(core.member, contact, round_trip_ns))
         self._detector.start()
         self._chords.start()
@@ -535,6 +536,7 @@ class RingNode:
             self._chords.follow()
         self._want_links()
         if core.joined:
+            self._notice_solitude()
             if self._shown != (links.generation, hood.version):
                 for uid, link in links.up.items():
                     if link.on_ring and link.sent_version < hood.version:
@@ -548,10 +550,14 @@ class RingNode:
         if self._hood.left:
             self._had_neighbours = True
             self._knocks = 0
-        elif self._is_alone:
+
+    def _notice_solitude(self) -> None:
+        alone = self._is_alone
+        if alone and not self._alone:
             self._hood.forget_verdicts()
             self._core.notify(Alone())
             self._core.arm(Timer.KNOCK, "", self._core.jitter(self._core.config.knock_ns))
+        self._alone = alone
 
     def _want_links(self) -> None:
         core = self._core

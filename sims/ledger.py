@@ -103,9 +103,12 @@ class Ledger:
         """Broker ``uid`` dies now."""
         snapshot = self._snapshots.get(uid)
         if snapshot is not None:
+            key = f"{uid}/{snapshot.member.incarnation}"
+            if key in self._incidents and self._incidents[key].confirmed_ns is None:
+                del self._incidents[key]  # a suspicion that came to nothing is not of this failure
             entry = self._entry(snapshot.member)
             entry.failed_ns, entry.degree = now, degree
-            self._unrepaired[f"{uid}/{snapshot.member.incarnation}"] = entry
+            self._unrepaired[key] = entry
         self._exit(uid)
         for other in self._incidents.values():  # its own repairs ended with it
             other.chord_holders.discard(uid)

@@ -1,0 +1,37 @@
+"""Fixtures of the event service's tests."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from overlay.authority import create_authority, issue_identity
+from overlay.identity import Role
+from tests.helpers.brokers import Brokers, running
+
+DAY = timedelta(days=1)
+
+Issue = Callable[[Role], Path]
+
+
+@pytest.fixture
+async def brokers() -> AsyncIterator[Brokers]:
+    async with running() as started:
+        yield started
+
+
+@pytest.fixture
+def issue(tmp_path: Path) -> Issue:
+    """Issue an identity of one authority and return its folder."""
+    authority = create_authority(tmp_path / "authority", name="test", lifetime=10 * DAY)
+    issued: list[Path] = []
+
+    def issue(role: Role) -> Path:
+        issued.append(tmp_path / f"identity-{len(issued)}")
+        issue_identity(authority, issued[-1], role=role, lifetime=DAY)
+        return issued[-1]
+
+    return issue

@@ -1,0 +1,138 @@
+"""Each event once and in order, whatever way it came."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ges.sequence import GAP_NS, MAX_HELD, MAX_PUBLISHERS, Sequencer
+
+KEY = (b"publisher", 1, False)
+OTHER = (b"publisher", 2, False)
+
+
+def take(sequencer: Sequencer[int], numbers: Iterable[int], now: int = 0) -> list[int]:
+    """Admit each number as sequence and item; return what is delivered, in order."""
+    delivered: list[int] = []
+    for number in numbers:
+        delivered += sequencer.admit(KEY, number, number, now) or []
+    return delivered
+
+
+def test_in_order_they_pass_at_once() -> None:
+    sequencer: Sequencer[int] = Sequencer()
+    for number in range(1, 50):
+        assert sequencer.admit(KEY, number, number, 0) == [number]
+    assert sequencer.next_deadline() is None
+    assert (sequencer.duplicates, sequencer.lost) == (0, 0)
+
+
+def test_one_that_came_before_is_neither_delivered_nor_passed_on() -> None:
+    sequencer: Sequencer[int] = Sequencer()
+    take(sequencer, [1, 2, 4])
+    assert [sequencer.admit(KEY, number, number, 0) for number in (1, 2, 4)] == [None] * 3
+    assert sequencer.duplicates == 3
+
+
+def test_one_that_overtook_is_passed_on_but_held() -> None:
+    sequencer: Sequencer[int] = Sequencer()
+    take(sequencer, [1])
+    assert sequencer.admit(KEY, 3, 3, 0) == []
+    assert sequencer.admit(KEY, 2, 2, 0) == [2, 3]
+    assert sequencer.next_deadline() is None
+
+
+def test_a_gap_is_given_up_in_time() -> None:
+    sequencer: Sequencer[int] = Sequencer()
+    take(sequencer, [1, 4], now=5)
+    assert sequencer.next_deadline() == 5 + GAP_NS
+    assert sequencer.expire(4 + GAP_NS) == []
+    assert sequencer.expire(5 + GAP_NS) == [4]
+    assert sequencer.lost == 2
+    assert sequencer.next_deadline() is None
+    assert take(sequencer, [2, 3, 5], now=6 + GAP_NS) == [5], "too late is too late"
+
+
+def test_a_second_gap_has_its_own_time() -> None:
+    sequencer: Sequencer[int] = Sequencer()
+    take(sequencer, [1, 3])
+    take(sequencer, [6], now=7)
+    assert take(sequencer, [2], now=GAP_NS - 1) == [2, 3]
+    assert sequencer.next_deadline() == 7 + GAP_NS
+    assert sequencer.expire(6 + GAP_NS) == []
+    assert sequencer.expire(7 + GAP_NS) == [6]
+
+
+def test_many_gaps_do_not_add_up() -> None:
+    sequencer: Sequencer[int] = Sequencer()
+    take(sequencer, range(1, 60, 2))
+    assert sequencer.expire(GAP_NS) == list(range(3, 60, 2))
+    assert sequencer.lost == 29
+
+
+def test_a_publisher_first_met_in_mid_stream() -> None:
+    sequencer: Sequencer[int] = Sequencer()
+    assert take(sequencer, [70, 69, 71]) == []
+    assert sequencer.expire(GAP_NS) == [69, 70, 71]
+    assert sequencer.lost == 0, "what came before we did is not lost"
+    assert take(sequencer, [72], now=GAP_NS) == [72]
+
+
+def test_streams_do_not_wait_for_one_another() -> None:
+    sequencer: Sequencer[int] = Sequencer()
+    take(sequencer, [1, 3])
+    for key in (OTHER, (b"publisher", 1, True), (b"another", 1, False)):
+        assert sequencer.admit(key, 1, 1, 0) == [1]
+
+
+def test_what_is_held_is_bounded() -> None:
+    sequencer: Sequencer[int] = Sequencer()
+    take(sequencer, [1])
+    delivered = take(sequencer, range(3, MAX_HELD + 3))
+    assert delivered == []
+    assert take(sequencer, [MAX_HELD + 3]) == list(range(3, MAX_HELD + 4))
+    assert sequencer.lost == 1
+
+
+def test_publishers_remembered_are_bounded() -> None:
+    sequencer: Sequencer[int] = Sequencer()
+    take(sequencer, [1, 3])
+    for number in range(MAX_PUBLISHERS):
+        sequencer.admit((b"p", number, False), 1, 1, 0)
+    assert sequencer.next_deadline() is None, "the oldest has gone, and what it waited for"
+    assert sequencer.admit((b"p", MAX_PUBLISHERS - 1, False), 2, 2, 0) == [2]
+
+
+@given(st.data())
+def test_any_order_with_duplicates_comes_out_once_and_in_order(data: st.DataObject) -> None:
+    first = data.draw(st.integers(1, 3))
+    numbers = list(range(first, first + data.draw(st.integers(1, 12))))
+    copies = [n for n in numbers for _ in range(data.draw(st.integers(1, 3)))]
+    sequencer: Sequencer[int] = Sequencer()
+    delivered = take(sequencer, data.draw(st.permutations(copies)))
+    delivered += sequencer.expire(GAP_NS)
+    assert delivered == numbers
+    assert sequencer.duplicates == len(copies) - len(numbers)
+    assert sequencer.next_deadline() is None
+
+
+@given(st.lists(st.tuples(st.integers(1, 30), st.integers(0, GAP_NS)), max_size=60))
+def test_whatever_comes_whenever_order_holds_and_nothing_waits_too_long(
+    arrivals: list[tuple[int, int]],
+) -> None:
+    sequencer: Sequencer[int] = Sequencer()
+    delivered: list[int] = []
+    came: dict[int, int] = {}
+    now = 0
+    for number, pause in arrivals:
+        now += pause
+        delivered += sequencer.expire(now)
+        assert not [n for n, at in came.items() if n not in delivered and at + GAP_NS <= now]
+        if (ready := sequencer.admit(KEY, number, number, now)) is not None:
+            came[number] = now
+            delivered += ready
+    delivered += sequencer.expire(now + GAP_NS)
+    assert delivered == sorted(set(delivered))
+    assert set(delivered) == set(came)

@@ -1,0 +1,72 @@
+"""The walk round a live ring."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+
+from ges import attachment
+from ges.errors import ConnectionLost
+from ges.walk import Walk, walk_ring
+from tests.helpers.brokers import Brokers, hang
+
+
+async def walk(url: str) -> Walk:
+    return await walk_ring(url, identity=None, overlay="chordal", timeout_s=1)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+async def test_it_meets_everybody_in_order(brokers: Brokers, n: int) -> None:
+    ring = await brokers.ring_of(n)
+    found = await walk(ring[-1].url)
+    assert found.findings == ()
+    assert {status.uid for status in found.brokers} == {b.node.peer.uid for b in ring}
+    assert found.brokers[0].url == ring[-1].url
+    ids = [status.member.ring_id for status in found.brokers if status.member is not None]
+    first = ids.index(min(ids))
+    assert ids[first:] + ids[:first] == sorted(ids)
+
+
+async def test_it_counts(brokers: Brokers) -> None:
+    (broker,) = await brokers.ring_of(1)
+    found = await walk(broker.url)
+    assert found.expecting(1).findings == ()
+    assert found.expecting(2).findings == ("the ring has 1 brokers, 2 are expected",)
+
+
+async def test_after_a_death_it_goes_on_without_the_dead(brokers: Brokers) -> None:
+    ring = await brokers.ring_of(4)
+    brokers.kill(ring[0])
+    await brokers.whole()
+    found = await walk(ring[1].url)
+    assert (len(found.brokers), found.findings) == (3, ())
+
+
+async def test_it_ends_where_a_broker_does_not_answer(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attachment, "KEEP_ALIVE_SECONDS", 0.02)
+    monkeypatch.setattr(attachment, "SILENCE_SECONDS", 0.2)
+    ring = await brokers.ring_of(3)
+    silent = ring[0].node.ring.right[0]
+    hang(next(b for b in ring if b.node.peer.uid == silent.uid), monkeypatch)
+    with trio.fail_after(20):
+        found = await walk(ring[0].url)
+    assert len(found.brokers) == 1
+    assert found.findings[0].startswith(f"the walk ends: {silent.peer.url}")
+    assert any(silent.uid[:8] in finding and "not met" in finding for finding in found.findings)
+
+
+async def test_it_tells_two_rings_that_should_be_one(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b, c = await brokers.ring_of(3)
+    monkeypatch.setattr(a.node.ring._hood, "left", (c.node.ring.member, c.node.ring.member))
+    found = await walk(b.url)
+    assert any("twice" in finding for finding in found.findings)
+    assert any("should have" in finding for finding in found.findings)
+
+
+async def test_where_nobody_answers_there_is_nothing_to_walk() -> None:
+    with pytest.raises(ConnectionLost, match="connection refused"):
+        await walk_ring("chordal://127.0.0.1:1", identity=None, overlay="chordal", timeout_s=0.1)

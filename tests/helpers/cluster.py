@@ -1,0 +1,152 @@
+"""A small simulated world of brokers, and the verbs that break it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from overlay.ids import NANOS_PER_SECOND, Nanos, Peer, nanos
+from overlay.machine import Fact
+from overlay.rng import rng_for
+from ring.config import LAN, RingConfig
+from ring.facts import Found, Join, Leave, Left
+from ring.node import RingNode
+from sims.ledger import Ledger
+from sims.network import DISTANCES, Latency
+from sims.world import CrashMode, World
+
+KILL, POWER = CrashMode.KILL, CrashMode.POWER
+
+
+class Cluster:
+    """Brokers named by uid in a world of the ``lan`` profile; every wait is bounded."""
+
+    def __init__(self, seed: int = 1, config: RingConfig = LAN) -> None:
+        self.config = config
+        self.world = World(Latency(DISTANCES["lan"], seed))
+        self.world.on_fact = self._on_fact
+        self.world.on_sent = lambda uid, about: self.ledger.on_sent(about)
+        self.ledger = Ledger()
+        self.facts: list[tuple[Nanos, str, Fact]] = []
+        self.nodes: dict[str, RingNode] = {}
+        self.paused: set[str] = set()
+        self.gone: set[str] = set()  #: those that left
+        self._seed = seed
+
+    @classmethod
+    def ring_of(cls, n: int, seed: int = 1, config: RingConfig = LAN) -> Cluster:
+        """Return a ring of ``n`` brokers that has come to rest, its facts so far forgotten."""
+        cluster = cls(seed, config)
+        cluster.found()
+        while len(cluster.nodes) < n:
+            here = list(cluster.nodes)
+            for _ in range(min(max(1, len(here) // 4), n - len(here))):
+                cluster.start(here)
+            cluster.run(0.05)
+        cluster.rest()
+        cluster.facts.clear()
+        return cluster
+
+    # ── what a test does ──────────────────────────────────────────────────────────────────────
+
+    def found(self) -> str:
+        """Start a broker that founds a ring."""
+        uid = self._add()
+        self.world.give(uid, Found())
+        return uid
+
+    def start(self, contacts: Sequence[str]) -> str:
+        """Start a broker that joins through ``contacts``."""
+        uid = self._add()
+        self.world.give(uid, Join(tuple(_url(other) for other in contacts)))
+        return uid
+
+    def restart(self, uid: str, contacts: Sequence[str]) -> None:
+        """Start the process of a dead broker again, under its uid and the next incarnation.
+
+        Without contacts it founds a ring.
+        """
+        assert uid not in self.alive
+        self.paused.discard(uid)
+        self._add(uid, self.nodes[uid].peer.incarnation + 1)
+        urls = tuple(_url(other) for other in contacts)
+        self.world.give(uid, Join(urls) if urls else Found())
+
+    def crash(self, uid: str, mode: CrashMode) -> None:
+        self.ledger.on_crash(uid, len(self.nodes[uid].linked), self.world.now)
+        self.paused.discard(uid)
+        self.world.crash(uid, mode)
+
+    def leave(self, uid: str) -> None:
+        self.world.give(uid, Leave())
+
+    def pause(self, uid: str) -> None:
+        self.paused.add(uid)
+        self.world.pause(uid)
+
+    def resume(self, uid: str) -> None:
+        self.paused.discard(uid)
+        self.world.resume(uid)
+
+    def run(self, seconds: float) -> None:
+        self.world.run(self.world.now + nanos(seconds))
+
+    def rest(self, limit_s: float = 60.0) -> float:
+        """Run until the ring is ideal and stays so for a detection time; return how long.
+
+        Raises:
+            AssertionError: it has not come to that by ``limit_s``.
+        """
+        start = self.world.now
+        calm = 0.0
+        step = self.config.heartbeat_ns / NANOS_PER_SECOND
+        while calm < 2 * self.config.silence_ns / NANOS_PER_SECOND:
+            assert (self.world.now - start) / NANOS_PER_SECOND < limit_s, self.findings()
+            self.run(step)
+            calm = 0.0 if self.findings() else calm + step
+        return (self.world.now - start) / NANOS_PER_SECOND
+
+    # ── what a test sees ──────────────────────────────────────────────────────────────────────
+
+    @property
+    def alive(self) -> list[str]:
+        return self.world.alive
+
+    @property
+    def in_order(self) -> list[str]:
+        """Uids of all members, going right from ring id 0."""
+        places = {uid: node.member for uid, node in self.nodes.items() if uid in self.alive}
+        return [m.uid for m in sorted((m for m in places.values() if m), key=lambda m: m.ring_id)]
+
+    def findings(self) -> list[str]:
+        """Return all that keeps the living from being one ideal ring."""
+        missing = [uid for uid in self.alive if self.nodes[uid].member is None]
+        return [
+            *self.ledger.findings,
+            *self.ledger.ring_findings(),
+            *(f"{uid[:8]} is not on the ring" for uid in missing),
+        ]
+
+    def told(self, kind: type[Fact], since: Nanos = 0) -> list[tuple[str, Fact]]:
+        """Return the facts of one kind and who stated them."""
+        return [(uid, fact) for at, uid, fact in self.facts if type(fact) is kind and at >= since]
+
+    # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _add(self, uid: str | None = None, incarnation: int = 1) -> str:
+        if uid is None:
+            uid = f"{rng_for(self._seed, 'uid', len(self.nodes)).getrandbits(128):032x}"
+        rng = rng_for(self._seed, "node", uid, incarnation)
+        node = self.nodes[uid] = RingNode(self.config, Peer(uid, incarnation, _url(uid)), rng)
+        self.world.add(node)
+        return uid
+
+    def _on_fact(self, uid: str, fact: Fact) -> None:
+        self.facts.append((self.world.now, uid, fact))
+        self.ledger.on_fact(uid, fact, self.world.now)
+        if isinstance(fact, Left):
+            self.gone.add(uid)
+            self.world.crash(uid, KILL)  # its process ends, and it is the last thing it does
+
+
+def _url(uid: str) -> str:
+    return f"chordal://{uid[:12]}.test:9470"

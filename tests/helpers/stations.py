@@ -1,0 +1,157 @@
+"""Brokers reduced to a driver: a machine that does what the test says, on a network in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
+import trio
+
+from overlay.codec import PROTOCOL_VERSION, FrameReader, MessageCodec
+from overlay.driver import Driver, Link, read_greeting
+from overlay.handshake import Goodbye, Hello
+from overlay.ids import LinkClass, Nanos, Peer, nanos
+from overlay.machine import (
+    Command,
+    Effect,
+    Fact,
+    Input,
+    Message,
+    OpenLink,
+    Refused,
+)
+from overlay.memory import MemoryNetwork
+from overlay.transport import Transport, Wire
+
+In = TypeVar("In")
+
+LATENCY = nanos(0.001)
+NORMAL = LinkClass.NORMAL
+
+
+class Beat(Message, frozen=True):
+    number: int
+
+
+CODEC = MessageCodec(Beat, Goodbye)
+
+
+@dataclass(frozen=True, slots=True)
+class Do(Command):
+    """Tell the machine to ask for these effects."""
+
+    effects: tuple[Effect, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Said(Fact):
+    words: str
+
+
+class Puppet:
+    """A machine that notes its inputs, and does what it is told."""
+
+    def __init__(self, name: str) -> None:
+        self.peer = Peer(name * 32, 1, f"chordal://{name}.test:9470")
+        self.refuses: dict[str, Refused] = {self.peer.uid: Refused.SELF}
+        self.inputs: list[Input] = []
+        self.deadline: Nanos | None = None
+        self.woken: list[Nanos] = []
+
+    def admit(self, peer: Peer) -> Refused | None:
+        return self.refuses.get(peer.uid)
+
+    def handle(self, event: Input, now: Nanos) -> list[Effect]:
+        if isinstance(event, Do):
+            return list(event.effects)
+        self.inputs.append(event)
+        return []
+
+    def handle_timers(self, now: Nanos) -> list[Effect]:
+        self.woken.append(now)
+        self.deadline = None
+        return []
+
+    def next_deadline(self) -> Nanos | None:
+        return self.deadline
+
+
+class Station:
+    """A puppet with its driver; and the layer above it, which notes what it is given."""
+
+    def __init__(self, name: str, transport: Transport, overlay: str = "chordal") -> None:
+        self.machine = Puppet(name)
+        self.peer = self.machine.peer
+        self.driver = Driver(self.machine, transport, CODEC, self, overlay=overlay)
+        self.facts: list[Fact] = []
+        self.frames: list[tuple[int, bytes]] = []
+        self.batches: list[int] = []  #: how many frames had come when a batch was over
+        self.clients: list[Hello] = []
+        self.busy = trio.Event()
+        self.busy.set()
+        self.fault: Exception | None = None
+
+    def do(self, *effects: Effect) -> None:
+        self.driver.give(Do(effects))
+
+    @property
+    def linked(self) -> list[str]:
+        return sorted(uid[0] for uid, _ in self.driver.links)
+
+    def took(self, kind: type[In]) -> list[In]:
+        return [event for event in self.machine.inputs if isinstance(event, kind)]
+
+    def on_fact(self, fact: Fact) -> None:
+        self.facts.append(fact)
+
+    def on_frame(self, link: Link, kind: int, body: bytes) -> None:
+        if self.fault is not None:
+            raise self.fault
+        self.frames.append((kind, body))
+
+    async def on_batch(self, link: Link) -> None:
+        self.batches.append(len(self.frames))
+        await self.busy.wait()
+
+    def on_links_changed(self) -> None:
+        pass
+
+    async def on_client(self, hello: Hello, wire: Wire, reader: FrameReader) -> None:
+        self.clients.append(hello)
+
+
+class Overlay:
+    """Stations on one network."""
+
+    def __init__(self, nursery: trio.Nursery) -> None:
+        self.network = MemoryNetwork(lambda a, b: LATENCY)
+        self._nursery = nursery
+
+    def transport(self, name: str) -> Transport:
+        return self.network.transport(Puppet(name).peer.url)
+
+    async def station(self, name: str, overlay: str = "chordal") -> Station:
+        made = Station(name, self.transport(name), overlay)
+        await self._nursery.start(made.driver.run)
+        return made
+
+    async def linked(self) -> tuple[Station, Station]:
+        a, b = await self.station("a"), await self.station("b")
+        a.do(OpenLink(b.peer.url, b.peer.uid))
+        await trio.sleep(0.1)
+        assert (a.linked, b.linked) == (["b"], ["a"])
+        return a, b
+
+    async def dial(self, to: Station) -> trio.abc.Stream:
+        return await self.network.connect("chordal://stranger.test:1", to.peer.url)
+
+
+def hello(sender: Puppet | None = None, **changes: object) -> Hello:
+    peer = (sender or Puppet("c")).peer
+    greeting = Hello("chordal", PROTOCOL_VERSION, peer.uid, peer.incarnation, peer, NORMAL, None, 1)
+    return msgspec.structs.replace(greeting, **changes)
+
+
+async def answer(stream: trio.abc.Stream) -> object:
+    return await read_greeting(stream, FrameReader())

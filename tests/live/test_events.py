@@ -1,0 +1,93 @@
+"""Events through real brokers: each once, in order, at the promised cost."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections import defaultdict
+
+import pytest
+
+from overlay.address import parse_url
+from tests.helpers.processes import Fleet, chordal
+
+pytestmark = pytest.mark.live
+
+EVENTS = 2000  #: of each publisher
+
+
+def forwarded(fleet: Fleet) -> int:
+    """Messages between brokers that carried an event, all brokers together."""
+    return sum(broker.status()["counters"].get("events_forwarded", 0) for broker in fleet.brokers)
+
+
+def test_each_subscriber_gets_each_event_once_and_in_order(brokers: Fleet) -> None:
+    ring = brokers.ring_of(8)
+    publishers = (ring[0], ring[3], ring[7])
+    total = EVENTS * len(publishers)
+    subscribers = [
+        brokers.subscriber("load/#", broker.url, "--count", str(total)) for broker in ring
+    ]
+    quiet = brokers.subscriber("load/none", ring[1].url)
+    before = forwarded(brokers)
+    for index, broker in enumerate(publishers):
+        lines = "".join(f"{index} {number}\n" for number in range(EVENTS))
+        published = chordal("pub", "load/x", "-", "--lines", "--broker", broker.url, given=lines)
+        assert published.returncode == 0, published.stderr
+    for subscriber in subscribers:
+        assert subscriber.ended() == 0
+        seen = defaultdict(list)
+        for line in subscriber.out.splitlines():
+            _, name, number = line.split()
+            seen[name].append(int(number))
+        assert seen == {str(n): list(range(EVENTS)) for n in range(len(publishers))}
+    assert quiet.out == ""
+    assert forwarded(brokers) - before == total * (len(ring) - 1)
+
+
+def test_strangers_do_no_harm(brokers: Fleet) -> None:
+    ring = brokers.ring_of(3)
+    address = parse_url(ring[0].url)
+    place = (address.host, address.port)
+    garbage = (
+        os.urandom(4096),
+        b"\x00\x00\x00\x20\x01",
+        b"\xff\xff\xff\xff\x01\x00",
+        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"\x16\x03\x01\x02\x00",
+        b"",
+    )
+    half_open = [socket.create_connection(place) for _ in range(100)]
+    for data in garbage * 20:
+        with socket.create_connection(place) as stranger:
+            stranger.sendall(data)
+    subscriber = brokers.subscriber("calm", ring[1].url, "--count", "1")
+    assert chordal("pub", "calm", "sea", "--broker", ring[0].url).returncode == 0
+    assert subscriber.ended() == 0
+    for stranger in half_open:
+        stranger.close()
+    for broker in ring:
+        assert "suspected" not in broker.err
+    assert ring[0].status()["counters"]["strangers_dropped"] > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["pub", "a/+", "x"], "wildcard"),
+        (["pub", "", "x"], "topic is empty"),
+        (["sub", "a/*"], "'+'"),
+        (["sub", "#/a"], "'#'"),
+        (["pub", "a", "b", "--attr", "novalue"], "novalue"),
+        (["pub", "a", "b", "--class", "golden"], "golden"),
+        (["pub", "a", "b", "--broker", "nats://x"], "nats://x"),
+        (["ring", "--expect", "3"], "--check"),
+    ],
+)
+def test_a_wrong_word_is_named(brokers: Fleet, arguments: list[str], named: str) -> None:
+    broker = brokers.broker()
+    where = [] if "--broker" in arguments else ["--broker", broker.url]
+    refused = chordal(*arguments, *where)
+    assert refused.returncode == 2
+    assert named in refused.stderr
+    assert "Traceback" not in refused.stderr

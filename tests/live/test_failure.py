@@ -1,0 +1,124 @@
+"""Brokers that die, stand still or leave while others go on."""
+
+from __future__ import annotations
+
+import signal
+
+import msgspec
+import pytest
+
+from overlay.trace import Incident, Verdict
+from tests.helpers.processes import Broker, Fleet, chordal, whole
+from tests.helpers.waiting import eventually
+
+pytestmark = pytest.mark.live
+
+
+def assert_events_flow(fleet: Fleet, brokers: list[Broker], topic: str) -> None:
+    """Publish at each broker; a subscriber at each must get all of it."""
+    subscribers = [
+        fleet.subscriber(topic, broker.url, "--count", str(len(brokers))) for broker in brokers
+    ]
+    for broker in brokers:
+        published = chordal("pub", topic, broker.uid, "--broker", broker.url)
+        assert published.returncode == 0, published.stderr
+    for subscriber in subscribers:
+        assert subscriber.ended() == 0
+        assert sorted(subscriber.out.split()[1::2]) == sorted(broker.uid for broker in brokers)
+
+
+def test_the_ring_heals_after_kill_9(brokers: Fleet) -> None:
+    ring = brokers.ring_of(8)
+    victim = ring[4]
+    uid = victim.uid
+    victim.signal(signal.SIGKILL)
+    survivors = [broker for broker in ring if broker is not victim]
+    whole(ring[0].url, 7)
+    assert_events_flow(brokers, survivors, "after/kill")
+    rows = [
+        msgspec.json.decode(line, type=Incident)
+        for broker in survivors
+        for line in broker.incidents()
+    ]
+    seen = [row for row in rows if row.subject == uid]
+    assert len(seen) >= 2  # at least by the two beside it
+    for row in seen:
+        assert row.verdict is Verdict.BROKER_FAILED
+        assert row.confirmed_ns is not None
+        assert row.repaired_ns is not None
+        assert row.confirmed_ns <= row.repaired_ns
+        assert row.messages > 0
+    assert {row.subject for row in rows} == {uid}
+
+
+def test_a_stopped_broker_is_left_out_and_finds_its_way_back(brokers: Fleet) -> None:
+    ring = brokers.ring_of(8)
+    sleeper = ring[3]
+    uid, life = sleeper.uid, sleeper.status()["incarnation"]
+    subscriber = brokers.subscriber("news", sleeper.url)
+    sleeper.signal(signal.SIGSTOP)
+    whole(ring[0].url, 7)
+    sleeper.signal(signal.SIGCONT)
+    whole(ring[0].url, 8)
+    status = sleeper.status()
+    assert status["uid"] == uid
+    assert status["incarnation"] > life
+    assert_events_flow(brokers, ring, "after/stop")
+    chordal("pub", "news", "awake", "--broker", ring[6].url)
+    eventually(lambda: "news awake" in subscriber.out)
+    accused = {
+        msgspec.json.decode(line, type=Incident).subject
+        for broker in ring
+        for line in broker.incidents()
+    }
+    assert accused == {uid}
+
+
+def test_a_subscriber_outlives_its_broker(brokers: Fleet) -> None:
+    ring = brokers.ring_of(4)
+    subscriber = brokers.subscriber("news/+", ring[2].url)
+    ring[2].signal(signal.SIGKILL)
+    eventually(lambda: "attached to" in subscriber.err)
+    lost, found = subscriber.err.splitlines()[-1].split(", ")[:2]
+    assert ring[2].url in lost
+    assert any(broker.url in found for broker in ring if broker is not ring[2])
+    assert " after 0." in found
+    whole(ring[0].url, 3)
+    chordal("pub", "news/1", "still here", "--broker", ring[0].url)
+    eventually(lambda: "news/1 still here" in subscriber.out)
+
+
+def test_sigterm_is_a_good_bye(brokers: Fleet) -> None:
+    ring = brokers.ring_of(4)
+    ring[1].signal(signal.SIGTERM)
+    assert ring[1].ended() == 0
+    whole(ring[0].url, 3)
+    for broker in (ring[0], ring[2], ring[3]):
+        assert "suspected" not in broker.err
+        assert broker.incidents() == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_broker_ends_in_order(brokers: Fleet, number: signal.Signals) -> None:
+    broker = brokers.broker()
+    assert broker.ready["ready"]
+    broker.signal(number)
+    assert broker.ended() == 0
+
+
+def test_an_interrupted_subscriber_shows_no_traceback(brokers: Fleet) -> None:
+    broker = brokers.broker()
+    subscriber = brokers.subscriber("#", broker.url)
+    subscriber.signal(signal.SIGINT)
+    assert subscriber.ended() == 130
+    assert "Traceback" not in subscriber.err
+
+
+def test_without_any_broker_the_client_says_what_it_tried(brokers: Fleet) -> None:
+    broker = brokers.broker()
+    url = broker.url
+    broker.end()
+    refused = chordal("pub", "a", "b", "--broker", url, "--timeout", "0.5")
+    assert refused.returncode == 1
+    assert f"{url}: connection refused" in refused.stderr
+    assert "Traceback" not in refused.stderr

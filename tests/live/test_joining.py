@@ -1,0 +1,132 @@
+"""Starting brokers: they join by themselves, or say clearly why not."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.processes import Fleet, chordal, whole
+from tests.helpers.waiting import eventually
+
+pytestmark = pytest.mark.live
+
+
+@contextmanager
+def listening() -> Iterator[socket.socket]:
+    """A socket of somebody else's, that takes connections."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        yield server
+
+
+def test_eight_brokers_find_their_places_through_one(brokers: Fleet) -> None:
+    ring = brokers.ring_of(8)
+    places = {broker.uid: broker.ready["ring_id"] for broker in ring}
+    assert len(set(places.values())) == 8
+    assert ring[0].ready["ring_id"] == 0  # paper 004, section 3.2
+    status = ring[3].status()
+    assert status["uid"] == ring[3].uid
+    assert status["member"]["ring_id"] == places[ring[3].uid]
+    roles = {role for link in status["links"] for role in link["roles"]}
+    assert {"left", "right", "left-left", "right-right"} <= roles
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
+def test_small_rings_are_rings_too(brokers: Fleet, n: int) -> None:
+    brokers.ring_of(n)
+
+
+def test_a_broker_waits_for_its_seed_and_says_so(brokers: Fleet) -> None:
+    with listening() as server:
+        port = server.getsockname()[1]
+    late = brokers.broker("--join", f"chordal://127.0.0.1:{port}")
+    eventually(lambda: late.err.count("connection refused") >= 2)
+    assert "retry_in_s" in late.err
+    seed = brokers.broker("--listen", f"127.0.0.1:{port}")
+    assert seed.ready["ready"]
+    assert late.ready["ready"]
+    whole(seed.url, 2)
+
+
+def test_an_address_in_use_is_named() -> None:
+    with listening() as server:
+        port = server.getsockname()[1]
+        refused = chordal("serve", "--listen", f"127.0.0.1:{port}")
+    assert refused.returncode == 2
+    assert f"127.0.0.1:{port}" in refused.stderr
+    assert "another process" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_another_overlay_is_refused(brokers: Fleet) -> None:
+    broker = brokers.broker("--overlay", "red")
+    refused = chordal(
+        *("serve", "--listen", "127.0.0.1:0", "--overlay", "blue", "--join", broker.url)
+    )
+    assert refused.returncode == 1
+    assert "'red'" in refused.stderr
+    assert "'blue'" in refused.stderr
+    assert broker.process.poll() is None
+
+
+def test_a_port_that_speaks_something_else_is_not_a_seed() -> None:
+    with listening() as server:
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+                connection.recv(4096)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        port = server.getsockname()[1]
+        refused = chordal(
+            *("serve", "--listen", "127.0.0.1:0", "--join", f"chordal://127.0.0.1:{port}")
+        )
+        thread.join()
+    assert refused.returncode == 1
+    assert f"chordal://127.0.0.1:{port}" in refused.stderr
+    assert "version" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["--join", "http://127.0.0.1:1"], "http://127.0.0.1:1"),
+        (["--join", "chordal://127.0.0.1:99999"], "99999"),
+        (["--listen", "127.0.0.1:http"], "127.0.0.1:http"),
+        (["--listen", "0.0.0.0:0"], "--advertise"),
+        (["--identity", "nowhere"], "nowhere"),
+        (["--profile", "moon"], "moon"),
+        (["--no-such-flag"], "--no-such-flag"),
+    ],
+)
+def test_a_wrong_setting_is_named(arguments: list[str], named: str) -> None:
+    refused = chordal("serve", *arguments)
+    assert refused.returncode == 2
+    assert named in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_two_brokers_cannot_live_in_one_folder(brokers: Fleet, tmp_path: Path) -> None:
+    broker = brokers.broker()
+    assert broker.ready["ready"]
+    folder = broker.arguments[broker.arguments.index("--data") + 1]
+    refused = chordal("serve", "--listen", "127.0.0.1:0", "--data", folder)
+    assert refused.returncode == 2
+    assert folder in refused.stderr
+
+
+def test_a_broker_that_comes_back_keeps_its_uid(brokers: Fleet, tmp_path: Path) -> None:
+    first, second = brokers.ring_of(2)
+    uid, life = second.uid, second.status()["incarnation"]
+    second.end()
+    again = brokers.broker("--join", first.url, "--data", second.arguments[4])
+    assert again.uid == uid
+    assert again.status()["incarnation"] > life
+    whole(first.url, 2)

@@ -1,0 +1,85 @@
+"""URLs of brokers and places to listen on: the forms that are read, the errors of the others."""
+
+from __future__ import annotations
+
+import pytest
+
+from overlay.address import Address, parse_endpoint, parse_url, parse_urls
+from overlay.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("chordal://host:1", Address("host", 1)),
+        ("chordal://host", Address("host", 9470)),
+        ("chordal://host/", Address("host", 9470)),
+        ("chordals://host:65535", Address("host", 65535, tls=True)),
+        ("  chordal://HOST:7 ", Address("host", 7)),
+        ("chordal://127.0.0.1:7", Address("127.0.0.1", 7)),
+        ("chordal://[::1]:7", Address("::1", 7)),
+    ],
+)
+def test_a_url_names_host_port_and_tls(text: str, address: Address) -> None:
+    assert parse_url(text) == address
+
+
+@pytest.mark.parametrize(
+    "address", [Address("host", 1), Address("::1", 2, tls=True), Address("127.0.0.1", 65535)]
+)
+def test_a_written_address_reads_back(address: Address) -> None:
+    assert parse_url(address.url) == address
+    assert str(address) == address.url
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("host:1", "chordal://HOST:PORT"),
+        ("http://host:1", "chordal://HOST:PORT"),
+        ("chordal://", "chordal://HOST:PORT"),
+        ("chordal://:9470", "chordal://HOST:PORT"),
+        ("chordal://host:port", "chordal://HOST:PORT"),
+        ("chordal://host:0", "port 0 is not between 1 and 65535"),
+        ("chordal://host:65536", "chordal://HOST:PORT"),
+        ("chordal://[::1", "chordal://HOST:PORT"),
+        ("chordal://host:1/path", "says more"),
+        ("chordal://host:1?q", "says more"),
+        ("chordal://user@host:1", "says more"),
+        ("", "chordal://HOST:PORT"),
+    ],
+)
+def test_no_url_of_a_broker_is_an_error_that_shows_one(text: str, words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_url(text)
+    assert words in str(caught.value)
+    assert repr(text) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_several_urls_come_apart_at_commas_and_repeats_vanish() -> None:
+    found = parse_urls(["chordal://a:1,chordal://b", " chordal://a:1 ,", ""])
+    assert found == [Address("a", 1), Address("b", 9470)]
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("127.0.0.1:0", ("127.0.0.1", 0)),
+        ("localhost", ("localhost", 9470)),
+        ("[::]:80", ("::", 80)),
+        ("[::1]", ("::1", 9470)),
+    ],
+)
+def test_an_endpoint_may_leave_the_port_to_the_system(text: str, place: tuple[str, int]) -> None:
+    assert parse_endpoint(text) == place
+
+
+def test_an_endpoint_takes_the_default_it_is_given() -> None:
+    assert parse_endpoint("localhost", default_port=9471) == ("localhost", 9471)
+
+
+@pytest.mark.parametrize("text", ["", ":9470", "host:port", "host:70000", "host/path", "[::1"])
+def test_no_endpoint_is_an_error_that_shows_its_form(text: str) -> None:
+    with pytest.raises(ConfigError, match="HOST:PORT"):
+        parse_endpoint(text)

@@ -1,0 +1,184 @@
+"""The trio driver, over a network in memory and in virtual time: links, frames, timers."""
+
+from __future__ import annotations
+
+import msgspec
+import trio
+from trio.testing import MockClock
+
+from overlay.codec import EVENT, frame
+from overlay.handshake import GREETINGS, Welcome
+from overlay.ids import Peer, nanos
+from overlay.machine import (
+    Closed,
+    CloseLink,
+    LinkDown,
+    LinkRefused,
+    LinkUp,
+    MessageReceived,
+    Notify,
+    OpenLink,
+    Refused,
+    Send,
+)
+from tests.helpers.stations import (
+    CODEC,
+    NORMAL,
+    Beat,
+    Overlay,
+    Said,
+    Station,
+    answer,
+    hello,
+)
+
+# Links
+
+
+async def test_a_link_comes_up_at_both_ends(overlay: Overlay, autojump_clock: MockClock) -> None:
+    a, b = await overlay.linked()
+    assert a.took(LinkUp) == [LinkUp(b.peer, b.peer.url)]
+    assert b.took(LinkUp) == [LinkUp(a.peer, a.peer.url)]
+
+
+async def test_messages_arrive_in_order(overlay: Overlay, autojump_clock: MockClock) -> None:
+    a, b = await overlay.linked()
+    for number in range(100):
+        a.do(Send(b.peer.uid, Beat(number), about="x" if number < 3 else None))
+    await trio.sleep(0.1)
+    assert b.took(MessageReceived) == [
+        MessageReceived(a.peer.uid, Beat(number)) for number in range(100)
+    ]
+    assert a.driver.counters["control_messages_sent"] == 100
+    assert a.driver.sent_about == {"x": 3}
+
+
+async def test_effects_are_performed_in_order(overlay: Overlay, autojump_clock: MockClock) -> None:
+    a, b = await overlay.linked()
+    a.do(
+        Send(b.peer.uid, Beat(1)),
+        Notify(Said("now")),
+        CloseLink(b.peer.uid, Closed.LEAVING),
+        Send(b.peer.uid, Beat(2)),
+    )
+    assert a.facts == [Said("now")]
+    assert a.linked == []
+    await trio.sleep(3)
+    assert b.took(MessageReceived) == [MessageReceived(a.peer.uid, Beat(1))]
+    assert b.took(LinkDown) == [LinkDown(a.peer.uid, Closed.LEAVING)]
+    assert a.took(LinkDown) == [], "who closes knows"
+    await a.driver.drained()
+    await b.driver.drained()
+
+
+async def test_a_station_that_stops_is_lost(overlay: Overlay, autojump_clock: MockClock) -> None:
+    a = await overlay.station("a")
+    b = Station("b", overlay.transport("b"))
+    async with trio.open_nursery() as nursery:
+        await nursery.start(b.driver.run)
+        a.do(OpenLink(b.peer.url))
+        await trio.sleep(0.1)
+        assert a.linked == ["b"]
+        nursery.cancel_scope.cancel()
+    await trio.sleep(0.1)
+    assert a.took(LinkDown) == [LinkDown(b.peer.uid, Closed.LOST)]
+    assert a.linked == []
+    a.do(OpenLink(b.peer.url, b.peer.uid))
+    await trio.sleep(0.1)
+    assert [(r.uid, r.reason) for r in a.took(LinkRefused)] == [(b.peer.uid, Refused.UNREACHABLE)]
+
+
+async def test_crossing_calls_make_one_link(overlay: Overlay, autojump_clock: MockClock) -> None:
+    a, b = await overlay.station("a"), await overlay.station("b")
+    a.do(OpenLink(b.peer.url, b.peer.uid))
+    b.do(OpenLink(a.peer.url, a.peer.uid))
+    await trio.sleep(5)
+    assert (a.linked, b.linked) == (["b"], ["a"])
+    a.do(Send(b.peer.uid, Beat(1)))
+    b.do(Send(a.peer.uid, Beat(2)))
+    await trio.sleep(0.1)
+    assert b.took(MessageReceived) == [MessageReceived(a.peer.uid, Beat(1))]
+    assert a.took(MessageReceived) == [MessageReceived(b.peer.uid, Beat(2))]
+
+
+async def test_a_call_by_another_name_does_not_harm_the_link(
+    overlay: Overlay, autojump_clock: MockClock
+) -> None:
+    a, b = await overlay.linked()
+    for caller, called in ((a, b), (b, a)):
+        caller.do(OpenLink(called.peer.url))
+        await trio.sleep(5)
+        (refused,) = caller.took(LinkRefused)
+        assert refused.reason is Refused.DUPLICATE
+    assert (a.took(LinkDown), b.took(LinkDown)) == ([], [])
+    assert (a.linked, b.linked) == (["b"], ["a"])
+
+
+async def test_another_life_replaces_the_link_of_the_last(
+    overlay: Overlay, autojump_clock: MockClock
+) -> None:
+    a, b = await overlay.linked()
+    a.machine.peer = msgspec.structs.replace(a.peer, incarnation=2)
+    a.do(CloseLink(b.peer.uid, Closed.LEAVING), OpenLink(b.peer.url))
+    await trio.sleep(5)
+    assert [up.peer.incarnation for up in b.took(LinkUp)] == [1, 2]
+    assert (a.linked, b.linked) == (["b"], ["a"])
+
+
+async def test_a_restarted_caller_replaces_the_link_of_its_last_life(
+    overlay: Overlay, autojump_clock: MockClock
+) -> None:
+    a = await overlay.station("a")
+    old, new = await overlay.dial(a), await overlay.dial(a)
+    restarted = Peer("c" * 32, 2, "chordal://c.test:9470")
+    for stream, peer in ((old, hello().peer), (new, restarted)):
+        assert peer is not None
+        greeting = hello(peer=peer, incarnation=peer.incarnation)
+        await stream.send_all(GREETINGS.encode(greeting))
+        assert isinstance(await answer(stream), Welcome)
+    with trio.fail_after(5):
+        assert await old.receive_some() == b""
+    await new.send_all(CODEC.encode(Beat(1)))
+    await trio.sleep(0.1)
+    assert a.took(MessageReceived) == [MessageReceived("c" * 32, Beat(1))]
+    assert a.took(LinkDown) == [], "the link to c was never down"
+    assert a.driver.links["c" * 32, NORMAL].peer == restarted
+
+
+# Frames and timers
+
+
+async def test_frames_come_by_the_batch_and_a_busy_layer_holds_back_the_reader(
+    overlay: Overlay,
+    autojump_clock: MockClock,
+) -> None:
+    a, b = await overlay.linked()
+    b.batches.clear()
+    b.busy = trio.Event()
+    link = a.driver.links[b.peer.uid, NORMAL]
+    bodies = [bytes([number]) for number in range(20)]
+    for body in bodies[:10]:
+        link.connection.send(frame(EVENT, body))
+    await trio.sleep(0.1)
+    for body in bodies[10:]:
+        link.connection.send(frame(EVENT, body))
+    await trio.sleep(0.1)
+    assert b.batches == [10]
+    b.busy.set()
+    await trio.sleep(0.1)
+    assert b.batches == [10, 20]
+    assert b.frames == [(EVENT, body) for body in bodies]
+
+
+async def test_a_machine_is_woken_at_its_deadline(
+    overlay: Overlay, autojump_clock: MockClock
+) -> None:
+    a = await overlay.station("a")
+    a.machine.deadline = nanos(7)
+    a.do()
+    await trio.sleep(1)
+    a.machine.deadline = nanos(3)
+    a.do()
+    await trio.sleep(10)
+    assert len(a.machine.woken) == 1
+    assert nanos(3) <= a.machine.woken[0] < nanos(3.001)

@@ -1,0 +1,324 @@
+"""What the driver does with refusals, strangers, and peers that break the protocol."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from overlay import driver as driver_module
+from overlay.codec import EVENT, HEADER, PROTOCOL_VERSION, frame
+from overlay.driver import HANDSHAKE_SECONDS
+from overlay.errors import ProtocolError
+from overlay.handshake import GREETINGS, Hello, Refusal, Welcome
+from overlay.ids import LinkClass
+from overlay.machine import (
+    Closed,
+    LinkDown,
+    LinkRefused,
+    MessageReceived,
+    OpenLink,
+    Refused,
+    Send,
+)
+from tests.helpers.stations import (
+    CODEC,
+    Beat,
+    Overlay,
+    Puppet,
+    Station,
+    answer,
+    hello,
+)
+
+# Refused links
+
+
+@pytest.mark.parametrize(
+    ("expected", "overlay_name", "refuses", "reason"),
+    [
+        (None, "other", {}, Refused.OTHER_OVERLAY),
+        ("d" * 32, "chordal", {}, Refused.OTHER_PEER),
+        (None, "chordal", {"a" * 32: Refused.DECLARED_DEAD}, Refused.DECLARED_DEAD),
+    ],
+)
+async def test_a_refusal_reaches_the_caller(
+    overlay: Overlay,
+    autojump_clock: MockClock,
+    expected: str | None,
+    overlay_name: str,
+    refuses: dict[str, Refused],
+    reason: Refused,
+) -> None:
+    a, b = await overlay.station("a"), await overlay.station("b", overlay_name)
+    b.machine.refuses |= refuses
+    a.do(OpenLink(b.peer.url, expected))
+    await trio.sleep(0.1)
+    (refused,) = a.took(LinkRefused)
+    assert (refused.url, refused.uid, refused.reason) == (b.peer.url, expected, reason)
+    assert (a.linked, b.linked) == ([], [])
+    assert b.machine.inputs == []
+
+
+async def test_one_does_not_link_to_oneself(overlay: Overlay, autojump_clock: MockClock) -> None:
+    a = await overlay.station("a")
+    a.do(OpenLink(a.peer.url))
+    await trio.sleep(0.1)
+    (refused,) = a.took(LinkRefused)
+    assert refused.reason is Refused.SELF
+    assert a.linked == []
+
+
+async def test_after_a_call_that_failed_the_next_is_made(
+    overlay: Overlay, autojump_clock: MockClock
+) -> None:
+    a = await overlay.station("a")
+    b = Puppet("b").peer
+    for _ in range(2):
+        a.do(OpenLink(b.url, b.uid))
+        await trio.sleep(0.1)
+    assert [r.reason for r in a.took(LinkRefused)] == [Refused.UNREACHABLE] * 2
+
+
+async def test_the_caller_has_a_say_too(overlay: Overlay, autojump_clock: MockClock) -> None:
+    a, b = await overlay.station("a"), await overlay.station("b")
+    a.machine.refuses[b.peer.uid] = Refused.UID_IN_USE
+    a.do(OpenLink(b.peer.url))
+    await trio.sleep(5)
+    (refused,) = a.took(LinkRefused)
+    assert refused.reason is Refused.UID_IN_USE
+    assert (a.linked, b.linked) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("greeting", "reason"),
+    [
+        (hello(version=PROTOCOL_VERSION + 1), Refused.OTHER_VERSION),
+        (hello(link_class=LinkClass.SECURE), Refused.NOT_AUTHENTICATED),
+        (hello(incarnation=2), Refused.NOT_CHORDAL),
+    ],
+)
+async def test_a_refused_caller_is_told_and_closed(
+    overlay: Overlay, autojump_clock: MockClock, greeting: Hello, reason: Refused
+) -> None:
+    a = await overlay.station("a")
+    stream = await overlay.dial(a)
+    await stream.send_all(GREETINGS.encode(greeting))
+    refusal = await answer(stream)
+    assert isinstance(refusal, Refusal)
+    assert refusal.reason is reason
+    with trio.fail_after(HANDSHAKE_SECONDS):
+        assert await stream.receive_some() == b""
+    assert a.machine.inputs == []
+
+
+async def test_a_called_stranger_that_does_not_answer(
+    overlay: Overlay, autojump_clock: MockClock
+) -> None:
+    a = await overlay.station("a")
+
+    async def mute(stream: trio.abc.Stream) -> None:
+        await trio.sleep_forever()
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(overlay.network.listen, "chordal://mute.test:1", mute)
+        a.do(OpenLink("chordal://mute.test:1"))
+        await trio.sleep(10)
+        (refused,) = a.took(LinkRefused)
+        assert refused.reason is Refused.TIMEOUT
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_called_broker_that_is_not_whom_the_caller_wanted(
+    overlay: Overlay, autojump_clock: MockClock
+) -> None:
+    a = await overlay.station("a")
+
+    async def careless(stream: trio.abc.Stream) -> None:
+        await stream.send_all(GREETINGS.encode(Welcome(Puppet("c").peer, 1)))
+        await trio.sleep_forever()
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(overlay.network.listen, "chordal://b.test:9470", careless)
+        a.do(OpenLink("chordal://b.test:9470", "b" * 32))
+        await trio.sleep(5)
+        (refused,) = a.took(LinkRefused)
+        assert refused.reason is Refused.OTHER_PEER
+        assert a.linked == []
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("reply", [b"HTTP/1.1 400 Bad Request\r\n\r\n", GREETINGS.encode(hello())])
+async def test_a_called_stranger_that_speaks_something_else(
+    overlay: Overlay, autojump_clock: MockClock, reply: bytes
+) -> None:
+    a = await overlay.station("a")
+
+    async def speak(stream: trio.abc.Stream) -> None:
+        await stream.send_all(reply)
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(overlay.network.listen, "chordal://web.test:1", speak)
+        a.do(OpenLink("chordal://web.test:1"))
+        await trio.sleep(5)
+        (refused,) = a.took(LinkRefused)
+        assert refused.reason is Refused.NOT_CHORDAL
+        nursery.cancel_scope.cancel()
+
+
+# Strangers who call
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        bytes(range(255, 155, -1)),
+        b"GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"",
+        GREETINGS.encode(hello())[:20],
+        HEADER.pack(2**32 - 1, PROTOCOL_VERSION, 0),
+        HEADER.pack(64, PROTOCOL_VERSION + 1, 0) + bytes(62),
+        frame(EVENT, b"an event before any greeting"),
+        GREETINGS.encode(Welcome(Puppet("c").peer, 1)),
+        CODEC.encode(Beat(1)),
+    ],
+    ids=["noise", "http", "silence", "half", "huge", "version", "event", "welcome", "no greeting"],
+)
+async def test_a_stranger_is_dropped_in_time_and_harms_nobody(
+    overlay: Overlay, autojump_clock: MockClock, words: bytes
+) -> None:
+    a, b = await overlay.linked()
+    stream = await overlay.dial(a)
+    await stream.send_all(words)
+    with trio.fail_after(HANDSHAKE_SECONDS + 0.1):
+        assert await stream.receive_some() == b""
+    assert a.driver.counters["strangers_dropped"] == 1
+    a.do(Send(b.peer.uid, Beat(1)))
+    await trio.sleep(5)
+    assert b.took(MessageReceived) == [MessageReceived(a.peer.uid, Beat(1))]
+    assert (a.took(LinkDown), b.took(LinkDown)) == ([], [])
+
+
+async def test_a_stranger_that_drips_is_dropped_in_time(
+    overlay: Overlay, autojump_clock: MockClock
+) -> None:
+    a = await overlay.station("a")
+    stream = await overlay.dial(a)
+    start = trio.current_time()
+
+    async def drip() -> None:
+        for byte in GREETINGS.encode(hello()):
+            await stream.send_all(bytes([byte]))
+            await trio.sleep(HANDSHAKE_SECONDS / 10)
+
+    with pytest.raises(trio.BrokenResourceError):
+        await drip()
+    assert trio.current_time() - start <= 1.2 * HANDSHAKE_SECONDS
+    assert a.machine.inputs == []
+
+
+async def test_too_many_strangers_are_turned_away(
+    overlay: Overlay, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver_module, "MAX_STRANGERS", 3)
+    a, b = await overlay.station("a"), await overlay.station("b")
+    strangers = [await overlay.dial(a) for _ in range(4)]
+    assert await strangers[3].receive_some() == b""
+    assert a.driver.counters["connections_turned_away"] == 1
+    await trio.sleep(HANDSHAKE_SECONDS + 1)
+    b.do(OpenLink(a.peer.url))
+    await trio.sleep(0.1)
+    assert a.linked == ["b"], "their places are free again"
+
+
+async def test_a_client_is_handed_to_the_layer_above(
+    overlay: Overlay, autojump_clock: MockClock
+) -> None:
+    a = await overlay.station("a")
+    greeting = hello(peer=None)
+    await (await overlay.dial(a)).send_all(GREETINGS.encode(greeting))
+    await trio.sleep(0.1)
+    assert a.clients == [greeting]
+    assert a.machine.inputs == []
+
+
+# Faults on a link
+
+
+@asynccontextmanager
+async def caller(overlay: Overlay, a: Station) -> AsyncIterator[trio.abc.Stream]:
+    """A broker played by the test, linked to ``a``."""
+    stream = await overlay.dial(a)
+    await stream.send_all(GREETINGS.encode(hello()))
+    assert isinstance(await answer(stream), Welcome)
+    assert "c" in a.linked
+    async with stream:
+        yield stream
+
+
+@pytest.mark.parametrize(
+    "words",
+    [b"\xff" * 50, frame(0, b"\xc1"), GREETINGS.encode(hello())],
+    ids=["no frame", "no message", "no message for a link"],
+)
+async def test_a_protocol_error_ends_that_link_alone(
+    overlay: Overlay, autojump_clock: MockClock, words: bytes
+) -> None:
+    a, _ = await overlay.linked()
+    async with caller(overlay, a) as stream:
+        await stream.send_all(CODEC.encode(Beat(7)) + words)
+        with trio.fail_after(5):
+            assert await stream.receive_some() == b""
+    await trio.sleep(1)
+    assert a.took(LinkDown) == [LinkDown("c" * 32, Closed.PROTOCOL)]
+    assert a.linked == ["b"]
+    assert a.driver.counters["protocol_errors"] == 1
+
+
+async def test_a_fault_of_ours_ends_that_link_and_the_machine_is_told(
+    overlay: Overlay, autojump_clock: MockClock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a, b = await overlay.linked()
+    async with caller(overlay, a) as stream:
+        a.fault = KeyError("impossible")
+        await stream.send_all(frame(EVENT, b"event"))
+        with trio.fail_after(5):
+            assert await stream.receive_some() == b""
+    await trio.sleep(1)
+    assert a.driver.counters["internal_errors"] == 1
+    assert a.linked == ["b"]
+    assert [down.uid for down in a.took(LinkDown)] == ["c" * 32]
+    assert "BUG" in capsys.readouterr().out
+    b.do(Send(a.peer.uid, Beat(1)))
+    await trio.sleep(0.1)
+    assert a.took(MessageReceived) == [MessageReceived(b.peer.uid, Beat(1))]
+
+
+async def test_the_layer_above_may_find_a_frame_senseless(
+    overlay: Overlay, autojump_clock: MockClock
+) -> None:
+    a, _ = await overlay.linked()
+    a.fault = ProtocolError("not for me")
+    async with caller(overlay, a) as stream:
+        await stream.send_all(frame(EVENT, b"event"))
+        with trio.fail_after(5):
+            assert await stream.receive_some() == b""
+    await trio.sleep(1)
+    assert a.took(LinkDown) == [LinkDown("c" * 32, Closed.PROTOCOL)]
+    assert a.linked == ["b"]
+
+
+async def test_a_link_whose_queue_overflows_is_given_up(
+    overlay: Overlay, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver_module, "LINK_QUEUE_BYTES", 100)
+    a, b = await overlay.linked()
+    a.do(*(Send(b.peer.uid, Beat(number)) for number in range(50)))
+    await trio.sleep(5)
+    assert a.took(LinkDown) == [LinkDown(b.peer.uid, Closed.OVERFLOW)]
+    assert b.took(LinkDown) == [LinkDown(a.peer.uid, Closed.LOST)]
+    assert b.took(MessageReceived) == []
+    assert (a.linked, b.linked) == ([], [])

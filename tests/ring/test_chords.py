@@ -1,0 +1,116 @@
+"""Chords by rank, with pointer doubling: how levels begin, grow, end and heal."""
+
+from __future__ import annotations
+
+from ring.config import LAN
+from ring.facts import ChordLost, ChordRepaired
+from ring.messages import ChordAnswer, ChordQuery, Failed, Intent, Leaving, Purpose
+from tests.helpers.bench import Bench, member, opened, sent, told, uid, view_of
+
+#: Seen from 300: right-right is 500, its right-right 700, and the next 200 comes round.
+RING = [100, 200, 300, 400, 500, 600, 700, 800, 900]
+OTHERS = [member(i) for i in (100, 200, 400, 500)]
+
+
+def bench() -> Bench:
+    return Bench.on_ring(RING, 300)
+
+
+def with_two_levels() -> Bench:
+    """300 with the chords 500 and 700."""
+    node = bench()
+    node.receive(member(500), ChordAnswer(0, member(700)))
+    node.up(member(700))
+    node.receive(member(700), view_of(700, RING))
+    assert node.node.chords == (member(500), member(700))
+    return node
+
+
+def test_level_zero_is_right_right() -> None:
+    assert bench().node.chords == (member(500),)
+
+
+def test_the_next_level_is_the_chord_of_ones_chord() -> None:
+    node = bench()
+    effects = node.receive(member(500), ChordAnswer(0, member(700)))
+    assert opened(effects) == [member(700).peer.url]
+    effects = node.up(member(700))
+    assert (uid(700), Intent(Purpose.CHORD)) in sent(effects, Intent)
+    assert sent(effects, ChordQuery) == [(uid(700), ChordQuery(1))]
+
+
+def test_levels_end_where_they_would_come_round() -> None:
+    for beyond in (member(400), member(300), member(700), None):
+        node = with_two_levels()
+        node.receive(member(700), ChordAnswer(1, beyond))
+        assert node.node.chords == (member(500), member(700))
+
+
+def test_a_level_that_is_no_more_takes_those_beyond_with_it() -> None:
+    node = with_two_levels()
+    node.receive(member(500), ChordAnswer(0, None))
+    assert node.node.chords == (member(500),)
+
+
+def test_an_answer_nobody_waits_for_is_ignored() -> None:
+    node = bench()
+    node.receive(member(400), ChordAnswer(0, member(800)))
+    node.receive(member(500), ChordAnswer(3, member(800)))
+    assert node.node.chords == (member(500),)
+
+
+def test_a_ring_of_two_or_three_has_no_chords() -> None:
+    assert Bench.on_ring([100, 300], 300).node.chords == ()
+    assert Bench.on_ring([100, 200, 300], 300).node.chords == ()
+    assert Bench.on_ring([100, 200, 300, 400], 300).node.chords == (member(100),)
+
+
+def test_who_asks_is_answered() -> None:
+    node = with_two_levels()
+    for level, chord in ((0, member(500)), (1, member(700)), (2, None)):
+        effects = node.receive(member(100), ChordQuery(level))
+        assert sent(effects, ChordAnswer) == [(uid(100), ChordAnswer(level, chord))]
+
+
+def test_who_asked_is_told_when_a_level_comes_to_be() -> None:
+    node = bench()
+    node.receive(member(100), ChordQuery(1))
+    effects = node.receive(member(500), ChordAnswer(0, member(700)))
+    assert sent(effects, ChordAnswer) == [(uid(100), ChordAnswer(1, member(700)))]
+
+
+def test_the_heir_stands_in_for_a_dead_chord_and_those_who_asked_are_told() -> None:
+    """Paper 004, section 3.4.1: all the neighbours of B are told to route to A or C instead."""
+    node = with_two_levels()
+    node.receive(member(100), ChordQuery(1))
+    effects = node.receive(member(600), Failed(member(700), (), member(800)))
+    assert effects == [], "who is not linked is not heard"
+    effects = node.receive(member(500), Failed(member(700), (), member(800)))
+    assert told(effects, ChordLost) == [ChordLost(uid(700))]
+    assert node.node.chords == (member(500), member(800))
+    assert sent(effects, ChordAnswer) == [(uid(100), ChordAnswer(1, member(800)))]
+
+
+def test_chords_are_repaired_when_all_levels_have_been_found_anew() -> None:
+    node = with_two_levels()
+    node.receive(member(500), Failed(member(700), (), member(800)))
+    steps = [
+        node.up(member(800)),
+        node.receive(member(800), view_of(800, [i for i in RING if i != 700])),
+        node.receive(member(500), ChordAnswer(0, member(800))),
+        node.receive(member(800), ChordAnswer(1, None)),
+    ]
+    assert [told(step, ChordRepaired) for step in steps] == [[], [], [], [ChordRepaired(uid(700))]]
+
+
+def test_a_chord_that_leaves_is_replaced_like_a_dead_one() -> None:
+    node = with_two_levels()
+    effects = node.receive(member(700), Leaving(member(700)))
+    assert told(effects, ChordLost) == [ChordLost(uid(700))]
+    assert node.node.chords == (member(500),)
+
+
+def test_every_level_is_asked_for_anew_now_and_then() -> None:
+    node = with_two_levels()
+    effects = node.wait(1.5 * LAN.chord_refresh_ns / 1e9, alive=[*OTHERS, member(700)])
+    assert {(uid(500), ChordQuery(0)), (uid(700), ChordQuery(1))} <= set(sent(effects, ChordQuery))

@@ -1,0 +1,285 @@
+"""Is it the broker or the link? (paper 004, section 3.4)
+
+A is broker 300, B its right neighbour 400, C the neighbour 500 on B's other side.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from overlay.machine import Closed, Notify, OpenLink, Refused, Send
+from ring.config import LAN
+from ring.facts import Confirmed, LinkFailed, NeighboursChanged, Refuted, Suspected
+from ring.messages import Failed, Heartbeat, Member, Ping, Pong
+from ring.messages import Tested as Answer
+from ring.messages import TestNeighbour as Question
+from tests.helpers.bench import Bench, closed, member, opened, sent, told, uid, view_of
+
+RING = [100, 200, 300, 400, 500, 600, 700]
+B, C = member(400), member(500)
+OTHERS = [member(100), member(200), C]
+TEST_S = LAN.test_ns / 1e9
+
+
+def bench(here: int = 300) -> Bench:
+    return Bench.on_ring(RING, here)
+
+
+def suspecting() -> Bench:
+    """A after it has lost its link to B."""
+    node = bench()
+    node.down(B)
+    return node
+
+
+# A suspects B and asks C
+
+
+def test_a_lost_link_makes_a_ask_c_to_test_b() -> None:
+    """Section 3.4.1: it sends test-neighbour(B) to node C, its neighbour's neighbour."""
+    assert bench().down(B) == [
+        Notify(Suspected(B, "link lost")),
+        OpenLink(B.peer.url, B.uid, B.uid),
+        Send(C.uid, Question(B), B.uid),
+    ]
+
+
+def test_silence_makes_a_ask_c_to_test_b() -> None:
+    node = bench()
+    effects = node.wait(LAN.silence_ns / 1e9, alive=OTHERS)
+    assert effects[-3:] == [
+        Notify(Suspected(B, "silent")),
+        Send(B.uid, Ping(0), B.uid),
+        Send(C.uid, Question(B), B.uid),
+    ]
+
+
+def test_on_the_left_side_the_neighbour_further_left_is_asked() -> None:
+    effects = bench().down(member(200))
+    assert sent(effects, Question) == [(uid(100), Question(member(200)))]
+
+
+def test_a_second_neighbour_is_tested_by_the_broker_beyond_it() -> None:
+    """C itself may fall silent first; the broker at its other side is 600."""
+    effects = bench().down(C)
+    assert opened(effects) == [C.peer.url, member(600).peer.url]
+
+
+def test_a_suspected_broker_keeps_its_place() -> None:
+    node = suspecting()
+    assert node.node.right == (B, C)
+    assert node.node.suspects == (B.uid,)
+
+
+@pytest.mark.parametrize("reason", [Closed.UNWANTED, Closed.LEAVING])
+def test_a_link_closed_with_a_word_is_no_failure(reason: Closed) -> None:
+    assert told(bench().down(B, reason), Suspected) == []
+
+
+def test_a_broker_that_is_no_neighbour_is_not_suspected() -> None:
+    node = bench()
+    node.up(member(5000))
+    assert told(node.down(member(5000)), Suspected) == []
+
+
+# C tests B
+
+
+def test_c_tests_b_and_reports_that_it_lives() -> None:
+    """Section 3.4.1: C sends a test-acknowledgement message to B to test if it is live or not."""
+    c, a = bench(500), member(300)
+    assert c.receive(a, Question(B)) == [Send(B.uid, Ping(0), B.uid)]
+    effects = c.receive(B, Pong(0))
+    assert sent(effects, Answer) == [(a.uid, Answer(B, alive=True))]
+
+
+def test_c_reports_failure_if_b_does_not_reply_in_time() -> None:
+    """Section 3.4.1: if it receives no reply within the stipulated time, it sends failed(B)."""
+    c, a = bench(500), member(300)
+    c.receive(a, Question(B))
+    assert sent(c.wait(0.99 * TEST_S), Answer) == []
+    effects = c.wait(0.02 * TEST_S)
+    assert sent(effects, Answer) == [(a.uid, Answer(B, alive=False))]
+
+
+def test_any_sign_of_life_will_do() -> None:
+    c, a = bench(500), member(300)
+    c.receive(a, Question(B))
+    assert sent(c.receive(B, Heartbeat(1)), Answer) == [(a.uid, Answer(B, alive=True))]
+    assert sent(c.wait(TEST_S), Answer) == []
+
+
+def test_c_makes_a_link_to_b_if_it_has_none() -> None:
+    """A witness that is no neighbour of B: the broker 100, asked about 600."""
+    witness, asker, subject = bench(100), member(200), member(400)
+    effects = witness.receive(asker, Question(subject))
+    assert effects == [OpenLink(subject.peer.url, subject.uid, subject.uid)]
+    assert sent(witness.up(subject), Answer) == [(asker.uid, Answer(subject, alive=True))]
+
+
+def test_a_refused_link_is_a_failed_test_at_once() -> None:
+    witness, asker, subject = bench(100), member(200), member(400)
+    witness.receive(asker, Question(subject))
+    effects = witness.refused(subject)
+    assert sent(effects, Answer) == [(asker.uid, Answer(subject, alive=False))]
+
+
+def test_two_who_ask_are_one_test_and_both_are_told() -> None:
+    c, a, d = bench(500), member(300), member(600)
+    assert len(sent(c.receive(a, Question(B)), Ping)) == 1
+    assert c.receive(d, Question(B)) == []
+    assert c.receive(a, Question(B)) == []
+    told_to = [to for to, _ in sent(c.receive(B, Pong(0)), Answer)]
+    assert told_to == [a.uid, d.uid]
+
+
+def test_a_witness_that_knows_b_dead_says_so_at_once() -> None:
+    c, a = bench(500), member(300)
+    c.receive(member(600), Failed(B, (), None))
+    effects = c.receive(a, Question(B))
+    assert sent(effects, Answer) == [(a.uid, Answer(B, alive=False))]
+    assert sent(effects, Ping) == []
+
+
+def test_nobody_tests_itself() -> None:
+    assert bench(400).receive(member(300), Question(B)) == []
+
+
+# What A concludes
+
+
+def test_failed_confirms_the_death() -> None:
+    """Section 3.4.1: C confirms node failure of B and sends failed(B) to A."""
+    node = suspecting()
+    effects = node.receive(C, Answer(B, alive=False))
+    assert told(effects, Confirmed) == [Confirmed(B, (C.uid,))]
+    assert B not in node.node.right
+
+
+def test_alive_means_that_the_link_failed() -> None:
+    """Section 3.4.2: the node is up and the original node confirms link failure."""
+    node = suspecting()
+    effects = node.receive(C, Answer(B, alive=True))
+    assert effects == [Notify(LinkFailed(B, C.uid))]
+    assert node.node.right == (B, C)
+    assert told(node.wait(4 * TEST_S, alive=OTHERS), Confirmed) == []
+
+
+def test_a_link_through_which_nothing_comes_is_made_anew() -> None:
+    node = bench()
+    node.wait(LAN.silence_ns / 1e9, alive=OTHERS)
+    effects = node.receive(C, Answer(B, alive=True))
+    assert closed(effects) == [(B.uid, Closed.LOST)]
+    assert opened(effects) == [B.peer.url]
+
+
+def test_if_the_link_cannot_be_made_again_b_is_tested_anew() -> None:
+    node = suspecting()
+    node.refused(B)
+    assert opened(node.receive(C, Answer(B, alive=True))) == [B.peer.url]
+    assert sent(node.refused(B), Question) == [(C.uid, Question(B))]
+
+
+def test_an_answer_about_another_life_is_ignored() -> None:
+    node = suspecting()
+    effects = node.receive(C, Answer(member(400, incarnation=2), alive=False))
+    assert told(effects, Confirmed) == []
+
+
+def test_an_answer_nobody_asked_for_is_ignored() -> None:
+    node = bench()
+    assert node.receive(C, Answer(B, alive=False)) == []
+    assert node.node.right == (B, C)
+
+
+# C is silent as well
+
+
+def test_if_c_is_silent_the_next_nearest_is_asked() -> None:
+    node = suspecting()
+    assert sent(node.wait(1.99 * TEST_S, alive=OTHERS), Question) == []
+    effects = node.wait(0.02 * TEST_S, alive=OTHERS)
+    asked = opened(effects) + [to for to, _ in sent(effects, Question)]
+    assert asked == [uid(200)]
+
+
+def test_the_silence_of_all_witnesses_is_the_verdict() -> None:
+    """Departs from the paper, which knows one witness: four are asked, one after the other."""
+    node = suspecting()
+    start = node.now
+    effects = node.wait(2 * LAN.witnesses * TEST_S, alive=OTHERS)
+    assert told(effects, Confirmed) == [Confirmed(B, ())]
+    assert node.now - start <= 2 * LAN.witnesses * LAN.test_ns
+
+
+def test_a_pause_of_our_own_is_no_silence_of_a_witness() -> None:
+    node = suspecting()
+    effects = node.oversleep(60)
+    assert (told(effects, Confirmed), sent(effects, Question)) == ([], [])
+    assert told(node.receive(C, Answer(B, alive=False)), Confirmed) == [Confirmed(B, (C.uid,))]
+
+
+def test_no_witness_is_asked_twice() -> None:
+    node = bench()
+    effects = node.down(B) + node.wait(2 * LAN.witnesses * TEST_S, alive=OTHERS)
+    asked = [to for to, _ in sent(effects, Question)]
+    asked += [url for url in opened(effects) if url != B.peer.url]
+    assert len(asked) == len(set(asked)) == LAN.witnesses
+
+
+def test_a_witness_under_suspicion_itself_is_asked_last() -> None:
+    node = bench()
+    node.down(C)
+    assert sent(node.down(B), Question) == [(uid(200), Question(B))]
+
+
+def test_a_witness_lost_while_it_is_asked_is_replaced_at_once() -> None:
+    node = suspecting()
+    assert opened(node.down(C))[0] == member(600).peer.url
+
+
+def test_a_witness_that_cannot_be_reached_is_replaced_at_once() -> None:
+    node = bench()
+    node.down(C)  # asks 600, to whom a link must be made first
+    assert sent(node.refused(member(600)), Question) == [(B.uid, Question(C))]
+
+
+def test_with_nobody_to_ask_the_verdict_is_immediate() -> None:
+    node = Bench.on_ring([100, 200], 100)
+    assert told(node.down(member(200)), Confirmed) == [Confirmed(member(200), ())]
+
+
+# B shows that it lives
+
+
+def test_a_word_from_b_ends_the_suspicion() -> None:
+    node = bench()
+    node.wait(LAN.silence_ns / 1e9, alive=OTHERS)
+    assert told(node.receive(B, Pong(0)), Refuted) == [Refuted(B)]
+    assert node.node.suspects == ()
+    effects = node.wait(2 * LAN.witnesses * TEST_S, alive=[*OTHERS, B])
+    assert told(effects, Confirmed) == []
+
+
+def test_a_new_link_from_b_ends_the_suspicion() -> None:
+    node = suspecting()
+    assert told(node.up(B), Refuted) == [Refuted(B)]
+    node.receive(B, view_of(400, RING, version=2))
+    assert node.node.right == (B, C)
+
+
+def test_a_refusal_of_the_link_does_not_end_the_suspicion() -> None:
+    node = suspecting()
+    effects = node.refused(B, Refused.TIMEOUT)
+    assert told(effects, Refuted) == []
+    assert node.node.suspects == (B.uid,)
+
+
+def test_once_dead_is_dead() -> None:
+    node = suspecting()
+    node.receive(C, Answer(B, alive=False))
+    again = node.receive(C, Answer(B, alive=False))
+    assert told(again, Confirmed) == []
+    assert told(again, NeighboursChanged) == []
+    assert node.node.admit(B.peer) is Refused.DECLARED_DEAD
+    assert node.node.admit(Member(member(400, 2).peer, 400).peer) is None

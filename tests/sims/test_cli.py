@@ -1,0 +1,185 @@
+"""``chordal sim``: what it prints for people and machines, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from pyarrow import parquet
+
+from overlay.errors import ConfigError
+from ring.config import PROFILES
+from sims import experiment
+from sims.cli import run as run_command
+from sims.cli import sim
+from sims.errors import InvariantViolated
+from sims.experiment import SCENARIOS, Experiment
+from sims.world import CrashMode
+
+SMALL = ["--nodes", "12", "--crash-share", "0.25"]
+
+
+def chordal(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(sim, [str(argument) for argument in arguments])
+
+
+def printed(*arguments: str | Path) -> dict[str, Any]:
+    """The one JSON object a command prints."""
+    result = chordal(*arguments, "--json")
+    assert result.exception is None, result.exception
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def test_list_names_every_scenario() -> None:
+    assert chordal("list").stdout.startswith("crash: ")
+    assert printed("list") == SCENARIOS
+
+
+def test_a_run_is_told_in_words_with_the_verdict_last(tmp_path: Path) -> None:
+    result = chordal("run", "crash", *SMALL, "--out", tmp_path)
+    assert result.exception is None, result.exception
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith("12 brokers, 3 crashes, ")
+    assert lines[-1] == (
+        "crash-n12-s1-c0p25-power-lan: 3 of 3 crashes repaired, all invariants held"
+    )
+    for words in ("detected after", "confirmed after", "repaired after", "messages a crash"):
+        [line] = [line for line in lines if line.startswith(words)]
+        assert "median " in line
+    assert f"written: {tmp_path / 'runs' / 'crash-n12-s1-c0p25-power-lan.parquet'}" in lines
+    assert result.stderr == ""
+
+
+def test_a_run_is_told_in_json() -> None:
+    found = printed("run", "crash", *SMALL, "--seed", "7", "--crash-mode", "kill")
+    assert found["run_id"] == "crash-n12-s7-c0p25-kill-lan"
+    assert (found["scenario"], found["nodes"], found["seed"]) == ("crash", 12, 7)
+    assert (found["crashes"], found["repaired"], found["invariants_held"]) == (3, 3, True)
+    assert 0 < found["detection_s"]["p50"] <= found["repair_s"]["p50"] <= found["repair_s"]["max"]
+    assert found["events"] > 1000
+    assert found["files"] == {"runs": None, "incidents": None}
+
+
+def test_files_are_where_it_says(tmp_path: Path) -> None:
+    found = printed("run", "crash", *SMALL, "--out", tmp_path)
+    assert parquet.read_table(found["files"]["runs"]).num_rows == 1
+    assert parquet.read_table(found["files"]["incidents"]).num_rows == 3
+
+
+def test_the_profile_decides_the_times() -> None:
+    slow, fast = (printed("run", "crash", *SMALL, "--profile", p) for p in ("wan", "local"))
+    assert slow["detection_s"]["p50"] > 5 * fast["detection_s"]["p50"]
+
+
+def test_a_run_without_crashes_says_so() -> None:
+    lines = chordal("run", "crash", "--nodes", "3", "--crash-share", "0").stdout.splitlines()
+    assert len(lines) == 2
+    assert lines[-1].endswith("0 of 0 crashes repaired, all invariants held")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["tea"], "no scenario 'tea'; there is: crash"),
+        (["crash", "--nodes", "0"], "nodes is 0, must be between 1 and"),
+        (["crash", "--crash-share", "1"], "crash share is 1.0"),
+        (["crash", "--crash-share", "nan"], "crash share is nan"),
+    ],
+)
+def test_what_makes_no_sense_is_named(arguments: list[str], words: str) -> None:
+    result = chordal("run", *arguments)
+    assert isinstance(result.exception, ConfigError)
+    assert words in str(result.exception)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["crash", "--nodes", "many"], "'--nodes'"),
+        (["crash", "--crash-mode", "slowly"], "kill"),
+        (["crash", "--profile", "mars"], "lan"),
+        ([], "SCENARIO"),
+    ],
+)
+def test_what_cannot_be_read_is_a_usage_error(arguments: list[str], words: str) -> None:
+    result = chordal("run", *arguments)
+    assert result.exit_code == 2
+    assert words in result.stderr
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_the_simulation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*arguments: object) -> None:
+        raise AssertionError("simulated in vain")
+
+    monkeypatch.setattr(experiment, "run", never)
+    place = tmp_path / "file"
+    place.write_text("")
+    result = chordal("run", "crash", "--out", place)
+    assert isinstance(result.exception, ConfigError)
+    assert str(place) in str(result.exception)
+
+
+def test_a_violated_invariant_is_not_swallowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def violated(*arguments: object) -> None:
+        raise InvariantViolated("the ring broke")
+
+    monkeypatch.setattr(experiment, "run", violated)
+    result = chordal("run", "crash", "--out", tmp_path)
+    assert isinstance(result.exception, InvariantViolated)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_choices_and_defaults_are_those_of_the_simulator() -> None:
+    options = {option.name: option for option in run_command.params}
+    assert list(options["crash_mode"].type.choices) == [mode.value for mode in CrashMode]  # type: ignore[attr-defined]
+    assert list(options["profile"].type.choices) == list(PROFILES)  # type: ignore[attr-defined]
+    standard = Experiment(nodes=1, seed=1)
+    assert options["crash_share"].default == standard.crash_share
+    assert options["crash_mode"].default == standard.crash_mode.value
+    assert options["profile"].default == standard.profile
+
+
+def python(program: str, stderr: int = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", program]
+    return subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=stderr, text=True, check=True, timeout=60
+    )
+
+
+def test_importing_the_commands_costs_no_more_than_click() -> None:
+    heavy = "{'msgspec', 'rich', 'pyarrow', 'trio', 'random', 'ring'}"
+    program = f"import sys, sims.cli; print(sorted({heavy} & set(sys.modules)))"
+    allowed = python("import sys, click; print(sorted({'random'} & set(sys.modules)))")
+    assert python(program).stdout == allowed.stdout
+
+
+RUN = "from sims.cli import sim; sim(['run', 'crash', '--nodes', '12', '--crash-share', '0.25'])"
+
+
+def test_in_a_pipe_there_is_no_progress_bar() -> None:
+    assert python(RUN).stderr == ""
+
+
+def test_on_a_terminal_the_stages_and_the_clock_are_shown() -> None:
+    ours, theirs = pty.openpty()
+    try:
+        done = python(RUN, stderr=theirs)
+        shown = os.read(ours, 100_000).decode()
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert "virtual" in shown
+    assert "coming to rest" in shown
+    assert done.stdout.splitlines()[-1].endswith("all invariants held")
