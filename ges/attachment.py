@@ -164,11 +164,11 @@ class Attachment:
         self._subscriptions[subscription.number] = subscription
         self._request(subscription)
         try:
-            while not event.is_set():
-                if self.is_lost:
-                    raise ConnectionLost(self._lost_reason)
+            while not event.is_set() and not self.is_lost:
                 with trio.move_on_after(SILENCE_SECONDS):
                     await event.wait()
+            if self.is_lost:
+                raise ConnectionLost(self._lost_reason)
         except BaseException:
             self._subscriptions.pop(subscription.number, None)
             raise

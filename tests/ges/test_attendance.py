@@ -1,0 +1,338 @@
+"""A broker and clients that do not behave: each is dealt with, and nobody else notices."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import trio
+
+from ges import attendance
+from ges.broker import Broker
+from ges.client import connect
+from ges.events import PATCH, PATCH_AT, PATCH_END, pack_event
+from ges.messages import (
+    CLIENT_CODEC,
+    Accepted,
+    Alternates,
+    Attached,
+    EventRefused,
+    KeepAlive,
+    Status,
+    StatusRequest,
+    Subscribe,
+    Subscribed,
+    SubscriptionRefused,
+    Unsubscribe,
+)
+from overlay.address import parse_url
+from overlay.codec import CONTROL, DELIVERY, EVENT, HEADER, PROTOCOL_VERSION, FrameReader, frame
+from overlay.handshake import GREETINGS, Hello
+from overlay.ids import LinkClass
+from overlay.machine import Message
+from ring.messages import Ping
+from tests.helpers.brokers import Brokers
+from tests.helpers.waiting import until
+
+DEADLINE_SECONDS = 20
+UID = "c" * 32
+
+
+class Raw:
+    """A client without a library: says anything, and reads when told to."""
+
+    def __init__(self, stream: trio.SocketStream) -> None:
+        self.stream = stream
+        self._reader = FrameReader()
+
+    async def say(self, *messages: Message) -> None:
+        await self.stream.send_all(b"".join(CLIENT_CODEC.encode(m) for m in messages))
+
+    async def publish(self, sequence: int, **changes: Any) -> None:  # noqa: ANN401
+        await self.stream.send_all(frame(EVENT, event(sequence, **changes)))
+
+    async def hear(self) -> Message | bytes | None:
+        """Return the next message, the body of the next delivery, or None at the end."""
+        with trio.fail_after(DEADLINE_SECONDS):
+            while True:
+                found = self._reader.next_frame()
+                if found is not None:
+                    kind, body = found
+                    assert kind in (CONTROL, DELIVERY)
+                    return CLIENT_CODEC.decode(body) if kind == CONTROL else body
+                try:
+                    data = await self.stream.receive_some()
+                except trio.BrokenResourceError:
+                    return None
+                if not data:
+                    return None
+                self._reader.feed(data)
+
+    async def is_cut_off(self) -> bool:
+        """Read to the end, and say whether it came."""
+        while await self.hear() is not None:
+            pass
+        return True
+
+
+def event(sequence: int, **changes: Any) -> bytes:  # noqa: ANN401 - fields of an event
+    fields: dict[str, Any] = {
+        "secure": False,
+        "publisher": bytes.fromhex(UID),
+        "incarnation": 1,
+        "published_ns": 0,
+        "topic": b"a",
+        "attributes": b"",
+        "payload": b"",
+    }
+    return pack_event(sequence=sequence, **fields | changes)
+
+
+@asynccontextmanager
+async def raw(broker: Broker) -> AsyncIterator[Raw]:
+    """Attach to ``broker``."""
+    address = parse_url(broker.url)
+    hello = Hello("chordal", PROTOCOL_VERSION, UID, 1, None, LinkClass.NORMAL, None, 0)
+    async with await trio.open_tcp_stream(address.host, address.port) as stream:
+        client = Raw(stream)
+        await stream.send_all(GREETINGS.encode(hello))
+        assert await client.hear() == Attached(broker.node.peer.uid, broker.url, secure=False)
+        assert isinstance(await client.hear(), Alternates)
+        yield client
+
+
+@pytest.fixture
+async def broker(brokers: Brokers) -> Broker:
+    return await brokers.start()
+
+
+async def test_requests_are_answered(broker: Broker) -> None:
+    async with raw(broker) as client:
+        await client.say(KeepAlive(7, answer=False), KeepAlive(8, answer=True))
+        assert await client.hear() == KeepAlive(7, answer=True)
+        await client.say(Subscribe(3, "a/#", None))
+        assert await client.hear() == Subscribed(3)
+        await client.say(StatusRequest())
+        assert isinstance(await client.hear(), Status)
+
+
+async def test_what_was_sent_together_is_acknowledged_together(broker: Broker) -> None:
+    async with raw(broker) as client:
+        frames = b"".join(frame(EVENT, event(number)) for number in range(1, 101))
+        await client.stream.send_all(frames)
+        answers = []
+        while not answers or answers[-1] != Accepted(LinkClass.NORMAL, 100):
+            answers.append(await client.hear())
+        assert len(answers) <= 10
+
+
+async def test_a_client_may_greet_and_go_on_in_one_breath(broker: Broker) -> None:
+    address = parse_url(broker.url)
+    hello = Hello("chordal", PROTOCOL_VERSION, UID, 1, None, LinkClass.NORMAL, None, 0)
+    async with await trio.open_tcp_stream(address.host, address.port) as stream:
+        client = Raw(stream)
+        await stream.send_all(GREETINGS.encode(hello) + frame(EVENT, event(1)))
+        answers = [await client.hear() for _ in range(3)]
+    assert answers[2] == Accepted(LinkClass.NORMAL, 1)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        b"\xff" * 100,
+        frame(CONTROL, b"\xc1"),
+        frame(EVENT, b"short"),
+        frame(EVENT, event(1, publisher=bytes(16))),
+        frame(EVENT, event(1, incarnation=2)),
+        frame(EVENT, event(0)),
+        frame(DELIVERY, b"\0\0" + event(1)),
+        CLIENT_CODEC.encode(Subscribed(1)),
+        GREETINGS.encode(Hello("chordal", 1, UID, 1, None, LinkClass.NORMAL, None, 0)),
+        frame(CONTROL, b"\x92\xa4Ping\x01"),
+    ],
+    ids=[
+        "noise",
+        "no message",
+        "half an event",
+        "another's name",
+        "another's life",
+        "sequence 0",
+        "delivery",
+        "a broker's answer",
+        "greeting again",
+        "a broker's message",
+    ],
+)
+async def test_one_who_breaks_the_protocol_is_cut_off_and_nobody_else(
+    broker: Broker, words: bytes
+) -> None:
+    assert Ping(1) is not None
+    async with connect(broker.url) as other, other.subscribe("#") as events:
+        async with raw(broker) as client:
+            await client.stream.send_all(words)
+            assert await client.is_cut_off()
+        await other.publish("a", b"still here")
+        with trio.fail_after(DEADLINE_SECONDS):
+            assert (await anext(events)).payload == b"still here"
+        assert broker.driver.counters["protocol_errors"] == 1
+        assert broker.driver.counters["internal_errors"] == 0
+        await until(lambda: broker.attendance.size == 1)
+
+
+async def test_a_client_cannot_steer_its_events(broker: Broker) -> None:
+    """Hops and limit are the brokers' own; what a client writes there does not count."""
+    async with raw(broker) as client, connect(broker.url) as other:
+        async with other.subscribe("a") as events:
+            body = event(1)
+            steered = body[:PATCH_AT] + PATCH.pack(255, 12345) + body[PATCH_END:]
+            await client.stream.send_all(frame(EVENT, steered))
+            with trio.fail_after(DEADLINE_SECONDS):
+                assert (await anext(events)).hops == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"topic": b"a/+"}, "wildcard"),
+        ({"topic": b"\xff"}, "not UTF-8"),
+        ({"secure": True}, "not secure; attach over chordals://"),
+    ],
+)
+async def test_events_that_are_refused_come_back_with_a_reason(
+    broker: Broker, changes: dict[str, Any], words: str
+) -> None:
+    async with connect(broker.url) as other, other.subscribe("#") as events:
+        async with raw(broker) as client:
+            await client.publish(1, **changes)
+            refused = await client.hear()
+            assert isinstance(refused, EventRefused)
+            assert refused.sequence == 1
+            assert words in refused.reason
+            await client.publish(2, payload=b"good")
+            while await client.hear() != Accepted(LinkClass.NORMAL, 2):
+                pass
+        with trio.fail_after(DEADLINE_SECONDS):
+            assert (await anext(events)).payload == b"good"
+    assert broker.driver.counters["events_refused"] == 1
+
+
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        (Subscribe(1, "a/>", None), "'#'"),
+        (Subscribe(1, "", None), "empty"),
+        (Subscribe(1, "a", LinkClass.SECURE), "not secure"),
+    ],
+)
+async def test_subscriptions_that_are_refused(
+    broker: Broker, request_: Subscribe, words: str
+) -> None:
+    async with raw(broker) as client:
+        await client.say(request_)
+        refused = await client.hear()
+        assert isinstance(refused, SubscriptionRefused)
+        assert words in refused.reason
+        assert broker.router.subscriptions == 0
+
+
+async def test_subscriptions_are_bounded(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attendance, "MAX_SUBSCRIPTIONS", 2)
+    async with raw(broker) as client:
+        await client.say(*(Subscribe(number, "a", None) for number in (1, 2, 2, 3)))
+        answers = [await client.hear() for _ in range(4)]
+        assert answers[:3] == [Subscribed(1), Subscribed(2), Subscribed(2)]
+        assert isinstance(answers[3], SubscriptionRefused)
+        await client.say(Unsubscribe(1), Unsubscribe(9), Subscribe(3, "a", None))
+        assert await client.hear() == Subscribed(3)
+
+
+async def test_clients_are_bounded(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attendance, "MAX_CLIENTS", 1)
+    async with raw(broker):
+        address = parse_url(broker.url)
+        hello = Hello("chordal", PROTOCOL_VERSION, UID, 1, None, LinkClass.NORMAL, None, 0)
+        async with await trio.open_tcp_stream(address.host, address.port) as stream:
+            await stream.send_all(GREETINGS.encode(hello))
+            assert await Raw(stream).is_cut_off()
+    assert broker.driver.counters["clients_turned_away"] == 1
+    await until(lambda: broker.attendance.size == 0)
+    async with raw(broker):
+        pass
+
+
+async def test_a_client_that_goes_leaves_nothing(broker: Broker) -> None:
+    async with raw(broker) as client:
+        await client.say(Subscribe(1, "a/#", None), Subscribe(2, "b", None))
+        assert await client.hear() == Subscribed(1)
+        assert broker.router.subscriptions == 2
+    await until(lambda: broker.attendance.size == 0)
+    assert broker.router.subscriptions == 0
+
+
+async def test_a_silent_client_is_given_up(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attendance, "SILENCE_SECONDS", 0.1)
+    async with raw(broker) as client:
+        assert await client.is_cut_off()
+    await until(lambda: broker.attendance.size == 0)
+
+
+async def test_a_slow_subscriber_is_cut_off_and_holds_up_nobody(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It goes on sending signs of life, but does not read."""
+    monkeypatch.setattr(attendance, "CLIENT_QUEUE_BYTES", 4 * 1024 * 1024)
+    count, payload = 300, b"x" * 100_000
+    async with raw(broker) as slow, connect(broker.url) as other, other.subscribe("a") as events:
+        await slow.say(Subscribe(1, "#", None))
+        await slow.hear()
+        largest = 0
+
+        async def stay_alive() -> None:
+            nonlocal largest
+            while True:
+                await slow.say(KeepAlive(1, answer=True))
+                sessions = broker.attendance._sessions
+                largest = max(largest, *(s.connection.queued_bytes for s in sessions))
+                await trio.sleep(0.01)
+
+        with trio.fail_after(DEADLINE_SECONDS):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_until_broken, stay_alive)
+                nursery.start_soon(_publish, other, count, payload)
+                for number in range(1, count + 1):
+                    assert (await anext(events)).sequence == number
+                await until(lambda: broker.attendance.size == 1)
+                nursery.cancel_scope.cancel()
+        assert await slow.is_cut_off()
+        assert broker.driver.counters["clients_too_slow"] == 1
+        assert largest <= 4 * 1024 * 1024
+        assert (await other.status()).clients == 1
+
+
+async def _publish(client: Any, count: int, payload: bytes) -> None:  # noqa: ANN401
+    for _ in range(count):
+        await client.publish("a", payload)
+
+
+async def _until_broken(task: Any) -> None:  # noqa: ANN401
+    try:
+        await task()
+    except (trio.BrokenResourceError, trio.ClosedResourceError):
+        pass
+
+
+async def test_a_matching_client_gets_one_delivery_for_all_its_subscriptions(
+    broker: Broker,
+) -> None:
+    async with raw(broker) as client:
+        await client.say(*(Subscribe(number, text, None) for number, text in ((5, "#"), (2, "a"))))
+        await client.hear()
+        await client.hear()
+        await client.publish(1, payload=b"p")
+        body = await client.hear()
+        assert isinstance(body, bytes)
+        assert body[:10] == b"\0\2" + (2).to_bytes(4, "big") + (5).to_bytes(4, "big")
+        assert await client.hear() == Accepted(LinkClass.NORMAL, 1)
+        assert HEADER.size == 6
