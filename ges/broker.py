@@ -91,6 +91,7 @@ class Broker:
         self._ring_config = profile(config.profile)
         certified = self.identity.uid if self.identity is not None else None
         self._home: Home = open_home(config.directory, certified_uid=certified)
+        self._composed = False
         self._joined = trio.Event()
         self._failed: JoinFailed | None = None
         self._first_join = True
@@ -105,26 +106,16 @@ class Broker:
             ConfigError: the address cannot be listened on.
             JoinFailed: the ring at the given seeds will not have this broker.
         """
-        config = self.config
-        transport = TcpTransport(self.identity)
-        port = await transport.listen(config.host, config.port)
-        self._compose(transport, self._own_address(port))
-        async with trio.open_nursery() as nursery:
-            await nursery.start(self.driver.run)
-            nursery.start_soon(self._expire_events)
-            own = self.node.peer.url
-            seeds = tuple(seed.url for seed in config.seeds if seed.url != own)
-            self.driver.give(Join(seeds) if seeds else Found())
-            await self._joined.wait()
-            if self._failed is not None:
-                nursery.cancel_scope.cancel()
-            else:
-                task_status.started()
-        if self._failed is not None:
-            raise self._failed
+        try:
+            await self._run(task_status)
+        finally:
+            if self._home.lock is not None:
+                self._home.lock.close()
 
     async def leave(self) -> None:
         """Tell the neighbours and close all links; ``run`` is then to be cancelled."""
+        if not self._composed:
+            return
         with trio.move_on_after(LEAVE_SECONDS):
             self.attendance.dismiss()
             self.driver.give(Leave())
@@ -227,6 +218,25 @@ class Broker:
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
+    async def _run(self, task_status: trio.TaskStatus[None]) -> None:
+        config = self.config
+        transport = TcpTransport(self.identity)
+        port = await transport.listen(config.host, config.port)
+        self._compose(transport, self._own_address(port))
+        async with trio.open_nursery() as nursery:
+            await nursery.start(self.driver.run)
+            nursery.start_soon(self._expire_events)
+            own = self.node.peer.url
+            seeds = tuple(seed.url for seed in config.seeds if seed.url != own)
+            self.driver.give(Join(seeds) if seeds else Found())
+            await self._joined.wait()
+            if self._failed is not None:
+                nursery.cancel_scope.cancel()
+            else:
+                task_status.started()
+        if self._failed is not None:
+            raise self._failed
+
     def _compose(self, transport: Transport, address: Address) -> None:
         config, home = self.config, self._home
         peer = Peer(home.uid, home.incarnation, address.url, self.identity is not None)
@@ -255,6 +265,7 @@ class Broker:
         )
         self.recorder = Recorder(run, home.uid, trace)
         self._expiry = trio.Event()
+        self._composed = True
 
     def _own_address(self, port: int) -> Address:
         advertise = self.config.advertise

@@ -135,7 +135,7 @@ class TcpTransport:
         if self._calling is None:
             await trio.aclose_forcefully(stream)
             raise ConnectionFailed(address.url, "secure links need an identity (--identity DIR)")
-        secured = trio.SSLStream(stream, self._calling)
+        secured = _secured(stream, self._calling, called=False)
         try:
             await secured.do_handshake()
             identity = peer_identity(secured)
@@ -155,12 +155,23 @@ class TcpTransport:
             raise ProtocolError("the caller speaks TLS, and this broker has no identity")
         from overlay.tls import peer_identity
 
-        secured = trio.SSLStream(stream, self._called, server_side=True)
+        secured = _secured(stream, self._called, called=True)
         try:
             await secured.do_handshake()
         except BROKEN as error:
             raise ProtocolError(f"no TLS: {_reason(error)}") from error
         return Wire(secured, peer_identity(secured))
+
+
+def _secured(
+    stream: trio.SocketStream, context: ssl.SSLContext, *, called: bool
+) -> trio.SSLStream[trio.SocketStream]:
+    """Put TLS over a stream.
+
+    An end without TLS's own farewell is allowed, as it is on a plain connection: our frames say how
+    long they are, so a cut one is noticed, and nobody waits for the other end to say good-bye.
+    """
+    return trio.SSLStream(stream, context, server_side=called, https_compatible=True)
 
 
 async def close(stream: trio.abc.Stream) -> None:

@@ -30,7 +30,7 @@ from ring.config import LAN, RingConfig
 from ring.facts import Join
 from ring.invariants import ideal_pointers
 from ring.join import PINGS
-from ring.messages import Intent, JoinAccept, Member, Peers, Ping, Pong, Purpose, View
+from ring.messages import Intent, JoinAccept, Member, Peers, Pong, Purpose, View
 from ring.node import RingNode
 
 M = TypeVar("M", bound=Message)
@@ -153,6 +153,3 @@ def opened(effects: Sequence[Effect]) -> list[str]:
 
 def closed(effects: Sequence[Effect]) -> list[tuple[str, Closed]]:
     return [(effect.uid, effect.reason) for effect in effects if isinstance(effect, CloseLink)]
-
-
-__all__ = ["Bench", "Ping", "closed", "member", "opened", "peer", "sent", "told", "uid", "view_of"]

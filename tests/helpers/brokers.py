@@ -27,8 +27,8 @@ class Brokers:
 
     async def start(self, **settings: Any) -> Broker:  # noqa: ANN401 - fields of BrokerConfig
         """Start a broker and wait until it has joined the others."""
-        seeds = tuple(parse_url(other.url) for other in self.alive[:1])
-        broker = Broker(BrokerConfig(port=0, seeds=seeds, profile="local", **settings))
+        settings.setdefault("seeds", tuple(parse_url(other.url) for other in self.alive[:1]))
+        broker = Broker(BrokerConfig(port=0, profile="local", **settings))
         await self._nursery.start(self._run, broker)
         self.alive.append(broker)
         return broker

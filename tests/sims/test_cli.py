@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pty
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -151,11 +153,9 @@ def test_choices_and_defaults_are_those_of_the_simulator() -> None:
     assert options["profile"].default == standard.profile
 
 
-def python(program: str, stderr: int = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
+def python(program: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", program]
-    return subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=stderr, text=True, check=True, timeout=60
-    )
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
 
 
 def test_importing_the_commands_costs_no_more_than_click() -> None:
@@ -174,12 +174,19 @@ def test_in_a_pipe_there_is_no_progress_bar() -> None:
 
 def test_on_a_terminal_the_stages_and_the_clock_are_shown() -> None:
     ours, theirs = pty.openpty()
-    try:
-        done = python(RUN, stderr=theirs)
-        shown = os.read(ours, 100_000).decode()
-    finally:
-        os.close(ours)
+    command = [sys.executable, "-c", RUN]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, text=True) as process:
         os.close(theirs)
+        shown = b"".join(everything_from(ours)).decode()
+        assert process.stdout is not None
+        told = process.stdout.read()
     assert "virtual" in shown
     assert "coming to rest" in shown
-    assert done.stdout.splitlines()[-1].endswith("all invariants held")
+    assert told.splitlines()[-1].endswith("all invariants held")
+
+
+def everything_from(terminal: int) -> Iterator[bytes]:
+    """Yield what is shown on a terminal until nobody holds its other end."""
+    with os.fdopen(terminal, "rb", buffering=0) as shown, contextlib.suppress(OSError):
+        while piece := shown.read(4096):
+            yield piece

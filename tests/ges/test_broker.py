@@ -1,0 +1,204 @@
+"""A broker among brokers: what it takes from them, and with what it will not start."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from ges.broker import Broker, BrokerConfig
+from ges.client import connect
+from ges.events import MAX_HOPS, PATCH, PATCH_AT, PATCH_END, pack_event
+from ges.messages import CLIENT_CODEC, KeepAlive, StatusRequest, Subscribe
+from overlay.address import parse_url
+from overlay.codec import DELIVERY, EVENT, PROTOCOL_VERSION, FrameReader, frame
+from overlay.driver import read_greeting
+from overlay.errors import ConfigError, IdentityError
+from overlay.handshake import GREETINGS, Hello, Welcome
+from overlay.identity import Role
+from overlay.ids import LinkClass, Peer
+from overlay.machine import OpenLink
+from ring.errors import JoinFailed
+from tests.ges.conftest import Issue
+from tests.helpers.brokers import Brokers
+from tests.helpers.waiting import until
+
+DEADLINE_SECONDS = 20
+STRANGER = Peer("f" * 32, 1, "chordal://127.0.0.1:1")
+
+
+@asynccontextmanager
+async def linked(broker: Broker) -> AsyncIterator[trio.SocketStream]:
+    """A broker played by the test, linked to a real one but not a member of its ring."""
+    address = parse_url(broker.url)
+    hello = Hello("chordal", PROTOCOL_VERSION, STRANGER.uid, 1, STRANGER, LinkClass.NORMAL, None, 1)
+    async with await trio.open_tcp_stream(address.host, address.port) as stream:
+        await stream.send_all(GREETINGS.encode(hello))
+        with trio.fail_after(DEADLINE_SECONDS):
+            assert isinstance(await read_greeting(stream, FrameReader()), Welcome)
+        yield stream
+
+
+async def closes(stream: trio.SocketStream) -> bool:
+    with trio.fail_after(DEADLINE_SECONDS):
+        try:
+            while await stream.receive_some():
+                pass
+        except trio.BrokenResourceError:
+            pass
+    return True
+
+
+def event(sequence: int, *, hops: int = 0, limit: int = 0, **changes: Any) -> bytes:  # noqa: ANN401
+    fields: dict[str, Any] = {
+        "secure": False,
+        "publisher": bytes(16),
+        "incarnation": 1,
+        "published_ns": 0,
+        "topic": b"a",
+        "attributes": b"",
+        "payload": b"%d" % sequence,
+    }
+    body = pack_event(sequence=sequence, **fields | changes)
+    return body[:PATCH_AT] + PATCH.pack(hops, limit) + body[PATCH_END:]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        CLIENT_CODEC.encode(Subscribe(1, "#", None)),
+        CLIENT_CODEC.encode(StatusRequest()),
+        CLIENT_CODEC.encode(KeepAlive(1, answer=False)),
+        frame(DELIVERY, b"\0\0"),
+        frame(EVENT, b"short"),
+        frame(EVENT, event(1, secure=True)),
+        b"\xff" * 64,
+    ],
+    ids=[
+        "subscribe",
+        "status",
+        "keep-alive",
+        "delivery",
+        "half an event",
+        "secure on plain",
+        "noise",
+    ],
+)
+async def test_what_no_broker_says_ends_the_link_and_nothing_else(
+    brokers: Brokers, words: bytes
+) -> None:
+    a, b = await brokers.ring_of(2)
+    async with connect(b.url) as client, client.subscribe("#") as events:
+        async with linked(a) as stream:
+            await stream.send_all(words)
+            assert await closes(stream)
+        await until(lambda: a.driver.counters["protocol_errors"] == 1)
+        assert a.driver.counters["internal_errors"] == 0
+        async with connect(a.url) as publisher:
+            await publisher.publish("x", b"still here")
+            with trio.fail_after(DEADLINE_SECONDS):
+                assert (await anext(events)).payload == b"still here"
+        assert brokers.findings() == []
+        assert STRANGER.uid not in a.node.ring.linked
+
+
+async def test_events_from_two_sides_are_delivered_once_and_in_order(brokers: Brokers) -> None:
+    broker = await brokers.start()
+    async with (
+        connect(broker.url) as client,
+        client.subscribe("a") as events,
+        linked(broker) as stream,
+    ):
+        for number in (1, 2, 2, 1, 4, 3, 4, 5):
+            await stream.send_all(frame(EVENT, event(number)))
+        with trio.fail_after(DEADLINE_SECONDS):
+            got = [(await anext(events)).payload for _ in range(5)]
+        assert got == [b"1", b"2", b"3", b"4", b"5"]
+        await until(lambda: broker.driver.counters["events_duplicate"] == 3)
+
+
+async def test_an_event_whose_predecessor_is_lost_comes_all_the_same(brokers: Brokers) -> None:
+    broker = await brokers.start()
+    async with connect(broker.url) as client, client.subscribe("a") as events:
+        async with linked(broker) as stream:
+            await stream.send_all(frame(EVENT, event(1)) + frame(EVENT, event(3)))
+            with trio.fail_after(DEADLINE_SECONDS):
+                assert [(await anext(events)).sequence for _ in range(2)] == [1, 3]
+        assert (await client.status()).counters["events_lost"] == 1
+
+
+async def test_an_event_that_runs_in_circles_ends(brokers: Brokers) -> None:
+    a, b = await brokers.ring_of(2)
+    here = a.node.ring.member
+    assert here is not None
+    async with linked(a) as stream, connect(a.url) as client, client.subscribe("a") as events:
+        for sequence, hops in ((1, MAX_HOPS - 1), (2, MAX_HOPS)):
+            await stream.send_all(frame(EVENT, event(sequence, hops=hops, limit=here.ring_id)))
+        with trio.fail_after(DEADLINE_SECONDS):
+            assert [(await anext(events)).sequence for _ in range(2)] == [1, 2]
+        await until(lambda: b.driver.counters["events_received"] == 1)
+        assert a.driver.counters["events_too_many_hops"] == 1
+
+
+async def test_seeds_may_go_by_another_name(brokers: Brokers) -> None:
+    first = await brokers.start()
+    port = parse_url(first.url).port
+    alias = parse_url(f"chordal://localhost:{port}")
+    second = await brokers.start(seeds=(alias, parse_url(first.url)))
+    await brokers.whole()
+    link = second.driver.links[first.node.peer.uid, LinkClass.NORMAL]
+    with trio.fail_after(DEADLINE_SECONDS):
+        await second.driver._call(OpenLink(alias.url))  # as it knocks at its seeds now and then
+    assert brokers.findings() == []
+    assert second.driver.links[first.node.peer.uid, LinkClass.NORMAL] is link
+
+
+async def test_a_broker_that_leaves_is_not_suspected(
+    brokers: Brokers, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ring = await brokers.ring_of(4)
+    await ring[1].leave()
+    brokers.kill(ring[1])
+    await brokers.whole()
+    assert "suspected" not in capsys.readouterr().out
+
+
+async def test_a_ring_of_another_overlay_is_not_joined(brokers: Brokers) -> None:
+    await brokers.start(overlay="theirs")
+    with trio.fail_after(DEADLINE_SECONDS), pytest.raises(JoinFailed, match="'theirs'"):
+        await _run_alone(seeds=(parse_url(brokers.alive[0].url),), overlay="ours")
+
+
+async def _run_alone(**settings: Any) -> None:  # noqa: ANN401 - fields of BrokerConfig
+    await Broker(BrokerConfig(port=0, profile="local", **settings)).run()
+
+
+async def test_a_broker_told_to_leave_before_it_has_begun(brokers: Brokers) -> None:
+    broker = Broker(BrokerConfig(port=0))
+    with trio.fail_after(DEADLINE_SECONDS):
+        await broker.leave()
+
+
+async def test_settings_that_cannot_be(tmp_path: Path, issue: Issue) -> None:
+    client = issue(Role.CLIENT)
+    for settings, error, words in (
+        ({"host": "0.0.0.0"}, ConfigError, "--advertise"),
+        ({"host": "::"}, ConfigError, "--advertise"),
+        ({"profile": "mars"}, ConfigError, "local, lan, wan"),
+        ({"identity": tmp_path / "nowhere"}, IdentityError, "nowhere"),
+        ({"identity": client}, ConfigError, "a client's identity"),
+    ):
+        config: Any = settings
+        with pytest.raises(error, match=words):
+            Broker(BrokerConfig(**config))
+
+
+async def test_a_life_is_traced(brokers: Brokers, tmp_path: Path) -> None:
+    broker = await brokers.start(directory=tmp_path / "data")
+    await broker.leave()
+    name = f"live-{broker.node.peer.uid[:8]}-{broker.node.peer.incarnation}.jsonl"
+    assert [p.name for p in (tmp_path / "data" / "trace" / "runs").iterdir()] == [name]

@@ -1,0 +1,243 @@
+"""The broker's machine: secure links beside the ring's own, and who is told of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from ges.messages import SecureState
+from ges.node import RETRY_MAX_NS, RETRY_NS, BrokerNode
+from overlay.ids import LinkClass, Nanos, Peer
+from overlay.machine import (
+    Closed,
+    CloseLink,
+    Effect,
+    Input,
+    LinkDown,
+    LinkRefused,
+    LinkUp,
+    MessageReceived,
+    OpenLink,
+    Refused,
+    Send,
+)
+from overlay.rng import rng_for
+from ring.config import LAN
+from ring.facts import Found
+from ring.messages import Leaving, Member, View
+
+NORMAL, SECURE = LinkClass.NORMAL, LinkClass.SECURE
+
+
+def peer(name: str, *, secure: bool = True) -> Peer:
+    return Peer(name * 32, 1, f"chordal://{name}.test:1", secure)
+
+
+class Bench:
+    """A broker that has founded a ring; the test plays the others."""
+
+    def __init__(self, name: str = "b", *, secure: bool = True) -> None:
+        self.node = BrokerNode(LAN, peer(name, secure=secure), rng_for(1, name))
+        self.now: Nanos = 0
+        self.give(Found())
+
+    def give(self, event: Input) -> list[Effect]:
+        return self.node.handle(event, self.now)
+
+    def up(self, name: str, link_class: LinkClass = NORMAL, *, secure: bool = True) -> list[Effect]:
+        other = peer(name, secure=secure)
+        return self.give(LinkUp(other, other.url, link_class))
+
+    def down(self, name: str, link_class: LinkClass) -> list[Effect]:
+        return self.give(LinkDown(name * 32, Closed.LOST, link_class))
+
+    def refuse(self, name: str) -> list[Effect]:
+        refused = LinkRefused(peer(name).url, name * 32, Refused.UNREACHABLE, "", SECURE)
+        return self.give(refused)
+
+    def hear(self, name: str, state: SecureState) -> list[Effect]:
+        return self.give(MessageReceived(name * 32, state))
+
+    def next_call(self, name: str) -> Nanos:
+        """Let time pass until a secure link to ``name`` is asked for; return how long that was."""
+        start = self.now
+        while True:
+            due = self.node.next_deadline()
+            assert due is not None, "it has given up"
+            self.now = max(self.now, due)
+            if calls(self.node.handle_timers(self.now)) == [name]:
+                return self.now - start
+
+
+def calls(effects: Sequence[Effect]) -> list[str]:
+    """Return to whom secure links are asked for."""
+    return [
+        (effect.uid or "?")[0]
+        for effect in effects
+        if isinstance(effect, OpenLink) and effect.link_class is SECURE
+    ]
+
+
+def told(effects: Sequence[Effect]) -> list[tuple[str, SecureState]]:
+    """Return who is told of which list of secure links."""
+    return [
+        (effect.uid[0], effect.message)
+        for effect in effects
+        if isinstance(effect, Send) and isinstance(effect.message, SecureState)
+    ]
+
+
+def state(name: str, *linked: str, version: int = 1, ring_id: int = 7) -> SecureState:
+    others = tuple(other * 32 for other in linked)
+    return SecureState(name * 32, 1, version, ring_id, others, withdrawn=False)
+
+
+@pytest.mark.parametrize(
+    ("other", "own", "theirs", "called"),
+    [
+        ("c", True, True, ["c"]),
+        ("a", True, True, []),  # the smaller uid calls
+        ("c", True, False, []),
+        ("c", False, True, []),
+    ],
+)
+def test_a_secure_link_is_made_beside_a_normal_one_where_both_can(
+    other: str, own: bool, theirs: bool, called: list[str]
+) -> None:
+    assert calls(Bench(secure=own).up(other, secure=theirs)) == called
+
+
+def test_a_secure_link_that_exists_is_not_asked_for() -> None:
+    bench = Bench()
+    bench.up("c")
+    bench.up("c", SECURE)
+    assert bench.node.secure_links == ("c" * 32,)
+    assert calls(bench.up("c")) == []
+
+
+def test_a_refused_link_is_tried_again_with_growing_pauses() -> None:
+    bench = Bench()
+    bench.up("c")
+    pauses = []
+    for _ in range(12):
+        assert calls(bench.refuse("c")) == []
+        pauses.append(bench.next_call("c"))
+    assert RETRY_NS / 2 <= pauses[0] <= 3 * RETRY_NS
+    assert RETRY_MAX_NS / 2 <= pauses[-1] <= 1.5 * RETRY_MAX_NS
+    bench.up("c", SECURE)
+    bench.down("c", SECURE)
+    assert bench.next_call("c") <= 3 * RETRY_NS, "a link that came up has cleared its history"
+
+
+def test_without_the_normal_link_it_is_not_tried_again() -> None:
+    bench = Bench()
+    bench.up("c")
+    bench.refuse("c")
+    bench.down("c", NORMAL)
+    for _ in range(50):
+        due = bench.node.next_deadline()
+        assert due is not None
+        bench.now = max(bench.now, due)
+        assert calls(bench.node.handle_timers(bench.now)) == []
+
+
+def test_the_secure_link_goes_with_the_normal_one() -> None:
+    bench = Bench()
+    bench.up("c")
+    bench.up("c", SECURE)
+    effects = bench.down("c", NORMAL)
+    assert CloseLink("c" * 32, Closed.UNWANTED, SECURE) in effects
+    assert bench.node.secure_links == ()
+
+
+def test_a_normal_link_that_the_ring_closes_takes_the_secure_one_along() -> None:
+    bench = Bench()
+    other = Member(peer("c"), 9)
+    bench.up("c")
+    bench.up("c", SECURE)
+    bench.give(MessageReceived("c" * 32, View(1, other, (), ())))
+    effects = bench.give(MessageReceived("c" * 32, Leaving(other)))
+    classes = {effect.link_class for effect in effects if isinstance(effect, CloseLink)}
+    assert classes == {NORMAL, SECURE}
+
+
+def test_the_loss_of_a_secure_link_alone_leaves_the_ring_alone() -> None:
+    bench = Bench()
+    bench.up("c")
+    bench.up("c", SECURE)
+    effects = bench.down("c", SECURE)
+    assert [effect for effect in effects if isinstance(effect, CloseLink)] == []
+    assert bench.node.secure_links == ()
+    bench.next_call("c")
+
+
+def test_a_change_of_secure_links_is_told_to_all_neighbours() -> None:
+    bench = Bench()
+    bench.up("c")
+    bench.up("a", secure=False)
+    effects = bench.up("c", SECURE)
+    assert {name for name, _ in told(effects)} == {"a", "c"}
+    assert {news.linked for _, news in told(effects)} == {("c" * 32,)}
+    gone = bench.down("c", SECURE)
+    assert {name for name, _ in told(gone)} == {"a", "c"}
+    assert {news.linked for _, news in told(gone)} == {()}
+
+
+def test_a_newcomer_is_told_everything() -> None:
+    bench = Bench()
+    bench.up("c")
+    bench.hear("c", state("d", "c"))
+    bench.hear("c", state("c", "d"))
+    assert {news.origin[0] for name, news in told(bench.up("a")) if name == "a"} == set("bcd")
+
+
+def test_news_is_passed_on_once_and_not_back() -> None:
+    bench = Bench()
+    for name in "acd":
+        bench.up(name)
+    news = state("e", "d")
+    assert told(bench.hear("d", news)) == [("a", news), ("c", news)]
+    assert told(bench.hear("c", news)) == []
+
+
+def test_a_broker_without_an_identity_passes_news_on_and_tells_none_of_itself() -> None:
+    bench = Bench(secure=False)
+    bench.up("a")
+    bench.up("c")
+    news = state("e", "d")
+    assert told(bench.hear("a", news)) == [("c", news)]
+    assert [n.origin for n in bench.node.secure_graph.states] == [news.origin]
+
+
+def test_a_rumour_of_ones_own_death_is_answered() -> None:
+    bench = Bench()
+    bench.up("a")
+    (own,) = bench.node.secure_graph.states
+    rumour = SecureState(own.origin, own.incarnation, own.version + 5, own.ring_id, (), True)
+    answers = [news for _, news in told(bench.hear("a", rumour)) if news.origin == own.origin]
+    assert answers[-1].version > rumour.version
+    assert not answers[-1].withdrawn
+
+
+def test_a_broker_that_leaves_is_taken_out_of_the_graph() -> None:
+    bench = Bench()
+    other = Member(peer("c"), 9)
+    for name in "ac":
+        bench.up(name)
+    bench.give(MessageReceived("c" * 32, View(1, other, (), ())))
+    bench.hear("c", state("c", "b", ring_id=9))
+    effects = bench.give(MessageReceived("c" * 32, Leaving(other)))
+    withdrawn = [(name, news.origin[0]) for name, news in told(effects) if news.withdrawn]
+    assert withdrawn == [("a", "c")]
+
+
+def test_the_dead_beyond_the_neighbours_are_taken_out_too() -> None:
+    """Of a row of brokers that died at once, the middle ones were nobody's neighbours."""
+    bench = Bench()
+    bench.up("a")
+    bench.up("c")
+    bench.hear("a", state("d", ring_id=5))
+    bench.hear("a", state("e", ring_id=500))
+    effects = bench.give(MessageReceived("c" * 32, View(1, Member(peer("c"), 9), (), ())))
+    assert {news.origin[0] for _, news in told(effects) if news.withdrawn} == {"d"}
