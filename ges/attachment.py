@@ -361,9 +361,9 @@ class Attachment:
     def _take(self, message: Message) -> None:
         match message:
             case Accepted(link_class, sequence):
-                self._accepted[link_class] = sequence
+                self._decided(link_class, sequence)
             case EventRefused(link_class, sequence, reason):
-                self._accepted[link_class] = max(self._accepted.get(link_class, 0), sequence)
+                self._decided(link_class, sequence)
                 self._refusals.append(reason)
             case Subscribed(number) if number in self._pending:
                 self._pending[number][0].set()
@@ -382,6 +382,10 @@ class Attachment:
             case _:
                 pass
         self._signal()
+
+    def _decided(self, link_class: LinkClass, sequence: int) -> None:
+        """All up to ``sequence`` is taken or refused. A refusal may overtake what went before."""
+        self._accepted[link_class] = max(self._accepted.get(link_class, 0), sequence)
 
     def _request(self, subscription: Subscription) -> None:
         self.send(

@@ -31,7 +31,7 @@ from overlay.errors import ProtocolError
 from overlay.handshake import Hello
 from overlay.ids import LinkClass, short
 from overlay.machine import Message
-from overlay.transport import Wire
+from overlay.transport import CLOSE_SECONDS, Wire
 
 if TYPE_CHECKING:
     from ges.broker import Broker
@@ -49,6 +49,7 @@ class Attendance:
         self._broker = broker
         self._sessions: set[Session] = set()
         self._topics: set[bytes] = set()  #: topics found to be well-formed
+        self._empty = trio.Event()
         self._log = structlog.get_logger("chordal.clients").bind(broker=short(broker.node.peer.uid))
 
     @property
@@ -77,6 +78,7 @@ class Attendance:
                 nursery.cancel_scope.cancel()
         finally:
             self._sessions.discard(session)
+            self._empty.set()
             broker.router.forget(session)
             if connection.overflowed:
                 broker.driver.counters["clients_too_slow"] += 1
@@ -88,16 +90,24 @@ class Attendance:
         for session in self._sessions:
             self._send(session, message)
 
-    def dismiss(self) -> None:
+    async def dismiss(self) -> None:
         """Close all clients' connections after what is queued; they go to other brokers."""
         for session in self._sessions:
             session.connection.finish()
+        while self._sessions:
+            self._empty = trio.Event()
+            await self._empty.wait()
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────
 
     async def _write(self, connection: Connection, scope: trio.CancelScope) -> None:
         with contextlib.suppress(*BROKEN):
             await connection.write_forever()
+            if isinstance(connection.stream, trio.SocketStream) and not connection.overflowed:
+                # Closing with bytes unread would reset the connection, and the client might never
+                # see the last of what was sent: let it close first.
+                await connection.stream.send_eof()
+                await trio.sleep(CLOSE_SECONDS)
         scope.cancel()
 
     async def _read(self, session: Session, reader: FrameReader) -> None:

@@ -22,7 +22,7 @@ from overlay.address import Address, parse_url
 from overlay.codec import EVENT, FrameReader, MessageCodec
 from overlay.driver import Driver, Link
 from overlay.errors import ConfigError, ProtocolError
-from overlay.handshake import Goodbye, Hello
+from overlay.handshake import Goodbye, Hello, check_overlay
 from overlay.identity import Role, load_identity
 from overlay.ids import NANOS_PER_SECOND, LinkClass, Peer, short
 from overlay.machine import Fact
@@ -88,6 +88,7 @@ class Broker:
                 f"--listen {config.host} is every address of this machine; "
                 "say with --advertise HOST which one others are to use"
             )
+        check_overlay(config.overlay)
         self._ring_config = profile(config.profile)
         certified = self.identity.uid if self.identity is not None else None
         self._home: Home = open_home(config.directory, certified_uid=certified)
@@ -117,8 +118,8 @@ class Broker:
         if not self._composed:
             return
         with trio.move_on_after(LEAVE_SECONDS):
-            self.attendance.dismiss()
             self.driver.give(Leave())
+            await self.attendance.dismiss()
             await self.driver.drained()
         self.recorder.close(self.driver.sent_about)
 

@@ -38,6 +38,7 @@ from ges.topics import check_filter, check_topic
 from overlay.address import parse_urls
 from overlay.codec import EVENT, HEADER, PROTOCOL_VERSION
 from overlay.errors import ConfigError
+from overlay.handshake import check_overlay
 from overlay.identity import load_identity
 from overlay.ids import LinkClass
 
@@ -274,7 +275,7 @@ async def connect(
     wish = Wish(
         addresses=tuple(addresses),
         identity=own,
-        overlay=overlay,
+        overlay=check_overlay(overlay),
         uid=uid,
         incarnation=time.time_ns(),
         timeout=timeout,

@@ -18,10 +18,13 @@ from typing import Annotated
 import msgspec
 
 from overlay.codec import PROTOCOL_VERSION, MessageCodec
+from overlay.errors import ConfigError
 from overlay.ids import LinkClass, Peer, WireCount, WireText, WireUid
 from overlay.machine import Closed, Message, Refused
 
-Overlay = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
+MAX_OVERLAY_NAME = 64
+
+Overlay = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_OVERLAY_NAME)]
 
 
 class Hello(Message, frozen=True):
@@ -59,6 +62,19 @@ class Goodbye(Message, frozen=True):
 
 #: What may be said before a link exists; a stranger's first bytes are decoded by this alone.
 GREETINGS = MessageCodec(Hello, Welcome, Refusal)
+
+
+def check_overlay(name: str) -> str:
+    """Return ``name`` if an overlay can be called so.
+
+    Raises:
+        ConfigError: it is empty or too long.
+    """
+    if not 0 < len(name) <= MAX_OVERLAY_NAME:
+        raise ConfigError(
+            f"the name of an overlay has 1 to {MAX_OVERLAY_NAME} characters, not {len(name)}"
+        )
+    return name
 
 
 def judge_hello(hello: Hello, *, overlay: str, own_uid: str) -> Refusal | None:

@@ -497,7 +497,8 @@ class RingNode:
     def _on_knock_due(self) -> None:
         """Try one of the lost peers or seeds: it may be back, or belong to another ring.
 
-        A link between members of two rings shows each the other's neighbours, and so joins them.
+        A link between members of two rings shows each the other's neighbours. That makes one ring
+        of small ones; in large ones, the two may be too far apart to become neighbours.
         """
         core = self._core
         linked = {link.peer.url for link in self._links.up.values()}

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 import click
 
 from ges.cli.options import CLASSES, client_options, json_option, run_async
 from overlay.ids import LinkClass
+
+READ_BYTES = 64 * 1024
 
 
 @click.command()
@@ -54,7 +57,7 @@ def pub(
         _publish,
         broker,
         topic,
-        _payloads(payload, lines, count),
+        _Lines() if lines else _Given(payload, count),
         LinkClass(link_class),
         pairs,
         as_json,
@@ -71,17 +74,45 @@ def _parse_attribute(text: str) -> tuple[str, str]:
     return key, value
 
 
-def _payloads(payload: str, lines: bool, count: int) -> Iterable[bytes]:
-    if lines:
-        return (line.rstrip(b"\r\n") for line in sys.stdin.buffer)
-    data = sys.stdin.buffer.read() if payload == "-" else payload.encode(errors="surrogateescape")
-    return (data for _ in range(count))
+class _Given:
+    """The payload given on the command line or as standard input, ``count`` times."""
+
+    def __init__(self, payload: str, count: int) -> None:
+        data = payload.encode(errors="surrogateescape")
+        self._payloads = [sys.stdin.buffer.read() if payload == "-" else data] * count
+
+    async def batch(self) -> list[bytes]:
+        """Return all of them, and none when asked again."""
+        payloads, self._payloads = self._payloads, []
+        return payloads
+
+
+class _Lines:
+    """The lines of standard input, each as soon as it comes."""
+
+    def __init__(self) -> None:
+        self._rest: bytes | None = b""  #: the beginning of a line; None at the end of input
+
+    async def batch(self) -> list[bytes]:
+        """Return the lines that have come, at least one; none at the end of input."""
+        import trio
+
+        lines: list[bytes] = []
+        while not lines and self._rest is not None:
+            # Not sys.stdin: an interrupt must not meet a thread that holds its lock.
+            read = partial(os.read, sys.stdin.fileno(), READ_BYTES)
+            data = await trio.to_thread.run_sync(read, abandon_on_cancel=True)
+            *lines, rest = (self._rest + data).split(b"\n")
+            self._rest = rest if data else None
+            if not data and rest:
+                lines.append(rest)
+        return [line.rstrip(b"\r") for line in lines]
 
 
 async def _publish(
     broker: str,
     topic: str,
-    payloads: Iterable[bytes],
+    payloads: _Given | _Lines,
     link_class: LinkClass,
     attributes: dict[str, str],
     as_json: bool,
@@ -94,9 +125,10 @@ async def _publish(
 
     done = 0
     async with connect(broker, identity=identity, overlay=overlay, timeout=timeout) as client:
-        for payload in payloads:
-            await client.publish(topic, payload, attributes=attributes, link_class=link_class)
-            done += 1
+        while batch := await payloads.batch():
+            for payload in batch:
+                await client.publish(topic, payload, attributes=attributes, link_class=link_class)
+            done += len(batch)
         await client.flush()
         url = client.broker_url
     if as_json:

@@ -317,6 +317,32 @@ async def test_a_slow_subscriber_is_cut_off_and_holds_up_nobody(
         assert (await other.status()).clients == 1
 
 
+async def test_what_was_taken_is_delivered_before_the_broker_leaves(
+    brokers: Brokers, broker: Broker
+) -> None:
+    """Confirmed to the publisher, queued for a subscriber: a good-bye is no excuse."""
+    count, payload = 60, b"x" * 100_000
+    async with raw(broker) as client:
+        await client.say(Subscribe(1, "a", None))
+        assert await client.hear() == Subscribed(1)
+        async with connect(broker.url) as publisher:
+            for _ in range(count):
+                await publisher.publish("a", payload)
+            await publisher.flush()
+        await client.say(KeepAlive(1, answer=True))
+        async with trio.open_nursery() as nursery:
+
+            async def leave() -> None:
+                await broker.leave()
+                brokers.kill(broker)
+
+            nursery.start_soon(leave)
+            deliveries = 0
+            while await client.hear() is not None:
+                deliveries += 1
+        assert deliveries == count
+
+
 async def test_a_matching_client_gets_one_delivery_for_all_its_subscriptions(
     broker: Broker,
 ) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from ges.messages import SecureState
 from ges.node import RETRY_MAX_NS, RETRY_NS, BrokerNode
-from overlay.ids import LinkClass, Nanos, Peer
+from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, Peer, nanos
 from overlay.machine import (
     Closed,
     CloseLink,
@@ -59,15 +59,21 @@ class Bench:
     def hear(self, name: str, state: SecureState) -> list[Effect]:
         return self.give(MessageReceived(name * 32, state))
 
-    def next_call(self, name: str) -> Nanos:
-        """Let time pass until a secure link to ``name`` is asked for; return how long that was."""
-        start = self.now
-        while True:
-            due = self.node.next_deadline()
-            assert due is not None, "it has given up"
+    def neighbour(self, name: str, ring_id: int = 9) -> list[Effect]:
+        """Let another broker join the ring beside this one."""
+        self.up(name)
+        return self.give(MessageReceived(name * 32, View(1, Member(peer(name), ring_id), (), ())))
+
+    def wait(self, seconds: float, alive: str) -> list[str]:
+        """Let time pass while ``alive`` is heard; return to whom secure links were asked for."""
+        called = []
+        end = self.now + nanos(seconds)
+        while (due := self.node.next_deadline()) is not None and due <= end:
             self.now = max(self.now, due)
-            if calls(self.node.handle_timers(self.now)) == [name]:
-                return self.now - start
+            self.node.ring.heard(alive * 32, self.now)
+            called += calls(self.node.handle_timers(self.now))
+        self.now = end
+        return called
 
 
 def calls(effects: Sequence[Effect]) -> list[str]:
@@ -118,28 +124,28 @@ def test_a_secure_link_that_exists_is_not_asked_for() -> None:
 
 def test_a_refused_link_is_tried_again_with_growing_pauses() -> None:
     bench = Bench()
-    bench.up("c")
+    bench.neighbour("c")
+    least, most = RETRY_NS / NANOS_PER_SECOND, RETRY_MAX_NS / NANOS_PER_SECOND
     pauses = []
     for _ in range(12):
         assert calls(bench.refuse("c")) == []
-        pauses.append(bench.next_call("c"))
-    assert RETRY_NS / 2 <= pauses[0] <= 3 * RETRY_NS
-    assert RETRY_MAX_NS / 2 <= pauses[-1] <= 1.5 * RETRY_MAX_NS
+        start = bench.now
+        while not bench.wait(least / 8, alive="c"):
+            assert bench.now - start < nanos(3 * most), "it has given up"
+        pauses.append((bench.now - start) / NANOS_PER_SECOND)
+    assert least / 2 <= pauses[0] <= 4 * least
+    assert most / 2 <= pauses[-1] <= 2 * most
     bench.up("c", SECURE)
     bench.down("c", SECURE)
-    assert bench.next_call("c") <= 3 * RETRY_NS, "a link that came up has cleared its history"
+    assert bench.wait(4 * least, alive="c") == ["c"], "a link that came up clears its history"
 
 
 def test_without_the_normal_link_it_is_not_tried_again() -> None:
     bench = Bench()
-    bench.up("c")
+    bench.neighbour("c")
     bench.refuse("c")
     bench.down("c", NORMAL)
-    for _ in range(50):
-        due = bench.node.next_deadline()
-        assert due is not None
-        bench.now = max(bench.now, due)
-        assert calls(bench.node.handle_timers(bench.now)) == []
+    assert bench.wait(60, alive="c") == []
 
 
 def test_the_secure_link_goes_with_the_normal_one() -> None:
@@ -153,23 +159,21 @@ def test_the_secure_link_goes_with_the_normal_one() -> None:
 
 def test_a_normal_link_that_the_ring_closes_takes_the_secure_one_along() -> None:
     bench = Bench()
-    other = Member(peer("c"), 9)
-    bench.up("c")
+    bench.neighbour("c")
     bench.up("c", SECURE)
-    bench.give(MessageReceived("c" * 32, View(1, other, (), ())))
-    effects = bench.give(MessageReceived("c" * 32, Leaving(other)))
+    effects = bench.give(MessageReceived("c" * 32, Leaving(Member(peer("c"), 9))))
     classes = {effect.link_class for effect in effects if isinstance(effect, CloseLink)}
     assert classes == {NORMAL, SECURE}
 
 
 def test_the_loss_of_a_secure_link_alone_leaves_the_ring_alone() -> None:
     bench = Bench()
-    bench.up("c")
+    bench.neighbour("c")
     bench.up("c", SECURE)
     effects = bench.down("c", SECURE)
     assert [effect for effect in effects if isinstance(effect, CloseLink)] == []
     assert bench.node.secure_links == ()
-    bench.next_call("c")
+    assert bench.wait(3, alive="c") == ["c"]
 
 
 def test_a_change_of_secure_links_is_told_to_all_neighbours() -> None:
@@ -222,12 +226,10 @@ def test_a_rumour_of_ones_own_death_is_answered() -> None:
 
 def test_a_broker_that_leaves_is_taken_out_of_the_graph() -> None:
     bench = Bench()
-    other = Member(peer("c"), 9)
-    for name in "ac":
-        bench.up(name)
-    bench.give(MessageReceived("c" * 32, View(1, other, (), ())))
+    bench.up("a")
+    bench.neighbour("c", 9)
     bench.hear("c", state("c", "b", ring_id=9))
-    effects = bench.give(MessageReceived("c" * 32, Leaving(other)))
+    effects = bench.give(MessageReceived("c" * 32, Leaving(Member(peer("c"), 9))))
     withdrawn = [(name, news.origin[0]) for name, news in told(effects) if news.withdrawn]
     assert withdrawn == [("a", "c")]
 
@@ -236,8 +238,7 @@ def test_the_dead_beyond_the_neighbours_are_taken_out_too() -> None:
     """Of a row of brokers that died at once, the middle ones were nobody's neighbours."""
     bench = Bench()
     bench.up("a")
-    bench.up("c")
     bench.hear("a", state("d", ring_id=5))
     bench.hear("a", state("e", ring_id=500))
-    effects = bench.give(MessageReceived("c" * 32, View(1, Member(peer("c"), 9), (), ())))
+    effects = bench.neighbour("c", 9)
     assert {news.origin[0] for _, news in told(effects) if news.withdrawn} == {"d"}

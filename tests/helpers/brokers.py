@@ -36,12 +36,16 @@ class Brokers:
     async def ring_of(self, n: int, *identities: Path) -> list[Broker]:
         """Start ``n`` brokers, the first of them with these identities; wait for a whole ring."""
         settings = [{"identity": i} for i in identities] + [{} for _ in range(n - len(identities))]
-        first = await self.start(**settings[0])
+        started = {0: await self.start(**settings[0])}
+
+        async def start(number: int) -> None:
+            started[number] = await self.start(**settings[number])
+
         async with trio.open_nursery() as nursery:
-            for more in settings[1:]:
-                nursery.start_soon(self._start, more)
+            for number in range(1, n):
+                nursery.start_soon(start, number)
         await self.whole()
-        return [first, *(broker for broker in self.alive if broker is not first)]
+        return [started[number] for number in range(n)]
 
     def kill(self, broker: Broker) -> None:
         """End a broker without a word of its own."""
@@ -61,9 +65,6 @@ class Brokers:
         ]
         absent = [f"{len(self.alive) - len(snapshots)} not on the ring"]
         return ring_findings(snapshots) + absent * (len(snapshots) < len(self.alive))
-
-    async def _start(self, settings: dict[str, Any]) -> None:
-        await self.start(**settings)
 
     async def _run(
         self, broker: Broker, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED

@@ -1,0 +1,170 @@
+"""Commands at work: what they print, what they read, and how they end when they are told to."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
+import pytest
+
+from tests.helpers.processes import COMMAND, LIMIT_SECONDS, REPOSITORY, Fleet, Running, chordal
+from tests.helpers.proxy import free_port
+from tests.helpers.waiting import eventually
+
+pytestmark = pytest.mark.live
+
+
+@contextmanager
+def piped(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A command whose input and output the test holds."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [*COMMAND, *arguments], stdin=pipe, stdout=pipe, stderr=pipe, cwd=REPOSITORY
+    ) as process:
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.kill()
+
+
+def _has(running: Running, text: str) -> bool:
+    return text in running.out
+
+
+def ended(process: subprocess.Popen[bytes]) -> tuple[int, str]:
+    """Wait for the end of a command; returns its exit code and what it said on stderr."""
+    _, err = process.communicate(timeout=LIMIT_SECONDS)
+    return process.returncode, err.decode()
+
+
+def test_serve_prints_one_line_for_machines(brokers: Fleet) -> None:
+    first, second = brokers.ring_of(2)
+    for broker in (first, second):
+        (line,) = broker.out.splitlines()
+        assert json.loads(line) == broker.ready
+        assert set(broker.ready) == {"ready", "url", "secure_url", "admin", "ring_id", "uid"}
+        assert broker.ready["secure_url"] is None
+        assert all(json.loads(told)["level"] for told in broker.err.splitlines())
+
+
+def test_ring_and_status_speak_json(brokers: Fleet) -> None:
+    first, second = brokers.ring_of(2)
+    walked = json.loads(chordal("ring", "--json", "--broker", first.url).stdout)
+    assert (walked["size"], walked["whole"], walked["findings"]) == (2, True, [])
+    assert [row["uid"] for row in walked["brokers"]] == [first.uid, second.uid]
+    status = second.status()
+    assert (status["uid"], status["url"], status["overlay"]) == (second.uid, second.url, "chordal")
+    assert [member["uid"] for member in status["left"]] == [first.uid]
+    told = chordal("status", "--broker", second.url)
+    assert second.uid in told.stdout
+
+
+def test_events_are_printed_for_people_and_for_machines(brokers: Fleet) -> None:
+    broker = brokers.broker()
+    people = brokers.subscriber("a/+", broker.url, "--count", "2")
+    machines = brokers.subscriber("a/+", broker.url, "--count", "2", "--json")
+    where = ("--broker", broker.url)
+    done = chordal("pub", "a/b", "grüße", "--attr", "unit=°C", "--attr", "x=y=z", *where)
+    assert done.stdout == f"published 1 event to a/b at {broker.url}\n"
+    counted = chordal("pub", "a/c", "-", "--json", *where, given="from\ninput")
+    assert json.loads(counted.stdout) == {"published": 1, "topic": "a/c", "broker": broker.url}
+    assert people.ended() == machines.ended() == 0
+    assert people.out == "a/b grüße\na/c from\ninput\n"
+    first, second = map(json.loads, machines.out.splitlines())
+    assert (first["topic"], first["payload"], first["class"]) == ("a/b", "grüße", "normal")
+    assert first["attributes"] == {"unit": "°C", "x": "y=z"}
+    assert (first["sequence"], first["hops"], second["payload"]) == (1, 0, "from\ninput")
+
+
+def test_lines_are_published_as_they_come(brokers: Fleet) -> None:
+    broker = brokers.broker()
+    subscriber = brokers.subscriber("log", broker.url)
+    with piped("pub", "log", "-", "--lines", "--broker", broker.url) as publisher:
+        assert publisher.stdin is not None
+        for line in ("first", "second"):
+            publisher.stdin.write(f"{line}\r\n".encode())
+            publisher.stdin.flush()
+            eventually(partial(_has, subscriber, f"log {line}\n"))
+        publisher.stdin.write(b"half a line")
+        assert ended(publisher) == (0, "")
+    eventually(lambda: subscriber.out.endswith("log half a line\n"))
+
+
+def test_too_few_events_in_time_are_an_error(brokers: Fleet) -> None:
+    broker = brokers.broker()
+    done = chordal("sub", "a", "--count", "3", "--wait", "0.2", "--broker", broker.url)
+    assert done.returncode == 1
+    assert "0 of 3 events came within 0.2 s" in done.stderr
+    assert chordal("sub", "a", "--wait", "0.2", "--broker", broker.url).returncode == 0
+
+
+def test_an_interrupted_publisher_shows_no_traceback(brokers: Fleet) -> None:
+    broker = brokers.broker()
+    subscriber = brokers.subscriber("log", broker.url)
+    with piped("pub", "log", "-", "--lines", "--broker", broker.url) as publisher:
+        assert publisher.stdin is not None
+        publisher.stdin.write(b"one\n")
+        publisher.stdin.flush()
+        eventually(lambda: "log one" in subscriber.out)
+        publisher.send_signal(signal.SIGINT)
+        code = publisher.wait(LIMIT_SECONDS)
+        _, err = publisher.communicate()
+    assert code == 130
+    assert err.strip() == b""
+
+
+def test_a_subscriber_whose_reader_has_gone_ends_quietly(brokers: Fleet) -> None:
+    broker = brokers.broker()
+    with piped("sub", "a", "--broker", broker.url) as subscriber:
+        assert subscriber.stderr is not None
+        assert subscriber.stdout is not None
+        assert b"subscribed" in subscriber.stderr.readline()
+        subscriber.stdout.close()
+        assert chordal("pub", "a", "b", "--broker", broker.url).returncode == 0
+        assert subscriber.wait(LIMIT_SECONDS) == 0
+        assert subscriber.stderr.read() == b""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_broker_that_still_looks_for_its_seed_can_be_told_to_stop(
+    brokers: Fleet, number: signal.Signals
+) -> None:
+    broker = brokers.broker("--join", f"chordal://127.0.0.1:{free_port()}")
+    eventually(lambda: "not joined yet" in broker.err)
+    broker.signal(number)
+    assert broker.ended() == 0
+    assert broker.out == ""
+
+
+def test_a_client_of_another_overlay_is_told_so(brokers: Fleet) -> None:
+    broker = brokers.broker("--overlay", "red")
+    refused = chordal("status", "--broker", broker.url, "--overlay", "blue")
+    assert refused.returncode == 1
+    assert refused.stderr.startswith(f"chordal: error: {broker.url}: ")
+    assert "'red', not 'blue'" in refused.stderr
+
+
+@pytest.mark.parametrize("command", [["status"], ["serve", "--listen", "127.0.0.1:0"]])
+@pytest.mark.parametrize("name", ["", "x" * 65])
+def test_a_name_that_no_overlay_has(command: list[str], name: str) -> None:
+    refused = chordal(*command, "--overlay", name)
+    assert refused.returncode == 2
+    assert "1 to 64 characters" in refused.stderr
+
+
+def test_what_was_taken_is_delivered_before_the_broker_stops(brokers: Fleet) -> None:
+    """Confirmed to the publisher, queued for the subscriber: a good-bye is no excuse."""
+    broker = brokers.broker()
+    count = 20_000
+    subscriber = brokers.subscriber("a", broker.url, "--count", str(count), "--timeout", "1")
+    done = chordal("pub", "a", "x" * 100, "--count", str(count), "--broker", broker.url)
+    assert done.returncode == 0
+    broker.signal(signal.SIGTERM)
+    assert broker.ended() == 0
+    assert subscriber.ended() == 0
+    assert len(subscriber.out.splitlines()) == count
