@@ -42,6 +42,7 @@ class Refused(StrEnum):
     SELF = "self"  #: the address is one's own
     NOT_AUTHENTICATED = "not_authenticated"  #: the certificate does not fit, or there is none
     BUSY = "busy"  #: too many connections
+    LEAVING = "leaving"  #: it is on its way out
 
 
 class Closed(StrEnum):

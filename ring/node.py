@@ -168,6 +168,8 @@ class RingNode:
 
     def admit(self, peer: Peer) -> Refused | None:
         """Say whether a link to ``peer`` may be made."""
+        if self._gone:
+            return Refused.LEAVING
         if peer.uid == self._core.peer.uid:
             return Refused.SELF if peer.url == self._core.peer.url else Refused.UID_IN_USE
         if self._hood.is_dead(peer.uid, peer.incarnation):

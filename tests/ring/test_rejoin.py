@@ -164,6 +164,7 @@ def test_who_leaves_says_so_and_does_nothing_more() -> None:
     assert told(effects, Left) == [Left()]
     assert node.node.next_deadline() is None
     assert node.receive(B, view_of(400, RING, 9)) == []
+    assert node.node.admit(B.peer) is Refused.LEAVING
 
 
 def test_a_neighbour_that_leaves_is_gone_without_suspicion() -> None:
