@@ -49,7 +49,8 @@ class Attendance:
         self._broker = broker
         self._sessions: set[Session] = set()
         self._topics: set[bytes] = set()  #: topics found to be well-formed
-        self._empty = trio.Event()
+        self._gone = trio.Event()  #: one of them went
+        self._closed = False
         self._log = structlog.get_logger("chordal.clients").bind(broker=short(broker.node.peer.uid))
 
     @property
@@ -62,7 +63,7 @@ class Attendance:
         connection = Connection(
             wire.stream, secure=wire.identity is not None, limit_bytes=CLIENT_QUEUE_BYTES
         )
-        if len(self._sessions) >= MAX_CLIENTS:
+        if self._closed or len(self._sessions) >= MAX_CLIENTS:
             broker.driver.counters["clients_turned_away"] += 1
             return
         session = Session(hello.uid, hello.incarnation, connection)
@@ -78,7 +79,7 @@ class Attendance:
                 nursery.cancel_scope.cancel()
         finally:
             self._sessions.discard(session)
-            self._empty.set()
+            self._gone.set()
             broker.router.forget(session)
             if connection.overflowed:
                 broker.driver.counters["clients_too_slow"] += 1
@@ -92,11 +93,12 @@ class Attendance:
 
     async def dismiss(self) -> None:
         """Close all clients' connections after what is queued; they go to other brokers."""
+        self._closed = True
         for session in self._sessions:
             session.connection.finish()
         while self._sessions:
-            self._empty = trio.Event()
-            await self._empty.wait()
+            self._gone = trio.Event()
+            await self._gone.wait()
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────
 

@@ -276,7 +276,7 @@ class Broker:
 
     def _update_router(self) -> None:
         ring = self.node.ring
-        self.router.update(ring.member, ring.linked)
+        self.router.update(ring.member, ring.linked, (*ring.left, *ring.right))
 
     async def _expire_events(self) -> None:
         """Give up, in time, events that others wait for."""

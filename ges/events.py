@@ -3,7 +3,7 @@
 An event frame starts with a header of fixed layout, so that a broker reads what it routes by and
 patches what changes on the way without decoding the rest::
 
-    u8  flags          bit 0: secure
+    u8  flags          bit 0: secure; bit 1: to all linked, as the tree may have holes
     u8  hops           brokers passed so far
     u32 limit          where the part of the ring ends that the receiver is to serve
     16s publisher      uid
@@ -33,10 +33,11 @@ from overlay.ids import LinkClass
 
 HEADER = struct.Struct("!BBI16sQQQHH")
 PATCH = struct.Struct("!BI")  #: hops and limit ...
-PATCH_AT = 1  #: ... and where they stand
+PATCH_AT = 1  #: ... and where they stand, behind the flags
 PATCH_END = PATCH_AT + PATCH.size
 
 SECURE_FLAG = 1
+FLOOD_FLAG = 2
 MAX_HOPS = 255
 MAX_PAYLOAD_BYTES = 1024 * 1024
 MAX_ATTRIBUTE_BYTES = 4096
@@ -58,6 +59,7 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     sequence: int
     published_ns: int
     topic: bytes
+    flood: bool = False
 
 
 class Event(msgspec.Struct, frozen=True):
@@ -130,13 +132,21 @@ def read_head(body: bytes) -> Head:
         or not 0 < topics <= MAX_TOPIC_BYTES
         or attributes > MAX_ATTRIBUTE_BYTES
         or payload > MAX_PAYLOAD_BYTES
-        or flags > SECURE_FLAG
+        or flags not in (0, SECURE_FLAG, SECURE_FLAG | FLOOD_FLAG)
         or sequence == 0
     ):
         raise CodecError("event frame whose lengths make no sense")
     topic = body[HEADER.size : HEADER.size + topics]
     return Head(
-        flags == SECURE_FLAG, hops, limit, publisher, incarnation, sequence, published, topic
+        bool(flags & SECURE_FLAG),
+        hops,
+        limit,
+        publisher,
+        incarnation,
+        sequence,
+        published,
+        topic,
+        bool(flags & FLOOD_FLAG),
     )
 
 

@@ -1,10 +1,10 @@
 """Who can be reached over secure links alone.
 
 Every broker that holds an identity floods the list of its secure links, so all know the graph of
-secure links: the part of the multigraph that secure events may use (paper 004, section 3.3.4). An
-event follows the breadth-first tree from the broker it was published at, which all compute alike
-from the same lists. A broker that is known but not in the tree is out of reach, and the reason to
-refuse.
+secure links: the part of the multigraph that secure events may use (paper 004, section 3.3.4). A
+broker that is known but cannot be reached in it is the reason to refuse. Where every broker has
+secure links to all its ring neighbours, secure events can follow the same tree as others do; each
+broker says so of itself.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ class SecureGraph:
     def __init__(self, own_uid: str) -> None:
         self._own_uid = own_uid
         self._states: dict[str, SecureState] = {}
-        self._onward: dict[int, tuple[str, ...]] = {}
         self._reach: frozenset[str] | None = None
 
     @property
@@ -32,16 +31,20 @@ class SecureGraph:
         """All lists, as told to a broker newly linked."""
         return tuple(self._states.values())
 
-    def own(self, incarnation: int, ring_id: int, linked: tuple[str, ...]) -> SecureState | None:
+    def own(
+        self, incarnation: int, ring_id: int, linked: tuple[str, ...], *, complete: bool = False
+    ) -> SecureState | None:
         """Set this broker's own list; returns what to flood, or None if nothing changed."""
         known = self._states.get(self._own_uid)
         linked = tuple(sorted(linked))[:MAX_SECURE_LINKS]
         if known is not None and not known.withdrawn:
-            same = (known.incarnation, known.ring_id, known.linked)
-            if same == (incarnation, ring_id, linked):
+            same = (known.incarnation, known.ring_id, known.linked, known.complete)
+            if same == (incarnation, ring_id, linked, complete):
                 return None
         version = known.version + 1 if known is not None else 1
-        state = SecureState(self._own_uid, incarnation, version, ring_id, linked, withdrawn=False)
+        state = SecureState(
+            self._own_uid, incarnation, version, ring_id, linked, withdrawn=False, complete=complete
+        )
         self._put(state)
         return state
 
@@ -83,22 +86,10 @@ class SecureGraph:
         found = (self.withdraw(state.origin, state.incarnation) for state in gone)
         return [state for state in found if state is not None]
 
-    def onward(self, origin_ring_id: int) -> tuple[str, ...]:
-        """Return whom to pass an event to that was published at the broker with that ring id."""
-        cached = self._onward.get(origin_ring_id)
-        if cached is None:
-            origin = next(
-                (
-                    uid
-                    for uid, state in self._states.items()
-                    if state.ring_id == origin_ring_id and not state.withdrawn
-                ),
-                None,
-            )
-            tree = self._tree(origin) if origin is not None else {}
-            cached = tuple(uid for uid, parent in tree.items() if parent == self._own_uid)
-            self._onward[origin_ring_id] = cached
-        return cached
+    @property
+    def is_complete(self) -> bool:
+        """Every broker that holds an identity has secure links to all its ring neighbours."""
+        return all(state.complete or state.withdrawn for state in self._states.values())
 
     def out_of_reach(self) -> tuple[SecureState, ...]:
         """Return the brokers that hold an identity and cannot be reached over secure links."""
@@ -120,14 +111,10 @@ class SecureGraph:
 
     def _put(self, state: SecureState) -> None:
         self._states[state.origin] = state
-        self._onward.clear()
         self._reach = None
 
     def _tree(self, origin: str) -> dict[str, str]:
-        """Return uid -> parent, breadth first from ``origin``.
-
-        A link counts if both ends list it.
-        """
+        """Return uid -> parent, breadth first from ``origin``; a link counts if both list it."""
         parents: dict[str, str] = {}
         queue = deque([origin])
         while queue:

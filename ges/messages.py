@@ -24,7 +24,8 @@ MAX_SECURE_LINKS = 256
 class SecureState(Message, frozen=True):
     """To which brokers ``origin`` has secure links now; flooded, the highest version counts.
 
-    ``withdrawn``: the broker is gone, as said by a neighbour that saw it go.
+    ``withdrawn``: the broker is gone, as said by a neighbour that saw it go. ``complete``: its ring
+    neighbours are all among those it has secure links to.
     """
 
     origin: WireUid
@@ -33,6 +34,7 @@ class SecureState(Message, frozen=True):
     ring_id: RingId
     linked: Annotated[tuple[WireUid, ...], msgspec.Meta(max_length=MAX_SECURE_LINKS)]
     withdrawn: bool
+    complete: bool = False
 
 
 # ── client to broker ──────────────────────────────────────────────────────────────────────────

@@ -145,7 +145,13 @@ class BrokerNode:
                     self._flood(state, effects)
         member = self.ring.member
         if self.peer.secure and member is not None:
-            own = self.secure_graph.own(self.peer.incarnation, member.ring_id, tuple(self._secure))
+            around = {m.uid for m in (*self.ring.left, *self.ring.right)}
+            own = self.secure_graph.own(
+                self.peer.incarnation,
+                member.ring_id,
+                tuple(self._secure),
+                complete=around <= self._secure,
+            )
             if own is not None:
                 self._flood(own, effects)
         return effects

@@ -7,9 +7,18 @@ patches a few bytes and appends to queues. The payload is not touched.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from ges.events import MAX_HOPS, MAX_MATCHES, PATCH, PATCH_AT, PATCH_END, Head, pack_matches
+from ges.events import (
+    FLOOD_FLAG,
+    MAX_HOPS,
+    MAX_MATCHES,
+    PATCH,
+    PATCH_END,
+    SECURE_FLAG,
+    Head,
+    pack_matches,
+)
 from ges.linkstate import SecureGraph, describe
 from ges.sequence import Sequencer
 from ges.session import Session
@@ -44,16 +53,26 @@ class Router:
         self._now = now
         self._here: int | None = None
         self._tree = ArcTree()
+        self._secure_tree = ArcTree()  #: over secure links alone
+        self._secured: list[str] = []  #: uids at the other end of secure links
+        self._has_holes = False  #: a ring neighbour of ours has no secure link to us
         self._filters: FilterTree[tuple[Session, int]] = FilterTree()
         self._targets: dict[tuple[bytes, bool], Targets] = {}
 
     # ── what the broker sets ──────────────────────────────────────────────────────────────────
 
-    def update(self, member: Member | None, linked: Mapping[str, Member]) -> None:
-        """Note where this broker stands, and which members it is linked to."""
+    def update(
+        self, member: Member | None, linked: Mapping[str, Member], around: Iterable[Member] = ()
+    ) -> None:
+        """Note where this broker stands, which members it is linked to, and its ring neighbours."""
         self._here = member.ring_id if member is not None else None
+        self._secured = [uid for uid, link_class in self._links if link_class is LinkClass.SECURE]
+        self._has_holes = not {m.uid for m in around} <= set(self._secured)
         if self._here is not None:
-            self._tree.update(self._here, {uid: m.ring_id for uid, m in linked.items()})
+            places = {uid: m.ring_id for uid, m in linked.items()}
+            self._tree.update(self._here, places)
+            secured = {uid: places[uid] for uid in self._secured if uid in places}
+            self._secure_tree.update(self._here, secured)
 
     def subscribe(self, session: Session, number: int, text: str, only: LinkClass | None) -> None:
         """Serve a checked filter; the same number again replaces the earlier one."""
@@ -101,19 +120,19 @@ class Router:
         """Take an event from a client of ours."""
         assert self._here is not None
         self._counters["events_published"] += 1
-        self._admit(head, body, self._here)
+        self._admit(head, body, self._here, flood=not self._graph.is_complete)
 
     def relay(self, head: Head, body: bytes) -> None:
         """Take an event from another broker."""
         self._counters["events_received"] += 1
-        self._admit(head, body, head.limit)
+        self._admit(head, body, head.limit, flood=head.flood)
 
     def expire(self) -> None:
         """Give up events that do not come; deliver those that waited for them."""
         for topic, body, secure in self.sequencer.expire(self._now()):
             self._deliver(topic, body, secure)
 
-    def _admit(self, head: Head, body: bytes, limit: int) -> None:
+    def _admit(self, head: Head, body: bytes, limit: int, *, flood: bool) -> None:
         key = (head.publisher, head.incarnation, head.secure)
         item = (head.topic, body, head.secure)
         ready = self.sequencer.admit(key, head.sequence, item, self._now())
@@ -121,11 +140,14 @@ class Router:
             self._counters["events_duplicate"] += 1
             return
         if self._here is not None:
-            if head.secure:
-                onward = [(uid, limit) for uid in self._graph.onward(limit)]
-                self._forward(head, body, onward, LinkClass.SECURE)
+            if not head.secure:
+                self._forward(head, body, self._tree.onward(limit), 0, LinkClass.NORMAL)
+            elif flood or self._has_holes:
+                everybody = [(uid, limit) for uid in self._secured]
+                self._forward(head, body, everybody, SECURE_FLAG | FLOOD_FLAG, LinkClass.SECURE)
             else:
-                self._forward(head, body, self._tree.onward(limit), LinkClass.NORMAL)
+                onward = self._secure_tree.onward(limit)
+                self._forward(head, body, onward, SECURE_FLAG, LinkClass.SECURE)
         for topic, ready_body, secure in ready:
             self._deliver(topic, ready_body, secure)
 
@@ -133,7 +155,8 @@ class Router:
         self,
         head: Head,
         body: bytes,
-        onward: tuple[tuple[str, int], ...] | list[tuple[str, int]],
+        onward: Sequence[tuple[str, int]],
+        flags: int,
         link_class: LinkClass,
     ) -> None:
         if not onward:
@@ -141,7 +164,7 @@ class Router:
         if head.hops >= MAX_HOPS:
             self._counters["events_too_many_hops"] += 1
             return
-        start = HEADER.pack(len(body) + 2, PROTOCOL_VERSION, EVENT) + body[:PATCH_AT]
+        start = HEADER.pack(len(body) + 2, PROTOCOL_VERSION, EVENT) + bytes((flags,))
         rest = body[PATCH_END:]
         for uid, limit in onward:
             link = self._links.get((uid, link_class))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -125,6 +126,9 @@ async def test_what_was_sent_together_is_acknowledged_together(broker: Broker) -
         while not answers or answers[-1] != Accepted(LinkClass.NORMAL, 100):
             answers.append(await client.hear())
         assert len(answers) <= 10
+        for token in (1, 2):
+            await client.say(KeepAlive(token, answer=False))
+            assert await client.hear() == KeepAlive(token, answer=True), "and not twice"
 
 
 async def test_a_client_may_greet_and_go_on_in_one_breath(broker: Broker) -> None:
@@ -323,23 +327,32 @@ async def test_what_was_taken_is_delivered_before_the_broker_leaves(
     """Confirmed to the publisher, queued for a subscriber: a good-bye is no excuse."""
     count, payload = 60, b"x" * 100_000
     async with raw(broker) as client:
+        client.stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 50_000)
         await client.say(Subscribe(1, "a", None))
         assert await client.hear() == Subscribed(1)
         async with connect(broker.url) as publisher:
             for _ in range(count):
                 await publisher.publish("a", payload)
             await publisher.flush()
-        await client.say(KeepAlive(1, answer=True))
+
+        async def leave() -> None:
+            await broker.leave()
+            brokers.kill(broker)
+
+        async def talk() -> None:
+            """Bytes that nobody reads any more must not reset the connection."""
+            with suppress(trio.BrokenResourceError):
+                while True:
+                    await client.say(KeepAlive(1, answer=True))
+                    await trio.lowlevel.checkpoint()
+
         async with trio.open_nursery() as nursery:
-
-            async def leave() -> None:
-                await broker.leave()
-                brokers.kill(broker)
-
             nursery.start_soon(leave)
+            nursery.start_soon(talk)
             deliveries = 0
             while await client.hear() is not None:
                 deliveries += 1
+            nursery.cancel_scope.cancel()
         assert deliveries == count
 
 

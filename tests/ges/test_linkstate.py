@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,11 +18,16 @@ def uid(name: int) -> str:
 
 
 def state(
-    name: int, *linked: int, version: int = 1, incarnation: int = 1, withdrawn: bool = False
+    name: int,
+    *linked: int,
+    version: int = 1,
+    incarnation: int = 1,
+    withdrawn: bool = False,
+    complete: bool = False,
 ) -> SecureState:
     """The list of broker ``name``, whose ring id is its name times ten."""
     others = tuple(uid(other) for other in linked)
-    return SecureState(uid(name), incarnation, version, name * 10, others, withdrawn)
+    return SecureState(uid(name), incarnation, version, name * 10, others, withdrawn, complete)
 
 
 def graph(name: int, *states: SecureState) -> SecureGraph:
@@ -40,33 +45,40 @@ def unreached(found: SecureGraph) -> list[int]:
 def test_a_line_is_reached_from_end_to_end() -> None:
     line = (state(1, 2), state(2, 1, 3), state(3, 2))
     assert unreached(graph(1, *line)) == []
-    assert graph(1, *line).onward(10) == (uid(2),)
-    assert graph(2, *line).onward(10) == (uid(3),)
-    assert graph(3, *line).onward(10) == ()
-    assert graph(2, *line).onward(20) == (uid(1), uid(3))
+    assert unreached(graph(3, *line)) == []
 
 
 def test_a_link_counts_if_both_ends_list_it() -> None:
     one_sided = graph(1, state(1, 2), state(2))
     assert unreached(one_sided) == [2]
     assert not one_sided.reaches_anybody()
-    assert one_sided.onward(10) == ()
     assert one_sided.learn(state(2, 1, version=2))
     assert unreached(one_sided) == []
     assert one_sided.reaches_anybody()
-    assert one_sided.onward(10) == (uid(2),)
 
 
 def test_a_link_to_one_never_heard_of_leads_nowhere() -> None:
-    assert graph(1, state(1, 2)).onward(10) == ()
+    assert not graph(1, state(1, 2)).reaches_anybody()
 
 
-def test_an_event_of_an_unknown_origin_goes_nowhere() -> None:
-    found = graph(1, state(1, 2), state(2, 1))
-    assert found.onward(990) == ()
-    assert found.learn(state(99, 1))
-    assert found.learn(state(1, 2, 99, version=2))
-    assert found.onward(990) == (uid(2),), "an answer must not outlive what it was made from"
+def test_the_graph_is_complete_when_everybody_says_so() -> None:
+    found = graph(1, state(1, 2, complete=True), state(2, 1))
+    assert not found.is_complete
+    assert found.learn(state(2, 1, version=2, complete=True))
+    assert found.is_complete
+    assert found.learn(state(3, version=1))
+    assert not found.is_complete
+    assert found.withdraw(uid(3), 1) is not None
+    assert found.is_complete, "one that is gone does not count"
+
+
+def test_a_change_of_completeness_alone_is_told() -> None:
+    found = SecureGraph(uid(1))
+    assert found.own(1, 10, (uid(2),)) is not None
+    assert found.own(1, 10, (uid(2),)) is None
+    told = found.own(1, 10, (uid(2),), complete=True)
+    assert told is not None
+    assert told.complete
 
 
 def test_older_lists_are_no_news() -> None:
@@ -165,7 +177,7 @@ def graphs(draw: st.DrawFn) -> tuple[list[int], Links]:
 
 
 @given(graphs(), st.data())
-def test_the_tree_covers_the_component_once_from_any_origin(
+def test_whoever_is_in_the_component_is_reached(
     drawn: tuple[list[int], Links], data: st.DataObject
 ) -> None:
     names, links = drawn
@@ -181,16 +193,5 @@ def test_the_tree_covers_the_component_once_from_any_origin(
         component |= fresh
         queue.extend(fresh)
 
-    received: Counter[int] = Counter()
-    queue = deque([origin])
-    while queue:
-        here = queue.popleft()
-        for onward in known[here].onward(origin * 10):
-            there = int(onward, 16)
-            assert there in linked[here], "only over a link"
-            received[there] += 1
-            assert received[there] == 1, "nobody twice"
-            queue.append(there)
-    assert set(received) == component - {origin}
     assert unreached(known[origin]) == sorted(set(names) - component)
     assert known[origin].reaches_anybody() == (len(component) > 1)

@@ -65,6 +65,14 @@ def test_a_second_gap_has_its_own_time() -> None:
     assert sequencer.expire(7 + GAP_NS) == [6]
 
 
+def test_giving_up_one_gap_does_not_give_up_the_next() -> None:
+    sequencer: Sequencer[int] = Sequencer()
+    take(sequencer, [1, 3])
+    take(sequencer, [6], now=7)
+    assert sequencer.expire(GAP_NS) == [3]
+    assert sequencer.next_deadline() == 7 + GAP_NS
+
+
 def test_many_gaps_do_not_add_up() -> None:
     sequencer: Sequencer[int] = Sequencer()
     take(sequencer, range(1, 60, 2))

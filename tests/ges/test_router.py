@@ -1,0 +1,251 @@
+"""One broker's routing: onward by tree or by the graph of secure links, out to those who match."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+import trio.testing
+
+from ges.events import SECURE_FLAG, Head, pack_event, read_delivery, read_head
+from ges.linkstate import SecureGraph
+from ges.messages import SecureState
+from ges.router import Router
+from ges.session import Session
+from overlay.codec import DELIVERY, EVENT, FrameReader
+from overlay.connection import Connection
+from overlay.driver import Link
+from overlay.ids import LinkClass, Peer
+from ring.messages import Member
+
+NORMAL, SECURE = LinkClass.NORMAL, LinkClass.SECURE
+PUBLISHER = b"p" * 16
+
+
+def member(name: str, ring_id: int) -> Member:
+    return Member(Peer(name * 32, 1, f"chordal://{name}.test:1", secure=True), ring_id)
+
+
+RING = {name: member(name, ring_id) for name, ring_id in (("a", 0), ("b", 10), ("c", 20))}
+
+
+class Bench:
+    """The router of broker ``a``, linked to ``b`` and ``c``; what it sends stays in the queues."""
+
+    def __init__(self, *secure: str, limit_bytes: int = 10_000) -> None:
+        self.limit = limit_bytes
+        self.links: dict[tuple[str, LinkClass], Link] = {}
+        self.graph = SecureGraph("a" * 32)
+        self.counters: Counter[str] = Counter()
+        self.router = Router(self.links, self.graph, self.counters, lambda: 0)
+        for name in "bc":
+            for link_class in (NORMAL, SECURE):
+                if link_class is NORMAL or name in secure:
+                    self.links[name * 32, link_class] = Link(
+                        RING[name].peer, link_class, self.connection(link_class is SECURE), 0
+                    )
+        others = {"b" * 32: RING["b"], "c" * 32: RING["c"]}
+        self.router.update(RING["a"], others, others.values())
+        for name, linked in (("a", "b"), ("b", "ac"), ("c", "b")):
+            uids = tuple(other * 32 for other in linked)
+            self.graph.learn(SecureState(name * 32, 1, 1, RING[name].ring_id, uids, False))
+
+    def connection(self, secure: bool) -> Connection:
+        stream, _ = trio.testing.memory_stream_pair()
+        return Connection(stream, secure=secure, limit_bytes=self.limit)
+
+    def session(self, *filters: str, secure: bool = False) -> Session:
+        session = Session("d" * 32, 1, self.connection(secure))
+        for number, text in enumerate(filters, start=1):
+            self.router.subscribe(session, number, text, None)
+        return session
+
+    def sent(self, name: str, link_class: LinkClass = NORMAL) -> list[Head]:
+        """Return the heads of the events queued for a broker."""
+        frames = _frames(self.links[name * 32, link_class].connection)
+        assert all(kind == EVENT for kind, _ in frames)
+        return [read_head(body) for _, body in frames]
+
+
+def _frames(connection: Connection) -> list[tuple[int, bytes]]:
+    reader = FrameReader()
+    reader.feed(b"".join(connection._queue))
+    return reader.frames()
+
+
+def delivered(session: Session) -> list[tuple[tuple[int, ...], bytes]]:
+    frames = _frames(session.connection)
+    assert all(kind == DELIVERY for kind, _ in frames)
+    found = [read_delivery(body) for _, body in frames]
+    return [(numbers, event.payload) for numbers, event in found]
+
+
+def event(sequence: int = 1, *, secure: bool = False, topic: bytes = b"t") -> tuple[Head, bytes]:
+    body = pack_event(secure, PUBLISHER, 1, sequence, 0, topic, b"", b"%d" % sequence)
+    return read_head(body), body
+
+
+async def test_a_normal_event_goes_by_the_tree() -> None:
+    bench = Bench("b")
+    bench.router.publish(*event())
+    assert [(head.limit, head.hops) for head in bench.sent("b")] == [(20, 1)]
+    assert [(head.limit, head.hops) for head in bench.sent("c")] == [(0, 1)]
+    assert bench.sent("b", SECURE) == []
+
+
+async def test_a_secure_event_goes_by_secure_links_alone() -> None:
+    bench = Bench("b")
+    bench.router.publish(*event(secure=True))
+    (head,) = bench.sent("b", SECURE)
+    assert head.secure
+    assert (head.limit, head.hops) == (RING["a"].ring_id, 1), "the place it was published at"
+    assert head.flood, "a ring neighbour without a secure link: the tree would have a hole"
+    assert bench.sent("b") == bench.sent("c") == []
+
+
+def complete(bench: Bench, *names: str) -> None:
+    """Let these brokers say that all their ring neighbours have secure links to them."""
+    for name in names:
+        uids = tuple(other * 32 for other in "abc" if other != name)
+        place = RING[name].ring_id
+        bench.graph.learn(SecureState(name * 32, 1, 9, place, uids, False, True))
+
+
+async def test_where_all_links_are_secure_a_secure_event_goes_by_the_tree() -> None:
+    bench = Bench("b", "c")
+    complete(bench, "a", "b", "c")
+    bench.router.publish(*event(secure=True))
+    found = [bench.sent(name, SECURE)[0] for name in "bc"]
+    assert [(head.limit, head.flood) for head in found] == [(20, False), (0, False)]
+
+
+async def test_a_hole_anywhere_makes_a_secure_event_go_to_all_linked() -> None:
+    bench = Bench("b", "c")
+    complete(bench, "a", "b")
+    bench.router.publish(*event(secure=True))
+    assert all(bench.sent(name, SECURE)[0].flood for name in "bc")
+
+
+async def test_what_goes_to_all_linked_goes_on_so() -> None:
+    bench = Bench("b", "c")
+    complete(bench, "a", "b", "c")
+    flooded = Bench("b")
+    flooded.router.publish(*event(secure=True))
+    (kind, body), *_ = _frames(flooded.links["b" * 32, SECURE].connection)
+    assert kind == EVENT
+    bench.router.relay(read_head(body), body)
+    assert all(bench.sent(name, SECURE)[0].flood for name in "bc")
+    bench.router.relay(read_head(body), body)
+    assert all(len(bench.sent(name, SECURE)) == 1 for name in "bc"), "and ends where it came before"
+
+
+async def test_a_secure_link_that_is_gone_has_no_substitute() -> None:
+    bench = Bench("b")
+    del bench.links["b" * 32, SECURE]
+    bench.router.publish(*event(secure=True))
+    assert bench.sent("b") == bench.sent("c") == []
+    assert bench.counters["events_without_link"] == 1
+
+
+async def test_what_came_before_is_not_passed_on_again() -> None:
+    bench = Bench()
+    for sequence in (1, 2, 2, 1):
+        bench.router.relay(*event(sequence))
+    assert [head.sequence for head in bench.sent("b")] == [1, 2]
+    assert bench.counters["events_duplicate"] == 2
+
+
+async def test_what_came_too_early_is_passed_on_at_once_and_delivered_in_order() -> None:
+    bench = Bench()
+    session = bench.session("t")
+    for sequence in (1, 3, 2):
+        bench.router.relay(*event(sequence))
+    assert [head.sequence for head in bench.sent("b")] == [1, 3, 2]
+    assert [payload for _, payload in delivered(session)] == [b"1", b"2", b"3"]
+
+
+async def test_a_new_subscription_counts_at_once() -> None:
+    bench = Bench()
+    early = bench.session("t")
+    bench.router.publish(*event(1))
+    late = bench.session("+")
+    bench.router.publish(*event(2))
+    assert delivered(early) == [((1,), b"1"), ((1,), b"2")]
+    assert delivered(late) == [((1,), b"2")]
+
+
+@pytest.mark.parametrize("how", ["unsubscribe", "forget"])
+async def test_one_that_ended_counts_no_more(how: str) -> None:
+    bench = Bench()
+    session = bench.session("t")
+    bench.router.publish(*event(1))
+    if how == "forget":
+        bench.router.forget(session)
+    else:
+        bench.router.unsubscribe(session, 1)
+    bench.router.publish(*event(2))
+    assert delivered(session) == [((1,), b"1")]
+    assert bench.router.subscriptions == 0
+
+
+async def test_a_number_used_again_replaces_its_filter() -> None:
+    bench = Bench()
+    session = bench.session("t")
+    bench.router.subscribe(session, 1, "u", None)
+    bench.router.publish(*event(1))
+    bench.router.publish(*event(2, topic=b"u"))
+    assert delivered(session) == [((1,), b"2")]
+    assert bench.router.subscriptions == 1
+
+
+async def test_one_client_gets_an_event_once_with_all_its_numbers() -> None:
+    bench = Bench()
+    session = bench.session("t", "#", "x", "+")
+    bench.router.publish(*event())
+    assert delivered(session) == [((1, 2, 4), b"1")]
+
+
+async def test_classes_are_kept_apart() -> None:
+    bench = Bench("b")
+    plain, secured = bench.session("#"), bench.session("#", secure=True)
+    bench.router.subscribe(secured, 2, "#", SECURE)
+    bench.router.subscribe(secured, 3, "#", NORMAL)
+    bench.router.publish(*event(1, secure=True))
+    bench.router.publish(*event(1))
+    assert delivered(plain) == [((1,), b"1")]
+    assert [numbers for numbers, _ in delivered(secured)] == [(1, 2), (1, 3)]
+
+
+async def test_crowded_queues_are_named() -> None:
+    bench = Bench(limit_bytes=150)
+    session = bench.session("t")
+    bench.router.publish(*event(1))
+    assert bench.router.crowded == set()
+    bench.router.publish(*event(2))
+    b, c = (bench.links[name * 32, NORMAL].connection for name in "bc")
+    assert bench.router.crowded == {session.connection, b, c}
+    bench.router.forget(session)
+    assert bench.router.crowded == {b, c}
+
+
+async def test_off_the_ring_nothing_is_taken_or_passed_on() -> None:
+    bench = Bench()
+    session = bench.session("t")
+    bench.router.update(None, {})
+    head, body = event()
+    assert bench.router.why_not(session, head) == "this broker is not on the ring at the moment"
+    bench.router.relay(head, body)
+    assert bench.sent("b") == []
+    assert delivered(session) == [((1,), b"1")], "but those who are here get what comes"
+
+
+async def test_why_a_secure_event_is_not_taken() -> None:
+    bench = Bench("b")
+    plain, secured = bench.session(), bench.session(secure=True)
+    head, body = event(secure=True)
+    assert body[0] == SECURE_FLAG
+    assert bench.router.why_not(secured, head) is None
+    assert "chordals://" in (bench.router.why_not(plain, head) or "")
+    bench.graph.learn(SecureState("c" * 32, 1, 2, 20, (), False))
+    assert "cccccccc (ring id 20)" in (bench.router.why_not(secured, head) or "")
+    assert bench.router.why_not(secured, event()[0]) is None, "a normal one is"
