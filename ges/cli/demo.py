@@ -18,8 +18,8 @@ from ges.cli.options import DIRECTORY, json_option, run_async
 from overlay.errors import ConfigError
 
 if TYPE_CHECKING:
-    from ges.cli.demo_findings import Findings
-    from ges.cli.demo_steps import Scale
+    from ges.demo.findings import Findings
+    from ges.demo.steps import Scale
 
 MARK = ".chordal-demo"  #: a file that says: this folder is ours, and may be replaced
 PARTS = ("data", "report")
@@ -43,7 +43,7 @@ def demo(quick: bool, out: Path, as_json: bool) -> int:
     itself, rings of several sizes are simulated, and Spark analyses how they recover. The steps
     are told on stderr; the last line on stdout is the path of the report.
     """
-    from ges.cli.demo_steps import FULL, QUICK
+    from ges.demo.steps import FULL, QUICK
 
     if find_spec("pyspark") is None:
         raise ConfigError("the demo needs the analysis extra: pip install 'chordal[analysis]'")
@@ -82,9 +82,9 @@ async def _demo(scale: Scale, out: Path) -> Findings | signal.Signals:
     """Run the demo; returns the signal instead if one ends it early."""
     import trio
 
-    from ges.cli.demo_processes import Stage
-    from ges.cli.demo_progress import telling
-    from ges.cli.demo_steps import demonstrate
+    from ges.demo.processes import Stage
+    from ges.demo.progress import telling
+    from ges.demo.steps import demonstrate
 
     findings: Findings | None = None
     ended_by: list[int] = []

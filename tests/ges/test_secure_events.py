@@ -33,14 +33,11 @@ def url(broker: Broker) -> str:
 
 
 async def meshed(ring: list[Broker]) -> None:
-    """Wait until all brokers with an identity know how to reach one another."""
+    """Wait until all brokers know of secure links between all that are neighbours."""
 
     def is_meshed() -> bool:
-        return all(
-            not broker.node.secure_graph.out_of_reach()
-            and len(broker.node.secure_graph.states) == len(ring)
-            for broker in ring
-        )
+        graphs = [broker.node.secure_graph for broker in ring]
+        return all(graph.is_complete and len(graph.states) == len(ring) for graph in graphs)
 
     await until(is_meshed)
 

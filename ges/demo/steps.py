@@ -7,8 +7,9 @@ from pathlib import Path
 import msgspec
 import trio
 
-from ges.cli.demo_events import exchange, secure_paths
-from ges.cli.demo_findings import (
+from ges.client import connect
+from ges.demo.events import exchange, secure_paths
+from ges.demo.findings import (
     Analysed,
     Exchanged,
     Findings,
@@ -19,9 +20,8 @@ from ges.cli.demo_findings import (
     Repaired,
     Swept,
 )
-from ges.cli.demo_processes import DemoFailed, Fleet, Stage, open_fleet
-from ges.cli.demo_progress import Telling
-from ges.client import connect
+from ges.demo.processes import DemoFailed, Fleet, Stage, open_fleet
+from ges.demo.progress import Telling
 from ges.walk import Walk, walk_ring
 from overlay.ids import NANOS_PER_SECOND, LinkClass
 from overlay.trace import Incident, Source, Verdict

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from ges.cli.demo_processes import DemoFailed
+from ges.demo.processes import DemoFailed
 
 STEP_SECONDS = 120.0  #: no step between brokers takes that long, unless something hangs
 

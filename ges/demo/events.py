@@ -9,9 +9,9 @@ from pathlib import Path
 
 import trio
 
-from ges.cli.demo_findings import Exchanged
-from ges.cli.demo_processes import DemoFailed
 from ges.client import Client, Subscription, connect
+from ges.demo.findings import Exchanged
+from ges.demo.processes import DemoFailed
 from ges.errors import PublishRefused
 from ges.messages import Status
 from overlay.ids import LinkClass
