@@ -65,11 +65,12 @@ R = TypeVar("R")
 class Link:
     """A link that is up, as the driver holds it."""
 
-    __slots__ = ("connection", "link_class", "peer", "since_ns")
+    __slots__ = ("connection", "link_class", "peer", "since_ns", "was_parted")
 
     def __init__(
         self, peer: Peer, link_class: LinkClass, connection: Connection, since_ns: Nanos
     ) -> None:
+        self.was_parted = False  #: the other end has said good-bye
         self.peer = peer
         self.link_class = link_class
         self.connection = connection
@@ -414,27 +415,45 @@ class Driver:
         finally:
             self._running -= 1
             self._quiet.set()
-            ended_by_itself = self.links.get(key) is link
-            if ended_by_itself:
-                del self.links[key]
-                self._table.closed(*key)
+            ended_by_itself = self._forget(link)
             await close(wire.stream)
         if ended_by_itself:
             self.give(LinkDown(peer.uid, reason or Closed.LOST, link_class))
             self._upper.on_links_changed()
+
+    def _forget(self, link: Link) -> bool:
+        """Take a link out of the tables; False if it is out already, or another in its place."""
+        key = (link.peer.uid, link.link_class)
+        if self.links.get(key) is not link:
+            return False
+        del self.links[key]
+        self._table.closed(*key)
+        return True
+
+    def _part(self, link: Link, reason: Closed) -> None:
+        """The other end said good-bye: nothing new goes this way, but what is queued still does.
+
+        It reads on until we close, so no event is lost where a link is given up in peace.
+        """
+        link.was_parted = True
+        if self._forget(link):
+            self.give(LinkDown(link.peer.uid, reason, link.link_class))
+            self._upper.on_links_changed()
+        link.connection.finish()
 
     async def _read_and_write(self, link: Link, reader: FrameReader) -> Closed:
         reason = Closed.LOST
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._write, link, nursery.cancel_scope)
             reason = await self._read(link, reader)
-            nursery.cancel_scope.cancel()
+            if not link.was_parted:
+                nursery.cancel_scope.cancel()
         return Closed.OVERFLOW if link.connection.overflowed else reason
 
     async def _write(self, link: Link, scope: trio.CancelScope) -> None:
         try:
             await link.connection.write_forever()
-            if not link.connection.overflowed:
+            if not link.connection.overflowed and not link.was_parted:
                 # Closing with bytes unread would reset the connection, and the other end might
                 # never see our goodbye: let it close first.
                 await trio.sleep(CLOSE_SECONDS)
@@ -449,6 +468,7 @@ class Driver:
             while chunk:
                 goodbye = self._take(link, reader, codec, uid)
                 if goodbye is not None:
+                    self._part(link, goodbye)
                     return goodbye
                 await upper.on_batch(link)
                 chunk = await link.connection.receive()
