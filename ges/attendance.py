@@ -164,7 +164,7 @@ class Attendance:
             return
         if head.hops or head.limit:
             body = body[:PATCH_AT] + PATCH.pack(0, 0) + body[PATCH_END:]
-        self._broker.router.publish(head, body)
+        self._broker.router.publish(session, head, body)
         session.accepted[link_class] = head.sequence
 
     def _topic_problem(self, head: Head) -> str | None:

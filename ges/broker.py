@@ -182,6 +182,9 @@ class Broker:
     def on_links_changed(self) -> None:
         self._update_router()
 
+    def on_cut(self, link: Link) -> None:
+        self.router.on_cut()
+
     async def on_client(self, hello: Hello, wire: Wire, reader: FrameReader) -> None:
         await self.attendance.serve(hello, wire, reader)
 

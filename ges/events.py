@@ -3,7 +3,8 @@
 An event frame starts with a header of fixed layout, so that a broker reads what it routes by and
 patches what changes on the way without decoding the rest::
 
-    u8  flags          bit 0: secure; bit 1: to all linked, as the tree may have holes
+    u8  flags          bit 0: secure; bit 1: to all linked, as the tree may have holes;
+                       bit 2: marked, as events before this one may be lost
     u8  hops           brokers passed so far
     u32 limit          where the part of the ring ends that the receiver is to serve
     16s publisher      uid
@@ -38,6 +39,7 @@ PATCH_END = PATCH_AT + PATCH.size
 
 SECURE_FLAG = 1
 FLOOD_FLAG = 2
+MARK_FLAG = 4
 MAX_HOPS = 255
 MAX_PAYLOAD_BYTES = 1024 * 1024
 MAX_ATTRIBUTE_BYTES = 4096
@@ -60,6 +62,7 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     published_ns: int
     topic: bytes
     flood: bool = False
+    marked: bool = False
 
 
 class Event(msgspec.Struct, frozen=True):
@@ -132,7 +135,7 @@ def read_head(body: bytes) -> Head:
         or not 0 < topics <= MAX_TOPIC_BYTES
         or attributes > MAX_ATTRIBUTE_BYTES
         or payload > MAX_PAYLOAD_BYTES
-        or flags not in (0, SECURE_FLAG, SECURE_FLAG | FLOOD_FLAG)
+        or flags & ~MARK_FLAG not in (0, SECURE_FLAG, SECURE_FLAG | FLOOD_FLAG)
         or sequence == 0
     ):
         raise CodecError("event frame whose lengths make no sense")
@@ -147,6 +150,7 @@ def read_head(body: bytes) -> Head:
         published,
         topic,
         bool(flags & FLOOD_FLAG),
+        bool(flags & MARK_FLAG),
     )
 
 

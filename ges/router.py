@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ges.events import (
     FLOOD_FLAG,
+    MARK_FLAG,
     MAX_HOPS,
     MAX_MATCHES,
     PATCH,
@@ -20,7 +21,7 @@ from ges.events import (
     pack_matches,
 )
 from ges.linkstate import SecureGraph, describe
-from ges.sequence import Sequencer
+from ges.sequence import Key, Seen, Sequencer
 from ges.session import Session
 from ges.topics import FilterTree
 from ges.tree import ArcTree
@@ -46,6 +47,8 @@ class Router:
         now: Callable[[], Nanos],
     ) -> None:
         self.sequencer: Sequencer[tuple[bytes, bytes, bool]] = Sequencer()
+        self._flooded = Seen()  #: events sent to all secure links
+        self._to_mark: set[Key] = set()  #: publishers of whom events may have been lost
         self.crowded: set[Connection] = set()  #: queues the next reader should wait for
         self._links = links
         self._graph = graph
@@ -116,39 +119,62 @@ class Router:
             return None
         return "no all-secure path from this broker to any other"
 
-    def publish(self, head: Head, body: bytes) -> None:
+    def publish(self, session: Session, head: Head, body: bytes) -> None:
         """Take an event from a client of ours."""
         assert self._here is not None
         self._counters["events_published"] += 1
-        self._admit(head, body, self._here, flood=not self._graph.is_complete)
+        key = (head.publisher, head.incarnation, head.secure)
+        if head.sequence != session.last.get(head.secure, 0) + 1:
+            self._to_mark.add(key)  # it published elsewhere before, or we have refused one
+        session.last[head.secure] = head.sequence
+        self._admit(key, head, body, self._here, flood=not self._graph.is_complete)
 
     def relay(self, head: Head, body: bytes) -> None:
         """Take an event from another broker."""
         self._counters["events_received"] += 1
-        self._admit(head, body, head.limit, flood=head.flood)
+        key = (head.publisher, head.incarnation, head.secure)
+        self._admit(key, head, body, head.limit, flood=head.flood)
+
+    def on_cut(self) -> None:
+        """A link broke, with whatever was under way on it: mark the next event of everybody."""
+        self._to_mark.update(self.sequencer.keys)
 
     def expire(self) -> None:
         """Give up events that do not come; deliver those that waited for them."""
         for topic, body, secure in self.sequencer.expire(self._now()):
             self._deliver(topic, body, secure)
 
-    def _admit(self, head: Head, body: bytes, limit: int, *, flood: bool) -> None:
-        key = (head.publisher, head.incarnation, head.secure)
-        item = (head.topic, body, head.secure)
-        ready = self.sequencer.admit(key, head.sequence, item, self._now())
+    def _admit(self, key: Key, head: Head, body: bytes, limit: int, *, flood: bool) -> None:
+        marked = head.marked
+        if self._to_mark and key in self._to_mark:
+            self._to_mark.discard(key)
+            marked = True
+        ready = self.sequencer.admit(
+            key,
+            head.sequence,
+            (head.topic, body, head.secure),
+            self._now(),
+            size=len(body),
+            marked=marked,
+        )
+        flags = MARK_FLAG if marked else 0
         if ready is None:
             self._counters["events_duplicate"] += 1
-            return
-        if self._here is not None:
-            if not head.secure:
-                self._forward(head, body, self._tree.onward(limit), 0, LinkClass.NORMAL)
-            elif flood or self._has_holes:
+        if self._here is None:
+            pass
+        elif head.secure and (flood or self._has_holes):
+            # One that came by the tree before may come again to all: it goes on, as only that way
+            # it may reach those behind a hole.
+            if self._flooded.first((key, head.sequence)):
                 everybody = [(uid, limit) for uid in self._secured]
-                self._forward(head, body, everybody, SECURE_FLAG | FLOOD_FLAG, LinkClass.SECURE)
-            else:
-                onward = self._secure_tree.onward(limit)
-                self._forward(head, body, onward, SECURE_FLAG, LinkClass.SECURE)
-        for topic, ready_body, secure in ready:
+                flags |= SECURE_FLAG | FLOOD_FLAG
+                self._forward(head, body, everybody, flags, LinkClass.SECURE)
+        elif ready is not None:
+            tree = self._secure_tree if head.secure else self._tree
+            link_class = LinkClass.SECURE if head.secure else LinkClass.NORMAL
+            flags |= SECURE_FLAG if head.secure else 0
+            self._forward(head, body, tree.onward(limit), flags, link_class)
+        for topic, ready_body, secure in ready or ():
             self._deliver(topic, ready_body, secure)
 
     def _forward(

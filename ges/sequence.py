@@ -4,19 +4,28 @@ While links come and go, two events of one publisher may take different ways and
 other, or one may come twice. Every broker sees every event of a class for now, so a publisher's
 sequence has no gaps here: what comes again is dropped, and what comes early is held until what it
 overtook has come, or is given up for lost.
+
+How long to wait? While nothing fails nothing is lost, and what is late only stands in a long
+queue: then the wait is long. An event is *marked* by a broker that knows that others before it may
+be lost (it lost a link, or refused one): what has not come by then will hardly come, and the wait
+is short.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Hashable, Iterable
 from typing import Generic, TypeVar
 
 from overlay.ids import Nanos, nanos
 from overlay.machine import TimerTable
 
-GAP_NS = nanos(0.2)  #: an overtaken event is given up after this
-MAX_HELD = 1024  #: events held for one publisher
+GAP_NS = nanos(0.2)  #: what comes before a marked event is given up after this
+LONG_GAP_NS = nanos(5)  #: what comes before any other
+MAX_HELD = 65536  #: events held for one publisher ...
+MAX_HELD_BYTES = 64 * 1024 * 1024  #: ... and bytes for all
 MAX_PUBLISHERS = 65536
+MAX_SEEN = 65536
 
 T = TypeVar("T")
 
@@ -28,7 +37,8 @@ class _Stream(Generic[T]):
 
     def __init__(self, first: int) -> None:
         self.next = first  #: the sequence to be delivered next; all below have been, or are lost
-        self.held: dict[int, tuple[T, Nanos]] = {}  #: what came early, and until when it waits
+        #: what came early: (what, bytes, until when it waits)
+        self.held: dict[int, tuple[T, int, Nanos]] = {}
 
 
 class Sequencer(Generic[T]):
@@ -37,32 +47,42 @@ class Sequencer(Generic[T]):
     def __init__(self) -> None:
         self._streams: OrderedDict[Key, _Stream[T]] = OrderedDict()
         self._waiting: TimerTable[Key] = TimerTable()
+        self._held_bytes = 0
         self.duplicates = 0
         self.lost = 0
 
-    def admit(self, key: Key, sequence: int, item: T, now: Nanos) -> list[T] | None:
-        """Take an event; returns what is to be delivered now, in order.
+    @property
+    def keys(self) -> Iterable[Key]:
+        """All publishers known."""
+        return self._streams.keys()
 
-        None: it came before, and is neither to be delivered nor passed on.
+    def admit(
+        self, key: Key, sequence: int, item: T, now: Nanos, *, size: int = 0, marked: bool = False
+    ) -> list[T] | None:
+        """Take an event of ``size`` bytes; returns what is to be delivered now, in order.
+
+        None: it came before, and is not to be delivered.
         """
         stream = self._streams.get(key)
         if stream is None:
             # A publisher first met in mid-stream: an event it published earlier may be on its way.
             stream = self._streams[key] = _Stream(1 if sequence == 1 else 0)
+            marked = True
             if len(self._streams) > MAX_PUBLISHERS:
-                gone, _ = self._streams.popitem(last=False)
-                self._waiting.cancel(gone)
+                self._forget(*self._streams.popitem(last=False))
         if sequence == stream.next and not stream.held:
             stream.next += 1
             return [item]
         if sequence < stream.next or sequence in stream.held:
             self.duplicates += 1
             return None
-        stream.held[sequence] = item, now + GAP_NS
-        if sequence == stream.next or len(stream.held) > MAX_HELD:
+        stream.held[sequence] = item, size, now + (GAP_NS if marked else LONG_GAP_NS)
+        self._held_bytes += size
+        is_full = len(stream.held) > MAX_HELD or self._held_bytes > MAX_HELD_BYTES
+        if sequence == stream.next or is_full:
             return self._release(key, stream, now, skip=sequence != stream.next)
-        if key not in self._waiting:
-            self._waiting.set(key, now + GAP_NS)
+        if marked or key not in self._waiting:
+            self._wait(key, stream)
         return []
 
     def next_deadline(self) -> Nanos | None:
@@ -73,8 +93,11 @@ class Sequencer(Generic[T]):
         """Give up what has been waited for too long; returns what is to be delivered now."""
         ready: list[T] = []
         while (key := self._waiting.pop_expired(now)) is not None:
-            ready += self._release(key, self._streams[key], now, skip=True)
+            ready += self._release(key, self._streams[key], now, skip=False)
         return ready
+
+    def _wait(self, key: Key, stream: _Stream[T]) -> None:
+        self._waiting.set(key, min(until for _, _, until in stream.held.values()))
 
     def _release(self, key: Key, stream: _Stream[T], now: Nanos, *, skip: bool) -> list[T]:
         """Return what is in order now; with ``skip``, give up the first gap at least."""
@@ -83,17 +106,37 @@ class Sequencer(Generic[T]):
         while held:
             if stream.next not in held:
                 # Nothing waits longer than its time, however many gaps there are before it.
-                due = min(until for _, until in held.values())
-                if due > now and not skip:
-                    self._waiting.set(key, due)
+                if not skip and min(until for _, _, until in held.values()) > now:
+                    self._wait(key, stream)
                     return ready
                 skip = False
                 first = min(held)
                 if stream.next:
                     self.lost += first - stream.next
                 stream.next = first
-            item, _ = held.pop(stream.next)
+            item, size, _ = held.pop(stream.next)
+            self._held_bytes -= size
             ready.append(item)
             stream.next += 1
         self._waiting.cancel(key)
         return ready
+
+    def _forget(self, key: Key, stream: _Stream[T]) -> None:
+        self._waiting.cancel(key)
+        self._held_bytes -= sum(size for _, size, _ in stream.held.values())
+
+
+class Seen:
+    """The latest things seen, up to a bound; the oldest are forgotten."""
+
+    def __init__(self) -> None:
+        self._seen: OrderedDict[Hashable, None] = OrderedDict()
+
+    def first(self, thing: Hashable) -> bool:
+        """Note a thing; say whether it is seen for the first time."""
+        if thing in self._seen:
+            return False
+        self._seen[thing] = None
+        if len(self._seen) > MAX_SEEN:
+            self._seen.popitem(last=False)
+        return True

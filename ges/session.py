@@ -12,7 +12,7 @@ MAX_SUBSCRIPTIONS = 4096
 class Session:
     """A client's connection, subscriptions, and the last events taken from it."""
 
-    __slots__ = ("accepted", "connection", "filters", "incarnation", "publisher", "uid")
+    __slots__ = ("accepted", "connection", "filters", "incarnation", "last", "publisher", "uid")
 
     def __init__(self, uid: str, incarnation: int, connection: Connection) -> None:
         self.uid = uid
@@ -21,6 +21,7 @@ class Session:
         self.connection = connection
         self.filters: dict[int, tuple[str, LinkClass | None]] = {}  #: by subscription number
         self.accepted: dict[LinkClass, int] = {}  #: taken, but not yet told the client
+        self.last: dict[bool, int] = {}  #: sequence taken last, of secure events and others
 
     @property
     def secure(self) -> bool:

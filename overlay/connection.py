@@ -8,6 +8,7 @@ takes what the kernel has, however many frames that is. Coalescing of this kind 
 
 from __future__ import annotations
 
+import math
 import ssl
 
 import trio
@@ -28,6 +29,7 @@ class Connection:
         self.secure = secure  #: runs over TLS
         self.queued_bytes = 0
         self.overflowed = False
+        self.closed_by = math.inf  #: trio's time at which it is closed, finished or not
         self._limit = limit_bytes
         self._queue: list[bytes] = []
         self._parked = False
@@ -72,10 +74,10 @@ class Connection:
                 self._room = trio.Event()
             await self._room.wait()
 
-    def finish(self) -> None:
+    def finish(self, seconds: float = FINISH_SECONDS) -> None:
         """Close after what is queued has been sent, if the other end takes it in time."""
         self._closing = True
-        self._writing.deadline = trio.current_time() + FINISH_SECONDS
+        self.closed_by = self._writing.deadline = trio.current_time() + seconds
         self._wake.set()
         self._room.set()
 

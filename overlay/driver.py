@@ -28,7 +28,7 @@ from overlay.codec import (
     FrameReader,
     MessageCodec,
 )
-from overlay.connection import BROKEN, Connection
+from overlay.connection import BROKEN, FINISH_SECONDS, Connection
 from overlay.errors import ConfigError, ConnectionFailed, ProtocolError
 from overlay.handshake import GREETINGS, Goodbye, Hello, LinkTable, Refusal, Welcome, judge_hello
 from overlay.identity import PeerIdentity, Role
@@ -49,13 +49,17 @@ from overlay.machine import (
     Refused,
     Send,
 )
-from overlay.transport import CLOSE_SECONDS, Transport, Wire, close
+from overlay.transport import Transport, Wire, close
 
 HANDSHAKE_SECONDS = 2.0  #: for a stranger to become a peer or a client
 CONNECT_SECONDS = 2.0
 MAX_STRANGERS = 512  #: connections that have not greeted yet
 MAX_CONNECTIONS = 8192
 LINK_QUEUE_BYTES = 64 * 1024 * 1024
+PARTING_SECONDS = 10.0  #: for both ends of a link given up in peace to send what they have queued
+
+#: Ends of a link that lose nothing: both ends go on, and send what they have queued.
+PEACEFUL = frozenset({Closed.UNWANTED, Closed.REPLACED})
 
 
 T = TypeVar("T")
@@ -98,6 +102,9 @@ class Upper(Protocol):
 
     def on_links_changed(self) -> None:
         """A link came up or went down."""
+
+    def on_cut(self, link: Link) -> None:
+        """A link ended otherwise than in peace; what was under way on it may be lost."""
 
     async def on_client(self, hello: Hello, wire: Wire, reader: FrameReader) -> None:
         """A client has greeted; serve it until it goes."""
@@ -196,9 +203,15 @@ class Driver:
         link = self.links.pop((effect.uid, effect.link_class), None)
         if link is not None:
             self._table.closed(effect.uid, effect.link_class)
-            link.connection.send(self._codec.encode(Goodbye(effect.reason)))
-            link.connection.finish()
+            self._say_goodbye(link, effect.reason)
+            if effect.reason not in PEACEFUL:
+                self._upper.on_cut(link)
             self._upper.on_links_changed()
+
+    def _say_goodbye(self, link: Link, reason: Closed) -> None:
+        """Send this last; the other end then sends what it has queued, and closes."""
+        link.connection.send(self._codec.encode(Goodbye(reason)))
+        link.connection.finish(PARTING_SECONDS if reason in PEACEFUL else FINISH_SECONDS)
 
     async def _run_timers(self) -> None:
         while True:
@@ -403,9 +416,9 @@ class Driver:
         link = Link(peer, link_class, connection, self.now())
         key = (peer.uid, link_class)
         old = self.links.get(key)
-        if old is not None:
-            old.connection.abort()
         self.links[key] = link
+        if old is not None:
+            self._say_goodbye(old, Closed.REPLACED)
         self._running += 1
         self.give(LinkUp(peer, url, link_class))
         self._upper.on_links_changed()
@@ -418,6 +431,7 @@ class Driver:
             ended_by_itself = self._forget(link)
             await close(wire.stream)
         if ended_by_itself:
+            self._upper.on_cut(link)
             self.give(LinkDown(peer.uid, reason or Closed.LOST, link_class))
             self._upper.on_links_changed()
 
@@ -437,9 +451,11 @@ class Driver:
         """
         link.was_parted = True
         if self._forget(link):
+            if reason not in PEACEFUL:
+                self._upper.on_cut(link)
             self.give(LinkDown(link.peer.uid, reason, link.link_class))
             self._upper.on_links_changed()
-        link.connection.finish()
+        link.connection.finish(PARTING_SECONDS)
 
     async def _read_and_write(self, link: Link, reader: FrameReader) -> Closed:
         reason = Closed.LOST
@@ -456,7 +472,7 @@ class Driver:
             if not link.connection.overflowed and not link.was_parted:
                 # Closing with bytes unread would reset the connection, and the other end might
                 # never see our goodbye: let it close first.
-                await trio.sleep(CLOSE_SECONDS)
+                await trio.sleep_until(link.connection.closed_by)
         except BROKEN:
             pass
         scope.cancel()

@@ -101,6 +101,9 @@ class Listener:
     def on_links_changed(self) -> None:
         pass
 
+    def on_cut(self, link: Link) -> None:
+        pass
+
     async def on_client(self, hello: Hello, wire: Wire, reader: FrameReader) -> None:
         raise AssertionError("no clients in this script")
 

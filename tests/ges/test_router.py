@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 import trio.testing
 
-from ges.events import SECURE_FLAG, Head, pack_event, read_delivery, read_head
+from ges.events import FLOOD_FLAG, SECURE_FLAG, Head, pack_event, read_delivery, read_head
 from ges.linkstate import SecureGraph
 from ges.messages import SecureState
 from ges.router import Router
@@ -38,6 +38,7 @@ class Bench:
         self.graph = SecureGraph("a" * 32)
         self.counters: Counter[str] = Counter()
         self.router = Router(self.links, self.graph, self.counters, lambda: 0)
+        self.publisher = Session(PUBLISHER.hex(), 1, self.connection(secure=True))
         for name in "bc":
             for link_class in (NORMAL, SECURE):
                 if link_class is NORMAL or name in secure:
@@ -54,6 +55,10 @@ class Bench:
         stream, _ = trio.testing.memory_stream_pair()
         return Connection(stream, secure=secure, limit_bytes=self.limit)
 
+    def publish(self, head: Head, body: bytes) -> None:
+        """Let the client that publishes all these events publish one."""
+        self.router.publish(self.publisher, head, body)
+
     def session(self, *filters: str, secure: bool = False) -> Session:
         session = Session("d" * 32, 1, self.connection(secure))
         for number, text in enumerate(filters, start=1):
@@ -62,9 +67,12 @@ class Bench:
 
     def sent(self, name: str, link_class: LinkClass = NORMAL) -> list[Head]:
         """Return the heads of the events queued for a broker."""
+        return [read_head(body) for body in self.sent_bodies(name, link_class)]
+
+    def sent_bodies(self, name: str, link_class: LinkClass = NORMAL) -> list[bytes]:
         frames = _frames(self.links[name * 32, link_class].connection)
         assert all(kind == EVENT for kind, _ in frames)
-        return [read_head(body) for _, body in frames]
+        return [body for _, body in frames]
 
 
 def _frames(connection: Connection) -> list[tuple[int, bytes]]:
@@ -87,7 +95,7 @@ def event(sequence: int = 1, *, secure: bool = False, topic: bytes = b"t") -> tu
 
 async def test_a_normal_event_goes_by_the_tree() -> None:
     bench = Bench("b")
-    bench.router.publish(*event())
+    bench.publish(*event())
     assert [(head.limit, head.hops) for head in bench.sent("b")] == [(20, 1)]
     assert [(head.limit, head.hops) for head in bench.sent("c")] == [(0, 1)]
     assert bench.sent("b", SECURE) == []
@@ -95,7 +103,7 @@ async def test_a_normal_event_goes_by_the_tree() -> None:
 
 async def test_a_secure_event_goes_by_secure_links_alone() -> None:
     bench = Bench("b")
-    bench.router.publish(*event(secure=True))
+    bench.publish(*event(secure=True))
     (head,) = bench.sent("b", SECURE)
     assert head.secure
     assert (head.limit, head.hops) == (RING["a"].ring_id, 1), "the place it was published at"
@@ -114,7 +122,7 @@ def complete(bench: Bench, *names: str) -> None:
 async def test_where_all_links_are_secure_a_secure_event_goes_by_the_tree() -> None:
     bench = Bench("b", "c")
     complete(bench, "a", "b", "c")
-    bench.router.publish(*event(secure=True))
+    bench.publish(*event(secure=True))
     found = [bench.sent(name, SECURE)[0] for name in "bc"]
     assert [(head.limit, head.flood) for head in found] == [(20, False), (0, False)]
 
@@ -122,7 +130,7 @@ async def test_where_all_links_are_secure_a_secure_event_goes_by_the_tree() -> N
 async def test_a_hole_anywhere_makes_a_secure_event_go_to_all_linked() -> None:
     bench = Bench("b", "c")
     complete(bench, "a", "b")
-    bench.router.publish(*event(secure=True))
+    bench.publish(*event(secure=True))
     assert all(bench.sent(name, SECURE)[0].flood for name in "bc")
 
 
@@ -130,7 +138,7 @@ async def test_what_goes_to_all_linked_goes_on_so() -> None:
     bench = Bench("b", "c")
     complete(bench, "a", "b", "c")
     flooded = Bench("b")
-    flooded.router.publish(*event(secure=True))
+    flooded.publish(*event(secure=True))
     (kind, body), *_ = _frames(flooded.links["b" * 32, SECURE].connection)
     assert kind == EVENT
     bench.router.relay(read_head(body), body)
@@ -142,7 +150,7 @@ async def test_what_goes_to_all_linked_goes_on_so() -> None:
 async def test_a_secure_link_that_is_gone_has_no_substitute() -> None:
     bench = Bench("b")
     del bench.links["b" * 32, SECURE]
-    bench.router.publish(*event(secure=True))
+    bench.publish(*event(secure=True))
     assert bench.sent("b") == bench.sent("c") == []
     assert bench.counters["events_without_link"] == 1
 
@@ -167,9 +175,9 @@ async def test_what_came_too_early_is_passed_on_at_once_and_delivered_in_order()
 async def test_a_new_subscription_counts_at_once() -> None:
     bench = Bench()
     early = bench.session("t")
-    bench.router.publish(*event(1))
+    bench.publish(*event(1))
     late = bench.session("+")
-    bench.router.publish(*event(2))
+    bench.publish(*event(2))
     assert delivered(early) == [((1,), b"1"), ((1,), b"2")]
     assert delivered(late) == [((1,), b"2")]
 
@@ -178,12 +186,12 @@ async def test_a_new_subscription_counts_at_once() -> None:
 async def test_one_that_ended_counts_no_more(how: str) -> None:
     bench = Bench()
     session = bench.session("t")
-    bench.router.publish(*event(1))
+    bench.publish(*event(1))
     if how == "forget":
         bench.router.forget(session)
     else:
         bench.router.unsubscribe(session, 1)
-    bench.router.publish(*event(2))
+    bench.publish(*event(2))
     assert delivered(session) == [((1,), b"1")]
     assert bench.router.subscriptions == 0
 
@@ -192,8 +200,8 @@ async def test_a_number_used_again_replaces_its_filter() -> None:
     bench = Bench()
     session = bench.session("t")
     bench.router.subscribe(session, 1, "u", None)
-    bench.router.publish(*event(1))
-    bench.router.publish(*event(2, topic=b"u"))
+    bench.publish(*event(1))
+    bench.publish(*event(2, topic=b"u"))
     assert delivered(session) == [((1,), b"2")]
     assert bench.router.subscriptions == 1
 
@@ -201,7 +209,7 @@ async def test_a_number_used_again_replaces_its_filter() -> None:
 async def test_one_client_gets_an_event_once_with_all_its_numbers() -> None:
     bench = Bench()
     session = bench.session("t", "#", "x", "+")
-    bench.router.publish(*event())
+    bench.publish(*event())
     assert delivered(session) == [((1, 2, 4), b"1")]
 
 
@@ -210,8 +218,8 @@ async def test_classes_are_kept_apart() -> None:
     plain, secured = bench.session("#"), bench.session("#", secure=True)
     bench.router.subscribe(secured, 2, "#", SECURE)
     bench.router.subscribe(secured, 3, "#", NORMAL)
-    bench.router.publish(*event(1, secure=True))
-    bench.router.publish(*event(1))
+    bench.publish(*event(1, secure=True))
+    bench.publish(*event(1))
     assert delivered(plain) == [((1,), b"1")]
     assert [numbers for numbers, _ in delivered(secured)] == [(1, 2), (1, 3)]
 
@@ -219,9 +227,9 @@ async def test_classes_are_kept_apart() -> None:
 async def test_crowded_queues_are_named() -> None:
     bench = Bench(limit_bytes=150)
     session = bench.session("t")
-    bench.router.publish(*event(1))
+    bench.publish(*event(1))
     assert bench.router.crowded == set()
-    bench.router.publish(*event(2))
+    bench.publish(*event(2))
     b, c = (bench.links[name * 32, NORMAL].connection for name in "bc")
     assert bench.router.crowded == {session.connection, b, c}
     bench.router.forget(session)
@@ -249,3 +257,40 @@ async def test_why_a_secure_event_is_not_taken() -> None:
     bench.graph.learn(SecureState("c" * 32, 1, 2, 20, (), False))
     assert "cccccccc (ring id 20)" in (bench.router.why_not(secured, head) or "")
     assert bench.router.why_not(secured, event()[0]) is None, "a normal one is"
+
+
+async def test_after_a_broken_link_the_next_event_of_everybody_is_marked() -> None:
+    bench = Bench()
+    bench.publish(*event(1))
+    bench.router.on_cut()
+    bench.publish(*event(2))
+    bench.publish(*event(3))
+    assert [head.marked for head in bench.sent("b")] == [False, True, False]
+
+
+async def test_a_mark_goes_all_the_way() -> None:
+    bench, next_bench = Bench(), Bench()
+    bench.publish(*event(1))
+    bench.router.on_cut()
+    bench.publish(*event(2))
+    for head, body in zip(bench.sent("b"), bench.sent_bodies("b"), strict=True):
+        next_bench.router.relay(head, body)
+    assert [head.marked for head in next_bench.sent("b")] == [False, True]
+
+
+async def test_who_published_elsewhere_before_or_was_refused_is_marked() -> None:
+    bench = Bench()
+    for sequence in (7, 8, 10, 11):
+        bench.publish(*event(sequence))
+    assert [head.marked for head in bench.sent("b")] == [True, False, True, False]
+
+
+async def test_what_came_by_the_tree_and_comes_again_to_all_is_passed_on_once() -> None:
+    bench = Bench("b", "c")
+    complete(bench, "a", "b", "c")
+    _, body = event(secure=True)
+    flooded = bytes((SECURE_FLAG | FLOOD_FLAG,)) + body[1:]
+    for copy in (body, flooded, flooded):
+        bench.router.relay(read_head(copy), copy)
+    assert [head.flood for head in bench.sent("b", SECURE)] == [False, True]
+    assert bench.counters["events_duplicate"] == 2

@@ -7,7 +7,16 @@ from collections.abc import Iterable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ges.sequence import GAP_NS, MAX_HELD, MAX_PUBLISHERS, Sequencer
+from ges.sequence import (
+    GAP_NS,
+    LONG_GAP_NS,
+    MAX_HELD,
+    MAX_HELD_BYTES,
+    MAX_PUBLISHERS,
+    MAX_SEEN,
+    Seen,
+    Sequencer,
+)
 
 KEY = (b"publisher", 1, False)
 OTHER = (b"publisher", 2, False)
@@ -47,36 +56,36 @@ def test_one_that_overtook_is_passed_on_but_held() -> None:
 def test_a_gap_is_given_up_in_time() -> None:
     sequencer: Sequencer[int] = Sequencer()
     take(sequencer, [1, 4], now=5)
-    assert sequencer.next_deadline() == 5 + GAP_NS
-    assert sequencer.expire(4 + GAP_NS) == []
-    assert sequencer.expire(5 + GAP_NS) == [4]
+    assert sequencer.next_deadline() == 5 + LONG_GAP_NS
+    assert sequencer.expire(4 + LONG_GAP_NS) == []
+    assert sequencer.expire(5 + LONG_GAP_NS) == [4]
     assert sequencer.lost == 2
     assert sequencer.next_deadline() is None
-    assert take(sequencer, [2, 3, 5], now=6 + GAP_NS) == [5], "too late is too late"
+    assert take(sequencer, [2, 3, 5], now=6 + LONG_GAP_NS) == [5], "too late is too late"
 
 
 def test_a_second_gap_has_its_own_time() -> None:
     sequencer: Sequencer[int] = Sequencer()
     take(sequencer, [1, 3])
     take(sequencer, [6], now=7)
-    assert take(sequencer, [2], now=GAP_NS - 1) == [2, 3]
-    assert sequencer.next_deadline() == 7 + GAP_NS
-    assert sequencer.expire(6 + GAP_NS) == []
-    assert sequencer.expire(7 + GAP_NS) == [6]
+    assert take(sequencer, [2], now=LONG_GAP_NS - 1) == [2, 3]
+    assert sequencer.next_deadline() == 7 + LONG_GAP_NS
+    assert sequencer.expire(6 + LONG_GAP_NS) == []
+    assert sequencer.expire(7 + LONG_GAP_NS) == [6]
 
 
 def test_giving_up_one_gap_does_not_give_up_the_next() -> None:
     sequencer: Sequencer[int] = Sequencer()
     take(sequencer, [1, 3])
     take(sequencer, [6], now=7)
-    assert sequencer.expire(GAP_NS) == [3]
-    assert sequencer.next_deadline() == 7 + GAP_NS
+    assert sequencer.expire(LONG_GAP_NS) == [3]
+    assert sequencer.next_deadline() == 7 + LONG_GAP_NS
 
 
 def test_many_gaps_do_not_add_up() -> None:
     sequencer: Sequencer[int] = Sequencer()
     take(sequencer, range(1, 60, 2))
-    assert sequencer.expire(GAP_NS) == list(range(3, 60, 2))
+    assert sequencer.expire(LONG_GAP_NS) == list(range(3, 60, 2))
     assert sequencer.lost == 29
 
 
@@ -86,6 +95,18 @@ def test_a_publisher_first_met_in_mid_stream() -> None:
     assert sequencer.expire(GAP_NS) == [69, 70, 71]
     assert sequencer.lost == 0, "what came before we did is not lost"
     assert take(sequencer, [72], now=GAP_NS) == [72]
+
+
+def test_what_came_before_a_marked_one_is_not_waited_for_long() -> None:
+    sequencer: Sequencer[int] = Sequencer()
+    take(sequencer, [1, 3])
+    assert sequencer.next_deadline() == LONG_GAP_NS
+    assert sequencer.admit(KEY, 7, 7, 5, marked=True) == []
+    take(sequencer, [9], now=6)
+    assert sequencer.expire(4 + GAP_NS) == []
+    assert sequencer.expire(5 + GAP_NS) == [3, 7]
+    assert sequencer.next_deadline() == 6 + LONG_GAP_NS, "what came after it, is"
+    assert take(sequencer, [8], now=6 + GAP_NS) == [8, 9]
 
 
 def test_streams_do_not_wait_for_one_another() -> None:
@@ -104,6 +125,25 @@ def test_what_is_held_is_bounded() -> None:
     assert sequencer.lost == 1
 
 
+def test_the_bytes_held_for_all_are_bounded() -> None:
+    sequencer: Sequencer[int] = Sequencer()
+    half = MAX_HELD_BYTES // 2
+    for key in (KEY, OTHER):
+        assert sequencer.admit(key, 1, 1, 0, size=half) == [1]
+        assert sequencer.admit(key, 3, 3, 0, size=half) == []
+    assert sequencer.admit(OTHER, 4, 4, 0, size=1) == [3, 4]
+    assert sequencer.admit(KEY, 4, 4, 0, size=half) == [], "there is room again"
+
+
+def test_what_was_seen_is_remembered_within_bounds() -> None:
+    seen = Seen()
+    assert [seen.first(number) for number in (1, 2, 1)] == [True, True, False]
+    for number in range(3, MAX_SEEN + 2):
+        seen.first(number)
+    assert not seen.first(2)
+    assert seen.first(1), "the oldest is forgotten"
+
+
 def test_publishers_remembered_are_bounded() -> None:
     sequencer: Sequencer[int] = Sequencer()
     take(sequencer, [1, 3])
@@ -120,13 +160,13 @@ def test_any_order_with_duplicates_comes_out_once_and_in_order(data: st.DataObje
     copies = [n for n in numbers for _ in range(data.draw(st.integers(1, 3)))]
     sequencer: Sequencer[int] = Sequencer()
     delivered = take(sequencer, data.draw(st.permutations(copies)))
-    delivered += sequencer.expire(GAP_NS)
+    delivered += sequencer.expire(LONG_GAP_NS)
     assert delivered == numbers
     assert sequencer.duplicates == len(copies) - len(numbers)
     assert sequencer.next_deadline() is None
 
 
-@given(st.lists(st.tuples(st.integers(1, 30), st.integers(0, GAP_NS)), max_size=60))
+@given(st.lists(st.tuples(st.integers(1, 30), st.integers(0, LONG_GAP_NS)), max_size=60))
 def test_whatever_comes_whenever_order_holds_and_nothing_waits_too_long(
     arrivals: list[tuple[int, int]],
 ) -> None:
@@ -137,10 +177,10 @@ def test_whatever_comes_whenever_order_holds_and_nothing_waits_too_long(
     for number, pause in arrivals:
         now += pause
         delivered += sequencer.expire(now)
-        assert not [n for n, at in came.items() if n not in delivered and at + GAP_NS <= now]
+        assert not [n for n, at in came.items() if n not in delivered and at + LONG_GAP_NS <= now]
         if (ready := sequencer.admit(KEY, number, number, now)) is not None:
             came[number] = now
             delivered += ready
-    delivered += sequencer.expire(now + GAP_NS)
+    delivered += sequencer.expire(now + LONG_GAP_NS)
     assert delivered == sorted(set(delivered))
     assert set(delivered) == set(came)

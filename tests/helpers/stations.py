@@ -86,6 +86,7 @@ class Station:
         self.driver = Driver(self.machine, transport, CODEC, self, overlay=overlay)
         self.facts: list[Fact] = []
         self.frames: list[tuple[int, bytes]] = []
+        self.cut: list[str] = []
         self.batches: list[int] = []  #: how many frames had come when a batch was over
         self.clients: list[Hello] = []
         self.busy = trio.Event()
@@ -116,6 +117,9 @@ class Station:
 
     def on_links_changed(self) -> None:
         pass
+
+    def on_cut(self, link: Link) -> None:
+        self.cut.append(link.peer.uid[0])
 
     async def on_client(self, hello: Hello, wire: Wire, reader: FrameReader) -> None:
         self.clients.append(hello)

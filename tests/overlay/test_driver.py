@@ -7,8 +7,8 @@ import trio
 from trio.testing import MockClock
 
 from overlay.codec import EVENT, frame
-from overlay.handshake import GREETINGS, Welcome
-from overlay.ids import Peer, nanos
+from overlay.handshake import GREETINGS, Goodbye, Welcome
+from overlay.ids import LinkClass, Peer, nanos
 from overlay.machine import (
     Closed,
     CloseLink,
@@ -71,6 +71,35 @@ async def test_effects_are_performed_in_order(overlay: Overlay, autojump_clock: 
     await b.driver.drained()
 
 
+async def test_a_link_given_up_in_peace_loses_nothing_either_way(
+    overlay: Overlay, autojump_clock: MockClock
+) -> None:
+    a, b = await overlay.linked()
+    for station, other in ((a, b), (b, a)):
+        connection = station.driver.links[other.peer.uid, LinkClass.NORMAL].connection
+        for number in range(1000):
+            connection.send(frame(EVENT, number.to_bytes(4, "big")))
+    b.busy = trio.Event()  # it is slow to read
+    a.do(CloseLink(b.peer.uid, Closed.UNWANTED))
+    await trio.sleep(5)
+    b.busy.set()
+    await a.driver.drained()
+    await b.driver.drained()
+    sent = [(EVENT, number.to_bytes(4, "big")) for number in range(1000)]
+    assert a.frames == sent
+    assert b.frames == sent
+    assert (a.cut, b.cut) == ([], [])
+
+
+async def test_the_layer_above_is_told_where_something_may_be_lost(
+    overlay: Overlay, autojump_clock: MockClock
+) -> None:
+    a, b = await overlay.linked()
+    a.do(CloseLink(b.peer.uid, Closed.DECLARED_DEAD))
+    await trio.sleep(0.1)
+    assert (a.cut, b.cut) == (["b"], ["a"])
+
+
 async def test_a_station_that_stops_is_lost(overlay: Overlay, autojump_clock: MockClock) -> None:
     a = await overlay.station("a")
     b = Station("b", overlay.transport("b"))
@@ -83,6 +112,7 @@ async def test_a_station_that_stops_is_lost(overlay: Overlay, autojump_clock: Mo
     await trio.sleep(0.1)
     assert a.took(LinkDown) == [LinkDown(b.peer.uid, Closed.LOST)]
     assert a.linked == []
+    assert a.cut == ["b"]
     a.do(OpenLink(b.peer.url, b.peer.uid))
     await trio.sleep(0.1)
     assert [(r.uid, r.reason) for r in a.took(LinkRefused)] == [(b.peer.uid, Refused.UNREACHABLE)]
@@ -136,7 +166,8 @@ async def test_a_restarted_caller_replaces_the_link_of_its_last_life(
         greeting = hello(peer=peer, incarnation=peer.incarnation)
         await stream.send_all(GREETINGS.encode(greeting))
         assert isinstance(await answer(stream), Welcome)
-    with trio.fail_after(5):
+    with trio.fail_after(15):
+        assert await old.receive_some() == CODEC.encode(Goodbye(Closed.REPLACED))
         assert await old.receive_some() == b""
     await new.send_all(CODEC.encode(Beat(1)))
     await trio.sleep(0.1)
