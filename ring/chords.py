@@ -10,7 +10,8 @@ greedy routes grow like sqrt(n).
 A join shifts the ranks of everybody beyond it, so exact ranks would cost O(n) messages a join.
 Ranks are therefore followed lazily: a slow refresh asks all levels anew, O(log n) messages a
 broker. Only what leaves a hole is told at once, to those who asked for that level: a level that
-exists where there was none, or one whose broker died.
+exists where there was none, or one whose broker died; and another right-right, as the one broker
+that asked for it may have taken the old one for the end of its levels.
 """
 
 from __future__ import annotations
@@ -65,8 +66,10 @@ class Chords:
         elif not self.levels:
             self.levels.append(second[0])
             self._tell_askers(0)
-        else:
+        elif self.levels[0] != second[0]:
             self.levels[0] = second[0]
+            self._asked.pop(0, None)
+            self._tell_askers(0)
         for level, member in enumerate(self.levels):
             if level + 1 < MAX_LEVELS and level not in self._asked:
                 if member.uid not in self._links.up:

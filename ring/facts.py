@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from overlay.machine import Command, Fact
+from ring.geometry import FIRST_ID
 from ring.messages import Member
 
 # ── commands ──────────────────────────────────────────────────────────────────────────────────
@@ -12,7 +13,12 @@ from ring.messages import Member
 
 @dataclass(frozen=True, slots=True)
 class Found(Command):
-    """Be the first broker of a new ring."""
+    """Be the first broker of a new ring.
+
+    With links to other founders, the rings of all become one: the simulator starts large rings so.
+    """
+
+    ring_id: int = FIRST_ID
 
 
 @dataclass(frozen=True, slots=True)

@@ -237,7 +237,7 @@ class RingNode:
 
     def _on_command(self, command: Command) -> None:
         if isinstance(command, Found):
-            self._found()
+            self._found(command.ring_id)
         elif isinstance(command, Join):
             self._seeds = command.seeds
             self._newcomer.begin(command.seeds, patient=False)
@@ -371,8 +371,8 @@ class RingNode:
                 if link.member is not None:
                     self._hood.candidates.pop(other, None)
 
-    def _found(self) -> None:
-        self._core.ring_id = FIRST_ID
+    def _found(self, ring_id: int = FIRST_ID) -> None:
+        self._core.ring_id = ring_id
         self._become_member(contact=None, round_trip_ns=None)
 
     def _on_join_late(self) -> None:

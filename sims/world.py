@@ -96,6 +96,16 @@ class World:
         if host.alive:
             self._perform(uid, host, host.machine.handle(event, self.now))
 
+    def link(self, uid: str, other: str) -> None:
+        """Let there be a link between two brokers, without a call."""
+        wire = Wire()
+        ends = [(self.hosts[uid], self.hosts[other]), (self.hosts[other], self.hosts[uid])]
+        for here, there in ends:
+            here.wires[there.machine.peer.uid] = wire
+        for here, there in ends:
+            peer = there.machine.peer
+            self.give(here.machine.peer.uid, LinkUp(peer, peer.url))
+
     def at(self, time: Nanos, action: Callable[..., None], *args: object) -> None:
         """Do ``action(*args)`` at ``time``."""
         self._sequence += 1
