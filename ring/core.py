@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from enum import Enum, auto
+from enum import IntEnum, auto
 
 from overlay.ids import Nanos, Peer
 from overlay.machine import (
@@ -21,7 +21,7 @@ from ring.config import RingConfig
 from ring.messages import Member
 
 
-class Timer(Enum):
+class Timer(IntEnum):
     """Kinds of timers; a timer's key is ``(kind, subject)``."""
 
     HEARTBEAT = auto()
