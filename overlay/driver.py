@@ -69,12 +69,12 @@ R = TypeVar("R")
 class Link:
     """A link that is up, as the driver holds it."""
 
-    __slots__ = ("connection", "link_class", "peer", "since_ns", "was_parted")
+    __slots__ = ("connection", "link_class", "parted", "peer", "since_ns")
 
     def __init__(
         self, peer: Peer, link_class: LinkClass, connection: Connection, since_ns: Nanos
     ) -> None:
-        self.was_parted = False  #: the other end has said good-bye
+        self.parted = trio.Event()  #: the other end has said good-bye
         self.peer = peer
         self.link_class = link_class
         self.connection = connection
@@ -449,7 +449,7 @@ class Driver:
 
         It reads on until we close, so no event is lost where a link is given up in peace.
         """
-        link.was_parted = True
+        link.parted.set()
         if self._forget(link):
             if reason not in PEACEFUL:
                 self._upper.on_cut(link)
@@ -462,17 +462,18 @@ class Driver:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._write, link, nursery.cancel_scope)
             reason = await self._read(link, reader)
-            if not link.was_parted:
+            if not link.parted.is_set():
                 nursery.cancel_scope.cancel()
         return Closed.OVERFLOW if link.connection.overflowed else reason
 
     async def _write(self, link: Link, scope: trio.CancelScope) -> None:
         try:
             await link.connection.write_forever()
-            if not link.connection.overflowed and not link.was_parted:
+            if not link.connection.overflowed:
                 # Closing with bytes unread would reset the connection, and the other end might
-                # never see our goodbye: let it close first.
-                await trio.sleep_until(link.connection.closed_by)
+                # never see our goodbye: wait for its own, or until it closes.
+                with trio.move_on_at(link.connection.closed_by):
+                    await link.parted.wait()
         except BROKEN:
             pass
         scope.cancel()

@@ -91,6 +91,18 @@ async def test_a_link_given_up_in_peace_loses_nothing_either_way(
     assert (a.cut, b.cut) == ([], [])
 
 
+async def test_two_that_give_up_a_link_at_the_same_time_do_not_wait_for_each_other(
+    overlay: Overlay, autojump_clock: MockClock
+) -> None:
+    a, b = await overlay.linked()
+    a.do(CloseLink(b.peer.uid, Closed.LEAVING))
+    b.do(CloseLink(a.peer.uid, Closed.LEAVING))
+    start = trio.current_time()
+    await a.driver.drained()
+    await b.driver.drained()
+    assert trio.current_time() - start < 0.1
+
+
 async def test_the_layer_above_is_told_where_something_may_be_lost(
     overlay: Overlay, autojump_clock: MockClock
 ) -> None:
