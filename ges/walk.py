@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,8 +27,13 @@ class Walk:
         """Return the walk with one more finding, if it did not meet ``size`` brokers."""
         if len(self.brokers) == size:
             return self
-        finding = f"the ring has {len(self.brokers)} brokers, {size} are expected"
-        return replace(self, findings=(*self.findings, finding))
+        return self.with_findings(
+            [f"the ring has {len(self.brokers)} brokers, {size} are expected"]
+        )
+
+    def with_findings(self, more: Iterable[str]) -> Walk:
+        """Return the walk with what else was found to be wrong."""
+        return replace(self, findings=(*self.findings, *more))
 
 
 async def walk_ring(url: str, *, identity: Path | None, overlay: str, timeout_s: float) -> Walk:

@@ -12,6 +12,7 @@ from ges.cli.options import client_options, console, json_option, run_async
 from overlay.ids import short
 
 if TYPE_CHECKING:
+    from ges.connectivity import Connectivity
     from ges.walk import Walk
 
 
@@ -46,16 +47,20 @@ def ring(
 
     With --check every broker's four pointers are compared with the ideal ring of those met, and
     nobody may be pointed at who was not met; exit code 1 says that something is wrong, and what.
+    It also tells how many brokers the links can lose, whichever they are, before the others fall
+    apart, and where they are weakest.
     """
     from ring.errors import InvariantBroken
 
     if (wait or expect) and not check:
         raise click.UsageError("--wait and --expect go with --check")
-    walk = run_async(_walk, broker, wait, expect, identity, overlay, timeout)
+    walk, strength = run_async(_walk, broker, check, wait, expect, identity, overlay, timeout)
     if as_json:
-        click.echo(json.dumps(_as_json(walk)))
+        click.echo(json.dumps(_as_json(walk, strength)))
     else:
         _print(walk)
+        for name, found in strength.items():
+            click.echo(_in_words(walk, name, found))
     if check:
         if walk.findings:
             raise InvariantBroken(walk.findings)
@@ -65,12 +70,13 @@ def ring(
 
 async def _walk(
     broker: str,
+    check: bool,
     wait: float,
     expect: int | None,
     identity: Path | None,
     overlay: str,
     timeout: float,
-) -> Walk:
+) -> tuple[Walk, dict[str, Connectivity]]:
     import trio
 
     from ges.walk import walk_ring
@@ -80,9 +86,47 @@ async def _walk(
         walk = await walk_ring(broker, identity=identity, overlay=overlay, timeout_s=timeout)
         if expect is not None:
             walk = walk.expecting(expect)
-        if not walk.findings or trio.current_time() >= deadline:
-            return walk
+        is_over = trio.current_time() >= deadline
+        if not walk.findings or is_over:
+            strength = _strength(walk) if check else {}
+            walk = walk.with_findings(_in_parts(strength))
+            if not walk.findings or is_over:
+                return walk, strength
         await trio.sleep(0.1)
+
+
+def _strength(walk: Walk) -> dict[str, Connectivity]:
+    """Return what the links of the brokers met survive: all links, and ring links alone."""
+    from ges.connectivity import live_links, measure, ring_links
+
+    return {
+        "links": measure(live_links(walk.brokers)),
+        "ring_links": measure(ring_links(walk.brokers)),
+    }
+
+
+def _in_parts(strength: dict[str, Connectivity]) -> list[str]:
+    return [
+        f"the {name.replace('_', ' ')} leave the brokers in {len(found.parts)} parts"
+        for name, found in strength.items()
+        if len(found.parts) > 1 and not found.k
+    ]
+
+
+def _in_words(walk: Walk, name: str, found: Connectivity) -> str:
+    start = f"{name.replace('_', ' ')}: {found.links} between {found.brokers} brokers; "
+    if found.is_complete:
+        return start + "each is linked to each, so they survive any loss"
+    parts = " and ".join(map(str, found.parts))
+    if not found.k:
+        return start + f"they leave the brokers in parts of {parts}"
+    about = "" if found.is_exact else "at most (the ring is large, so cuts are sampled) "
+    ids = {status.uid: status.member.ring_id for status in walk.brokers if status.member}
+    cut = ", ".join(f"{short(uid)} (ring id {ids.get(uid, '-')})" for uid in found.cut)
+    return start + (
+        f"they survive the loss of any {about}{found.survives}; "
+        f"a weakest cut, of {found.k}, leaves parts of {parts}: {cut}"
+    )
 
 
 def _print(walk: Walk) -> None:
@@ -101,11 +145,24 @@ def _print(walk: Walk) -> None:
     console().print(table)
 
 
-def _as_json(walk: Walk) -> dict[str, object]:
+def _as_json(walk: Walk, strength: dict[str, Connectivity]) -> dict[str, object]:
+    ids = {status.uid: status.member.ring_id for status in walk.brokers if status.member}
     return {
         "size": len(walk.brokers),
         "whole": not walk.findings,
         "findings": list(walk.findings),
+        "connectivity": {
+            name: {
+                "links": found.links,
+                "k": found.k,
+                "survives": found.survives,
+                "complete": found.is_complete,
+                "exact": found.is_exact,
+                "weakest_cut": [{"uid": uid, "ring_id": ids.get(uid)} for uid in found.cut],
+                "parts": list(found.parts),
+            }
+            for name, found in strength.items()
+        },
         "brokers": [
             {
                 "uid": status.uid,

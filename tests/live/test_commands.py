@@ -57,11 +57,28 @@ def test_ring_and_status_speak_json(brokers: Fleet) -> None:
     walked = json.loads(chordal("ring", "--json", "--broker", first.url).stdout)
     assert (walked["size"], walked["whole"], walked["findings"]) == (2, True, [])
     assert [row["uid"] for row in walked["brokers"]] == [first.uid, second.uid]
+    assert walked["connectivity"] == {}, "only the check measures it"
     status = second.status()
     assert (status["uid"], status["url"], status["overlay"]) == (second.uid, second.url, "chordal")
     assert [member["uid"] for member in status["left"]] == [first.uid]
     told = chordal("status", "--broker", second.url)
     assert second.uid in told.stdout
+
+
+def test_the_check_tells_how_many_losses_the_ring_survives(brokers: Fleet) -> None:
+    ring = brokers.ring_of(6)
+    checked = chordal("ring", "--check", "--json", "--broker", ring[0].url)
+    found = json.loads(checked.stdout)["connectivity"]
+    assert set(found) == {"links", "ring_links"}
+    near = found["ring_links"]
+    assert (near["links"], near["k"], near["survives"], near["complete"]) == (12, 4, 3, False)
+    assert len(near["weakest_cut"]) == 4
+    assert {row["uid"] for row in near["weakest_cut"]} < {broker.uid for broker in ring}
+    assert all(isinstance(row["ring_id"], int) for row in near["weakest_cut"])
+    assert found["links"]["k"] >= 4
+    told = chordal("ring", "--check", "--broker", ring[0].url).stdout
+    assert "ring links: 12 between 6 brokers; they survive the loss of any 3; " in told
+    assert "the ring of 6 is whole" in told
 
 
 def test_events_are_printed_for_people_and_for_machines(brokers: Fleet) -> None:
