@@ -1,0 +1,154 @@
+"""The faults of a soak, one a round, and what is measured of each."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import trio
+
+from benchmarks.live.observing import until_whole, witness
+from benchmarks.live.processes import Fleet, LiveBroker
+from benchmarks.live.switchboard import CLOSED, DARK
+from benchmarks.live.traffic import Traffic
+from ges.walk import Walk
+
+HOLD_SECONDS = 5.0  #: a broker stays frozen, or a link cut, for so long: more than detection takes
+DOZE_SECONDS = 0.6  #: ... or for so long: less than detection takes in all profiles but ``local``
+LOOK_LIMIT_SECONDS = 20.0
+WHOLE_LIMIT_SECONDS = 60.0
+CALM_SECONDS = 1.5  #: between two rounds
+EVENTS_AFTER_SECONDS = 1.0  #: events are watched for so much longer than the ring takes to heal
+
+
+class Fault(StrEnum):
+    """What is done to the ring."""
+
+    KILL = "kill"  #: kill -9, and a new life later
+    STOP = "stop"  #: SIGSTOP for longer than detection takes, then SIGCONT
+    DOZE = "doze"  #: SIGSTOP for less than that: nobody is to be declared dead
+    CUT = "cut"  #: the link between two brokers breaks, and cannot be made anew for a while
+    DARK = "dark"  #: nothing comes through on the link between two brokers for a while
+
+
+@dataclass
+class Round:
+    """One fault. Seconds are since the fault, unless said otherwise; None: it did not come to be.
+
+    Wall clock, in nanoseconds, joins it with the traces of the brokers.
+    """
+
+    fault: Fault
+    uids: tuple[str, ...]  #: the broker that failed, or the two ends of the link
+    began_ns: int
+    ended_ns: int = 0
+    dropped_s: float | None = None  #: from outside: the first neighbour has dropped it
+    repaired_s: float | None = None  #: from outside: the four around it have the right pointers
+    whole_s: float | None = None  #: from outside: a walk that began then found the ring whole
+    back_s: float | None = None  #: since the end of the fault: the ring of all is whole
+    pauses_s: list[float] = field(default_factory=list)  #: per pair of survivors
+    pauses_back_s: list[float] = field(default_factory=list)  #: the same, as the ring grows again
+    lost: int = 0  #: events between survivors that never came
+    trouble: str = ""
+
+
+class Rounds:
+    """Carries out faults on a fleet with traffic."""
+
+    def __init__(self, fleet: Fleet, traffic: Traffic, rng: random.Random) -> None:
+        self.done: list[Round] = []
+        self._fleet = fleet
+        self._traffic = traffic
+        self._rng = rng
+
+    async def run(self, fault: Fault) -> Round:
+        """Carry out one fault and wait until all are one ring again.
+
+        Raises:
+            SoakFailed: the ring has not come to be whole.
+        """
+        await trio.sleep(CALM_SECONDS * (0.5 + self._rng.random()))
+        _, ring = await until_whole(self._fleet, len(self._fleet.brokers), WHOLE_LIMIT_SECONDS)
+        if fault in (Fault.CUT, Fault.DARK):
+            return await self._cut(fault, ring)
+        return await self._fail(fault, self._rng.choice(self._fleet.brokers), ring)
+
+    # ── brokers ───────────────────────────────────────────────────────────────────────────────
+
+    async def _fail(self, fault: Fault, broker: LiveBroker, ring: Walk) -> Round:
+        fleet, size = self._fleet, len(self._fleet.brokers)
+        pairs = self._traffic.pairs_apart_from(broker.url, broker.advertised)
+        async with AsyncExitStack() as stack:
+            seen = await witness(stack, fleet, ring, broker.uid)
+            found = Round(fault, (broker.uid,), time.time_ns())
+            self.done.append(found)
+            began = trio.current_time()
+            if fault is Fault.KILL:
+                broker.kill()
+            else:
+                broker.signal(signal.SIGSTOP)
+            if fault is Fault.DOZE:
+                await trio.sleep(DOZE_SECONDS)
+            else:
+                with trio.move_on_after(LOOK_LIMIT_SECONDS):
+                    await seen.look()
+                found.dropped_s = _since(began, seen.dropped_at)
+                found.repaired_s = _since(began, seen.repaired_at)
+                _, _ = await until_whole(fleet, size - 1, WHOLE_LIMIT_SECONDS)
+                found.whole_s = trio.current_time() - began
+                if fault is Fault.STOP:
+                    await trio.sleep_until(began + HOLD_SECONDS)
+        await trio.sleep(EVENTS_AFTER_SECONDS if fault is Fault.KILL else 0)
+        over = trio.current_time()
+        if fault is Fault.KILL:
+            await fleet.restart(broker)
+        else:
+            broker.signal(signal.SIGCONT)
+        found.back_s, _ = await until_whole(fleet, size, WHOLE_LIMIT_SECONDS)
+        await trio.sleep(EVENTS_AFTER_SECONDS)
+        found.ended_ns = time.time_ns()
+        for pair in pairs:
+            found.pauses_s.append(pair.pause(began, over))
+            found.pauses_back_s.append(pair.pause(over, trio.current_time()))
+            found.lost += pair.lost(began - 1, trio.current_time())
+        return found
+
+    # ── links ─────────────────────────────────────────────────────────────────────────────────
+
+    async def _cut(self, fault: Fault, ring: Walk) -> Round:
+        fleet = self._fleet
+        assert fleet.board is not None
+        here = self._rng.choice([status for status in ring.brokers if status.links])
+        known = fleet.by_uid
+        # One in two is a link to a ring neighbour: those are watched, and matter most.
+        near = [member.uid for member in (*here.left, *here.right)]
+        far = [link.uid for link in here.links if link.roles and link.uid not in near]
+        there = self._rng.choice(far if far and self._rng.randrange(2) else near)
+        a, b = known[here.uid].proxy, known[there].proxy
+        assert a is not None
+        assert b is not None
+        found = Round(fault, (here.uid, there), time.time_ns())
+        self.done.append(found)
+        began = trio.current_time()
+        concerned = fleet.board.ask("cut", a, b, CLOSED if fault is Fault.CUT else DARK)
+        if not concerned:
+            found.trouble = "there was no connection to cut"
+        await trio.sleep(HOLD_SECONDS)
+        over = trio.current_time()
+        fleet.board.ask("mend", a, b)
+        found.back_s, _ = await until_whole(fleet, len(fleet.brokers), WHOLE_LIMIT_SECONDS)
+        await trio.sleep(EVENTS_AFTER_SECONDS)
+        found.ended_ns = time.time_ns()
+        for pair in self._traffic.pairs_apart_from():
+            found.pauses_s.append(pair.pause(began, over))
+            found.pauses_back_s.append(pair.pause(over, trio.current_time()))
+            found.lost += pair.lost(began - 1, trio.current_time())
+        return found
+
+
+def _since(began: float, reached: float | None) -> float | None:
+    return None if reached is None else reached - began
