@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 
 import trio
 
@@ -34,18 +35,30 @@ async def walk(fleet: Fleet, expect: int) -> Walk:
     raise SoakFailed("no broker answers")
 
 
-async def until_whole(fleet: Fleet, expect: int, limit_s: float) -> tuple[float, Walk]:
-    """Walk until the check finds nothing; returns the seconds until the last walk began.
+@dataclass(frozen=True)
+class Whole:
+    """A walk that found the ring whole, and what those before it found."""
+
+    ring: Walk
+    waited_s: float  #: until that walk began
+    walk_s: float  #: that it took
+    held_up: tuple[str, ...]  #: what the walk before it found; empty if it was the first
+
+
+async def until_whole(fleet: Fleet, expect: int, limit_s: float) -> Whole:
+    """Walk until the check finds nothing.
 
     Raises:
         SoakFailed: it found something to the end.
     """
     started = trio.current_time()
+    held_up: tuple[str, ...] = ()
     while True:
         begun = trio.current_time()
         found = await walk(fleet, expect)
         if not found.findings:
-            return begun - started, found
+            return Whole(found, begun - started, trio.current_time() - begun, held_up)
+        held_up = found.findings
         if trio.current_time() - started > limit_s:
             told = "\n  ".join(found.findings[:12])
             raise SoakFailed(f"the ring is not whole after {limit_s:.0f} s:\n  {told}")

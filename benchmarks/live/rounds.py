@@ -53,6 +53,8 @@ class Round:
     pauses_s: list[float] = field(default_factory=list)  #: per pair of survivors
     pauses_back_s: list[float] = field(default_factory=list)  #: the same, as the ring grows again
     lost: int = 0  #: events between survivors that never came
+    walk_s: float | None = None  #: that walk took so long
+    held_up: tuple[str, ...] = ()  #: what the walk before it found wrong
     trouble: str = ""
 
 
@@ -72,10 +74,10 @@ class Rounds:
             SoakFailed: the ring has not come to be whole.
         """
         await trio.sleep(CALM_SECONDS * (0.5 + self._rng.random()))
-        _, ring = await until_whole(self._fleet, len(self._fleet.brokers), WHOLE_LIMIT_SECONDS)
+        whole = await until_whole(self._fleet, len(self._fleet.brokers), WHOLE_LIMIT_SECONDS)
         if fault in (Fault.CUT, Fault.DARK):
-            return await self._cut(fault, ring)
-        return await self._fail(fault, self._rng.choice(self._fleet.brokers), ring)
+            return await self._cut(fault, whole.ring)
+        return await self._fail(fault, self._rng.choice(self._fleet.brokers), whole.ring)
 
     # ── brokers ───────────────────────────────────────────────────────────────────────────────
 
@@ -98,8 +100,10 @@ class Rounds:
                     await seen.look()
                 found.dropped_s = _since(began, seen.dropped_at)
                 found.repaired_s = _since(began, seen.repaired_at)
-                _, _ = await until_whole(fleet, size - 1, WHOLE_LIMIT_SECONDS)
-                found.whole_s = trio.current_time() - began
+                looked = trio.current_time() - began
+                whole = await until_whole(fleet, size - 1, WHOLE_LIMIT_SECONDS)
+                found.whole_s = looked + whole.waited_s
+                found.walk_s, found.held_up = whole.walk_s, whole.held_up
                 if fault is Fault.STOP:
                     await trio.sleep_until(began + HOLD_SECONDS)
         await trio.sleep(EVENTS_AFTER_SECONDS if fault is Fault.KILL else 0)
@@ -108,7 +112,7 @@ class Rounds:
             await fleet.restart(broker)
         else:
             broker.signal(signal.SIGCONT)
-        found.back_s, _ = await until_whole(fleet, size, WHOLE_LIMIT_SECONDS)
+        found.back_s = (await until_whole(fleet, size, WHOLE_LIMIT_SECONDS)).waited_s
         await trio.sleep(EVENTS_AFTER_SECONDS)
         found.ended_ns = time.time_ns()
         for pair in pairs:
@@ -140,7 +144,8 @@ class Rounds:
         await trio.sleep(HOLD_SECONDS)
         over = trio.current_time()
         fleet.board.ask("mend", a, b)
-        found.back_s, _ = await until_whole(fleet, len(fleet.brokers), WHOLE_LIMIT_SECONDS)
+        whole = await until_whole(fleet, len(fleet.brokers), WHOLE_LIMIT_SECONDS)
+        found.back_s = whole.waited_s
         await trio.sleep(EVENTS_AFTER_SECONDS)
         found.ended_ns = time.time_ns()
         for pair in self._traffic.pairs_apart_from():

@@ -200,9 +200,11 @@ def _in_words(number: int, found: Round) -> str:
         return "-" if seconds is None else f"{seconds:.2f} s"
 
     uids = " ".join(uid[:8] for uid in found.uids)
+    held_up = f", before it: {'; '.join(found.held_up[:3])}" if found.held_up else ""
     return (
         f"round {number}: {found.fault} {uids}: dropped {told(found.dropped_s)}, repaired "
-        f"{told(found.repaired_s)}, whole {told(found.whole_s)}, events paused "
+        f"{told(found.repaired_s)}, whole {told(found.whole_s)} (a walk took {told(found.walk_s)}"
+        f"{held_up}), events paused "
         f"{told(max(found.pauses_s, default=None))}, lost {found.lost}; over: whole "
         f"{told(found.back_s)}, events paused {told(max(found.pauses_back_s, default=None))}"
         f"{' ' + found.trouble if found.trouble else ''}"
