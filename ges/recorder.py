@@ -73,12 +73,14 @@ class Recorder:
             case Repaired(subject):
                 entry = self._entry(subject)
                 entry.repaired_ns = now
-            case LinkFailed(subject, witness):
-                entry = self._entry(subject)
+            # One incident a suspicion: while a link stays cut the ring goes on testing it, and says
+            # each time what it finds.
+            case LinkFailed(subject, witness) if subject.uid in self._open:
+                entry = self._open[subject.uid]
                 entry.verdict = Verdict.LINK_FAILED
                 entry.witnesses.append(witness)
-            case Refuted(subject):
-                entry = self._entry(subject)
+            case Refuted(subject) if subject.uid in self._open:
+                entry = self._open[subject.uid]
                 entry.verdict = Verdict.REFUTED
             case ChordLost(uid) if uid in self._open:
                 entry = self._open[uid]

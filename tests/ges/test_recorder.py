@@ -131,6 +131,19 @@ def test_after_a_wrong_suspicion_the_next_is_a_new_incident() -> None:
     assert incident.suspected_ns == 30
 
 
+def test_a_link_that_stays_cut_is_one_incident() -> None:
+    diary = Diary()
+    (incident,) = diary.tell(
+        Suspected(SUBJECT, "link lost"),
+        LinkFailed(SUBJECT, uid(8)),
+        LinkFailed(SUBJECT, uid(8)),
+        LinkFailed(SUBJECT, uid(5)),
+    )
+    assert (incident.suspected_ns, incident.verdict) == (10, Verdict.LINK_FAILED)
+    (death,) = diary.tell(Confirmed(SUBJECT, ()), Repaired(SUBJECT))
+    assert death.verdict is Verdict.BROKER_FAILED
+
+
 def test_chords_to_the_living_and_other_facts_are_no_incidents(tmp_path: Path) -> None:
     diary = Diary(tmp_path)
     assert diary.tell(ChordLost(uid(3)), ChordRepaired(uid(3)), Alone()) == []
