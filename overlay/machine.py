@@ -206,6 +206,10 @@ class TimerTable(Generic[K]):
     def __contains__(self, key: K) -> bool:
         return key in self._armed
 
+    def keys(self) -> tuple[K, ...]:
+        """Return what is armed."""
+        return tuple(self._armed)
+
     def next_deadline(self) -> Nanos | None:
         """Return the earliest deadline, or None."""
         self._drop_stale()

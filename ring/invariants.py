@@ -1,7 +1,15 @@
 """What must hold of a ring, as code: for the simulator, the property tests and live rings.
 
-Pointer lists are compared with the ideal ring of the brokers that are alive. The names follow
-P. Zave's analysis of Chord: one ring, ordered, nobody beside it.
+Three strengths, from what one broker can see by itself to what must be true of a ring at rest:
+
+* :func:`local_findings`, of one broker's lists, at any moment: the monitors P. Zave recommends to
+  every implementation ("Reasoning about identifier spaces", 2015, section VI);
+* :func:`zave_findings`, of all live members together, at any moment: her four invariants that
+  ring maintenance can never repair once they are broken, clockwise and anticlockwise;
+* :func:`ring_findings`, of all live members at rest: the ideal ring, and nothing else. It implies
+  the other two, and symmetry.
+
+:class:`DeadPointers` watches over time that nobody goes on pointing at a broker confirmed dead.
 """
 
 from __future__ import annotations
@@ -9,9 +17,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from overlay.ids import short
-from ring.geometry import clockwise
+from overlay.ids import NANOS_PER_SECOND, Nanos, short
+from ring.geometry import RING_SIZE, clockwise
 from ring.messages import Member
 
 
@@ -22,6 +31,7 @@ class Snapshot:
     member: Member
     left: tuple[Member, ...]
     right: tuple[Member, ...]
+    known: tuple[Member, ...] = ()  #: others it knows of and would turn to, in no order
 
 
 def local_findings(snapshot: Snapshot) -> list[str]:
@@ -79,6 +89,130 @@ def ideal_pointers(
     n = len(ring)
     reach = range(1, min(2, n - 1) + 1)
     return tuple(ring[(at - k) % n] for k in reach), tuple(ring[(at + k) % n] for k in reach)
+
+
+def symmetry_findings(snapshots: Iterable[Snapshot]) -> list[str]:
+    """Return where one broker points at another that does not point back, at rest.
+
+    right(left(x)) = x, and the same for the second neighbours. In a ring of less than five,
+    left-left and right-right are among the other side's, which does no harm here.
+    """
+    by_uid = {snapshot.member.uid: snapshot for snapshot in snapshots}
+    found = []
+    for snapshot in by_uid.values():
+        for side, members in (("left", snapshot.left), ("right", snapshot.right)):
+            for at, member in enumerate(members):
+                other = by_uid.get(member.uid)
+                back = () if other is None else other.right if side == "left" else other.left
+                if len(back) <= at or back[at].uid != snapshot.member.uid:
+                    found.append(
+                        f"{_name(snapshot.member)} has {short(member.uid)} as {side} neighbour "
+                        f"number {at + 1}, which does not point back"
+                    )
+    return found
+
+
+def zave_findings(snapshots: Iterable[Snapshot]) -> list[str]:
+    """Return which of the four invariants are broken that no maintenance can repair.
+
+    AtLeastOneRing, AtMostOneRing, OrderedRing, ConnectedAppendages (P. Zave, "Using lightweight
+    modeling to understand Chord", 2012; 2015), clockwise over the right pointers and anticlockwise
+    over the left ones. The best successor of a broker is the first of its list that lives; beyond
+    the list, of whom else it knows (``known``), the nearest that lives. The ring are those that
+    come back to themselves by best successors; the others are appendages.
+
+    They hold at any moment as long as every broker knows somebody alive: that is the assumption
+    under which they are proven, and a broker that knows nobody is reported as breaking it.
+    """
+    members = {snapshot.member: snapshot for snapshot in snapshots}
+    if len(members) < 2:
+        return []
+    return [
+        f"{direction}: {finding}"
+        for direction, step in (("clockwise", 1), ("anticlockwise", -1))
+        for finding in _one_way(members, step)
+    ]
+
+
+def _one_way(members: dict[Member, Snapshot], step: int) -> list[str]:
+    def distance(a: Member, b: Member) -> int:
+        return clockwise(a.ring_id, b.ring_id) if step > 0 else clockwise(b.ring_id, a.ring_id)
+
+    best: dict[Member, Member] = {}
+    found = []
+    for member, snapshot in members.items():
+        listed = snapshot.right if step > 0 else snapshot.left
+        others = sorted(snapshot.known, key=partial(distance, member))
+        successor = next((m for m in (*listed, *others) if m in members and m != member), None)
+        if successor is None:
+            found.append(f"{_name(member)} knows nobody alive")
+        else:
+            best[member] = successor
+    rings = _cycles(best)
+    if not rings:
+        return [*found, "AtLeastOneRing: nobody comes back to itself"]
+    if len(rings) > 1:
+        shown = " and ".join(_names(ring) for ring in rings)
+        found.append(f"AtMostOneRing: there are {len(rings)}: {shown}")
+    for ring in rings:
+        turns = sum(distance(member, best[member]) for member in ring)
+        if turns != RING_SIZE:  # the steps of an ordered ring add up to one time round
+            found.append(f"OrderedRing: {_names(ring)} goes round {turns / RING_SIZE:g} times")
+    on_ring = {member for ring in rings for member in ring}
+    for member in members:
+        here, seen = member, set[Member]()
+        while here not in on_ring and here in best and here not in seen:
+            seen.add(here)
+            here = best[here]
+        if here not in on_ring:
+            found.append(f"ConnectedAppendages: {_name(member)} does not lead to the ring")
+    return found
+
+
+def _cycles(best: dict[Member, Member]) -> list[list[Member]]:
+    """Return the cycles of a graph in which everybody has at most one successor."""
+    state: dict[Member, int] = {}  # the walk that reached it first
+    cycles = []
+    for walk, start in enumerate(best):
+        here: Member | None = start
+        while here is not None and here not in state:
+            state[here] = walk
+            here = best.get(here)
+        if here is not None and state[here] == walk:
+            cycle = [here]
+            while best[cycle[-1]] != here:
+                cycle.append(best[cycle[-1]])
+            cycles.append(cycle)
+    return cycles
+
+
+class DeadPointers:
+    """Watches that nobody points at a life confirmed dead for longer than ``bound_ns``.
+
+    Only lives that are really over count: who was wrongly declared dead is pointed at until it
+    hears of it and comes back under another incarnation, and then its former life is over as well.
+    """
+
+    def __init__(self, bound_ns: Nanos) -> None:
+        self._bound = bound_ns
+        self._confirmed: dict[tuple[str, int], Nanos] = {}
+
+    def confirmed(self, subject: Member, now: Nanos) -> None:
+        """Some broker confirmed that this life of ``subject`` is over; the first one counts."""
+        self._confirmed.setdefault((subject.uid, subject.incarnation), now)
+
+    def findings(self, snapshots: Iterable[Snapshot], now: Nanos) -> list[str]:
+        """Return who of the live members points at the dead for too long."""
+        snapshots = list(snapshots)
+        alive = {(s.member.uid, s.member.incarnation) for s in snapshots}
+        return [
+            f"{_name(snapshot.member)} still points at {short(member.uid)}, confirmed dead "
+            f"{(now - self._confirmed[life]) / NANOS_PER_SECOND:.3f} s ago"
+            for snapshot in snapshots
+            for member in dict.fromkeys((*snapshot.left, *snapshot.right))
+            if (life := (member.uid, member.incarnation)) not in alive
+            and now - self._confirmed.get(life, now) > self._bound
+        ]
 
 
 def _name(member: Member) -> str:

@@ -166,6 +166,21 @@ class RingNode:
         """URLs of members around, for those who need another broker than this one."""
         return tuple(dict.fromkeys(m.peer.url for m in self._hood.known().values()))
 
+    @property
+    def known(self) -> tuple[Member, ...]:
+        """Members this broker could turn to if its neighbours failed."""
+        return tuple(self._hood.known().values())
+
+    @property
+    def armed(self) -> tuple[tuple[Timer, str], ...]:
+        """Keys of the timers that run."""
+        return self._core.timers.keys()
+
+    def expire(self, timer: tuple[Timer, str], now: Nanos) -> list[Effect]:
+        """Let one timer run out before its time, for those who explore what may happen."""
+        self._core.timers.set(timer, now)
+        return self.handle_timers(now)
+
     def admit(self, peer: Peer) -> Refused | None:
         """Say whether a link to ``peer`` may be made."""
         if self._gone:

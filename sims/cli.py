@@ -102,6 +102,63 @@ def run(
         _print_words(result, summarise(result), files)
 
 
+@sim.command()
+@click.argument("scenario")
+@click.option("--brokers", type=int, help="Brokers in all, newcomers included.")
+@click.option(
+    "--delays",
+    type=int,
+    help="Try the orders with so many deliveries put off; -1: all orders there are.",
+)
+@click.option(
+    "--limit", type=int, default=400_000, show_default=True, help="States to look at, at most."
+)
+@click.option("--replay", metavar="N,N,...", help="Take these choices only, and tell the story.")
+@_as_json
+def explore(
+    scenario: str,
+    brokers: int | None,
+    delays: int | None,
+    limit: int,
+    replay: str | None,
+    as_json: bool,
+) -> None:
+    """Try every order in which things may happen to a small ring in SCENARIO.
+
+    Fails if in one of them the ring breaks a promise, and says how to see it again.
+    """
+    import msgspec
+
+    from sims.errors import InvariantViolated, SimulationError
+    from sims.explore import Explorer
+    from sims.scopes import SCENARIOS
+
+    if scenario == "list":
+        for name, known in SCENARIOS.items():
+            click.echo(f"{name}: {known.about}")
+        return
+    explorer = Explorer(scenario, brokers=brokers, delays=delays)
+    if replay is None:
+        report = explorer.search(limit)
+    else:
+        try:
+            choices = [int(choice) for choice in replay.split(",") if choice]
+        except ValueError:
+            raise SimulationError(f"{replay!r} is not a list of numbers with commas") from None
+        report = explorer.replay(choices)
+    if as_json:
+        click.echo(msgspec.json.encode(report))
+    else:
+        for at, line in enumerate(report.story, start=1):
+            click.echo(f"{at:>4}  {line}")
+        click.echo(report.in_words())
+    if report.findings:
+        shown = "\n  ".join(report.findings[:10])
+        raise InvariantViolated(
+            f"in {len(report.choices)} steps; see it again with: {report.replay}\n  {shown}"
+        )
+
+
 @contextmanager
 def _progress() -> Iterator[Progress | None]:
     """Show stage, share done and virtual clock on a terminal; in a pipe, nothing."""

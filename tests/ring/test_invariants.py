@@ -6,7 +6,15 @@ from collections.abc import Sequence
 
 import pytest
 
-from ring.invariants import Snapshot, ideal_pointers, local_findings, ring_findings
+from ring.invariants import (
+    DeadPointers,
+    Snapshot,
+    ideal_pointers,
+    local_findings,
+    ring_findings,
+    symmetry_findings,
+    zave_findings,
+)
 from ring.messages import Member
 from tests.helpers.bench import member, peer
 
@@ -121,3 +129,84 @@ def test_impossible_lists_are_found_without_the_others(pointers: Pointers, words
 def test_neighbours_beyond_zero_are_in_order() -> None:
     assert local_findings(ideal(IDS)[0]) == []
     assert local_findings(Snapshot(member(60), (member(50), member(10)), (member(10),))) == []
+
+
+# At any moment: the four that cannot be repaired
+
+
+def snapshots(rights: dict[int, tuple[int, ...]]) -> list[Snapshot]:
+    """Return brokers by their right pointers; the left ones are those of the ideal ring."""
+    ring = {snapshot.member.ring_id: snapshot for snapshot in ideal(sorted(rights))}
+    return [
+        Snapshot(ring[at].member, ring[at].left, tuple(map(member, right)))
+        for at, right in rights.items()
+    ]
+
+
+@pytest.mark.parametrize("n", range(1, 7))
+def test_an_ideal_ring_keeps_the_four(n: int) -> None:
+    assert zave_findings(ideal(IDS[:n])) == []
+    assert symmetry_findings(ideal(IDS[:n])) == []
+
+
+def test_the_dead_in_a_list_are_passed_over() -> None:
+    ring = [s for s in ideal(IDS) if s.member.ring_id != 30]
+    assert zave_findings(ring) == []
+    assert symmetry_findings(ring) != []
+
+
+def test_a_ring_whose_lists_are_dead_goes_on_with_whom_it_knows() -> None:
+    ring = [s for s in ideal(IDS) if s.member.ring_id not in (30, 40)]
+    found = zave_findings(ring)
+    assert any("knows nobody alive" in finding for finding in found)
+    known = [Snapshot(s.member, s.left, s.right, tuple(map(member, IDS))) for s in ring]
+    assert zave_findings(known) == []
+
+
+def test_no_ring_at_all_is_found() -> None:
+    chain = snapshots({10: (20,), 20: (30,), 30: ()})
+    assert "clockwise: AtLeastOneRing: nobody comes back to itself" in zave_findings(chain)
+
+
+def test_two_rings_are_found() -> None:
+    rings = snapshots({10: (30,), 30: (10,), 20: (40,), 40: (20,)})
+    assert any("AtMostOneRing: there are 2" in finding for finding in zave_findings(rings))
+
+
+def test_a_disordered_ring_is_found() -> None:
+    ring = snapshots({10: (40,), 40: (20,), 20: (50,), 50: (10,)})
+    assert any("OrderedRing" in f and "goes round 2 times" in f for f in zave_findings(ring))
+
+
+def test_an_appendage_that_leads_nowhere_is_found() -> None:
+    ring = snapshots({10: (20,), 20: (30,), 30: (10,), 35: ()})
+    assert any("ConnectedAppendages" in finding for finding in zave_findings(ring))
+
+
+def test_an_appendage_that_leads_to_the_ring_is_none() -> None:
+    ring = [*ideal(IDS), Snapshot(member(35), (member(30),), (member(40),))]
+    assert zave_findings(ring) == []
+
+
+def test_a_pointer_that_is_not_returned_is_found() -> None:
+    found = symmetry_findings(broken(2, {"right": (member(40), member(60))}))
+    assert any("has 00000000 as right neighbour number 2" in finding for finding in found)
+
+
+# Over time
+
+
+def test_who_points_at_the_dead_for_too_long_is_found() -> None:
+    watch = DeadPointers(bound_ns=100)
+    ring = [s for s in ideal(IDS) if s.member.ring_id != 30]
+    assert watch.findings(ring, 50) == [], "nobody has confirmed it yet"
+    watch.confirmed(member(30), 50)
+    assert watch.findings(ring, 150) == []
+    assert len(watch.findings(ring, 151)) == 4
+    assert watch.findings(ideal([i for i in IDS if i != 30]), 151) == []
+
+
+def test_who_lives_is_not_dead_whatever_they_say() -> None:
+    watch = DeadPointers(bound_ns=100)
+    watch.confirmed(member(30), 0)
+    assert watch.findings(ideal(IDS), 1000) == []

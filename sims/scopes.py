@@ -1,0 +1,132 @@
+"""The small scopes that are explored: a ring of a few brokers, and what is done to it.
+
+Small scopes suffice: all published counterexamples to Chord fit into networks of 5 to 8 members
+(P. Zave 2012, 2015).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+COMPLETE = -1  #: as a number of delays: all orders
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Something done to the brokers; who they are is said by their places in the ring at rest.
+
+    Newcomers have the places after the last member.
+    """
+
+    verb: str  #: join, crash, cut or leave
+    who: int
+    others: tuple[int, ...] = ()  #: contacts; who sees the sockets close; the other end
+
+    def __str__(self) -> str:
+        others = ", ".join(f"b{other}" for other in self.others)
+        match self.verb:
+            case "join":
+                return f"b{self.who} begins to join through {others}"
+            case "crash":
+                return f"b{self.who} dies; its sockets close at {others or 'nobody'}"
+            case "cut":
+                return f"the link b{self.who} - {others} breaks"
+            case _:
+                return f"b{self.who} leaves"
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """What is explored; ``actions`` makes the actions for a ring of a given size."""
+
+    about: str
+    brokers: int  #: in all, newcomers included
+    newcomers: int
+    actions: Callable[[int], tuple[Action, ...]]
+    delays: int  #: bound of the search by default; COMPLETE: none
+    early: int = 0  #: timers that may run out early
+    accurate: bool = True  #: nobody alive may be declared dead
+
+
+def _all_but(who: int, members: int) -> tuple[int, ...]:
+    return tuple(other for other in range(members) if other != who)
+
+
+def _crash(who: int, members: int) -> Action:
+    return Action("crash", who, _all_but(who, members))
+
+
+SCENARIOS: dict[str, Scenario] = {
+    "join": Scenario("a broker joins", 4, 1, lambda m: (Action("join", m, (0,)),), COMPLETE),
+    "crash": Scenario(
+        "a broker dies, and its sockets close", 4, 0, lambda m: (_crash(1, m),), COMPLETE
+    ),
+    "two-joins": Scenario(
+        "two brokers join at one place",
+        5,
+        2,
+        lambda m: (Action("join", m, (0,)), Action("join", m + 1, (0,))),
+        2,
+    ),
+    "join-crash": Scenario(
+        "a broker joins while one of those beside its place dies",
+        5,
+        1,
+        lambda m: (Action("join", m, (0, 1)), _crash(0, m)),
+        2,
+    ),
+    "two-joins-crash": Scenario(
+        "two brokers join while one of those beside their place dies",
+        6,
+        2,
+        lambda m: (Action("join", m, (0, 1)), Action("join", m + 1, (0, 1)), _crash(0, m)),
+        1,
+    ),
+    "join-two-crashes": Scenario(
+        "a broker joins while two neighbours beside its place die",
+        6,
+        1,
+        lambda m: (Action("join", m, (1, 3)), _crash(1, m), _crash(2, m)),
+        1,
+    ),
+    "crash-of-tester": Scenario(
+        "a broker dies, and so does the one that is asked to test it",
+        6,
+        0,
+        lambda m: (_crash(1, m), _crash(2, m)),
+        2,
+        early=1,
+    ),
+    "crash-unseen": Scenario(
+        "a broker dies, and only its left neighbour sees the socket close",
+        5,
+        0,
+        lambda m: (Action("crash", 1, (0,)),),
+        2,
+        early=1,
+    ),
+    "mutual-suspicion": Scenario(
+        "the link between two neighbours breaks, each suspects the other, and a timer may run out",
+        5,
+        0,
+        lambda m: (Action("cut", 0, (1,)),),
+        2,
+        early=1,
+        accurate=False,
+    ),
+    "cut-and-crash": Scenario(
+        "the link between two neighbours breaks, and the witness of both dies",
+        6,
+        0,
+        lambda m: (Action("cut", 0, (1,)), _crash(2, m)),
+        2,
+    ),
+    "leave-join": Scenario(
+        "a broker leaves while another joins beside it",
+        5,
+        1,
+        lambda m: (Action("join", m, (0, 1)), Action("leave", 0)),
+        2,
+    ),
+}

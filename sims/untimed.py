@@ -1,0 +1,427 @@
+"""A small world without time, whose every state can be kept, compared and gone on from.
+
+It is the third driver of the machines, for :mod:`sims.explore`. What happens is split into steps
+that may come in any order: the next thing of one channel arrives (channels are first in, first out,
+as TCP makes them, and independent of one another), something is done to a broker, a timer runs out
+early. The clock stands still meanwhile: everything happens faster than any timer, except those that
+are let run out on purpose. :meth:`Untimed.come_to_rest` then lets time pass, in a fair order.
+
+What one broker does on one input depends on its state alone. So its states are numbered, and what
+follows from (state, input) is remembered: the same step is computed once, however many states of
+the whole world it is part of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from overlay.ids import Nanos, Peer, nanos
+from overlay.machine import (
+    Closed,
+    CloseLink,
+    Effect,
+    Fact,
+    Input,
+    LinkDown,
+    LinkRefused,
+    LinkUp,
+    Message,
+    MessageReceived,
+    Notify,
+    OpenLink,
+    Refused,
+    Send,
+)
+from ring.core import Timer
+from ring.invariants import Snapshot
+from ring.messages import (
+    Backup,
+    ChordAnswer,
+    ChordQuery,
+    Heartbeat,
+    Intent,
+    Peers,
+    PeersRequest,
+    Ping,
+    Pong,
+    ViewRequest,
+)
+from ring.node import RingNode
+from sims import freeze
+
+CONNECT_TIMEOUT_NS = nanos(2.0)
+MAX_STORM = 200_000  #: steps without a pause after which brokers are held to talk for ever
+
+#: Delivered at once, in a fixed order, wherever nothing else is before them: their order among the
+#: rest is not explored. They move no pointer by themselves.
+BACKGROUND: frozenset[type[Message]] = frozenset(
+    {
+        Backup,
+        ChordAnswer,
+        ChordQuery,
+        Heartbeat,
+        Intent,
+        Peers,
+        PeersRequest,
+        Ping,
+        Pong,
+        ViewRequest,
+    }
+)
+
+#: Timers that may run out early; the others wait until nothing else can happen.
+EARLY = frozenset({Timer.TEST, Timer.PROBE, Timer.JOIN, Timer.MEASURE, Timer.RESERVED})
+
+
+class Kind(NamedTuple):
+    """A channel: what kind of things arrive on it, from whom, at whom."""
+
+    what: str  #: "link": what is sent over a link; "call": attempts; "answer": refusals
+    source: int
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """What one broker sent another at one go."""
+
+    messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Welcome:
+    """The acceptor's answer to an attempt that succeeded."""
+
+    request: OpenLink
+
+
+Item = Packet | Welcome | Closed | OpenLink | LinkRefused
+
+
+@dataclass(slots=True)
+class State:
+    """One state of the whole world. Channels are in the order in which they became non-empty."""
+
+    brokers: list[int]  #: number of each broker's own state
+    fate: list[str]  #: "absent", "alive", "killed" or "powerless"
+    channels: dict[Kind, tuple[int, ...]]  #: numbers of items, see :attr:`Untimed.items`
+    wires: frozenset[tuple[int, int]]  #: (a, b): a has a link to b
+    late: tuple[tuple[int, LinkRefused], ...]  #: attempts that will time out
+    todo: tuple[int, ...]  #: actions that are still to come
+    early: int  #: timers that may still run out early
+
+    def copy(self) -> State:
+        return replace(
+            self, brokers=list(self.brokers), fate=list(self.fate), channels=dict(self.channels)
+        )
+
+    def key(self, *, ordered: bool) -> Hashable:
+        """Tell states apart; ``ordered``: also by the order in which channels come up."""
+        channels = self.channels.items()
+        return (
+            tuple(self.brokers),
+            tuple(self.fate),
+            tuple(channels) if ordered else frozenset(channels),
+            self.wires,
+            self.late,
+            self.todo,
+            self.early,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """One numbered state of one broker, and what can be seen of it."""
+
+    frozen: freeze.Snapshot
+    peer: Peer
+    view: Snapshot | None  #: None: not on the ring
+    unlinked: tuple[str, ...]  #: pointers that lead to nobody linked or under suspicion
+    timers: tuple[tuple[Timer, str], ...]  #: that may run out early
+
+
+class Untimed:
+    """The brokers, their numbered states, and the steps of the world."""
+
+    def __init__(self, nodes: list[RingNode], on_fact: Callable[[int, Fact], None]) -> None:
+        self.nodes = nodes
+        self.on_fact = on_fact
+        self.now: Nanos = 0
+        self.index = {node.peer.uid: at for at, node in enumerate(nodes)}
+        self.locals: list[list[Local]] = [[] for _ in nodes]
+        self._by_url = {node.peer.url: at for at, node in enumerate(nodes)}
+        self.items: list[Item] = []  #: by number
+        self._item_numbers: dict[Item, int] = {}
+        self._is_background: list[bool] = []  #: by number of the item
+        self._numbers: list[dict[Hashable, int]] = [{} for _ in nodes]
+        self._known: dict[tuple[int, int, Hashable], tuple[int, tuple[Effect, ...]]] = {}
+        self._admits: dict[tuple[int, int, Peer], Refused | None] = {}
+        self._direct = True  #: let the machines run on; else their numbered states do
+        self._due: list[tuple[Nanos, int, LinkRefused]] = []  #: attempts, by when they time out
+
+    def begin(self) -> State:
+        """Return the state of a world in which nothing has happened."""
+        n = len(self.nodes)
+        return State([0] * n, ["absent"] * n, {}, frozenset(), (), (), 0)
+
+    def number(self, state: State) -> None:
+        """From now on keep states: number the one that the machines are in."""
+        self._direct = False
+        state.brokers = [self._number(at) for at in range(len(self.nodes))]
+
+    # ── steps ─────────────────────────────────────────────────────────────────────────────────
+
+    def deliver(self, state: State, channel: Kind) -> None:
+        """Let the next thing of ``channel`` arrive."""
+        number, *rest = state.channels.pop(channel)
+        if rest:
+            state.channels[channel] = tuple(rest)
+        item = self.items[number]
+        source, target = channel.source, channel.target
+        peer = self.nodes[source].peer if self._direct else self._local(state, source).peer
+        uid = self.nodes[source].peer.uid
+        if isinstance(item, Packet):
+            for message in item.messages:
+                self.give(state, target, MessageReceived(uid, message))
+        elif isinstance(item, Closed):
+            state.wires -= {(target, source)}
+            self.give(state, target, LinkDown(uid, item))
+        elif isinstance(item, LinkRefused):
+            self.give(state, target, item)
+        elif isinstance(item, OpenLink):
+            self._on_call(state, source, target, item)
+        elif self._admit(state, target, peer) is None:
+            self.give(state, target, LinkUp(peer, item.request.url))
+        else:
+            self._hang_up(state, target, source, Closed.DECLARED_DEAD)
+            refused = LinkRefused(item.request.url, item.request.uid, Refused.UNREACHABLE)
+            self.give(state, target, refused)
+
+    def give(self, state: State, at: int, event: Input) -> None:
+        """Hand an input to a broker."""
+        self._do(state, at, event, lambda node: node.handle(event, self.now))
+
+    def expire(self, state: State, at: int, timer: tuple[Timer, str]) -> None:
+        """Let a timer run out early."""
+        self._do(state, at, timer, lambda node: node.expire(timer, self.now))
+
+    def crash(self, state: State, at: int, seen_by: frozenset[int]) -> None:
+        """A broker dies; ``seen_by`` see its sockets close, the others see nothing."""
+        state.fate[at] = "killed" if seen_by else "powerless"
+        for channel in sorted(state.channels):
+            if channel.what == "call" and channel.target == at:
+                for number in state.channels.pop(channel):
+                    item = self.items[number]
+                    assert isinstance(item, OpenLink)
+                    self._refuse(state, channel.source, at, item)
+            elif channel.target == at or (channel.what == "call" and channel.source == at):
+                del state.channels[channel]
+        for other in sorted(a for a, b in state.wires if b == at and a in seen_by):
+            self._put(state, Kind("link", at, other), Closed.LOST)
+        state.wires = frozenset((a, b) for a, b in state.wires if a != at)
+
+    def cut(self, state: State, a: int, b: int) -> None:
+        """The link between two brokers breaks, and both see it."""
+        for here, there in ((a, b), (b, a)):
+            state.channels.pop(Kind("link", here, there), None)
+            if (there, here) in state.wires:
+                self._put(state, Kind("link", here, there), Closed.LOST)
+
+    def settle_background(self, state: State) -> None:
+        """Deliver what is not worth telling orders apart for."""
+        while True:
+            ready = [c for c, items in state.channels.items() if self._is_background[items[0]]]
+            if not ready:
+                return
+            self.deliver(state, min(ready))
+
+    # ── what can be seen ──────────────────────────────────────────────────────────────────────
+
+    def views(self, state: State) -> list[Snapshot]:
+        """Return the pointers of all live members."""
+        found = []
+        for at, fate in enumerate(state.fate):
+            if fate == "alive":
+                view = _view(self.nodes[at]) if self._direct else self._local(state, at).view
+                if view is not None:
+                    found.append(view)
+        return found
+
+    def local(self, state: State, at: int) -> Local:
+        return self._local(state, at)
+
+    # ── time passes ───────────────────────────────────────────────────────────────────────────
+
+    def thaw(self, state: State) -> State:
+        """Put the machines into ``state`` and let them run on; returns a state to go on with."""
+        for at in range(len(self.nodes)):
+            self._local(state, at).frozen.restore()
+        self._direct = True
+        self._due.clear()
+        return state.copy()
+
+    def freeze_again(self, now: Nanos) -> None:
+        """Back to numbered states, and to the moment at which the clock stands."""
+        self._direct = False
+        self.now = now
+
+    def pass_time(self, state: State, until: Nanos) -> bool:
+        """Let everything happen in a fair order; returns False if brokers talk without end."""
+        steps = 0
+        while True:
+            while state.channels:
+                self.deliver(state, next(iter(state.channels)))
+                steps += 1
+                if steps > MAX_STORM:
+                    return False
+            late, state.late = state.late, ()
+            self._due += [(self.now + CONNECT_TIMEOUT_NS, at, answer) for at, answer in late]
+            times = [
+                (deadline, at)
+                for at, fate in enumerate(state.fate)
+                if fate == "alive" and (deadline := self.nodes[at].next_deadline()) is not None
+            ]
+            when, at = min(times, default=(until + 1, -1))
+            if self._due and self._due[0][0] <= min(when, until):
+                self.now, at, answer = self._due.pop(0)
+                self.give(state, at, answer)
+            elif when <= until:
+                self.now = max(self.now, when)
+                self._do(state, at, None, lambda node: node.handle_timers(self.now))
+            else:
+                self.now = until
+                return True
+
+    # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _local(self, state: State, at: int) -> Local:
+        return self.locals[at][state.brokers[at]]
+
+    def _do(
+        self,
+        state: State,
+        at: int,
+        event: Hashable,
+        act: Callable[[RingNode], list[Effect]],
+    ) -> None:
+        if state.fate[at] != "alive":
+            return
+        if self._direct:
+            self._perform(state, at, tuple(act(self.nodes[at])))
+            return
+        asked = (at, state.brokers[at], event)
+        known = self._known.get(asked)
+        if known is None:
+            self._local(state, at).frozen.restore()
+            effects = tuple(act(self.nodes[at]))
+            known = self._known[asked] = (self._number(at), effects)
+        state.brokers[at] = known[0]
+        self._perform(state, at, known[1])
+
+    def _number(self, at: int) -> int:
+        node = self.nodes[at]
+        numbers = self._numbers[at]
+        shape = freeze.shape(node)
+        number = numbers.get(shape)
+        if number is None:
+            number = numbers[shape] = len(numbers)
+            pointers = {m.uid for m in (*node.left, *node.right)}
+            self.locals[at].append(
+                Local(
+                    freeze.Snapshot(node),
+                    node.peer,
+                    _view(node),
+                    tuple(sorted(pointers - node.linked.keys() - set(node.suspects))),
+                    tuple(key for key in node.armed if key[0] in EARLY),
+                )
+            )
+        return number
+
+    def _admit(self, state: State, at: int, peer: Peer) -> Refused | None:
+        if self._direct:
+            return self.nodes[at].admit(peer)
+        asked = (at, state.brokers[at], peer)
+        if asked not in self._admits:
+            self._local(state, at).frozen.restore()
+            self._admits[asked] = self.nodes[at].admit(peer)
+        return self._admits[asked]
+
+    def _perform(self, state: State, at: int, effects: tuple[Effect, ...]) -> None:
+        out: dict[int, list[Message]] = {}
+        for effect in effects:
+            if isinstance(effect, Send):
+                other = self.index[effect.uid]
+                if (at, other) in state.wires:
+                    out.setdefault(other, []).append(effect.message)
+            elif isinstance(effect, CloseLink):
+                other = self.index[effect.uid]
+                if (at, other) in state.wires:
+                    self._flush(state, at, {other: out.pop(other, [])})
+                    self._hang_up(state, at, other, effect.reason)
+            elif isinstance(effect, OpenLink):
+                self._call(state, at, effect)
+            elif isinstance(effect, Notify):
+                self.on_fact(at, effect.fact)
+        self._flush(state, at, out)
+
+    def _flush(self, state: State, at: int, out: dict[int, list[Message]]) -> None:
+        for other, messages in out.items():
+            if messages:
+                self._put(state, Kind("link", at, other), Packet(tuple(messages)))
+
+    def _hang_up(self, state: State, at: int, other: int, reason: Closed) -> None:
+        state.wires -= {(at, other)}
+        state.channels.pop(Kind("link", other, at), None)
+        if (other, at) in state.wires:
+            self._put(state, Kind("link", at, other), reason)
+
+    def _call(self, state: State, at: int, request: OpenLink) -> None:
+        target = self._by_url.get(request.url)
+        if target is None or state.fate[target] != "alive":
+            self._refuse(state, at, target, request)
+        else:
+            self._put(state, Kind("call", at, target), request)
+
+    def _refuse(self, state: State, at: int, target: int | None, request: OpenLink) -> None:
+        if target is not None and state.fate[target] == "powerless":
+            late = LinkRefused(request.url, request.uid, Refused.TIMEOUT)
+            state.late = (*state.late, (at, late))
+        else:
+            refused = LinkRefused(request.url, request.uid, Refused.UNREACHABLE)
+            self._put(state, Kind("answer", at if target is None else target, at), refused)
+
+    def _on_call(self, state: State, at: int, target: int, request: OpenLink) -> None:
+        """The initiator's greeting arrives: the acceptor decides."""
+        peer = self.nodes[at].peer if self._direct else self._local(state, at).peer
+        if request.uid not in (None, self.nodes[target].peer.uid):
+            refused: Refused | None = Refused.OTHER_PEER
+        else:
+            refused = self._admit(state, target, peer)
+            if refused is None and {(at, target), (target, at)} <= state.wires:
+                refused = Refused.DUPLICATE
+        if refused is not None:
+            answer = LinkRefused(request.url, request.uid, refused)
+            self._put(state, Kind("answer", target, at), answer)
+            return
+        state.channels.pop(Kind("link", at, target), None)  # of a link this one replaces
+        state.channels.pop(Kind("link", target, at), None)
+        state.wires |= {(at, target), (target, at)}
+        self._put(state, Kind("link", target, at), Welcome(request))
+        self.give(state, target, LinkUp(peer, peer.url))
+
+    def _put(self, state: State, channel: Kind, item: Item) -> None:
+        number = self._item_numbers.get(item)
+        if number is None:
+            number = self._item_numbers[item] = len(self.items)
+            self.items.append(item)
+            self._is_background.append(
+                isinstance(item, Packet) and all(type(m) in BACKGROUND for m in item.messages)
+            )
+        state.channels[channel] = (*state.channels.get(channel, ()), number)
+
+
+def _view(node: RingNode) -> Snapshot | None:
+    member = node.member
+    return None if member is None else Snapshot(member, node.left, node.right, node.known)
