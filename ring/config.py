@@ -12,7 +12,8 @@ from overlay.ids import Nanos, nanos
 class GapRule(StrEnum):
     """Which gap a contact offers to a newcomer."""
 
-    WIDEST = "widest"  #: the widest of the (up to eight) gaps known around the contact
+    #: the widest of the (up to eight) gaps known around the contact; elsewhere if that is narrow
+    WIDEST = "widest"
     PUBLISHED = "published"  #: the wider of the contact's own two gaps (paper 004, section 3.3)
 
 
@@ -39,7 +40,7 @@ class RingConfig:
     measure_candidates: int = 8  #: brokers whose round-trip time a newcomer measures
     closest: int = 3  #: the contact is drawn among that many nearest (paper 004, section 3.3)
     join_ns: Nanos = nanos(2.0)  #: a step of a join that takes longer is started again
-    join_hops: int = 16  #: a join request is passed on at most that often
+    join_hops: int = 32  #: a join request is passed on at most that often
 
     chord_refresh_ns: Nanos = nanos(10.0)  #: mean time between refreshes of all chords
     knock_ns: Nanos = nanos(1.0)  #: first pause between knocks at lost peers; doubles

@@ -6,8 +6,9 @@ nearest, and asks it for a place. Departs from the published listing in these po
 * Every gap between two brokers has one *owner*, the broker at its left (counter-clockwise) end, and
   only the owner inserts into it. Joins that race for one gap are thereby serialised without any
   agreement protocol, and an id stays reserved until its newcomer is there or has failed to come.
-* The contact offers the widest of the gaps it knows around itself, by default up to eight instead
-  of its own two: halving the wider of two runs out of ids after some 10^5 joins.
+  The newcomer takes over the ids reserved to its right, as that part of the gap will be its own.
+* Which gap is offered is the business of :mod:`ring.gaps`: by default the widest of up to eight, or
+  one farther away, instead of the wider of the contact's own two.
 * The request is passed on a bounded number of times, then refused.
 """
 
@@ -15,21 +16,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from itertools import pairwise
 
 from overlay.ids import Nanos, Peer
 from overlay.machine import LinkRefused, Refused
-from ring.config import GapRule
+from ring.chords import Chords
 from ring.core import Core, Timer
 from ring.facts import JoinDelayed, JoinRejected
-from ring.geometry import FIRST_ID, SECOND_ID, gap, midway
+from ring.gaps import Request, Sight, Verdict, choose, point_of
+from ring.geometry import FIRST_ID, SECOND_ID, clockwise, gap, midway
 from ring.links import Links
 from ring.messages import JoinAccept, JoinRefuse, JoinRequest, Member, Peers, PeersRequest, Ping
 from ring.neighbourhood import Neighbourhood
 
 PINGS = 3  #: round trips measured to each candidate; the shortest counts
 FULL_ROW = 9  #: a row of the broker and four neighbours on each side
-MIN_GAP = 2  #: the narrowest gap that has room for one more id
+MAX_HOPS = 255  #: what the wire can carry
+MAX_NEIGHBOURS = 16  #: told to a newcomer
 
 
 #: Refusals that no waiting will change.
@@ -261,10 +263,11 @@ class GapOwner:
     core: Core
     links: Links
     neighbourhood: Neighbourhood
+    chords: Chords
     _reserved: dict[str, Member] = field(default_factory=dict)
 
     def on_request(self, sender: str, request: JoinRequest) -> None:
-        """Insert the newcomer, or pass its request to the owner of a wider gap."""
+        """Insert the newcomer, or pass its request on; asking again changes nothing."""
         core = self.core
         newcomer = request.newcomer
         if not core.joined:
@@ -273,10 +276,17 @@ class GapOwner:
             return
         elif newcomer.uid in self._reserved and self._reserved[newcomer.uid].peer == newcomer:
             self._accept(self._reserved[newcomer.uid])
-        elif request.insert and self._room() >= MIN_GAP:
-            self._insert(newcomer)
         else:
-            self._pass_on(request)
+            self._place(request)
+
+    def inherit(self, reserved: tuple[Member, ...]) -> None:
+        """Keep the ids that were reserved to the right of ours before we got it.
+
+        The right part of the gap is ours now, and who was promised an id in it may still come.
+        """
+        self.clear()
+        for member in reserved:
+            self._reserve(member)
 
     def release(self, uid: str) -> None:
         """The newcomer has arrived, or has not come in time."""
@@ -287,42 +297,46 @@ class GapOwner:
         for uid in list(self._reserved):
             self.release(uid)
 
-    def _pass_on(self, request: JoinRequest) -> None:
-        core = self.core
-        width, owner = self._widest()
-        if request.hops >= core.config.join_hops:
-            self.links.tell(request.newcomer, JoinRefuse(full=True))
-        elif width < MIN_GAP:
-            # All full around here: move on, as published, to the right-right neighbour.
-            beyond = self.neighbourhood.around()[-1]
-            if beyond.uid == core.peer.uid:
-                self.links.tell(request.newcomer, JoinRefuse(full=True))
-            else:
-                onward = JoinRequest(request.newcomer, request.hops + 1, insert=False)
-                self.links.tell(beyond.peer, onward)
-        elif owner.uid == core.peer.uid:
-            self._insert(request.newcomer)
+    def _place(self, request: JoinRequest) -> None:
+        core, newcomer = self.core, request.newcomer
+        sight, members = self._sight()
+        choice = choose(
+            sight,
+            Request(point_of(newcomer.uid), request.hops, request.insert),
+            core.config.gap_rule,
+            core.config.join_hops,
+            core.rng,
+        )
+        if choice.verdict is Verdict.INSERT:
+            self._insert(newcomer)
+        elif choice.verdict is Verdict.FULL:
+            self.links.tell(newcomer, JoinRefuse(full=True))
         else:
-            onward = JoinRequest(request.newcomer, request.hops + 1, insert=True)
-            self.links.tell(owner.peer, onward)
+            hops = min(request.hops + 1, MAX_HOPS)
+            onward = JoinRequest(newcomer, hops, insert=choice.verdict is Verdict.ASK)
+            self.links.tell(members[choice.ring_id].peer, onward)
 
-    def _widest(self) -> tuple[int, Member]:
-        """Return the widest gap offered by the configured rule, and its owner."""
-        core = self.core
-        row = self.neighbourhood.around()
-        gaps = [(self._room(), core.member)]
-        if len(row) < FULL_ROW:  # we know the whole ring: its last gap closes the circle
-            row = [*row, row[0]]
-        gaps += [
-            (gap(owner.ring_id, right.ring_id), owner)
-            for owner, right in pairwise(row)
-            if owner.uid != core.peer.uid
+    def _sight(self) -> tuple[Sight, dict[int, Member]]:
+        """Return what we see of the ring's gaps, and the members in it by ring id."""
+        core, hood, links = self.core, self.neighbourhood, self.links
+        row = hood.around()
+        here = next(at for at, member in enumerate(row) if member.uid == core.peer.uid)
+        chords = [
+            member
+            for member in self.chords.levels
+            if member.uid in links.up and member.uid not in hood.suspects
         ]
-        if core.config.gap_rule is GapRule.PUBLISHED:
-            left = [member.uid for member in self.neighbourhood.left[:1]]
-            gaps = [(width, owner) for width, owner in gaps if owner.uid in (core.peer.uid, *left)]
-        width = max(width for width, _ in gaps)
-        return width, next(owner for widest, owner in gaps if widest == width)
+        members = {member.ring_id: member for member in (*chords, *row)}
+        ids = [member.ring_id for member in row]
+        sight = Sight(
+            here=core.member.ring_id,
+            room=gap(core.member.ring_id, self._end()),
+            lefts=ids[:here][::-1],
+            rights=ids[here + 1 :],
+            whole=len(row) < FULL_ROW and all(member.ring_id in ids for member in chords),
+            chords=[member.ring_id for member in chords],
+        )
+        return sight, members
 
     def _end(self) -> int:
         """Return where the free part of our own gap ends: at the next id in use or reserved."""
@@ -331,20 +345,28 @@ class GapOwner:
         here = core.member.ring_id
         return min(ends, key=lambda end: gap(here, end), default=here)
 
-    def _room(self) -> int:
-        return gap(self.core.member.ring_id, self._end())
-
     def _insert(self, newcomer: Peer) -> None:
-        core = self.core
-        here, end = core.member.ring_id, self._end()
+        here, end = self.core.member.ring_id, self._end()
         first_two = here == end and here == FIRST_ID
-        ring_id = SECOND_ID if first_two else midway(here, end)
-        member = self._reserved[newcomer.uid] = Member(newcomer, ring_id)
-        core.arm(Timer.RESERVED, newcomer.uid, 3 * core.config.join_ns)
+        member = Member(newcomer, SECOND_ID if first_two else midway(here, end))
+        self._reserve(member)
         self._accept(member)
 
+    def _reserve(self, member: Member) -> None:
+        self._reserved[member.uid] = member
+        self.core.arm(Timer.RESERVED, member.uid, 3 * self.core.config.join_ns)
+
     def _accept(self, member: Member) -> None:
-        others = [m for m in self.neighbourhood.around() if m.uid != self.core.peer.uid]
+        core = self.core
+        here = core.member.ring_id
+        others = [m for m in self.neighbourhood.around() if m.uid != core.peer.uid]
+        beyond = sorted(
+            (clockwise(here, other.ring_id), uid)
+            for uid, other in self._reserved.items()
+            if clockwise(here, other.ring_id) > clockwise(here, member.ring_id)
+        )
+        reserved = tuple(self._reserved[uid] for _, uid in beyond[:MAX_NEIGHBOURS])
         self.links.tell(
-            member.peer, JoinAccept(member.ring_id, self.core.member, tuple(others[:16]))
+            member.peer,
+            JoinAccept(member.ring_id, core.member, tuple(others[:MAX_NEIGHBOURS]), reserved),
         )

@@ -114,11 +114,15 @@ class JoinRequest(Message, frozen=True):
 
 
 class JoinAccept(Message, frozen=True):
-    """The newcomer's id, from the owner of the gap, with the owner's neighbours."""
+    """The newcomer's id, from the owner of the gap, with the owner's neighbours.
+
+    ``reserved`` are ids promised to others in what becomes the newcomer's own gap.
+    """
 
     ring_id: RingId
     owner: Member
     neighbours: Neighbours
+    reserved: Neighbours = ()
 
 
 class JoinRefuse(Message, frozen=True):

@@ -81,9 +81,9 @@ class RingNode:
         self._suspicions = Suspicions(core, links, hood)
         self._tests = Tests(core, links)
         self._repair = Repair(core, links, hood)
-        self._chords = Chords(core, links, hood)
+        self._chords = chords = Chords(core, links, hood)
         self._newcomer = Newcomer(core, links, hood)
-        self._owner = GapOwner(core, links, hood)
+        self._owner = GapOwner(core, links, hood, chords)
         self._seeds: tuple[str, ...] = ()
         self._had_neighbours = False
         self._alone = False  #: and that has been told
@@ -382,6 +382,7 @@ class RingNode:
 
     def _on_join_accept(self, uid: str, accept: JoinAccept) -> None:
         if self._newcomer.on_accept(accept):
+            self._owner.inherit(accept.reserved)
             for other, link in self._links.up.items():
                 if link.member is not None:
                     self._hood.candidates.pop(other, None)

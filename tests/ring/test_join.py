@@ -9,6 +9,7 @@ import pytest
 
 from overlay.ids import NANOS_PER_SECOND, Peer
 from overlay.machine import Effect, LinkRefused, MessageReceived, OpenLink, Refused, Send
+from ring import geometry
 from ring.config import LAN, GapRule, RingConfig
 from ring.facts import Found, Join, JoinDelayed, Joined, JoinRejected
 from ring.geometry import SECOND_ID, clockwise
@@ -146,14 +147,12 @@ def crowd(config: RingConfig = LAN) -> Bench:
 @pytest.mark.parametrize("insert", [False, True])
 def test_where_all_is_full_the_request_moves_on_to_the_right(insert: bool) -> None:
     """Section 3.3: there is no id space, hence request the right-right neighbour."""
-    effects = ask(crowd(), NEW, insert=insert)
-    beyond = member(1010)
-    assert sent(effects, JoinAccept) == []
-    assert opened(effects) == [beyond.peer.url]
-    onward = JoinRequest(NEW, 1, insert=False)
     bench = crowd()
-    ask(bench, NEW, insert=insert)
-    assert sent(bench.up(beyond), JoinRequest) == [(beyond.uid, onward)]
+    effects = ask(bench, NEW, insert=insert)
+    assert sent(effects, JoinAccept) == []
+    onward = JoinRequest(NEW, 1, insert=False)
+    [right_right] = bench.node.chords
+    assert sent(effects, JoinRequest) == [(right_right.uid, onward)]
 
 
 def test_a_request_passed_on_too_often_is_refused() -> None:
@@ -161,9 +160,18 @@ def test_a_request_passed_on_too_often_is_refused() -> None:
     assert sent(effects, JoinRefuse) == [(NEW.uid, JoinRefuse(full=True))]
 
 
-def test_a_ring_known_to_be_full_all_round_is_refused_at_once() -> None:
-    bench = Bench.on_ring(RING, 4 * U, replace(LAN, join_hops=0))
-    assert sent(ask(bench, NEW), JoinRefuse) == [(NEW.uid, JoinRefuse(full=True))]
+def test_a_ring_known_to_be_full_all_round_is_refused_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(geometry, "RING_SIZE", 6)
+    assert sent(ask(Bench.on_ring(range(6), 3), NEW), JoinRefuse) == [
+        (NEW.uid, JoinRefuse(full=True))
+    ]
+
+
+def test_a_request_passed_on_too_often_takes_whatever_fits() -> None:
+    effects = ask(Bench.on_ring(RING, 4 * U, replace(LAN, join_hops=0)), NEW)
+    assert place(effects, NEW) == 7 * U
 
 
 def test_a_newcomer_refused_for_lack_of_room_gives_up_and_says_why() -> None:
