@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-quick test soak bench lint format types check clean
+.PHONY: help setup demo demo-quick test soak live-soak bench lint format types check clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ test: $(READY) ## Run the tests
 
 soak: $(READY) ## Run the long tests
 	$(BIN)/python -m pytest -m soak
+
+live-soak: $(READY) ## Kill, freeze and cut off real brokers for three minutes, and measure
+	$(BIN)/python -m benchmarks.live --load
 
 bench: $(READY) ## Measure events per second, and simulated time per real second
 	$(BIN)/python -m benchmarks.events

@@ -82,7 +82,7 @@ def _options() -> argparse.Namespace:
     if options.brokers < 6:
         parser.error("a ring of fewer than six is no test: each broker is linked to all others")
     if options.no_proxies:
-        kept = set(options.faults.split(",")) - {"cut", "dark"}
+        kept = set(options.faults.split(",")) - {"cut", "dark", "isolate"}
         options.faults = ",".join(name for name in options.faults.split(",") if name in kept)
     return options
 

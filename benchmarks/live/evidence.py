@@ -80,26 +80,35 @@ def false_deaths(
     From the traces, and from the logs: a row is written when an incident is decided, a line at
     once; and a broker that is declared dead says itself that it joins anew.
     """
-    failed = [round_ for round_ in rounds if round_.fault in (Fault.KILL, Fault.STOP)]
+    failing = (Fault.KILL, Fault.STOP, Fault.ISOLATE)
+    failed = [round_ for round_ in rounds if round_.fault in failing]
 
-    def is_excused(uid: str, at_ns: int | None) -> bool:
+    def is_excused(uid: str, observer: str, at_ns: int | None) -> bool:
+        """Say whether ``uid`` was out then, or ``observer`` was and could not know better."""
         if at_ns is not None and at_ns >= until_ns:
             return True
-        return any(short(r.uids[0]) == short(uid) and _within(at_ns, r) for r in failed)
+        return any(
+            _within(at_ns, r)
+            and (
+                short(r.uids[0]) == short(uid)
+                or (r.fault is Fault.ISOLATE and r.uids[0] == observer)
+            )
+            for r in failed
+        )
 
     found = [
         f"{short(s.row.subject)} by {short(s.row.observer or '-')}, in its trace"
         for s in seen
         if s.row.verdict is Verdict.BROKER_FAILED
-        and not is_excused(s.row.subject, s.confirmed_ns or s.repaired_ns)
+        and not is_excused(s.row.subject, s.row.observer or "", s.confirmed_ns or s.repaired_ns)
     ]
     for broker in brokers:
         for line in broker.logged():
             event, at = line.get("event"), _time_ns(line)
             peer = str(line.get("peer", ""))
-            if event == "confirmed dead" and not is_excused(peer, at):
+            if event == "confirmed dead" and not is_excused(peer, broker.uid, at):
                 found.append(f"{peer} by {short(broker.uid)}, in its log at {line['timestamp']}")
-            if event == "joining anew" and not is_excused(broker.uid, at):
+            if event == "joining anew" and not is_excused(broker.uid, broker.uid, at):
                 found.append(
                     f"{short(broker.uid)} joins anew, in its log at {line['timestamp']}: "
                     f"{line.get('why')}"

@@ -37,6 +37,7 @@ class LiveBroker:
         self.data = folder / self.name
         self.uid = ""
         self.is_frozen = False
+        self.is_cut_off = False
         self._log = folder / f"{self.name}.err"
         self._out = folder / f"{self.name}.out"
         self._process: subprocess.Popen[bytes] | None = None
@@ -169,7 +170,8 @@ class Fleet:
 
     @property
     def healthy(self) -> list[LiveBroker]:
-        return [broker for broker in self.brokers if broker.is_alive and not broker.is_frozen]
+        """Brokers to which nothing is done now."""
+        return [b for b in self.brokers if b.is_alive and not b.is_frozen and not b.is_cut_off]
 
     def at(self, url: str) -> LiveBroker | None:
         """Return the broker that ``url`` leads to, by its own port or its proxy's."""

@@ -31,6 +31,7 @@ class Fault(StrEnum):
     KILL = "kill"  #: kill -9, and a new life later
     STOP = "stop"  #: SIGSTOP for longer than detection takes, then SIGCONT
     DOZE = "doze"  #: SIGSTOP for less than that: nobody is to be declared dead
+    ISOLATE = "isolate"  #: nothing comes through on any link of one broker for a while
     CUT = "cut"  #: the link between two brokers breaks, and cannot be made anew for a while
     DARK = "dark"  #: nothing comes through on the link between two brokers for a while
 
@@ -89,10 +90,7 @@ class Rounds:
             found = Round(fault, (broker.uid,), time.time_ns())
             self.done.append(found)
             began = trio.current_time()
-            if fault is Fault.KILL:
-                broker.kill()
-            else:
-                broker.signal(signal.SIGSTOP)
+            self._begin(fault, broker)
             if fault is Fault.DOZE:
                 await trio.sleep(DOZE_SECONDS)
             else:
@@ -104,14 +102,11 @@ class Rounds:
                 whole = await until_whole(fleet, size - 1, WHOLE_LIMIT_SECONDS)
                 found.whole_s = looked + whole.waited_s
                 found.walk_s, found.held_up = whole.walk_s, whole.held_up
-                if fault is Fault.STOP:
+                if fault is not Fault.KILL:
                     await trio.sleep_until(began + HOLD_SECONDS)
         await trio.sleep(EVENTS_AFTER_SECONDS if fault is Fault.KILL else 0)
         over = trio.current_time()
-        if fault is Fault.KILL:
-            await fleet.restart(broker)
-        else:
-            broker.signal(signal.SIGCONT)
+        await self._end(fault, broker)
         found.back_s = (await until_whole(fleet, size, WHOLE_LIMIT_SECONDS)).waited_s
         await trio.sleep(EVENTS_AFTER_SECONDS)
         found.ended_ns = time.time_ns()
@@ -120,6 +115,32 @@ class Rounds:
             found.pauses_back_s.append(pair.pause(over, trio.current_time()))
             found.lost += pair.lost(began - 1, trio.current_time())
         return found
+
+    def _begin(self, fault: Fault, broker: LiveBroker) -> None:
+        if fault is Fault.KILL:
+            broker.kill()
+        elif fault is Fault.ISOLATE:
+            broker.is_cut_off = True
+            self._switch_all(broker, "cut", DARK)
+        else:
+            broker.signal(signal.SIGSTOP)
+
+    async def _end(self, fault: Fault, broker: LiveBroker) -> None:
+        if fault is Fault.KILL:
+            await self._fleet.restart(broker)
+        elif fault is Fault.ISOLATE:
+            self._switch_all(broker, "mend")
+            broker.is_cut_off = False
+        else:
+            broker.signal(signal.SIGCONT)
+
+    def _switch_all(self, broker: LiveBroker, verb: str, *how: str) -> None:
+        board = self._fleet.board
+        assert board is not None
+        assert broker.proxy is not None
+        for other in self._fleet.brokers:
+            if other is not broker and other.proxy is not None:
+                board.ask(verb, broker.proxy, other.proxy, *how)
 
     # ── links ─────────────────────────────────────────────────────────────────────────────────
 

@@ -154,13 +154,18 @@ def judge(outcome: Outcome) -> list[Bar]:
         traced = known([t.repaired_s for t in stopped])
         seen = known([r.repaired_s for r in stops])
         bars += [
-            bar("SIGSTOP: confirmed, p99, by the traces", _confirmed(stopped), 0.99, 2.0),
+            bar(
+                "SIGSTOP: confirmed, p99, by the traces",
+                _confirmed(stopped),
+                0.99,
+                STOP_CONFIRMED_S,
+            ),
             bar("SIGSTOP: repaired, p99, by the traces", traced, 0.99, STOP_REPAIRED_S),
             bar("SIGSTOP: repaired, p99, from outside", seen, 0.99, STOP_REPAIRED_S),
             bar("SIGSTOP: events pause, longest", _pauses(stops), 1.0, STOP_REPAIRED_S),
             _missing("SIGSTOP: not seen to be repaired", len(stops), len(traced), len(seen)),
         ]
-    for fault in (Fault.DOZE, Fault.CUT, Fault.DARK):
+    for fault in (Fault.ISOLATE, Fault.DOZE, Fault.CUT, Fault.DARK):
         found = outcome.of(fault)
         if found:
             bars.append(bar(f"{fault}: events pause, longest", _pauses(found), 1.0, None))
