@@ -14,10 +14,12 @@ import trio
 from benchmarks.live.observing import until_whole, witness
 from benchmarks.live.processes import Fleet, LiveBroker
 from benchmarks.live.switchboard import CLOSED, DARK
-from benchmarks.live.traffic import Traffic
+from benchmarks.live.traffic import Pair, Traffic
 from ges.walk import Walk
 
-HOLD_SECONDS = 5.0  #: a broker stays frozen, or a link cut, for so long: more than detection takes
+#: A broker stays frozen, or a link cut, for so long: more than detection takes, and more than an
+#: overtaken event is waited for, so that the two can be told apart.
+HOLD_SECONDS = 7.0
 DOZE_SECONDS = 0.6  #: ... or for so long: less than detection takes in all profiles but ``local``
 LOOK_LIMIT_SECONDS = 20.0
 WHOLE_LIMIT_SECONDS = 60.0
@@ -56,6 +58,7 @@ class Round:
     lost: int = 0  #: events between survivors that never came
     walk_s: float | None = None  #: that walk took so long
     held_up: tuple[str, ...] = ()  #: what the walk before it found wrong
+    slowest: str = ""  #: from which broker to which events paused longest
     trouble: str = ""
 
 
@@ -110,10 +113,7 @@ class Rounds:
         found.back_s = (await until_whole(fleet, size, WHOLE_LIMIT_SECONDS)).waited_s
         await trio.sleep(EVENTS_AFTER_SECONDS)
         found.ended_ns = time.time_ns()
-        for pair in pairs:
-            found.pauses_s.append(pair.pause(began, over))
-            found.pauses_back_s.append(pair.pause(over, trio.current_time()))
-            found.lost += pair.lost(began - 1, trio.current_time())
+        self._count_events(found, pairs, began, over)
         return found
 
     def _begin(self, fault: Fault, broker: LiveBroker) -> None:
@@ -169,11 +169,24 @@ class Rounds:
         found.back_s = whole.waited_s
         await trio.sleep(EVENTS_AFTER_SECONDS)
         found.ended_ns = time.time_ns()
-        for pair in self._traffic.pairs_apart_from():
-            found.pauses_s.append(pair.pause(began, over))
-            found.pauses_back_s.append(pair.pause(over, trio.current_time()))
-            found.lost += pair.lost(began - 1, trio.current_time())
+        self._count_events(found, self._traffic.pairs_apart_from(), began, over)
         return found
+
+    def _count_events(self, found: Round, pairs: list[Pair], began: float, over: float) -> None:
+        """Note how events fared between ``pairs`` during the fault, and after it."""
+        now = trio.current_time()
+        for pair in pairs:
+            found.pauses_s.append(pair.pause(began, over))
+            found.pauses_back_s.append(pair.pause(over, now))
+            found.lost += pair.lost(began - 1, now)
+        if pairs:
+            slowest = max(pairs, key=lambda pair: pair.pause(began, over))
+            ends = (
+                self._traffic.broker_of("publisher", slowest.publisher),
+                self._traffic.broker_of("subscriber", slowest.subscriber),
+            )
+            brokers = [self._fleet.at(url) for url in ends]
+            found.slowest = " to ".join(b.uid[:8] if b is not None else "?" for b in brokers)
 
 
 def _since(began: float, reached: float | None) -> float | None:

@@ -210,7 +210,8 @@ def _in_words(number: int, found: Round) -> str:
         f"round {number}: {found.fault} {uids}: dropped {told(found.dropped_s)}, repaired "
         f"{told(found.repaired_s)}, whole {told(found.whole_s)} (a walk took {told(found.walk_s)}"
         f"{held_up}), events paused "
-        f"{told(max(found.pauses_s, default=None))}, lost {found.lost}; over: whole "
+        f"{told(max(found.pauses_s, default=None))} ({found.slowest}), lost {found.lost}; "
+        f"over: whole "
         f"{told(found.back_s)}, events paused {told(max(found.pauses_back_s, default=None))}"
         f"{' ' + found.trouble if found.trouble else ''}"
     )
