@@ -24,7 +24,7 @@ from overlay.driver import Driver, Link
 from overlay.errors import ConfigError, ProtocolError
 from overlay.handshake import Goodbye, Hello, check_overlay
 from overlay.identity import Role, load_identity
-from overlay.ids import NANOS_PER_SECOND, LinkClass, Peer, short
+from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, Peer, short
 from overlay.machine import Fact
 from overlay.rng import rng_for
 from overlay.trace import Incident, Run, Source, Verdict
@@ -212,7 +212,8 @@ class Broker:
         Bounded, so that one that does not drain holds the others back only so much, and never for
         good: beyond its limit its connection is given up.
         """
-        if self.router.sequencer.next_deadline() is not None:
+        deadline = self.router.sequencer.next_deadline()
+        if deadline is not None and (self._expires is None or deadline < self._expires):
             self._expiry.set()
         crowded = self.router.crowded
         if crowded:
@@ -269,6 +270,7 @@ class Broker:
         )
         self.recorder = Recorder(run, home.uid, trace)
         self._expiry = trio.Event()
+        self._expires: Nanos | None = None  #: when events are given up next; None: nothing waits
         self._composed = True
 
     def _own_address(self, port: int) -> Address:
@@ -284,12 +286,15 @@ class Broker:
     async def _expire_events(self) -> None:
         """Give up, in time, events that others wait for."""
         while True:
-            deadline = self.router.sequencer.next_deadline()
-            if deadline is None:
-                self._expiry = trio.Event()
+            self._expires = self.router.sequencer.next_deadline()
+            self._expiry = trio.Event()
+            if self._expires is None:
                 await self._expiry.wait()
                 continue
-            await trio.sleep(max(0, deadline - self.driver.now()) / NANOS_PER_SECOND)
+            pause = max(0, self._expires - self.driver.now()) / NANOS_PER_SECOND
+            with trio.move_on_after(pause):
+                await self._expiry.wait()  # something else is given up sooner
+                continue
             self.router.expire()
 
     def _link_statuses(self) -> tuple[LinkStatus, ...]:

@@ -12,15 +12,16 @@ import trio
 
 from ges.broker import Broker, BrokerConfig
 from ges.client import connect
-from ges.events import MAX_HOPS, PATCH, PATCH_AT, PATCH_END, pack_event
+from ges.events import MARK_FLAG, MAX_HOPS, PATCH, PATCH_AT, PATCH_END, pack_event
 from ges.messages import CLIENT_CODEC, KeepAlive, StatusRequest, Subscribe
+from ges.sequence import LONG_GAP_NS
 from overlay.address import parse_url
 from overlay.codec import DELIVERY, EVENT, PROTOCOL_VERSION, FrameReader, frame
 from overlay.driver import read_greeting
 from overlay.errors import ConfigError, IdentityError
 from overlay.handshake import GREETINGS, Hello, Welcome
 from overlay.identity import Role
-from overlay.ids import LinkClass, Peer
+from overlay.ids import NANOS_PER_SECOND, LinkClass, Peer
 from overlay.machine import OpenLink
 from ring.errors import JoinFailed
 from tests.ges.conftest import Issue
@@ -129,6 +130,27 @@ async def test_an_event_whose_predecessor_is_lost_comes_all_the_same(brokers: Br
             with trio.fail_after(DEADLINE_SECONDS):
                 assert [(await anext(events)).sequence for _ in range(2)] == [1, 3]
         assert (await client.status()).counters["events_lost"] == 1
+
+
+async def test_a_marked_event_does_not_wait_for_what_another_waits_for(brokers: Brokers) -> None:
+    """One publisher's event may wait long before; that is no reason for another's to do so."""
+    broker = await brokers.start()
+    other = bytes(15) + b"\1"
+    marked = event(3, publisher=other)
+    marked = bytes([marked[0] | MARK_FLAG]) + marked[1:]
+    async with (
+        connect(broker.url) as client,
+        client.subscribe("a") as events,
+        linked(broker) as stream,
+    ):
+        for body in (event(1), event(3), event(1, publisher=other)):
+            await stream.send_all(frame(EVENT, body))
+        with trio.fail_after(DEADLINE_SECONDS):
+            assert [(await anext(events)).sequence for _ in range(2)] == [1, 1]
+        await until(lambda: broker.router.sequencer.next_deadline() is not None)
+        await stream.send_all(frame(EVENT, marked))
+        with trio.fail_after(LONG_GAP_NS / NANOS_PER_SECOND / 2):
+            assert (await anext(events)).publisher == other.hex()
 
 
 async def test_an_event_that_runs_in_circles_ends(brokers: Brokers) -> None:
