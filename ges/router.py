@@ -147,7 +147,8 @@ class Router:
     def _admit(self, key: Key, head: Head, body: bytes, limit: int, *, flood: bool) -> None:
         marked = head.marked
         if self._to_mark and key in self._to_mark:
-            self._to_mark.discard(key)
+            if self._here is not None and not self._tree.is_empty:
+                self._to_mark.discard(key)  # else nobody sees the mark: the next is marked, too
             marked = True
         ready = self.sequencer.admit(
             key,

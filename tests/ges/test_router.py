@@ -268,6 +268,24 @@ async def test_after_a_broken_link_the_next_event_of_everybody_is_marked() -> No
     assert [head.marked for head in bench.sent("b")] == [False, True, False]
 
 
+async def test_where_nobody_sees_the_mark_the_next_event_is_marked_too() -> None:
+    """A broker that is cut off loses all links; what it publishes then must not use the mark up."""
+    bench = Bench()
+    bench.publish(*event(1))
+    bench.router.on_cut()
+    bench.router.update(RING["a"], {})
+    bench.publish(*event(2))
+    others = {"b" * 32: RING["b"]}
+    bench.router.update(RING["a"], others)
+    bench.publish(*event(3))
+    bench.publish(*event(4))
+    assert [(head.sequence, head.marked) for head in bench.sent("b")] == [
+        (1, False),
+        (3, True),
+        (4, False),
+    ]
+
+
 async def test_a_mark_goes_all_the_way() -> None:
     bench, next_bench = Bench(), Bench()
     bench.publish(*event(1))
