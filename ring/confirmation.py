@@ -21,6 +21,7 @@ from ring.messages import Member, Ping, Tested, TestNeighbour
 from ring.neighbourhood import Neighbourhood
 
 MAX_TESTS = 256  #: tests made for others at once
+RETEST_DOUBLINGS = 2  #: the pause before another test across a link that stays cut doubles so often
 
 
 @dataclass(slots=True)
@@ -30,6 +31,7 @@ class Case:
     subject: Member
     asked: list[str] = field(default_factory=list)  #: uids of witnesses, in order
     link_failed: bool = False  #: a witness reaches the subject; we try to do so again
+    retests: int = 0  #: times that has failed, and witnesses were asked anew
 
 
 class Suspicions:
@@ -100,13 +102,22 @@ class Suspicions:
         return [subject for subject in decided if subject is not None]
 
     def on_refused(self, uid: str) -> Member | None:
-        """The subject cannot be linked again. If a witness reached it before, ask anew."""
+        """The subject cannot be linked again. If a witness reached it before, ask anew.
+
+        At once, for it may have died meanwhile; but while the link stays cut, and the subject
+        alive, with a pause: a refusal takes no time, nor does a witness.
+        """
         case = self.open.get(uid)
         if case is None or not case.link_failed:
             return None
         case.link_failed = False
         case.asked.clear()
-        return self._ask_next(case)
+        case.retests += 1
+        if case.retests == 1:
+            return self._ask_next(case)
+        doublings = min(case.retests - 2, RETEST_DOUBLINGS)
+        self._core.arm(Timer.TEST, uid, self._core.config.retry_ns << doublings)
+        return None
 
     def close(self, uid: str) -> None:
         """The case is decided."""

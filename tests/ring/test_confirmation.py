@@ -180,6 +180,21 @@ def test_if_the_link_cannot_be_made_again_b_is_tested_anew() -> None:
     assert sent(node.refused(B), Question) == [(C.uid, Question(B))]
 
 
+def test_across_a_link_that_stays_cut_b_is_tested_now_and_then() -> None:
+    """Refusals and answers take no time on a fast network: without a pause they are a storm."""
+    node = suspecting()
+    questions = 1
+    asked = True
+    for _ in range(400):  # ten seconds, with answers as soon as anybody is asked
+        if asked:
+            node.receive(C, Answer(B, alive=True))
+        asked = bool(sent(node.refused(B), Question))
+        asked |= bool(sent(node.wait(0.025, alive=OTHERS), Question))
+        questions += asked
+    assert 5 <= questions <= 15
+    assert node.node.suspects == (B.uid,)
+
+
 def test_an_answer_about_another_life_is_ignored() -> None:
     node = suspecting()
     effects = node.receive(C, Answer(member(400, incarnation=2), alive=False))
