@@ -6,7 +6,7 @@ default rule, a departure from the paper, looks farther, twice:
 
 * it takes the widest of all gaps the contact sees, up to eight around it;
 * where even that one is narrower than the mean gap of the ring, the request jumps along chords
-  towards a point of the circle, the newcomer's own, and each broker it comes to chooses anew.
+  towards a point of the circle that its uid stands for, and each broker it comes to chooses anew.
   Points are spread evenly over the ids, so the wider a gap is the more newcomers head for it: the
   one wide gap of a ring that is crowded everywhere else is found in about log2(n) jumps.
 
@@ -32,8 +32,7 @@ from ring.config import GapRule
 from ring.geometry import clockwise, gap
 
 MIN_GAP = 2  #: the narrowest gap that has room for one more id
-#: What counts as wide enough, at first the mean gap, halves each time after that many jumps.
-JUMPS_A_HALVING = 8
+LAP = 8  #: after so many jumps half the width is wide enough, and the way leads elsewhere
 
 
 class Verdict(Enum):
@@ -106,9 +105,14 @@ class Sight:
 class Request:
     """What the choice depends on beside the place where it is made."""
 
-    point: int  #: the newcomer's point on the circle
+    newcomer: str  #: its uid, which says where on the circle the request jumps to
     jumps: int = 0  #: how often the request was passed on
     asked: bool = False  #: another broker chose our gap, which may have been taken since
+
+    @property
+    def point(self) -> int:
+        """The point to jump towards: another one after each lap, evenly spread over the circle."""
+        return crc32(f"{self.newcomer}/{self.jumps // LAP}".encode())
 
 
 def choose(
@@ -120,7 +124,7 @@ def choose(
         return _published(sight, request.asked, may_jump)
     enough = MIN_GAP
     if may_jump:
-        enough = max(MIN_GAP, sight.mean() >> (request.jumps // JUMPS_A_HALVING))
+        enough = max(MIN_GAP, sight.mean() >> (request.jumps // LAP))
     if request.asked and sight.room >= enough:
         return Choice(Verdict.INSERT)
     width, owner = max(sight.gaps(rule), key=lambda offered: offered[0])
@@ -135,11 +139,6 @@ def choose(
     if request.asked and not may_jump:
         return Choice(Verdict.FULL)  # the last one asked has no room either
     return Choice(Verdict.ASK, owner)
-
-
-def point_of(uid: str) -> int:
-    """Return the point of the circle that a newcomer's request jumps towards."""
-    return crc32(uid.encode())
 
 
 def _published(sight: Sight, asked: bool, may_pass_on: bool) -> Choice:

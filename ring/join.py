@@ -22,7 +22,7 @@ from overlay.machine import LinkRefused, Refused
 from ring.chords import Chords
 from ring.core import Core, Timer
 from ring.facts import JoinDelayed, JoinRejected
-from ring.gaps import Request, Sight, Verdict, choose, point_of
+from ring.gaps import Request, Sight, Verdict, choose
 from ring.geometry import FIRST_ID, SECOND_ID, clockwise, gap, midway
 from ring.links import Links
 from ring.messages import JoinAccept, JoinRefuse, JoinRequest, Member, Peers, PeersRequest, Ping
@@ -302,7 +302,7 @@ class GapOwner:
         sight, members = self._sight()
         choice = choose(
             sight,
-            Request(point_of(newcomer.uid), request.hops, request.insert),
+            Request(newcomer.uid, request.hops, request.insert),
             core.config.gap_rule,
             core.config.join_hops,
             core.rng,

@@ -1,13 +1,14 @@
 """Joins: do ids run out, how even do they stay, what does a flash crowd do to a ring (B06, B07)?
 
-    python -m benchmarks.ring.joins [ids] [crowd] [race] [--joins N] [--crowd N] [--seeds N]
-        [--seed S] [--full]
+    python -m benchmarks.ring.joins [ids] [published] [crowd] [race] [--joins N] [--crowd N]
+        [--seeds N] [--seed S] [--full]
 
 ``ids``: joins on a model of the ring that stores nothing but ids; every choice is made by
 :func:`ring.gaps.choose`, the code that brokers run. Once each newcomer's contact is any broker,
-once it is the same one for all. ``crowd``: brokers in the simulator, all joining through one in 60
-virtual seconds. ``race``: 2 to 16 of them asking one broker for a place in one gap at one moment.
-``--full`` runs the sizes the bars name; 10^6 joins take about ten minutes each, 10^4 brokers more.
+once it is the same one for all. ``published``: the same with the paper's rule. ``crowd``: brokers
+in the simulator, all joining through one in 60 virtual seconds. ``race``: 2 to 16 of them asking
+one broker for a place in one gap at one moment. ``--full`` runs the sizes that the bars name: some
+minutes for each 10^6 joins, some more for a crowd of 10^4.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from tests.helpers.cluster import Cluster
 MAX_SPREAD = 2**12  #: B06, of the widest gap over the narrowest
 REST_S = 30.0  #: B07, from the last join to an ideal ring
 CROWD_S = 60.0
+WHAT = ("ids", "published", "crowd", "race")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +78,10 @@ def grow(n: int, *, one_contact: bool, rule: GapRule = GapRule.WIDEST, seed: int
     failed = 0
     while len(come) < n and not failed:
         at = FIRST_ID if one_contact else rng.choice(come)
-        point, jumps, asked = rng.randrange(RING_SIZE), 0, False
+        newcomer, jumps, asked = f"{rng.getrandbits(128):032x}", 0, False
         while True:
             sight = sight_of(ids, at)
-            choice = choose(sight, Request(point, jumps, asked), rule, LAN.join_hops, rng)
+            choice = choose(sight, Request(newcomer, jumps, asked), rule, LAN.join_hops, rng)
             if choice.verdict is Verdict.INSERT:
                 new = midway(at, (at + sight.room) % RING_SIZE)
                 come.append(new)
@@ -93,22 +95,24 @@ def grow(n: int, *, one_contact: bool, rule: GapRule = GapRule.WIDEST, seed: int
     return Grown(ids, failed, grown.jumps)
 
 
-def measure_ids(bars: Bars, joins: int, seed: int) -> None:
-    for one_contact, words in ((False, "any contact"), (True, "one contact")):
+def measure_ids(bars: Bars, joins: int, contacts: tuple[str, ...], seed: int) -> None:
+    for words in contacts:
         start = time.perf_counter()
-        grown = grow(joins, one_contact=one_contact, seed=seed)
+        grown = grow(joins, one_contact=words == "one", seed=seed)
         took = time.perf_counter() - start
         twice = len(grown.ids) - len(set(grown.ids))
-        what = f"joins to n = {joins}, {words}"
+        what = f"joins to n = {joins}, {words} contact"
         bars.check("B06", f"{what}: failed", grown.failed, 0)
         bars.check("B06", f"{what}: ids given twice", twice, 0)
         bars.check("B06", f"{what}: widest gap over narrowest", round(grown.spread), MAX_SPREAD)
         jumps = f"mean {grown.mean_jumps:.2f} max {max(grown.jumps)}"
         bars.note(f"{what}: jumps of a request {jumps}; {took:.0f} s")
-    published = grow(joins, one_contact=False, rule=GapRule.PUBLISHED, seed=seed)
-    ran_out = (
-        f"first failed join at n = {len(published.ids)}" if published.failed else "none failed"
-    )
+
+
+def measure_published(bars: Bars, joins: int, seed: int) -> None:
+    """No bar: the paper's own rule, for comparison."""
+    grown = grow(joins, one_contact=False, rule=GapRule.PUBLISHED, seed=seed)
+    ran_out = f"fails at n = {len(grown.ids)}" if grown.failed else "no join fails"
     bars.note(f"the published rule, any contact, to n = {joins}: {ran_out}")
 
 
@@ -171,8 +175,11 @@ def _until_ideal(cluster: Cluster, limit_s: float) -> tuple[float, list[str]]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", nargs="*", help="ids, crowd, race; all if none is named")
+    parser.add_argument("what", nargs="*", help=f"{', '.join(WHAT)}; all if none is named")
     parser.add_argument("--joins", type=int, default=100_000, help="joins on the model")
+    parser.add_argument(
+        "--contacts", nargs="+", choices=("any", "one"), default=("any", "one"), help="for ids"
+    )
     parser.add_argument("--crowd", type=int, default=1000, help="brokers in the flash crowd")
     parser.add_argument("--seeds", type=int, default=150, help="races")
     parser.add_argument("--seed", type=int, default=1)
@@ -183,9 +190,11 @@ def main() -> int:
     if options.full:
         options.joins, options.crowd, options.seeds = 10**6, 10**4, 1000
     bars = Bars()
-    what = options.what or ["ids", "crowd", "race"]
+    what = options.what or WHAT
     if "ids" in what:
-        measure_ids(bars, options.joins, options.seed)
+        measure_ids(bars, options.joins, options.contacts, options.seed)
+    if "published" in what:
+        measure_published(bars, options.joins, options.seed)
     if "crowd" in what:
         measure_crowd(bars, options.crowd, options.seed)
     if "race" in what:

@@ -24,7 +24,7 @@ from ring.messages import (
     Ping,
     Pong,
 )
-from tests.helpers.bench import Bench, member, opened, peer, sent, told, uid
+from tests.helpers.bench import Bench, member, opened, peer, sent, told, uid, view_of
 
 #: A sixteenth of the circle. The gap from 4 to 10 is the widest of the ring below.
 U = 2**28
@@ -134,6 +134,44 @@ def test_an_id_is_free_again_if_its_newcomer_does_not_come() -> None:
     ask(bench, NEW, insert=True)
     bench.wait(3 * bench.node._core.config.join_ns / NANOS_PER_SECOND, alive=neighbours)
     assert place(ask(bench, OTHER, insert=True), OTHER) == 7 * U
+
+
+def test_a_newcomer_is_told_which_ids_to_its_right_are_promised() -> None:
+    """What lies between it and the next member will be its own gap, but somebody may yet come."""
+    bench = Bench.on_ring(RING, 4 * U)
+    ask(bench, NEW, insert=True)
+    [(_, accept)] = sent(ask(bench, OTHER, insert=True), JoinAccept)
+    assert accept.ring_id == 4 * U + 3 * U // 2
+    assert accept.reserved == (Member(NEW, 7 * U),)
+    [(_, first)] = sent(ask(bench, NEW, insert=True), JoinAccept)
+    assert first.reserved == ()
+
+
+def heir(config: RingConfig = LAN) -> tuple[Bench, Member]:
+    """A broker that joined at 4U while somebody else was promised 7U, to its right."""
+    bench, owner, right, promised = Bench(4 * U, config), member(0), member(10 * U), member(7 * U)
+    bench.join(owner)
+    bench.receive(owner, JoinAccept(4 * U, owner, (right,), (promised,)))
+    bench.up(right)
+    bench.receive(owner, view_of(0, [0, 4 * U, 10 * U]))
+    bench.receive(right, view_of(10 * U, [0, 4 * U, 10 * U]))
+    assert bench.node.member == member(4 * U)
+    return bench, promised
+
+
+def test_an_inherited_promise_is_kept() -> None:
+    """Else both would have been given 7U."""
+    bench, promised = heir()
+    assert place(ask(bench, NEW, insert=True), NEW) == 4 * U + 3 * U // 2
+    bench.up(promised)
+    bench.receive(promised, view_of(7 * U, [0, 4 * U, 7 * U, 10 * U]))
+    assert bench.node.right[0] == promised
+
+
+def test_an_inherited_promise_ends() -> None:
+    bench, _ = heir()
+    bench.wait(3 * LAN.join_ns / NANOS_PER_SECOND, alive=[member(0), member(10 * U)])
+    assert place(ask(bench, NEW, insert=True), NEW) == 7 * U
 
 
 # No room
