@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 
 from overlay.ids import Peer, WireCount, WireUid
-from overlay.machine import Message
+from overlay.machine import Closed, Message
 
 RingId = Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
 Level = Annotated[int, msgspec.Meta(ge=0, lt=32)]
@@ -180,6 +180,53 @@ class Knock(Message, frozen=True):
     member: Member
 
 
+MAX_PATH = 16  #: brokers on the way round a failed link, both ends included
+MAX_RELAYED_BYTES = 60 * 1024  #: fits into a control frame together with the longest path
+
+Path = Annotated[tuple[WireUid, ...], msgspec.Meta(min_length=2, max_length=MAX_PATH)]
+
+
+class Relay(Message, frozen=True):
+    """Pass ``body`` on along ``path``: the link between its two ends has failed.
+
+    ``at`` is the receiver's index in the path and grows with each hop, so no relay goes round in
+    circles; who is not linked to the next one says so with :class:`DetourBroken`.
+    """
+
+    path: Path
+    at: Annotated[int, msgspec.Meta(ge=1, lt=MAX_PATH)]
+    sender: Peer  #: at the start of the path
+    body: Annotated[bytes, msgspec.Meta(max_length=MAX_RELAYED_BYTES)]
+
+
+# What stands in the body of a relay, beside the messages above.
+
+
+class DetourOpen(Message, frozen=True):
+    """Let us talk along this path: our link has been down for ``down_ns``, or cannot be made."""
+
+    ring_id: RingId | None  #: of the sender, if it has one
+    down_ns: WireCount
+
+
+class DetourOpened(Message, frozen=True):
+    """Agreed; the receiver of this asked for it."""
+
+    ring_id: RingId | None
+
+
+class DetourClosed(Message, frozen=True):
+    """The sender does not talk along this path, or no longer."""
+
+    reason: Closed
+
+
+class DetourBroken(Message, frozen=True):
+    """The sender, on the path to ``uid``, cannot pass anything on to it."""
+
+    uid: WireUid
+
+
 RING_MESSAGES: tuple[type[Message], ...] = (
     Intent,
     View,
@@ -200,4 +247,5 @@ RING_MESSAGES: tuple[type[Message], ...] = (
     ChordQuery,
     ChordAnswer,
     Knock,
+    Relay,
 )

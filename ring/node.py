@@ -8,7 +8,7 @@ The rules are in the parts, each under the name the paper gives it:
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -31,10 +31,23 @@ from ring.config import RingConfig
 from ring.confirmation import Suspicions, Tests
 from ring.core import Core, Timer
 from ring.detector import Detector
-from ring.facts import Alone, Departed, Found, Join, Joined, Leave, Left, Rejoining
+from ring.detours import Detours, Handlers
+from ring.facts import (
+    Alone,
+    Departed,
+    Detoured,
+    DetourEnded,
+    Found,
+    Join,
+    Joined,
+    Leave,
+    Left,
+    LinkFailed,
+    Rejoining,
+)
 from ring.geometry import FIRST_ID
 from ring.join import GapOwner, Newcomer, Phase
-from ring.links import Links
+from ring.links import Link, Links
 from ring.messages import (
     Backup,
     ChordAnswer,
@@ -53,6 +66,7 @@ from ring.messages import (
     Ping,
     Pong,
     Purpose,
+    Relay,
     Tested,
     TestNeighbour,
     View,
@@ -60,6 +74,7 @@ from ring.messages import (
 )
 from ring.neighbourhood import Neighbourhood
 from ring.repair import Repair
+from ring.verdicts import Ruling
 
 MAX_PEERS_TOLD = 64
 MAX_PATIENCE = 5  #: the pause between knocks doubles that often; only who is alone starts short
@@ -68,6 +83,10 @@ SEEKS_IN_VAIN = 4  #: after that many a broker that lost its ring founds one
 #: Most of what happens in a quiet ring; it moves no pointer unless the neighbourhood says so.
 _PASSIVE = frozenset({Heartbeat, Ping, ViewRequest, Backup, PeersRequest, ChordQuery})
 _PASSIVE_TIMERS = frozenset({Timer.HEARTBEAT, Timer.SILENT})
+
+#: Ends of a link that say nothing about its quality.
+_WITH_A_WORD = frozenset({Closed.UNWANTED, Closed.LEAVING, Closed.DECLARED_DEAD, Closed.REPLACED})
+_NO_WAY_THERE = frozenset({Refused.UNREACHABLE, Refused.TIMEOUT})
 
 
 class RingNode:
@@ -84,6 +103,14 @@ class RingNode:
         self._chords = chords = Chords(core, links, hood)
         self._newcomer = Newcomer(core, links, hood)
         self._owner = GapOwner(core, links, hood, chords)
+        self._detours = Detours(
+            core,
+            links,
+            hood,
+            Handlers(
+                self._admit_life, self._on_detour_up, self._on_detour_down, self._on_no_detour
+            ),
+        )
         self._seeds: tuple[str, ...] = ()
         self._had_neighbours = False
         self._alone = False  #: and that has been told
@@ -123,6 +150,7 @@ class RingNode:
             Timer.JOIN: lambda _: self._on_join_late(),
             Timer.RESERVED: self._owner.release,
             Timer.KNOCK: lambda _: self._on_knock_due(),
+            Timer.DETOUR: self._detours.on_late,
         }
 
     # ── what a driver and the layer above see ─────────────────────────────────────────────────
@@ -162,6 +190,16 @@ class RingNode:
         return tuple(self._suspicions.open)
 
     @property
+    def detours(self) -> Mapping[str, tuple[str, ...]]:
+        """Ways round failed links, as they are now: uid -> uids from this broker to that one."""
+        return self._core.detours
+
+    @property
+    def verdicts(self) -> tuple[Ruling, ...]:
+        """The latest verdicts, link or broker, oldest first."""
+        return self._core.verdicts.all
+
+    @property
     def known_urls(self) -> tuple[str, ...]:
         """URLs of members around, for those who need another broker than this one."""
         return tuple(dict.fromkeys(m.peer.url for m in self._hood.known().values()))
@@ -183,6 +221,14 @@ class RingNode:
 
     def admit(self, peer: Peer) -> Refused | None:
         """Say whether a link to ``peer`` may be made."""
+        if peer.uid in self._core.detours:
+            same_life = self._links.up[peer.uid].peer.incarnation == peer.incarnation
+            if same_life and self._links.damper.held_ns(peer.uid, self._core.now):
+                return Refused.DAMPED
+        return self._admit_life(peer)
+
+    def _admit_life(self, peer: Peer) -> Refused | None:
+        """Say whether this life of ``peer`` may be linked at all."""
         if self._gone:
             return Refused.LEAVING
         if peer.uid == self._core.peer.uid:
@@ -211,13 +257,23 @@ class RingNode:
             link.heard_at = now
             changes = self._hood.changes
             self._heard(uid)
+            if isinstance(message, Relay):
+                arrived = self._detours.on_relay(uid, message)
+                if arrived is None:
+                    if self._hood.changes != changes:
+                        self._settle_down()
+                    return core.take()
+                uid, message = arrived
+                self._links.up[uid].heard_at = now
+                self._heard(uid)
             self._on_message[type(message)](uid, message)
             if type(message) in _PASSIVE and self._hood.changes == changes:
                 return core.take()
         elif isinstance(event, LinkUp):
             self._on_link_up(event)
         elif isinstance(event, LinkDown):
-            self._on_link_down(event)
+            if event.uid not in core.detours:
+                self._on_link_down(event)
         elif isinstance(event, LinkRefused):
             self._on_link_refused(event)
         else:
@@ -275,10 +331,22 @@ class RingNode:
     def _on_link_up(self, event: LinkUp) -> None:
         uid = event.peer.uid
         old = self._links.up.get(uid)
+        self._detours.forget(uid)
+        if self._core.detours.pop(uid, None) is not None:
+            self._core.notify(DetourEnded(uid, restored=True))
+            self._chords.on_link_gone(uid)
         if old is not None and old.peer.incarnation < event.peer.incarnation and old.member:
             self._links.on_down(uid)  # the new link has replaced it: there is nothing to close
             self._depart(old.member)  # it restarted; its old life is over
-        link = self._links.on_up(event)
+        self._core.verdicts.on_linked(uid, self._core.now)
+        self._greet(self._links.on_up(event))
+
+    def _greet(self, link: Link) -> None:
+        """A link is up: show who we are, and end what waited for it."""
+        uid = link.peer.uid
+        suspect = self._hood.suspects.get(uid)
+        if suspect is not None and link.member is None and suspect.peer == link.peer:
+            link.member = suspect  # the same life of it, so it has the same place
         self._heard(uid)
         if self._core.joined:
             self._send_view(uid)
@@ -291,6 +359,8 @@ class RingNode:
         link = self._links.on_down(uid)
         if link is None:
             return
+        if event.reason not in _WITH_A_WORD and not link.detoured:
+            self._links.damper.on_lost(uid, link.since, self._core.now)
         self._chords.on_link_gone(uid)
         for subject in self._suspicions.on_witness_lost(uid):
             self._settle(subject)
@@ -313,14 +383,53 @@ class RingNode:
                 self._rejoin("declared dead by a neighbour")
             return
         self._newcomer.on_refused(event)
+        if event.uid in self._core.detours:
+            return  # the way round it stands
         if event.uid is not None and event.reason is not Refused.DUPLICATE:
             self._on_probe_failed(event.uid)
+            if event.uid in self._hood.candidates and event.reason in _NO_WAY_THERE:
+                self._detours.begin(self._hood.candidates[event.uid])
             self._hood.shun(event.uid)
             self._settle(self._suspicions.on_refused(event.uid))
             for subject in self._suspicions.on_witness_lost(event.uid):
                 self._settle(subject)
             if event.uid in self._chords.wanted and event.uid not in self._hood.adjacent:
                 self._chords.on_dead(event.uid, None)
+
+    # ── ways round failed links ───────────────────────────────────────────────────────────────
+
+    def _on_detour_up(self, peer: Peer, member: Member | None, path: tuple[str, ...]) -> None:
+        """Both ends talk along ``path`` from now on: they know that the link failed."""
+        core, uid = self._core, peer.uid
+        old = self._links.up.get(uid)
+        is_new = uid not in core.detours
+        if old is not None and old.peer.incarnation < peer.incarnation and old.member:
+            core.detours.pop(uid, None)
+            self._links.close(uid, Closed.REPLACED)
+            self._depart(old.member)
+        link = self._links.on_detour_up(peer, path)
+        if old is not None and is_new:
+            self._chords.on_link_gone(uid)
+        case = self._suspicions.open.get(uid)
+        member = link.member or member
+        if is_new and member is not None and not (case is not None and case.link_failed):
+            core.notify(LinkFailed(member, path[-2]))
+        if case is not None:
+            case.link_failed = True
+        core.notify(Detoured(uid, path))
+        self._greet(link)
+
+    def _on_detour_down(self, uid: str, reason: Closed) -> None:
+        if self._core.detours.pop(uid, None) is not None:
+            self._core.notify(DetourEnded(uid, restored=False))
+            self._on_link_down(LinkDown(uid, reason))
+        elif reason is Closed.DECLARED_DEAD and self._core.joined:
+            self._rejoin("declared dead by a neighbour")
+
+    def _on_no_detour(self, subject: Member) -> None:
+        """Nobody can pass anything on to it now: only the link itself is left to be tried."""
+        if subject.uid in self._suspicions.open:
+            self._links.reopen(subject.peer, subject.uid)
 
     def _heard(self, uid: str) -> None:
         """Any sign of life: clears suspicion, answers tests."""
@@ -426,6 +535,7 @@ class RingNode:
         self._repair.clear()
         self._chords.clear()
         self._owner.clear()
+        self._detours.clear()
         self._links.close_all(Closed.LEAVING)
         core.timers.clear()
         self._newcomer.finish()
@@ -465,6 +575,9 @@ class RingNode:
         subject = self._suspicions.on_tested(uid, answer)
         if subject is not None:
             self._confirm(subject, (uid,))
+        case = self._suspicions.open.get(answer.subject.uid)
+        if case is not None and case.link_failed:
+            self._detours.begin(case.subject, uid)
 
     def _settle(self, subject: Member | None) -> None:
         """Confirm a suspicion for which nobody is left to ask."""
@@ -501,6 +614,8 @@ class RingNode:
         """Take a dead or departed broker out of every pointer."""
         uid = member.uid
         self._suspicions.close(uid)
+        self._detours.forget(uid)
+        self._links.damper.forget(uid)
         self._hood.bury(member)
         self._chords.on_dead(uid, heir)
         self._links.close(uid, Closed.DECLARED_DEAD)
@@ -542,6 +657,8 @@ class RingNode:
     def _settle_down(self) -> None:
         """Bring pointers, links, views and chords up to what the input has changed."""
         core, hood, links = self._core, self._hood, self._links
+        for uid in self._detours.broken() if core.detours else ():
+            self._on_detour_down(uid, Closed.LOST)
         if core.joined:
             if hood.refresh():
                 self._on_neighbours_changed()
@@ -583,6 +700,9 @@ class RingNode:
         wanted: dict[str, tuple[Peer, Purpose]] = {}
         for uid, peer in (*self._newcomer.wanted.items(), *self._chords.wanted.items()):
             wanted[uid] = (peer, Purpose.CHORD)
+        if core.detours:
+            for uid, peer in self._detours.first_hops().items():
+                wanted[uid] = (peer, Purpose.CHORD)
         if core.ring_id is not None:
             for uid, member in self._hood.nearest_wanted().items():
                 wanted[uid] = (member.peer, Purpose.RING)
