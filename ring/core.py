@@ -38,6 +38,8 @@ class Timer(IntEnum):
     JOIN = auto()  #: this broker's own join
     RESERVED = auto()  #: subject: uid of a newcomer an id is kept for
     KNOCK = auto()
+    ROUTE = auto()  #: subject: number of a search of ours
+    HEARD = auto()  #: subject: origin and number of a search we passed on
     DETOUR = auto()  #: subject: uid at the far end of a way round that is tried
 
 
