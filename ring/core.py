@@ -41,6 +41,7 @@ class Timer(IntEnum):
     ROUTE = auto()  #: subject: number of a search of ours
     HEARD = auto()  #: subject: origin and number of a search we passed on
     DETOUR = auto()  #: subject: uid at the far end of a way round that is tried
+    QUERY = auto()  #: subject: uid of a chord that cannot be linked
 
 
 class Core:

@@ -154,7 +154,10 @@ class Detours:
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
     def _vias(self, subject: Member, witness: str | None) -> list[str]:
-        """Those linked to us that show the subject among their neighbours; the witness anyway."""
+        """Those linked to us that show the subject among their neighbours; the witness anyway.
+
+        First our own ring neighbours, as links to others may go again.
+        """
         suspects = self._neighbourhood.suspects
         found = []
         for uid, link in self._links.up.items():
@@ -163,12 +166,10 @@ class Detours:
                 continue
             if any(member.uid == subject.uid for member in (*view.left, *view.right)):
                 found.append(uid)
-        if witness in found:
-            found.remove(witness)
-            found.insert(0, witness)
-        elif witness in self._links.up and not self._links.up[witness].detoured:
+        if witness is not None and witness not in found and self._is_open(witness):
             found.append(witness)
-        return found
+        up = self._links.up
+        return sorted(found, key=lambda uid: (not up[uid].on_ring, uid != witness))
 
     def _try(self, uid: str) -> None:
         core, attempt = self._core, self._attempts[uid]

@@ -34,6 +34,7 @@ from ring.detector import Detector
 from ring.detours import Detours, Handlers
 from ring.facts import (
     Alone,
+    Confirmed,
     Departed,
     Detoured,
     DetourEnded,
@@ -78,6 +79,7 @@ from ring.messages import (
     ViewRequest,
 )
 from ring.neighbourhood import Neighbourhood
+from ring.queries import Queries
 from ring.repair import Repair
 from ring.routing import Finding, Routing
 from ring.verdicts import Ruling
@@ -118,6 +120,7 @@ class RingNode:
                 self._admit_life, self._on_detour_up, self._on_detour_down, self._on_no_detour
             ),
         )
+        self._queries = Queries(core, links, self._routing, self._detours)
         self._seeds: tuple[str, ...] = ()
         self._had_neighbours = False
         self._alone = False  #: and that has been told
@@ -155,7 +158,7 @@ class RingNode:
             Timer.PROBE: self._on_probe_failed,
             Timer.LINGER: links.on_linger,
             Timer.RETRY: links.on_retry,
-            Timer.CHORDS: lambda _: self._chords.on_refresh_due(),
+            Timer.CHORDS: lambda _: self._on_chords_due(),
             Timer.MEASURE: lambda _: self._newcomer.on_measured(),
             Timer.JOIN: lambda _: self._on_join_late(),
             Timer.RESERVED: self._owner.release,
@@ -163,6 +166,7 @@ class RingNode:
             Timer.ROUTE: self._routing.on_late,
             Timer.HEARD: self._routing.on_unheard,
             Timer.DETOUR: self._detours.on_late,
+            Timer.QUERY: self._queries.ask,
         }
 
     # ── what a driver and the layer above see ─────────────────────────────────────────────────
@@ -361,6 +365,7 @@ class RingNode:
         uid = event.peer.uid
         old = self._links.up.get(uid)
         self._detours.forget(uid)
+        self._queries.forget(uid)
         if self._core.detours.pop(uid, None) is not None:
             self._core.notify(DetourEnded(uid, restored=True))
             self._chords.on_link_gone(uid)
@@ -390,6 +395,9 @@ class RingNode:
             return
         if event.reason not in _WITH_A_WORD and not link.detoured:
             self._links.damper.on_lost(uid, link.since, self._core.now)
+        held = self._links.damper.held_ns(uid, self._core.now)
+        if held and link.member is not None and uid in self._chords.wanted:
+            self._queries.begin(link.member, at_once=True)
         self._chords.on_link_gone(uid)
         self._routing.on_link_gone(uid)
         for subject in self._suspicions.on_witness_lost(uid):
@@ -424,7 +432,7 @@ class RingNode:
             for subject in self._suspicions.on_witness_lost(event.uid):
                 self._settle(subject)
             if event.uid in self._chords.wanted and event.uid not in self._hood.adjacent:
-                self._chords.on_dead(event.uid, None)
+                self._on_chord_refused(event.uid, event.reason)
 
     # ── ways round failed links ───────────────────────────────────────────────────────────────
 
@@ -442,10 +450,11 @@ class RingNode:
             self._chords.on_link_gone(uid)
         case = self._suspicions.open.get(uid)
         member = link.member or member
-        if is_new and member is not None and not (case is not None and case.link_failed):
+        if member is not None and not core.verdicts.is_down(uid, member.incarnation):
             core.notify(LinkFailed(member, path[-2]))
         if case is not None:
             case.link_failed = True
+        self._queries.forget(uid)
         core.notify(Detoured(uid, path))
         self._greet(link)
 
@@ -456,8 +465,20 @@ class RingNode:
         elif reason is Closed.DECLARED_DEAD and self._core.joined:
             self._rejoin("declared dead by a neighbour")
 
+    def _on_chord_refused(self, uid: str, reason: Refused) -> None:
+        chord = next((member for member in self._chords.levels if member.uid == uid), None)
+        if chord is not None and reason in _NO_WAY_THERE:
+            self._queries.begin(chord)
+        else:
+            self._chords.on_dead(uid, None)
+
+    def _on_chords_due(self) -> None:
+        self._queries.watch(self._chords.wanted)
+        self._chords.on_refresh_due()
+
     def _on_no_detour(self, subject: Member) -> None:
         """Nobody can pass anything on to it now: only the link itself is left to be tried."""
+        self._queries.on_no_way(subject)
         if subject.uid in self._suspicions.open:
             self._links.reopen(subject.peer, subject.uid)
 
@@ -567,6 +588,7 @@ class RingNode:
         self._routing.clear()
         self._owner.clear()
         self._detours.clear()
+        self._queries.clear()
         self._links.close_all(Closed.LEAVING)
         core.timers.clear()
         self._newcomer.finish()
@@ -633,6 +655,7 @@ class RingNode:
         link = self._links.up.get(subject.uid)
         if link is not None and link.peer.incarnation > subject.incarnation:
             return  # old news: it is back already
+        core.verdicts.note(Confirmed(subject, notice.witnesses), core.now)
         if subject.uid in self._hood.adjacent:
             self._repair.begin(subject, notice.witnesses)
         self._remove(subject, notice.heir)
@@ -646,6 +669,7 @@ class RingNode:
         uid = member.uid
         self._suspicions.close(uid)
         self._detours.forget(uid)
+        self._queries.forget(uid)
         self._links.damper.forget(uid)
         self._hood.bury(member)
         self._chords.on_dead(uid, heir)
@@ -690,6 +714,9 @@ class RingNode:
         core, hood, links = self._core, self._hood, self._links
         for uid in self._detours.broken() if core.detours else ():
             self._on_detour_down(uid, Closed.LOST)
+        given_up = self._queries.given_up
+        while given_up:
+            self._chords.on_dead(given_up.pop(), None)
         if core.joined:
             if hood.refresh():
                 self._on_neighbours_changed()

@@ -309,12 +309,15 @@ class Routing:
         if len(route.trail) == 1:
             self._end(answer)
         else:
-            self._hand_back(answer, len(route.trail) - 1)
+            # An origin that is linked to the one it asks for would have sent the route straight:
+            # that it did not shows that its end of the link is gone.
+            without = route.origin.uid if len(route.trail) > 2 and route.uid == member.uid else None
+            self._hand_back(answer, len(route.trail) - 1, without)
 
-    def _hand_back(self, answer: Routed, at: int) -> None:
+    def _hand_back(self, answer: Routed, at: int, without: str | None = None) -> None:
         """Send an answer to the broker nearest to the origin on the trail that is linked."""
         for uid in answer.trail[:at]:
-            if uid in self._links.up and uid not in self._deaf:
+            if uid != without and uid in self._links.up and uid not in self._deaf:
                 self._core.send(uid, answer)
                 return
 

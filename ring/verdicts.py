@@ -41,6 +41,16 @@ class Verdicts:
     def all(self) -> tuple[Ruling, ...]:
         return tuple(self._rulings.values())
 
+    def is_down(self, uid: str, incarnation: int) -> bool:
+        """Say whether the link to that life of ``uid`` is known to have failed."""
+        ruling = self._rulings.get(uid)
+        return (
+            ruling is not None
+            and ruling.verdict is Verdict.LINK_FAILED
+            and ruling.incarnation == incarnation
+            and ruling.restored_ns is None
+        )
+
     def on_linked(self, uid: str, now: Nanos) -> None:
         """There is a link to ``uid``: if it had failed, it is back."""
         ruling = self._rulings.get(uid)
