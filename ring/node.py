@@ -450,13 +450,18 @@ class RingNode:
             self._chords.on_link_gone(uid)
         case = self._suspicions.open.get(uid)
         member = link.member or member
-        if member is not None and not core.verdicts.is_down(uid, member.incarnation):
-            core.notify(LinkFailed(member, path[-2]))
+        if member is not None:
+            self._conclude(member, path)
         if case is not None:
             case.link_failed = True
         self._queries.forget(uid)
         core.notify(Detoured(uid, path))
         self._greet(link)
+
+    def _conclude(self, subject: Member, path: tuple[str, ...]) -> None:
+        """The link failed, not the broker; the last one on the path to it is witness."""
+        if not self._core.verdicts.is_down(subject.uid, subject.incarnation):
+            self._core.notify(LinkFailed(subject, path[-2]))
 
     def _on_detour_down(self, uid: str, reason: Closed) -> None:
         if self._core.detours.pop(uid, None) is not None:
@@ -526,6 +531,8 @@ class RingNode:
         if link.view is not None and view.version < link.view.version:
             return
         self._links.place(uid, view)
+        if uid in core.detours:
+            self._conclude(view.member, core.detours[uid])  # its place was not known before
         self._hood.candidates.pop(uid, None)
         self._owner.release(uid)
         if core.ring_id is None:

@@ -36,6 +36,7 @@ class Verdicts:
 
     def __init__(self) -> None:
         self._rulings: OrderedDict[str, Ruling] = OrderedDict()
+        self._paths: dict[str, tuple[str, ...]] = {}  #: of the detours in use
 
     @property
     def all(self) -> tuple[Ruling, ...]:
@@ -65,21 +66,25 @@ class Verdicts:
                     subject.uid, subject.incarnation, Verdict.LINK_FAILED, (witness,), now
                 )
             case Confirmed(subject, witnesses):
+                self._paths.pop(subject.uid, None)
                 ruling = Ruling(
                     subject.uid, subject.incarnation, Verdict.BROKER_FAILED, witnesses, now
                 )
             case Undecided(peer):
                 ruling = Ruling(peer.uid, peer.incarnation, Verdict.OPEN, (), now)
             case Detoured(uid, path):
+                self._paths[uid] = path
                 if uid in self._rulings:
                     self._rulings[uid].path = path
                 return
             case DetourEnded(uid):
+                self._paths.pop(uid, None)
                 if uid in self._rulings:
                     self._rulings[uid].path = ()
                 return
             case _:
                 return
+        ruling.path = self._paths.get(ruling.uid, ())
         self._rulings.pop(ruling.uid, None)
         self._rulings[ruling.uid] = ruling
         if len(self._rulings) > MAX_VERDICTS:
