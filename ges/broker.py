@@ -13,13 +13,13 @@ import trio
 from ges.attendance import Attendance
 from ges.events import read_head
 from ges.home import Home, open_home
-from ges.messages import LinkStatus, SecureState, Status
+from ges.messages import LinkStatus, SecureState, Status, VerdictStatus
 from ges.node import BrokerNode
 from ges.recorder import Recorder
 from ges.router import Router
 from ges.software import software_version
 from overlay.address import Address, parse_url
-from overlay.codec import EVENT, FrameReader, MessageCodec
+from overlay.codec import DETOUR, EVENT, FrameReader, MessageCodec
 from overlay.driver import Driver, Link
 from overlay.errors import ConfigError, ProtocolError
 from overlay.handshake import Goodbye, Hello, check_overlay
@@ -35,6 +35,8 @@ from ring.facts import (
     Alone,
     Confirmed,
     Departed,
+    Detoured,
+    DetourEnded,
     Found,
     Join,
     JoinDelayed,
@@ -46,6 +48,7 @@ from ring.facts import (
     Refuted,
     Rejoining,
     Suspected,
+    Undecided,
 )
 from ring.messages import RING_MESSAGES
 
@@ -158,6 +161,7 @@ class Broker:
             subscriptions=router.subscriptions,
             counters=dict(sorted(counters.items())),
             uptime_s=round(self.driver.now() / NANOS_PER_SECOND, 3),
+            verdicts=self._verdict_statuses(),
         )
 
     async def on_ring(self) -> None:
@@ -167,6 +171,9 @@ class Broker:
     # ── what the driver brings ────────────────────────────────────────────────────────────────
 
     def on_frame(self, link: Link, kind: int, body: bytes) -> None:
+        if kind == DETOUR and link.link_class is LinkClass.NORMAL:
+            self.router.pass_on(body)
+            return
         if kind != EVENT:
             raise ProtocolError("a delivery from a broker")
         head = read_head(body)
@@ -203,7 +210,9 @@ class Broker:
             self._joined = trio.Event()
         elif isinstance(fact, NeighboursChanged):
             self.attendance.tell_alternates()
-        if isinstance(fact, Joined | Rejoining | NeighboursChanged):
+        elif isinstance(fact, DetourEnded) and not fact.restored:
+            self.router.on_cut()  # what was under way round the link may be lost
+        if isinstance(fact, Joined | Rejoining | NeighboursChanged | Detoured | DetourEnded):
             self._update_router()
 
     async def after_batch(self) -> None:
@@ -250,7 +259,11 @@ class Broker:
         self.node = BrokerNode(self._ring_config, peer, rng)
         self.driver = Driver(self.node, transport, LINK_CODEC, self, overlay=config.overlay)
         self.router = Router(
-            self.driver.links, self.node.secure_graph, self.driver.counters, self.driver.now
+            self.driver.links,
+            self.node.secure_graph,
+            self.driver.counters,
+            self.driver.now,
+            self.node.ring.detours,
         )
         self.attendance = Attendance(self)
         trace = config.trace
@@ -323,6 +336,24 @@ class Broker:
             for (uid, link_class), link in sorted(self.driver.links.items())
         )
 
+    def _verdict_statuses(self) -> tuple[VerdictStatus, ...]:
+        return tuple(
+            VerdictStatus(
+                uid=ruling.uid,
+                incarnation=ruling.incarnation,
+                verdict=ruling.verdict,
+                witnesses=ruling.witnesses,
+                at_s=round(ruling.at_ns / NANOS_PER_SECOND, 3),
+                path=ruling.path,
+                restored_s=(
+                    None
+                    if ruling.restored_ns is None
+                    else round(ruling.restored_ns / NANOS_PER_SECOND, 3)
+                ),
+            )
+            for ruling in self.node.ring.verdicts
+        )
+
     def _tell(self, fact: Fact) -> None:
         log = self._log
         match fact:
@@ -340,6 +371,14 @@ class Broker:
                 )
             case LinkFailed(subject, witness):
                 log.warning("link failed", peer=short(subject.uid), witness=short(witness))
+            case Detoured(uid, path):
+                log.info(
+                    "going round a failed link", peer=short(uid), via=[*map(short, path[1:-1])]
+                )
+            case DetourEnded(uid, restored):
+                log.info("way round a failed link ended", peer=short(uid), restored=restored)
+            case Undecided(subject):
+                log.warning("cannot be reached, link or broker", peer=short(subject.uid))
             case Refuted(subject):
                 log.info("lives after all", peer=short(subject.uid))
             case Departed(member):

@@ -10,6 +10,7 @@ from ges.topics import MAX_TOPIC_BYTES
 from overlay.codec import MessageCodec
 from overlay.ids import LinkClass, WireCount, WireText, WireUid, WireUrl
 from overlay.machine import Message
+from overlay.trace import Verdict
 from ring.messages import Member, Pair, RingId
 
 Number = Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
@@ -123,6 +124,18 @@ class LinkStatus(msgspec.Struct, frozen=True):
     cipher: str | None
 
 
+class VerdictStatus(msgspec.Struct, frozen=True):
+    """What a broker holds for failed, link or broker, and on whose word; times since its start."""
+
+    uid: str  #: of the broker, or of the one at the other end of the link
+    incarnation: int
+    verdict: Verdict
+    witnesses: tuple[str, ...]
+    at_s: float
+    path: tuple[str, ...]  #: uids on the way round the link that is used now; empty if none is
+    restored_s: float | None  #: when the link was back
+
+
 class Status(Message, frozen=True):
     """One broker, as it is."""
 
@@ -142,6 +155,7 @@ class Status(Message, frozen=True):
     subscriptions: int
     counters: dict[str, int]
     uptime_s: float
+    verdicts: tuple[VerdictStatus, ...] = ()  #: the latest, oldest first
 
 
 #: What clients and brokers say to each other; nothing of it is understood between brokers.

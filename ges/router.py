@@ -19,15 +19,18 @@ from ges.events import (
     SECURE_FLAG,
     Head,
     pack_matches,
+    read_head,
 )
 from ges.linkstate import SecureGraph, describe
+from ges.roundabout import pack_way, read_way
 from ges.sequence import Key, Seen, Sequencer
 from ges.session import Session
 from ges.topics import FilterTree
 from ges.tree import ArcTree
-from overlay.codec import DELIVERY, EVENT, HEADER, PROTOCOL_VERSION
+from overlay.codec import DELIVERY, DETOUR, EVENT, HEADER, PROTOCOL_VERSION
 from overlay.connection import Connection
 from overlay.driver import Link
+from overlay.errors import ProtocolError
 from overlay.ids import LinkClass, Nanos
 from ring.messages import Member
 
@@ -45,12 +48,14 @@ class Router:
         graph: SecureGraph,
         counters: Counter[str],
         now: Callable[[], Nanos],
+        detours: Mapping[str, tuple[str, ...]] | None = None,
     ) -> None:
         self.sequencer: Sequencer[tuple[bytes, bytes, bool]] = Sequencer()
         self._flooded = Seen()  #: events sent to all secure links
         self._to_mark: set[Key] = set()  #: publishers of whom events may have been lost
         self.crowded: set[Connection] = set()  #: queues the next reader should wait for
         self._links = links
+        self._detours = detours if detours is not None else {}  #: ways round failed links
         self._graph = graph
         self._counters = counters
         self._now = now
@@ -135,6 +140,18 @@ class Router:
         key = (head.publisher, head.incarnation, head.secure)
         self._admit(key, head, body, head.limit, flood=head.flood)
 
+    def pass_on(self, body: bytes) -> None:
+        """Pass on an event between two brokers whose own link has failed; it is not for us.
+
+        Raises:
+            CodecError: it is malformed.
+            ProtocolError: it is secure: such events go over secure links alone, by other ways.
+        """
+        way, event = read_way(body)
+        if read_head(event).secure:
+            raise ProtocolError("a secure event on its way round a failed link")
+        self._send_round(way, event, b"")
+
     def on_cut(self) -> None:
         """A link broke, with whatever was under way on it: mark the next event of everybody."""
         self._to_mark.update(self.sequencer.keys)
@@ -195,14 +212,32 @@ class Router:
         rest = body[PATCH_END:]
         for uid, limit in onward:
             link = self._links.get((uid, link_class))
-            if link is None:
+            if link is not None:
+                self._send(link, start + PATCH.pack(head.hops + 1, limit), rest)
+                self._counters["events_forwarded"] += 1
+            elif link_class is LinkClass.NORMAL and uid in self._detours:
+                first = bytes((flags,)) + PATCH.pack(head.hops + 1, limit)
+                self._send_round(self._detours[uid][1:], first, rest)
+            else:
                 self._counters["events_without_link"] += 1
-                continue
-            connection = link.connection
-            connection.send(start + PATCH.pack(head.hops + 1, limit), rest)
-            self._counters["events_forwarded"] += 1
-            if connection.crowded:
-                self.crowded.add(connection)
+
+    def _send_round(self, way: tuple[str, ...], first: bytes, rest: bytes) -> None:
+        """Send an event to the first broker on ``way``, for the last one."""
+        link = self._links.get((way[0], LinkClass.NORMAL))
+        if link is None:
+            self._counters["events_without_link"] += 1
+            return
+        way = way[1:]
+        kind, start = (DETOUR, pack_way(way) + first) if way else (EVENT, first)
+        size = len(start) + len(rest) + 2
+        self._send(link, HEADER.pack(size, PROTOCOL_VERSION, kind) + start, rest)
+        self._counters["events_sent_round"] += 1
+
+    def _send(self, link: Link, start: bytes, rest: bytes) -> None:
+        connection = link.connection
+        connection.send(start, rest)
+        if connection.crowded:
+            self.crowded.add(connection)
 
     def _deliver(self, topic: bytes, body: bytes, secure: bool) -> None:
         targets = self._targets.get((topic, secure))

@@ -6,7 +6,7 @@ A connection carries frames::
 
 Control frames (kind 0) hold one :class:`overlay.machine.Message` as a msgpack array that starts
 with the message's name; msgspec checks types, ranges and lengths while decoding. Event frames
-(kinds 1 and 2) are laid out by the layer above and are not decoded here.
+(kinds 1 to 3) are laid out by the layer above and are not decoded here.
 
 Everything a stranger can make us hold is bounded: a frame announces its length first, and a length
 beyond the limit ends the connection before a byte of the body is kept.
@@ -31,6 +31,7 @@ PROTOCOL_VERSION = 1
 CONTROL = 0
 EVENT = 1
 DELIVERY = 2
+DETOUR = 3  #: an event on its way round a failed link
 
 MAX_CONTROL_BYTES = 64 * 1024
 MAX_FRAME_BYTES = 1024 * 1024 + 8 * 1024  #: a payload of 1 MiB, its topic and its attributes
@@ -100,7 +101,7 @@ class FrameReader:
                 raise CodecError(
                     f"protocol version {version}, this broker speaks {PROTOCOL_VERSION}"
                 )
-            if length < _LENGTH_COVERS or length > self._limit or kind > DELIVERY:
+            if length < _LENGTH_COVERS or length > self._limit or kind > DETOUR:
                 raise CodecError(f"no frame of kind {kind} may have {length} bytes")
             if kind == CONTROL and length > MAX_CONTROL_BYTES:
                 raise CodecError(f"control message of {length} bytes")

@@ -43,6 +43,7 @@ class Refused(StrEnum):
     NOT_AUTHENTICATED = "not_authenticated"  #: the certificate does not fit, or there is none
     BUSY = "busy"  #: too many connections
     LEAVING = "leaving"  #: it is on its way out
+    DAMPED = "damped"  #: the link flaps, and there is a way round it for the time being
 
 
 class Closed(StrEnum):

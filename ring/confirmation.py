@@ -54,7 +54,7 @@ class Suspicions:
         if subject.uid in self._links.up:
             core.send(subject.uid, Ping(0), subject.uid)
         else:
-            self._links.open(subject.peer.url, subject.uid, subject.uid)
+            self._links.reopen(subject.peer, subject.uid)
         return self._ask_next(case)
 
     def on_heard(self, uid: str) -> None:
@@ -80,7 +80,7 @@ class Suspicions:
         self._core.disarm(Timer.TEST, uid)
         if uid in self._links.up:  # up, but nothing comes through
             self._links.close(uid, Closed.LOST)
-        self._links.open(case.subject.peer.url, uid, uid)
+        self._links.reopen(case.subject.peer, uid)
         return None
 
     def on_no_answer(self, uid: str) -> Member | None:

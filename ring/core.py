@@ -18,7 +18,10 @@ from overlay.machine import (
     TimerTable,
 )
 from ring.config import RingConfig
-from ring.messages import Member
+from ring.facts import DetourEnded
+from ring.messages import DetourClosed, Member
+from ring.relay import wrap
+from ring.verdicts import Verdicts
 
 
 class Timer(IntEnum):
@@ -35,12 +38,27 @@ class Timer(IntEnum):
     JOIN = auto()  #: this broker's own join
     RESERVED = auto()  #: subject: uid of a newcomer an id is kept for
     KNOCK = auto()
+    ROUTE = auto()  #: subject: number of a search of ours
+    HEARD = auto()  #: subject: origin and number of a search we passed on
+    DETOUR = auto()  #: subject: uid at the far end of a way round that is tried
+    QUERY = auto()  #: subject: uid of a chord that cannot be linked
 
 
 class Core:
     """Shared state of the parts, and the list of effects they add to."""
 
-    __slots__ = ("_effects", "config", "joined", "now", "peer", "ring_id", "rng", "timers")
+    __slots__ = (
+        "_effects",
+        "config",
+        "detours",
+        "joined",
+        "now",
+        "peer",
+        "ring_id",
+        "rng",
+        "timers",
+        "verdicts",
+    )
 
     def __init__(self, config: RingConfig, peer: Peer, rng: random.Random) -> None:
         self.config = config
@@ -50,6 +68,8 @@ class Core:
         self.now: Nanos = 0
         self.ring_id: int | None = None  #: known once a gap owner has assigned it
         self.joined = False
+        self.detours: dict[str, tuple[str, ...]] = {}  #: uid -> the way round to it
+        self.verdicts = Verdicts()
         self._effects: list[Effect] = []
 
     @property
@@ -64,15 +84,27 @@ class Core:
         return effects
 
     def send(self, uid: str, message: Message, about: str | None = None) -> None:
-        self._effects.append(Send(uid, message, about))
+        path = self.detours.get(uid) if self.detours else None
+        if path is None:
+            self._effects.append(Send(uid, message, about))
+            return
+        relay = wrap(self.peer, path, message)
+        if relay is not None:
+            self._effects.append(Send(path[1], relay, about))
 
     def open(self, url: str, uid: str | None, about: str | None = None) -> None:
         self._effects.append(OpenLink(url, uid, about))
 
     def close(self, uid: str, reason: Closed) -> None:
+        if uid in self.detours:
+            self.send(uid, DetourClosed(reason))
+            del self.detours[uid]
+            self.notify(DetourEnded(uid, restored=False))
+            return
         self._effects.append(CloseLink(uid, reason))
 
     def notify(self, fact: Fact) -> None:
+        self.verdicts.note(fact, self.now)
         self._effects.append(Notify(fact))
 
     def arm(self, kind: Timer, subject: str, after: Nanos) -> None:

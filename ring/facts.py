@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from overlay.ids import Peer
 from overlay.machine import Command, Fact
 from ring.geometry import FIRST_ID
 from ring.messages import Member
@@ -31,6 +32,14 @@ class Join(Command):
 @dataclass(frozen=True, slots=True)
 class Leave(Command):
     """Tell the neighbours and go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Locate(Command):
+    """Find the broker nearest to ``target``, or the broker ``uid`` there; told by ``Located``."""
+
+    target: int
+    uid: str | None = None
 
 
 # ── facts ─────────────────────────────────────────────────────────────────────────────────────
@@ -143,3 +152,38 @@ class Alone(Fact):
 @dataclass(frozen=True, slots=True)
 class Left(Fact):
     """This broker has left the ring."""
+
+
+@dataclass(frozen=True, slots=True)
+class Located(Fact):
+    """The end of a search that :class:`Locate` asked for."""
+
+    target: int
+    uid: str | None
+    reached: bool  #: that very broker, or without a uid: nobody can be nearer
+    member: Member | None  #: who was found; None if no answer came
+    path: tuple[str, ...]  #: uids from this broker to the one found, both included
+    hops: int  #: messages it took to get there, detours included
+
+
+@dataclass(frozen=True, slots=True)
+class Detoured(Fact):
+    """What this broker and ``uid`` have to say to each other goes along ``path`` now."""
+
+    uid: str
+    path: tuple[str, ...]  #: uids, from this broker to that one
+
+
+@dataclass(frozen=True, slots=True)
+class DetourEnded(Fact):
+    """The way round to ``uid`` is no longer used."""
+
+    uid: str
+    restored: bool  #: the link itself is back
+
+
+@dataclass(frozen=True, slots=True)
+class Undecided(Fact):
+    """A chord cannot be linked and a query did not reach it: link or broker, nobody knows yet."""
+
+    subject: Peer

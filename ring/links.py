@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from overlay.ids import Nanos, Peer
 from overlay.machine import Closed, LinkRefused, LinkUp, Message, Refused
 from ring.core import Core, Timer
+from ring.damping import Damper
 from ring.messages import Intent, Member, Purpose, View
 
 MAX_WAITING = 32  #: messages kept per broker until its link is up
@@ -20,10 +21,22 @@ MAX_OPENING = 256  #: attempts at once: others can make us try addresses of thei
 class Link:
     """One link that is up."""
 
-    __slots__ = ("heard_at", "member", "peer", "purpose", "remote", "sent_version", "view")
+    __slots__ = (
+        "detoured",
+        "heard_at",
+        "member",
+        "peer",
+        "purpose",
+        "remote",
+        "sent_version",
+        "since",
+        "view",
+    )
 
-    def __init__(self, peer: Peer, now: Nanos) -> None:
+    def __init__(self, peer: Peer, now: Nanos, *, detoured: bool = False) -> None:
         self.peer = peer
+        self.since = now
+        self.detoured = detoured  #: what is sent on it goes through others
         self.purpose = Purpose.NONE  #: what we want it for
         self.remote = Purpose.NONE  #: what the other end wants it for
         self.heard_at = now
@@ -43,6 +56,7 @@ class Links:
     def __init__(self, core: Core) -> None:
         self._core = core
         self.up: dict[str, Link] = {}
+        self.damper = Damper(core.config)
         self.generation = 0  #: grows with every change to the links, so that others may cache
         self._opening: dict[str, str | None] = {}  #: URL -> uid expected there
         self._failures: dict[str, int] = {}  #: URL -> failed attempts in a row
@@ -73,6 +87,15 @@ class Links:
             self._core.disarm(Timer.RETRY, url)
             self._core.open(url, uid, about)
 
+    def reopen(self, peer: Peer, about: str | None = None) -> None:
+        """Try to make a lost link anew, but for one that flaps: that is tried again later."""
+        core = self._core
+        held = self.damper.held_ns(peer.uid, core.now)
+        if not held:
+            self.open(peer.url, peer.uid, about)
+        elif (Timer.RETRY, peer.url) not in core.timers:
+            core.arm(Timer.RETRY, peer.url, held)
+
     def is_opening(self, url: str) -> bool:
         return url in self._opening
 
@@ -86,8 +109,8 @@ class Links:
             link = self.up.get(uid)
             if link is not None:
                 self._set_purpose(uid, link, purpose, about)
-            elif (Timer.RETRY, peer.url) not in core.timers:
-                self.open(peer.url, uid, about)
+            if (link is None or link.detoured) and (Timer.RETRY, peer.url) not in core.timers:
+                self.reopen(peer, about)
         for uid, link in self.up.items():
             if uid not in wanted:
                 self._set_purpose(uid, link, Purpose.NONE, about)
@@ -103,15 +126,18 @@ class Links:
 
     def close(self, uid: str, reason: Closed) -> None:
         """Close the link to ``uid``, if there is one."""
-        if self.up.pop(uid, None) is not None:
+        link = self.up.pop(uid, None)
+        if link is not None:
             self.generation += 1
+            if reason is Closed.LOST and not link.detoured:
+                self.damper.on_lost(uid, link.since, self._core.now)
             self._core.close(uid, reason)
             self._core.disarm(Timer.LINGER, uid)
             self._core.disarm(Timer.SILENT, uid)
 
     def close_all(self, reason: Closed) -> None:
-        for uid in list(self.up):
-            self.close(uid, reason)
+        for uid in sorted(self.up, key=lambda uid: not self.up[uid].detoured):
+            self.close(uid, reason)  # last those that others may be reached through
         self._waiting.clear()
         self._wanted.clear()
 
@@ -124,14 +150,17 @@ class Links:
             self._opening.pop(url, None)
             self._failures.pop(url, None)
             core.disarm(Timer.RETRY, url)
-        link = self.up[uid] = Link(event.peer, core.now)
-        self.generation += 1
-        for message, about in self._waiting.pop(uid, ()):
-            core.send(uid, message, about)
-        if uid in self._wanted:
-            self._set_purpose(uid, link, self._wanted[uid][1], None)
-        self._linger(uid, link)
-        return link
+        return self._install(uid, Link(event.peer, core.now))
+
+    def on_detour_up(self, peer: Peer, path: tuple[str, ...]) -> Link:
+        """There is a way round the link to ``peer``, which has failed although it may look up."""
+        core, uid = self._core, peer.uid
+        old = self.up.get(uid)
+        if old is not None and not old.detoured:
+            self.damper.on_lost(uid, old.since, core.now)
+            core.close(uid, Closed.LOST)
+        core.detours[uid] = path
+        return self._install(uid, Link(peer, core.now, detoured=True))
 
     def on_down(self, uid: str) -> Link | None:
         self._core.disarm(Timer.LINGER, uid)
@@ -156,8 +185,8 @@ class Links:
         """The pause after a failed attempt is over."""
         self.generation += 1
         for uid, (peer, _) in self._wanted.items():
-            if peer.url == url and uid not in self.up:
-                self.open(url, uid)
+            if peer.url == url and (uid not in self.up or self.up[uid].detoured):
+                self.reopen(peer)
                 return
         self._failures.pop(url, None)
 
@@ -174,6 +203,21 @@ class Links:
             self.close(uid, Closed.UNWANTED)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _install(self, uid: str, link: Link) -> Link:
+        """Put a new link in its place; it takes over what is known of that life of the broker."""
+        old = self.up.get(uid)
+        if old is not None and old.peer.incarnation == link.peer.incarnation:
+            link.member, link.view = old.member, old.view
+        self.up[uid] = link
+        self.generation += 1
+        self._core.disarm(Timer.SILENT, uid)
+        for message, about in self._waiting.pop(uid, ()):
+            self._core.send(uid, message, about)
+        if uid in self._wanted:
+            self._set_purpose(uid, link, self._wanted[uid][1], None)
+        self._linger(uid, link)
+        return link
 
     def _set_purpose(self, uid: str, link: Link, purpose: Purpose, about: str | None) -> None:
         if link.purpose is purpose:

@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 
 from overlay.ids import Peer, WireCount, WireUid
-from overlay.machine import Message
+from overlay.machine import Closed, Message
 
 RingId = Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
 Level = Annotated[int, msgspec.Meta(ge=0, lt=32)]
@@ -180,6 +180,106 @@ class Knock(Message, frozen=True):
     member: Member
 
 
+class Towards(StrEnum):
+    """How a route measures the distance of a broker from its target."""
+
+    NEAREST = "nearest"  #: by the shorter way round
+    RIGHT = "right"  #: the first broker at the target or to the right of it
+    LEFT = "left"  #: the first broker at the target or to the left of it
+
+
+MAX_ROUTE_HOPS = 64  #: moves of one message, going back included
+
+Trail = Annotated[tuple[WireUid, ...], msgspec.Meta(max_length=MAX_ROUTE_HOPS + 1)]
+
+
+class Route(Message, frozen=True):
+    """Find the broker ``uid`` at ``target``, or without a uid whoever is nearest to it.
+
+    The way it came is on it, so that brokers on the way keep nothing: ``trail`` are the brokers on
+    the path, origin first, and ``tried`` those that were dead ends.
+    """
+
+    origin: Member
+    token: WireCount  #: the origin's number of this search
+    target: RingId
+    towards: Towards
+    uid: WireUid | None
+    trail: Trail
+    tried: Trail
+    best: Member  #: nearest to the target so far
+    hops: Hops
+
+
+class RouteHeard(Message, frozen=True):
+    """The sender has got that :class:`Route` and will see to it."""
+
+    origin: WireUid
+    token: WireCount
+    hops: Hops  #: as they stood on it
+
+
+class Routed(Message, frozen=True):
+    """The answer to a :class:`Route`, on its way back along the trail.
+
+    ``reached`` says that ``member`` is the very broker asked for, or, where none was named, that
+    nobody can be nearer; else ``member`` is the best that was found.
+    """
+
+    token: WireCount
+    reached: bool
+    member: Member
+    trail: Trail
+    hops: Hops
+
+
+MAX_PATH = 16  #: brokers on the way round a failed link, both ends included
+MAX_RELAYED_BYTES = 60 * 1024  #: fits into a control frame together with the longest path
+
+Path = Annotated[tuple[WireUid, ...], msgspec.Meta(min_length=2, max_length=MAX_PATH)]
+
+
+class Relay(Message, frozen=True):
+    """Pass ``body`` on along ``path``: the link between its two ends has failed.
+
+    ``at`` is the receiver's index in the path and grows with each hop, so no relay goes round in
+    circles; who is not linked to the next one says so with :class:`DetourBroken`.
+    """
+
+    path: Path
+    at: Annotated[int, msgspec.Meta(ge=1, lt=MAX_PATH)]
+    sender: Peer  #: at the start of the path
+    body: Annotated[bytes, msgspec.Meta(max_length=MAX_RELAYED_BYTES)]
+
+
+# What stands in the body of a relay, beside the messages above.
+
+
+class DetourOpen(Message, frozen=True):
+    """Let us talk along this path: our link has been down for ``down_ns``, or cannot be made."""
+
+    ring_id: RingId | None  #: of the sender, if it has one
+    down_ns: WireCount
+
+
+class DetourOpened(Message, frozen=True):
+    """Agreed; the receiver of this asked for it."""
+
+    ring_id: RingId | None
+
+
+class DetourClosed(Message, frozen=True):
+    """The sender does not talk along this path, or no longer."""
+
+    reason: Closed
+
+
+class DetourBroken(Message, frozen=True):
+    """The sender, on the path to ``uid``, cannot pass anything on to it."""
+
+    uid: WireUid
+
+
 RING_MESSAGES: tuple[type[Message], ...] = (
     Intent,
     View,
@@ -200,4 +300,8 @@ RING_MESSAGES: tuple[type[Message], ...] = (
     ChordQuery,
     ChordAnswer,
     Knock,
+    Route,
+    RouteHeard,
+    Routed,
+    Relay,
 )

@@ -8,7 +8,7 @@ The rules are in the parts, each under the name the paper gives it:
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -31,10 +31,26 @@ from ring.config import RingConfig
 from ring.confirmation import Suspicions, Tests
 from ring.core import Core, Timer
 from ring.detector import Detector
-from ring.facts import Alone, Departed, Found, Join, Joined, Leave, Left, Rejoining
+from ring.detours import Detours, Handlers
+from ring.facts import (
+    Alone,
+    Confirmed,
+    Departed,
+    Detoured,
+    DetourEnded,
+    Found,
+    Join,
+    Joined,
+    Leave,
+    Left,
+    LinkFailed,
+    Locate,
+    Located,
+    Rejoining,
+)
 from ring.geometry import FIRST_ID
 from ring.join import GapOwner, Newcomer, Phase
-from ring.links import Links
+from ring.links import Link, Links
 from ring.messages import (
     Backup,
     ChordAnswer,
@@ -53,21 +69,32 @@ from ring.messages import (
     Ping,
     Pong,
     Purpose,
+    Relay,
+    Route,
+    Routed,
+    RouteHeard,
     Tested,
     TestNeighbour,
     View,
     ViewRequest,
 )
 from ring.neighbourhood import Neighbourhood
+from ring.queries import Queries
 from ring.repair import Repair
+from ring.routing import Finding, Routing
+from ring.verdicts import Ruling
 
 MAX_PEERS_TOLD = 64
 MAX_PATIENCE = 5  #: the pause between knocks doubles that often; only who is alone starts short
 SEEKS_IN_VAIN = 4  #: after that many a broker that lost its ring founds one
 
 #: Most of what happens in a quiet ring; it moves no pointer unless the neighbourhood says so.
-_PASSIVE = frozenset({Heartbeat, Ping, ViewRequest, Backup, PeersRequest, ChordQuery})
+_PASSIVE = frozenset({Heartbeat, Ping, ViewRequest, Backup, PeersRequest, ChordQuery, RouteHeard})
 _PASSIVE_TIMERS = frozenset({Timer.HEARTBEAT, Timer.SILENT})
+
+#: Ends of a link that say nothing about its quality.
+_WITH_A_WORD = frozenset({Closed.UNWANTED, Closed.LEAVING, Closed.DECLARED_DEAD, Closed.REPLACED})
+_NO_WAY_THERE = frozenset({Refused.UNREACHABLE, Refused.TIMEOUT})
 
 
 class RingNode:
@@ -82,8 +109,18 @@ class RingNode:
         self._tests = Tests(core, links)
         self._repair = Repair(core, links, hood)
         self._chords = chords = Chords(core, links, hood)
+        self._routing = Routing(core, links, hood)
         self._newcomer = Newcomer(core, links, hood)
         self._owner = GapOwner(core, links, hood, chords)
+        self._detours = Detours(
+            core,
+            links,
+            hood,
+            Handlers(
+                self._admit_life, self._on_detour_up, self._on_detour_down, self._on_no_detour
+            ),
+        )
+        self._queries = Queries(core, links, self._routing, self._detours)
         self._seeds: tuple[str, ...] = ()
         self._had_neighbours = False
         self._alone = False  #: and that has been told
@@ -110,6 +147,9 @@ class RingNode:
             ChordQuery: self._chords.on_query,
             ChordAnswer: self._chords.on_answer,
             Knock: self._on_knock,
+            Route: self._routing.on_route,
+            RouteHeard: self._routing.on_heard,
+            Routed: self._routing.on_routed,
         }
         self._on_timer: dict[Timer, Callable[[str], None]] = {
             Timer.HEARTBEAT: lambda _: self._on_heartbeat_due(),
@@ -118,11 +158,15 @@ class RingNode:
             Timer.PROBE: self._on_probe_failed,
             Timer.LINGER: links.on_linger,
             Timer.RETRY: links.on_retry,
-            Timer.CHORDS: lambda _: self._chords.on_refresh_due(),
+            Timer.CHORDS: lambda _: self._on_chords_due(),
             Timer.MEASURE: lambda _: self._newcomer.on_measured(),
             Timer.JOIN: lambda _: self._on_join_late(),
             Timer.RESERVED: self._owner.release,
             Timer.KNOCK: lambda _: self._on_knock_due(),
+            Timer.ROUTE: self._routing.on_late,
+            Timer.HEARD: self._routing.on_unheard,
+            Timer.DETOUR: self._detours.on_late,
+            Timer.QUERY: self._queries.ask,
         }
 
     # ── what a driver and the layer above see ─────────────────────────────────────────────────
@@ -162,6 +206,16 @@ class RingNode:
         return tuple(self._suspicions.open)
 
     @property
+    def detours(self) -> Mapping[str, tuple[str, ...]]:
+        """Ways round failed links, as they are now: uid -> uids from this broker to that one."""
+        return self._core.detours
+
+    @property
+    def verdicts(self) -> tuple[Ruling, ...]:
+        """The latest verdicts, link or broker, oldest first."""
+        return self._core.verdicts.all
+
+    @property
     def known_urls(self) -> tuple[str, ...]:
         """URLs of members around, for those who need another broker than this one."""
         return tuple(dict.fromkeys(m.peer.url for m in self._hood.known().values()))
@@ -183,6 +237,14 @@ class RingNode:
 
     def admit(self, peer: Peer) -> Refused | None:
         """Say whether a link to ``peer`` may be made."""
+        if peer.uid in self._core.detours:
+            same_life = self._links.up[peer.uid].peer.incarnation == peer.incarnation
+            if same_life and self._links.damper.held_ns(peer.uid, self._core.now):
+                return Refused.DAMPED
+        return self._admit_life(peer)
+
+    def _admit_life(self, peer: Peer) -> Refused | None:
+        """Say whether this life of ``peer`` may be linked at all."""
         if self._gone:
             return Refused.LEAVING
         if peer.uid == self._core.peer.uid:
@@ -211,13 +273,23 @@ class RingNode:
             link.heard_at = now
             changes = self._hood.changes
             self._heard(uid)
+            if isinstance(message, Relay):
+                arrived = self._detours.on_relay(uid, message)
+                if arrived is None:
+                    if self._hood.changes != changes:
+                        self._settle_down()
+                    return core.take()
+                uid, message = arrived
+                self._links.up[uid].heard_at = now
+                self._heard(uid)
             self._on_message[type(message)](uid, message)
             if type(message) in _PASSIVE and self._hood.changes == changes:
                 return core.take()
         elif isinstance(event, LinkUp):
             self._on_link_up(event)
         elif isinstance(event, LinkDown):
-            self._on_link_down(event)
+            if event.uid not in core.detours:
+                self._on_link_down(event)
         elif isinstance(event, LinkRefused):
             self._on_link_refused(event)
         else:
@@ -258,6 +330,23 @@ class RingNode:
             self._newcomer.begin(command.seeds, patient=False)
         elif isinstance(command, Leave):
             self._leave()
+        elif isinstance(command, Locate):
+            self._locate(command)
+
+    def _locate(self, command: Locate) -> None:
+        def tell(found: Finding) -> None:
+            self._core.notify(
+                Located(
+                    command.target,
+                    command.uid,
+                    found.reached,
+                    found.member,
+                    found.path,
+                    found.hops,
+                )
+            )
+
+        self._routing.find(command.target, tell, uid=command.uid)
 
     def _leave(self) -> None:
         core = self._core
@@ -275,10 +364,23 @@ class RingNode:
     def _on_link_up(self, event: LinkUp) -> None:
         uid = event.peer.uid
         old = self._links.up.get(uid)
+        self._detours.forget(uid)
+        self._queries.forget(uid)
+        if self._core.detours.pop(uid, None) is not None:
+            self._core.notify(DetourEnded(uid, restored=True))
+            self._chords.on_link_gone(uid)
         if old is not None and old.peer.incarnation < event.peer.incarnation and old.member:
             self._links.on_down(uid)  # the new link has replaced it: there is nothing to close
             self._depart(old.member)  # it restarted; its old life is over
-        link = self._links.on_up(event)
+        self._core.verdicts.on_linked(uid, self._core.now)
+        self._greet(self._links.on_up(event))
+
+    def _greet(self, link: Link) -> None:
+        """A link is up: show who we are, and end what waited for it."""
+        uid = link.peer.uid
+        suspect = self._hood.suspects.get(uid)
+        if suspect is not None and link.member is None and suspect.peer == link.peer:
+            link.member = suspect  # the same life of it, so it has the same place
         self._heard(uid)
         if self._core.joined:
             self._send_view(uid)
@@ -291,7 +393,13 @@ class RingNode:
         link = self._links.on_down(uid)
         if link is None:
             return
+        if event.reason not in _WITH_A_WORD and not link.detoured:
+            self._links.damper.on_lost(uid, link.since, self._core.now)
+        held = self._links.damper.held_ns(uid, self._core.now)
+        if held and link.member is not None and uid in self._chords.wanted:
+            self._queries.begin(link.member, at_once=True)
         self._chords.on_link_gone(uid)
+        self._routing.on_link_gone(uid)
         for subject in self._suspicions.on_witness_lost(uid):
             self._settle(subject)
         if event.reason is Closed.DECLARED_DEAD:
@@ -313,14 +421,71 @@ class RingNode:
                 self._rejoin("declared dead by a neighbour")
             return
         self._newcomer.on_refused(event)
+        if event.uid in self._core.detours:
+            return  # the way round it stands
         if event.uid is not None and event.reason is not Refused.DUPLICATE:
             self._on_probe_failed(event.uid)
+            if event.uid in self._hood.candidates and event.reason in _NO_WAY_THERE:
+                self._detours.begin(self._hood.candidates[event.uid])
             self._hood.shun(event.uid)
             self._settle(self._suspicions.on_refused(event.uid))
             for subject in self._suspicions.on_witness_lost(event.uid):
                 self._settle(subject)
             if event.uid in self._chords.wanted and event.uid not in self._hood.adjacent:
-                self._chords.on_dead(event.uid, None)
+                self._on_chord_refused(event.uid, event.reason)
+
+    # ── ways round failed links ───────────────────────────────────────────────────────────────
+
+    def _on_detour_up(self, peer: Peer, member: Member | None, path: tuple[str, ...]) -> None:
+        """Both ends talk along ``path`` from now on: they know that the link failed."""
+        core, uid = self._core, peer.uid
+        old = self._links.up.get(uid)
+        is_new = uid not in core.detours
+        if old is not None and old.peer.incarnation < peer.incarnation and old.member:
+            core.detours.pop(uid, None)
+            self._links.close(uid, Closed.REPLACED)
+            self._depart(old.member)
+        link = self._links.on_detour_up(peer, path)
+        if old is not None and is_new:
+            self._chords.on_link_gone(uid)
+        case = self._suspicions.open.get(uid)
+        member = link.member or member
+        if member is not None:
+            self._conclude(member, path)
+        if case is not None:
+            case.link_failed = True
+        self._queries.forget(uid)
+        core.notify(Detoured(uid, path))
+        self._greet(link)
+
+    def _conclude(self, subject: Member, path: tuple[str, ...]) -> None:
+        """The link failed, not the broker; the last one on the path to it is witness."""
+        if not self._core.verdicts.is_down(subject.uid, subject.incarnation):
+            self._core.notify(LinkFailed(subject, path[-2]))
+
+    def _on_detour_down(self, uid: str, reason: Closed) -> None:
+        if self._core.detours.pop(uid, None) is not None:
+            self._core.notify(DetourEnded(uid, restored=False))
+            self._on_link_down(LinkDown(uid, reason))
+        elif reason is Closed.DECLARED_DEAD and self._core.joined:
+            self._rejoin("declared dead by a neighbour")
+
+    def _on_chord_refused(self, uid: str, reason: Refused) -> None:
+        chord = next((member for member in self._chords.levels if member.uid == uid), None)
+        if chord is not None and reason in _NO_WAY_THERE:
+            self._queries.begin(chord)
+        else:
+            self._chords.on_dead(uid, None)
+
+    def _on_chords_due(self) -> None:
+        self._queries.watch(self._chords.wanted)
+        self._chords.on_refresh_due()
+
+    def _on_no_detour(self, subject: Member) -> None:
+        """Nobody can pass anything on to it now: only the link itself is left to be tried."""
+        self._queries.on_no_way(subject)
+        if subject.uid in self._suspicions.open:
+            self._links.reopen(subject.peer, subject.uid)
 
     def _heard(self, uid: str) -> None:
         """Any sign of life: clears suspicion, answers tests."""
@@ -366,6 +531,8 @@ class RingNode:
         if link.view is not None and view.version < link.view.version:
             return
         self._links.place(uid, view)
+        if uid in core.detours:
+            self._conclude(view.member, core.detours[uid])  # its place was not known before
         self._hood.candidates.pop(uid, None)
         self._owner.release(uid)
         if core.ring_id is None:
@@ -425,7 +592,10 @@ class RingNode:
         self._tests.clear()
         self._repair.clear()
         self._chords.clear()
+        self._routing.clear()
         self._owner.clear()
+        self._detours.clear()
+        self._queries.clear()
         self._links.close_all(Closed.LEAVING)
         core.timers.clear()
         self._newcomer.finish()
@@ -465,6 +635,9 @@ class RingNode:
         subject = self._suspicions.on_tested(uid, answer)
         if subject is not None:
             self._confirm(subject, (uid,))
+        case = self._suspicions.open.get(answer.subject.uid)
+        if case is not None and case.link_failed:
+            self._detours.begin(case.subject, uid)
 
     def _settle(self, subject: Member | None) -> None:
         """Confirm a suspicion for which nobody is left to ask."""
@@ -489,6 +662,7 @@ class RingNode:
         link = self._links.up.get(subject.uid)
         if link is not None and link.peer.incarnation > subject.incarnation:
             return  # old news: it is back already
+        core.verdicts.note(Confirmed(subject, notice.witnesses), core.now)
         if subject.uid in self._hood.adjacent:
             self._repair.begin(subject, notice.witnesses)
         self._remove(subject, notice.heir)
@@ -501,6 +675,9 @@ class RingNode:
         """Take a dead or departed broker out of every pointer."""
         uid = member.uid
         self._suspicions.close(uid)
+        self._detours.forget(uid)
+        self._queries.forget(uid)
+        self._links.damper.forget(uid)
         self._hood.bury(member)
         self._chords.on_dead(uid, heir)
         self._links.close(uid, Closed.DECLARED_DEAD)
@@ -542,6 +719,11 @@ class RingNode:
     def _settle_down(self) -> None:
         """Bring pointers, links, views and chords up to what the input has changed."""
         core, hood, links = self._core, self._hood, self._links
+        for uid in self._detours.broken() if core.detours else ():
+            self._on_detour_down(uid, Closed.LOST)
+        given_up = self._queries.given_up
+        while given_up:
+            self._chords.on_dead(given_up.pop(), None)
         if core.joined:
             if hood.refresh():
                 self._on_neighbours_changed()
@@ -583,6 +765,9 @@ class RingNode:
         wanted: dict[str, tuple[Peer, Purpose]] = {}
         for uid, peer in (*self._newcomer.wanted.items(), *self._chords.wanted.items()):
             wanted[uid] = (peer, Purpose.CHORD)
+        if core.detours:
+            for uid, peer in self._detours.first_hops().items():
+                wanted[uid] = (peer, Purpose.CHORD)
         if core.ring_id is not None:
             for uid, member in self._hood.nearest_wanted().items():
                 wanted[uid] = (member.peer, Purpose.RING)

@@ -6,7 +6,8 @@ any process. What a connection does is modelled as TCP does it to the machines i
 * making a link takes two round trips, and both ends ask their machine whether it admits the other;
 * messages on a link arrive in order, and after what was sent before a close;
 * a killed process closes its sockets at once; a machine without power says nothing, and attempts
-  to reach it time out; a stopped process accepts but does not answer until it is resumed.
+  to reach it time out; a stopped process accepts but does not answer until it is resumed;
+* a pair of hosts can be cut off from each other, one way or both: see :meth:`World.cut`.
 """
 
 from __future__ import annotations
@@ -45,6 +46,13 @@ class CrashMode(StrEnum):
     POWER = "power"  #: the machine is gone: silence
 
 
+class CutMode(StrEnum):
+    """What becomes of the link between two hosts that are cut off from each other."""
+
+    SILENT = "silent"  #: it looks up at both ends, but what is sent on it is lost
+    BROKEN = "broken"  #: it closes at both ends at once
+
+
 class Host:
     """One broker in the world."""
 
@@ -61,12 +69,17 @@ class Host:
 
 
 class Wire:
-    """One link; ``last`` is the latest arrival by sender, to keep messages in order."""
+    """One link; ``last`` is the latest arrival by sender, to keep messages in order.
 
-    __slots__ = ("last",)
+    What the ``silenced`` senders send is lost, for as long as the wire exists: messages on one
+    link arrive in order or not at all, so one that has lost some cannot go on.
+    """
+
+    __slots__ = ("last", "silenced")
 
     def __init__(self) -> None:
         self.last: dict[str, Nanos] = {}
+        self.silenced: set[str] = set()
 
 
 class World:
@@ -80,6 +93,7 @@ class World:
         self.on_sent: Callable[[str, str | None], None] = lambda uid, about: None
         self._latency = latency
         self._by_url: dict[str, str] = {}
+        self._cuts: set[tuple[str, str]] = set()  #: (sender, receiver) between whom nothing passes
         self._heap: list[tuple[Nanos, int, Callable[..., None], tuple[object, ...]]] = []
         self._sequence = 0
 
@@ -97,7 +111,9 @@ class World:
             self._perform(uid, host, host.machine.handle(event, self.now))
 
     def link(self, uid: str, other: str) -> None:
-        """Let there be a link between two brokers, without a call."""
+        """Let there be a link between two brokers, without a call; none where they are cut off."""
+        if self.is_cut(uid, other):
+            return
         wire = Wire()
         ends = [(self.hosts[uid], self.hosts[other]), (self.hosts[other], self.hosts[uid])]
         for here, there in ends:
@@ -120,6 +136,36 @@ class World:
                 self._later(uid, other, wire, self._arrive_down, Closed.LOST)
         host.wires.clear()
         host.backlog.clear()
+
+    def cut(
+        self, uid: str, other: str, mode: CutMode = CutMode.SILENT, *, one_way: bool = False
+    ) -> None:
+        """Let nothing pass between two hosts until :meth:`mend`; all others reach both.
+
+        No new link can be made, and ``mode`` says what becomes of the one there is. ``one_way``:
+        only what ``uid`` sends is lost, but a call needs both ways.
+        """
+        pairs = [(uid, other)] if one_way else [(uid, other), (other, uid)]
+        self._cuts.update(pairs)
+        here, there = self.hosts.get(uid), self.hosts.get(other)
+        if here is None or there is None:
+            return
+        wire = here.wires.get(other)
+        if wire is None or there.wires.get(uid) is not wire:
+            return
+        if mode is CutMode.BROKEN:
+            self._later(uid, other, wire, self._arrive_down, Closed.LOST)
+            self._later(other, uid, wire, self._arrive_down, Closed.LOST)
+        else:
+            wire.silenced.update(sender for sender, _ in pairs)
+
+    def mend(self, uid: str, other: str) -> None:
+        """Let two hosts reach each other again; a wire that went silent stays so."""
+        self._cuts -= {(uid, other), (other, uid)}
+
+    def is_cut(self, uid: str, other: str) -> bool:
+        """Say whether no call between the two can succeed."""
+        return (uid, other) in self._cuts or (other, uid) in self._cuts
 
     def pause(self, uid: str) -> None:
         """Stop a process; what comes in waits."""
@@ -183,6 +229,8 @@ class World:
     def _later(
         self, sender: str, receiver: str, wire: Wire, action: Callable[..., None], what: object
     ) -> None:
+        if sender in wire.silenced:
+            return
         arrival = self.now + self._latency.one_way_ns(sender, receiver)
         last = wire.last.get(sender, 0)
         if arrival <= last:
@@ -195,7 +243,7 @@ class World:
 
     def _arrive(self, sender: str, receiver: str, wire: Wire, message: Message) -> None:
         host = self.hosts[receiver]
-        if host.wires.get(sender) is not wire:
+        if host.wires.get(sender) is not wire or sender in wire.silenced:
             return
         if host.paused:
             host.backlog.append((self._arrive, (sender, receiver, wire, message)))
@@ -205,7 +253,7 @@ class World:
 
     def _arrive_down(self, sender: str, receiver: str, wire: Wire, reason: Closed) -> None:
         host = self.hosts[receiver]
-        if host.wires.get(sender) is not wire:
+        if host.wires.get(sender) is not wire or sender in wire.silenced:
             return
         if host.paused:
             host.backlog.append((self._arrive_down, (sender, receiver, wire, reason)))
@@ -222,9 +270,9 @@ class World:
             return
         one_way = self._latency.one_way_ns(uid, target)
         host = self.hosts[target]
-        if host.crash_mode is CrashMode.KILL:
+        if host.crash_mode is CrashMode.KILL and not self.is_cut(uid, target):
             self._refuse(uid, request, Refused.UNREACHABLE, 2 * one_way)
-        elif not host.alive or host.paused:
+        elif not host.alive or host.paused or self.is_cut(uid, target):
             self._refuse(uid, request, Refused.TIMEOUT, CONNECT_TIMEOUT_NS)
         else:
             self.at(self.now + 3 * one_way, self._hello, uid, target, request, one_way)
@@ -246,7 +294,7 @@ class World:
         here, there = self.hosts[uid], self.hosts[target]
         if not here.alive:
             return
-        if not there.alive or there.paused:
+        if not there.alive or there.paused or self.is_cut(uid, target):
             self._refuse(uid, request, Refused.TIMEOUT, CONNECT_TIMEOUT_NS)
             return
         if request.uid not in (None, target):
@@ -273,6 +321,10 @@ class World:
             return
         if here.paused:
             here.backlog.append((self._welcome, (uid, here, target, wire, request)))
+            return
+        if wire.silenced:
+            del here.wires[target]
+            self._refuse(uid, request, Refused.TIMEOUT, CONNECT_TIMEOUT_NS)
             return
         peer = self.hosts[target].machine.peer
         if here.machine.admit(peer) is not None:

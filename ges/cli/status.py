@@ -85,6 +85,17 @@ def _print(found: Status) -> None:
             link.cipher or "-",
         )
     out.print(links)
+    if found.verdicts:
+        verdicts = Table("verdict on", "verdict", "witnesses", "way round", "at s", box=None)
+        for ruling in found.verdicts:
+            verdicts.add_row(
+                short(ruling.uid),
+                ruling.verdict.value + (", restored" if ruling.restored_s is not None else ""),
+                ", ".join(map(short, ruling.witnesses)) or "-",
+                ", ".join(map(short, ruling.path[1:-1])) or "-",
+                f"{ruling.at_s:.1f}",
+            )
+        out.print(verdicts)
     counters = Table("counter", "value", box=None)
     for name, value in found.counters.items():
         counters.add_row(name, str(value))

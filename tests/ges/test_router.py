@@ -10,11 +10,13 @@ import trio.testing
 from ges.events import FLOOD_FLAG, SECURE_FLAG, Head, pack_event, read_delivery, read_head
 from ges.linkstate import SecureGraph
 from ges.messages import SecureState
+from ges.roundabout import pack_way, read_way
 from ges.router import Router
 from ges.session import Session
-from overlay.codec import DELIVERY, EVENT, FrameReader
+from overlay.codec import DELIVERY, DETOUR, EVENT, FrameReader
 from overlay.connection import Connection
 from overlay.driver import Link
+from overlay.errors import CodecError, ProtocolError
 from overlay.ids import LinkClass, Peer
 from ring.messages import Member
 
@@ -37,7 +39,8 @@ class Bench:
         self.links: dict[tuple[str, LinkClass], Link] = {}
         self.graph = SecureGraph("a" * 32)
         self.counters: Counter[str] = Counter()
-        self.router = Router(self.links, self.graph, self.counters, lambda: 0)
+        self.detours: dict[str, tuple[str, ...]] = {}
+        self.router = Router(self.links, self.graph, self.counters, lambda: 0, self.detours)
         self.publisher = Session(PUBLISHER.hex(), 1, self.connection(secure=True))
         for name in "bc":
             for link_class in (NORMAL, SECURE):
@@ -68,6 +71,12 @@ class Bench:
     def sent(self, name: str, link_class: LinkClass = NORMAL) -> list[Head]:
         """Return the heads of the events queued for a broker."""
         return [read_head(body) for body in self.sent_bodies(name, link_class)]
+
+    def sent_round(self, name: str) -> list[tuple[tuple[str, ...], Head]]:
+        """Return the events queued for a broker on their way round a failed link."""
+        frames = _frames(self.links[name * 32, NORMAL].connection)
+        found = [read_way(body) for kind, body in frames if kind == DETOUR]
+        return [(way, read_head(body)) for way, body in found]
 
     def sent_bodies(self, name: str, link_class: LinkClass = NORMAL) -> list[bytes]:
         frames = _frames(self.links[name * 32, link_class].connection)
@@ -312,3 +321,89 @@ async def test_what_came_by_the_tree_and_comes_again_to_all_is_passed_on_once() 
         bench.router.relay(read_head(copy), copy)
     assert [head.flood for head in bench.sent("b", SECURE)] == [False, True]
     assert bench.counters["events_duplicate"] == 2
+
+
+# Round a failed link: C is linked to both, A and B are not
+
+
+A_B = ("a" * 32, "c" * 32, "b" * 32)
+
+
+async def test_an_event_for_a_broker_behind_a_failed_link_goes_round_it() -> None:
+    bench = Bench()
+    del bench.links["b" * 32, NORMAL]
+    bench.detours["b" * 32] = A_B
+    bench.publish(*event())
+    assert [(way, head.limit, head.hops) for way, head in bench.sent_round("c")] == [
+        (("b" * 32,), 20, 1)
+    ]
+    assert bench.counters["events_sent_round"] == 1
+    assert bench.counters["events_without_link"] == 0
+
+
+async def test_the_one_in_between_makes_a_plain_event_of_it_again() -> None:
+    bench, between = Bench(), Bench()
+    del bench.links["b" * 32, NORMAL]
+    bench.detours["b" * 32] = A_B
+    session = between.session("t")
+    bench.publish(*event())
+    [body] = [
+        body for kind, body in _frames(bench.links["c" * 32, NORMAL].connection) if kind == DETOUR
+    ]
+    between.router.pass_on(body)
+    [head] = between.sent("b")
+    assert (head.limit, head.hops, head.sequence) == (20, 1, 1)
+    assert delivered(session) == [], "it was not meant for this broker"
+
+
+async def test_a_longer_way_is_struck_off_step_by_step() -> None:
+    bench = Bench()
+    _, body = event()
+    bench.router.pass_on(pack_way(("b" * 32, "d" * 32, "e" * 32)) + body)
+    assert [way for way, _ in bench.sent_round("b")] == [("d" * 32, "e" * 32)]
+
+
+async def test_a_link_that_is_back_is_used_again() -> None:
+    bench = Bench()
+    bench.detours["b" * 32] = A_B
+    bench.publish(*event())
+    assert len(bench.sent("b")) == 1
+    assert bench.counters["events_sent_round"] == 0
+
+
+async def test_where_the_way_round_is_gone_too_the_event_is_counted_as_lost() -> None:
+    bench = Bench()
+    del bench.links["b" * 32, NORMAL]
+    bench.detours["b" * 32] = ("a" * 32, "d" * 32, "b" * 32)
+    bench.publish(*event())
+    assert bench.counters["events_without_link"] == 1
+    _, body = event()
+    bench.router.pass_on(pack_way(("d" * 32,)) + body)
+    assert bench.counters["events_without_link"] == 2
+
+
+async def test_secure_events_do_not_go_round_over_normal_links() -> None:
+    bench = Bench("b")
+    del bench.links["b" * 32, SECURE]
+    bench.detours["b" * 32] = A_B
+    bench.publish(*event(secure=True))
+    assert bench.sent("b") == bench.sent("c") == []
+    _, body = event(secure=True)
+    with pytest.raises(ProtocolError, match="secure"):
+        bench.router.pass_on(pack_way(("b" * 32,)) + body)
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"\0", b"\x01" + b"b" * 15, bytes((16,)) + b"b" * 300, b"\x01" + b"b" * 16]
+)
+async def test_a_way_round_that_makes_no_sense(body: bytes) -> None:
+    with pytest.raises(CodecError):
+        Bench().router.pass_on(body)
+
+
+async def test_queues_on_the_way_round_are_watched_as_others() -> None:
+    bench = Bench(limit_bytes=150)
+    _, body = event()
+    for _ in range(2):
+        bench.router.pass_on(pack_way(("b" * 32,)) + body)
+    assert bench.router.crowded == {bench.links["b" * 32, NORMAL].connection}

@@ -12,7 +12,7 @@ from ring.facts import Found, Join, Leave, Left
 from ring.node import RingNode
 from sims.ledger import Ledger
 from sims.network import DISTANCES, Latency
-from sims.world import CrashMode, World
+from sims.world import CrashMode, CutMode, World
 
 KILL, POWER = CrashMode.KILL, CrashMode.POWER
 
@@ -87,6 +87,19 @@ class Cluster:
         self.paused.discard(uid)
         self.world.resume(uid)
 
+    def cut(
+        self, uid: str, other: str, mode: CutMode = CutMode.SILENT, *, one_way: bool = False
+    ) -> None:
+        """Let nothing pass between two brokers; see :meth:`World.cut`."""
+        self.world.cut(uid, other, mode, one_way=one_way)
+
+    def mend(self, uid: str, other: str) -> None:
+        self.world.mend(uid, other)
+
+    def name(self, number: int) -> str:
+        """Return the uid of the broker that is, or will be, the ``number``-th to be started."""
+        return f"{rng_for(self._seed, 'uid', number).getrandbits(128):032x}"
+
     def run(self, seconds: float) -> None:
         self.world.run(self.world.now + nanos(seconds))
 
@@ -134,7 +147,7 @@ class Cluster:
 
     def _add(self, uid: str | None = None, incarnation: int = 1) -> str:
         if uid is None:
-            uid = f"{rng_for(self._seed, 'uid', len(self.nodes)).getrandbits(128):032x}"
+            uid = self.name(len(self.nodes))
         rng = rng_for(self._seed, "node", uid, incarnation)
         node = self.nodes[uid] = RingNode(self.config, Peer(uid, incarnation, _url(uid)), rng)
         self.world.add(node)

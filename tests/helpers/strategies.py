@@ -47,6 +47,8 @@ def _drawn(held: inspect.Type) -> st.SearchStrategy[Any]:
             return st.integers(low, high)
         case inspect.IntType(ge=int(low), lt=int(high)):
             return st.integers(low, high - 1)
+        case inspect.BytesType(max_length=int(high)):
+            return st.binary(max_size=min(high, 40))
         case inspect.BoolType():
             return st.booleans()
         case inspect.NoneType():
@@ -70,6 +72,8 @@ def _largest(held: inspect.Type) -> Any:  # noqa: ANN401 - a value of any field
             return high
         case inspect.IntType(lt=int(high)):
             return high - 1
+        case inspect.BytesType(max_length=int(high)):
+            return b"a" * high
         case inspect.BoolType():
             return True
     raise AssertionError(f"nothing largest for {held}: is it bounded?")

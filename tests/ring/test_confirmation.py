@@ -10,7 +10,7 @@ import pytest
 from overlay.machine import Closed, Notify, OpenLink, Refused, Send
 from ring.config import LAN
 from ring.facts import Confirmed, LinkFailed, NeighboursChanged, Refuted, Suspected
-from ring.messages import Failed, Heartbeat, Member, Ping, Pong
+from ring.messages import Failed, Heartbeat, Member, Ping, Pong, Relay
 from ring.messages import Tested as Answer
 from ring.messages import TestNeighbour as Question
 from tests.helpers.bench import Bench, closed, member, opened, sent, told, uid, view_of
@@ -160,7 +160,8 @@ def test_alive_means_that_the_link_failed() -> None:
     """Section 3.4.2: the node is up and the original node confirms link failure."""
     node = suspecting()
     effects = node.receive(C, Answer(B, alive=True))
-    assert effects == [Notify(LinkFailed(B, C.uid))]
+    assert told(effects, LinkFailed) == [LinkFailed(B, C.uid)]
+    assert [relay.path for _, relay in sent(effects, Relay)] == [(uid(300), C.uid, B.uid)]
     assert node.node.right == (B, C)
     assert told(node.wait(4 * TEST_S, alive=OTHERS), Confirmed) == []
 
