@@ -44,6 +44,7 @@ class RingConfig:
 
     chord_refresh_ns: Nanos = nanos(10.0)  #: mean time between refreshes of all chords
     knock_ns: Nanos = nanos(1.0)  #: first pause between knocks at lost peers; doubles
+    route_ns: Nanos = nanos(2.0)  #: a search without an answer is started again after this
     remembered: int = 64  #: lost peers remembered, and declared deaths remembered
 
     @property
@@ -64,6 +65,7 @@ WAN = RingConfig(
     join_ns=nanos(8.0),
     chord_refresh_ns=nanos(60.0),
     knock_ns=nanos(5.0),
+    route_ns=nanos(8.0),
 )
 
 PROFILES = {"local": LOCAL, "lan": LAN, "wan": WAN}

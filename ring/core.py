@@ -35,6 +35,8 @@ class Timer(IntEnum):
     JOIN = auto()  #: this broker's own join
     RESERVED = auto()  #: subject: uid of a newcomer an id is kept for
     KNOCK = auto()
+    ROUTE = auto()  #: subject: number of a search of ours
+    HEARD = auto()  #: subject: origin and number of a search we passed on
 
 
 class Core:

@@ -33,6 +33,14 @@ class Leave(Command):
     """Tell the neighbours and go."""
 
 
+@dataclass(frozen=True, slots=True)
+class Locate(Command):
+    """Find the broker nearest to ``target``, or the broker ``uid`` there; told by ``Located``."""
+
+    target: int
+    uid: str | None = None
+
+
 # ── facts ─────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -143,3 +151,15 @@ class Alone(Fact):
 @dataclass(frozen=True, slots=True)
 class Left(Fact):
     """This broker has left the ring."""
+
+
+@dataclass(frozen=True, slots=True)
+class Located(Fact):
+    """The end of a search that :class:`Locate` asked for."""
+
+    target: int
+    uid: str | None
+    reached: bool  #: that very broker, or without a uid: nobody can be nearer
+    member: Member | None  #: who was found; None if no answer came
+    path: tuple[str, ...]  #: uids from this broker to the one found, both included
+    hops: int  #: messages it took to get there, detours included

@@ -180,6 +180,59 @@ class Knock(Message, frozen=True):
     member: Member
 
 
+class Towards(StrEnum):
+    """How a route measures the distance of a broker from its target."""
+
+    NEAREST = "nearest"  #: by the shorter way round
+    RIGHT = "right"  #: the first broker at the target or to the right of it
+    LEFT = "left"  #: the first broker at the target or to the left of it
+
+
+MAX_ROUTE_HOPS = 64  #: moves of one message, going back included
+
+Trail = Annotated[tuple[WireUid, ...], msgspec.Meta(max_length=MAX_ROUTE_HOPS + 1)]
+
+
+class Route(Message, frozen=True):
+    """Find the broker ``uid`` at ``target``, or without a uid whoever is nearest to it.
+
+    The way it came is on it, so that brokers on the way keep nothing: ``trail`` are the brokers on
+    the path, origin first, and ``tried`` those that were dead ends.
+    """
+
+    origin: Member
+    token: WireCount  #: the origin's number of this search
+    target: RingId
+    towards: Towards
+    uid: WireUid | None
+    trail: Trail
+    tried: Trail
+    best: Member  #: nearest to the target so far
+    hops: Hops
+
+
+class RouteHeard(Message, frozen=True):
+    """The sender has got that :class:`Route` and will see to it."""
+
+    origin: WireUid
+    token: WireCount
+    hops: Hops  #: as they stood on it
+
+
+class Routed(Message, frozen=True):
+    """The answer to a :class:`Route`, on its way back along the trail.
+
+    ``reached`` says that ``member`` is the very broker asked for, or, where none was named, that
+    nobody can be nearer; else ``member`` is the best that was found.
+    """
+
+    token: WireCount
+    reached: bool
+    member: Member
+    trail: Trail
+    hops: Hops
+
+
 RING_MESSAGES: tuple[type[Message], ...] = (
     Intent,
     View,
@@ -200,4 +253,7 @@ RING_MESSAGES: tuple[type[Message], ...] = (
     ChordQuery,
     ChordAnswer,
     Knock,
+    Route,
+    RouteHeard,
+    Routed,
 )

@@ -31,7 +31,18 @@ from ring.config import RingConfig
 from ring.confirmation import Suspicions, Tests
 from ring.core import Core, Timer
 from ring.detector import Detector
-from ring.facts import Alone, Departed, Found, Join, Joined, Leave, Left, Rejoining
+from ring.facts import (
+    Alone,
+    Departed,
+    Found,
+    Join,
+    Joined,
+    Leave,
+    Left,
+    Locate,
+    Located,
+    Rejoining,
+)
 from ring.geometry import FIRST_ID
 from ring.join import GapOwner, Newcomer, Phase
 from ring.links import Links
@@ -53,6 +64,9 @@ from ring.messages import (
     Ping,
     Pong,
     Purpose,
+    Route,
+    Routed,
+    RouteHeard,
     Tested,
     TestNeighbour,
     View,
@@ -60,13 +74,14 @@ from ring.messages import (
 )
 from ring.neighbourhood import Neighbourhood
 from ring.repair import Repair
+from ring.routing import Finding, Routing
 
 MAX_PEERS_TOLD = 64
 MAX_PATIENCE = 5  #: the pause between knocks doubles that often; only who is alone starts short
 SEEKS_IN_VAIN = 4  #: after that many a broker that lost its ring founds one
 
 #: Most of what happens in a quiet ring; it moves no pointer unless the neighbourhood says so.
-_PASSIVE = frozenset({Heartbeat, Ping, ViewRequest, Backup, PeersRequest, ChordQuery})
+_PASSIVE = frozenset({Heartbeat, Ping, ViewRequest, Backup, PeersRequest, ChordQuery, RouteHeard})
 _PASSIVE_TIMERS = frozenset({Timer.HEARTBEAT, Timer.SILENT})
 
 
@@ -82,6 +97,7 @@ class RingNode:
         self._tests = Tests(core, links)
         self._repair = Repair(core, links, hood)
         self._chords = chords = Chords(core, links, hood)
+        self._routing = Routing(core, links, hood)
         self._newcomer = Newcomer(core, links, hood)
         self._owner = GapOwner(core, links, hood, chords)
         self._seeds: tuple[str, ...] = ()
@@ -110,6 +126,9 @@ class RingNode:
             ChordQuery: self._chords.on_query,
             ChordAnswer: self._chords.on_answer,
             Knock: self._on_knock,
+            Route: self._routing.on_route,
+            RouteHeard: self._routing.on_heard,
+            Routed: self._routing.on_routed,
         }
         self._on_timer: dict[Timer, Callable[[str], None]] = {
             Timer.HEARTBEAT: lambda _: self._on_heartbeat_due(),
@@ -123,6 +142,8 @@ class RingNode:
             Timer.JOIN: lambda _: self._on_join_late(),
             Timer.RESERVED: self._owner.release,
             Timer.KNOCK: lambda _: self._on_knock_due(),
+            Timer.ROUTE: self._routing.on_late,
+            Timer.HEARD: self._routing.on_unheard,
         }
 
     # ── what a driver and the layer above see ─────────────────────────────────────────────────
@@ -258,6 +279,23 @@ class RingNode:
             self._newcomer.begin(command.seeds, patient=False)
         elif isinstance(command, Leave):
             self._leave()
+        elif isinstance(command, Locate):
+            self._locate(command)
+
+    def _locate(self, command: Locate) -> None:
+        def tell(found: Finding) -> None:
+            self._core.notify(
+                Located(
+                    command.target,
+                    command.uid,
+                    found.reached,
+                    found.member,
+                    found.path,
+                    found.hops,
+                )
+            )
+
+        self._routing.find(command.target, tell, uid=command.uid)
 
     def _leave(self) -> None:
         core = self._core
@@ -292,6 +330,7 @@ class RingNode:
         if link is None:
             return
         self._chords.on_link_gone(uid)
+        self._routing.on_link_gone(uid)
         for subject in self._suspicions.on_witness_lost(uid):
             self._settle(subject)
         if event.reason is Closed.DECLARED_DEAD:
@@ -425,6 +464,7 @@ class RingNode:
         self._tests.clear()
         self._repair.clear()
         self._chords.clear()
+        self._routing.clear()
         self._owner.clear()
         self._links.close_all(Closed.LEAVING)
         core.timers.clear()
