@@ -37,6 +37,8 @@ class Timer(IntEnum):
     KNOCK = auto()
     ROUTE = auto()  #: subject: number of a search of ours
     HEARD = auto()  #: subject: origin and number of a search we passed on
+    GAP = auto()  #: subject: side on which all we knew are gone
+    DOUBT = auto()  #: subject: uid of a second neighbour that the first one does not see
 
 
 class Core:

@@ -43,6 +43,7 @@ from ring.facts import (
     Located,
     Rejoining,
 )
+from ring.runs import Runs
 from ring.geometry import FIRST_ID
 from ring.join import GapOwner, Newcomer, Phase
 from ring.links import Links
@@ -98,6 +99,7 @@ class RingNode:
         self._repair = Repair(core, links, hood)
         self._chords = chords = Chords(core, links, hood)
         self._routing = Routing(core, links, hood)
+        self._runs = Runs(core, links, hood, self._routing)
         self._newcomer = Newcomer(core, links, hood)
         self._owner = GapOwner(core, links, hood, chords)
         self._seeds: tuple[str, ...] = ()
@@ -144,6 +146,8 @@ class RingNode:
             Timer.KNOCK: lambda _: self._on_knock_due(),
             Timer.ROUTE: self._routing.on_late,
             Timer.HEARD: self._routing.on_unheard,
+            Timer.GAP: self._runs.on_due,
+            Timer.DOUBT: self._runs.on_doubt_due,
         }
 
     # ── what a driver and the layer above see ─────────────────────────────────────────────────
@@ -355,6 +359,7 @@ class RingNode:
         if event.uid is not None and event.reason is not Refused.DUPLICATE:
             self._on_probe_failed(event.uid)
             self._hood.shun(event.uid)
+            self._runs.on_refused(event.uid)
             self._settle(self._suspicions.on_refused(event.uid))
             for subject in self._suspicions.on_witness_lost(event.uid):
                 self._settle(subject)
@@ -366,6 +371,7 @@ class RingNode:
         if uid in self._suspicions.open:
             self._suspicions.on_heard(uid)
         self._tests.on_alive(uid)
+        self._runs.on_alive(uid)
 
     # ── small messages ────────────────────────────────────────────────────────────────────────
 
@@ -465,6 +471,7 @@ class RingNode:
         self._repair.clear()
         self._chords.clear()
         self._routing.clear()
+        self._runs.clear()
         self._owner.clear()
         self._links.close_all(Closed.LEAVING)
         core.timers.clear()
@@ -586,6 +593,7 @@ class RingNode:
             if hood.refresh():
                 self._on_neighbours_changed()
             self._chords.follow()
+            self._runs.follow()
         elif self._newcomer.phase is Phase.LINKING and self._newcomer.linked:
             contact, round_trip = self._newcomer.contact, self._newcomer.round_trip_ns
             self._newcomer.finish()
@@ -621,8 +629,9 @@ class RingNode:
     def _want_links(self) -> None:
         core = self._core
         wanted: dict[str, tuple[Peer, Purpose]] = {}
-        for uid, peer in (*self._newcomer.wanted.items(), *self._chords.wanted.items()):
-            wanted[uid] = (peer, Purpose.CHORD)
+        for part in (self._newcomer, self._chords, self._runs):
+            for uid, peer in part.wanted.items():
+                wanted[uid] = (peer, Purpose.CHORD)
         if core.ring_id is not None:
             for uid, member in self._hood.nearest_wanted().items():
                 wanted[uid] = (member.peer, Purpose.RING)
