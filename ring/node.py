@@ -43,7 +43,6 @@ from ring.facts import (
     Located,
     Rejoining,
 )
-from ring.runs import Runs
 from ring.geometry import FIRST_ID
 from ring.join import GapOwner, Newcomer, Phase
 from ring.links import Links
@@ -76,6 +75,7 @@ from ring.messages import (
 from ring.neighbourhood import Neighbourhood
 from ring.repair import Repair
 from ring.routing import Finding, Routing
+from ring.runs import Runs
 
 MAX_PEERS_TOLD = 64
 MAX_PATIENCE = 5  #: the pause between knocks doubles that often; only who is alone starts short
