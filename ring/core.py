@@ -57,6 +57,7 @@ class Core:
         "ring_id",
         "rng",
         "timers",
+        "told",
         "verdicts",
     )
 
@@ -70,6 +71,7 @@ class Core:
         self.joined = False
         self.detours: dict[str, tuple[str, ...]] = {}  #: uid -> the way round to it
         self.verdicts = Verdicts()
+        self.told: dict[str, Nanos] = {}  #: uid of a linked broker -> when we last sent it anything
         self._effects: list[Effect] = []
 
     @property
@@ -86,10 +88,12 @@ class Core:
     def send(self, uid: str, message: Message, about: str | None = None) -> None:
         path = self.detours.get(uid) if self.detours else None
         if path is None:
+            self.told[uid] = self.now
             self._effects.append(Send(uid, message, about))
             return
         relay = wrap(self.peer, path, message)
         if relay is not None:
+            self.told[uid] = self.told[path[1]] = self.now
             self._effects.append(Send(path[1], relay, about))
 
     def open(self, url: str, uid: str | None, about: str | None = None) -> None:
