@@ -43,6 +43,16 @@ IDLE_PERIODS = 16  #: a neighbour that others monitor is probed after that long 
 SUPPRESSED = 8  #: heartbeats in a row that other traffic may replace; they carry our view's version
 
 
+class Beat:
+    """Our heartbeats to one monitor."""
+
+    __slots__ = ("looked_at", "suppressed")
+
+    def __init__(self) -> None:
+        self.looked_at: Nanos = 0  #: when one was last due
+        self.suppressed = 0  #: in a row
+
+
 class Watch:
     """What we know of one ring neighbour's signs of life."""
 
@@ -69,13 +79,15 @@ class Detector:
         self._neighbourhood = neighbourhood
         self._health = health
         self._watches: dict[str, Watch] = {}
-        self._beats: dict[str, int] = {}  #: monitor -> heartbeats suppressed in a row
+        self._beats: dict[str, Beat] = {}  #: by uid of the monitor
         self._token = 0
+        self._beside: tuple[Member, ...] = ()  #: left and right, when last followed
         self._followed = (-1, -1)  #: generation of links and version of the view when last followed
 
     def clear(self) -> None:
         self._watches.clear()
         self._beats.clear()
+        self._beside = ()
         self._followed = (-1, -1)
 
     def follow(self, about: str | None) -> None:
@@ -106,6 +118,13 @@ class Detector:
                     self.hasten(uid, about)
                 else:
                     self._rest(uid, watch)
+        for member in (*left, *right):  # one that died with its monitor may come to stand here
+            link = links.up.get(member.uid)
+            if link is None or member in self._beside:
+                continue
+            if link.heard_at + self._core.config.answer_ns < self._core.now:
+                self.hasten(member.uid, about)
+        self._beside = (*left, *right)
 
     def forgive_pause(self, now: Nanos) -> None:
         """Called before timers run: notice that this process stood still."""
@@ -128,14 +147,20 @@ class Detector:
     def on_heartbeat_due(self, uid: str) -> None:
         """Let a monitor hear from us, unless it did within this period."""
         core, period = self._core, self._core.config.heartbeat_ns
-        if uid not in self._beats:
+        beat = self._beats.get(uid)
+        if beat is None:
             return
-        quiet_for = core.now - core.told.get(uid, -period)
-        if quiet_for < period and self._beats[uid] < SUPPRESSED:
-            self._beats[uid] += 1
-            core.arm(Timer.HEARTBEAT, uid, period - quiet_for)
-            return
-        self._beats[uid] = 0
+        told_at, looked_at, beat.looked_at = core.told.get(uid, 0), beat.looked_at, core.now
+        if told_at > looked_at and beat.suppressed < SUPPRESSED:
+            beat.suppressed += 1
+            wait = told_at + period - core.now
+            if wait > 0:
+                if len(self._beats) > 1:  # what went to all at once must not align the phases
+                    wait = core.rng.randrange(wait) + 1
+                core.arm(Timer.HEARTBEAT, uid, wait)
+                return
+        else:
+            beat.suppressed = 0
         core.arm(Timer.HEARTBEAT, uid, period)
         core.send(uid, Heartbeat(self._neighbourhood.version))
 
@@ -203,7 +228,7 @@ class Detector:
             core.disarm(Timer.HEARTBEAT, uid)
         for uid in monitors:
             if uid not in self._beats:
-                self._beats[uid] = 0
+                self._beats[uid] = Beat()
                 core.arm(Timer.HEARTBEAT, uid, core.rng.randrange(core.config.heartbeat_ns))
 
     def _probe(self, uid: str, watch: Watch, about: str | None) -> None:
