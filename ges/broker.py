@@ -224,6 +224,12 @@ class Broker:
         deadline = self.router.sequencer.next_deadline()
         if deadline is not None and (self._expires is None or deadline < self._expires):
             self._expiry.set()
+        told = self.router.told
+        if told:  # who gets events needs no heartbeats
+            now = self.driver.now()
+            for uid in told:
+                self.node.ring.told(uid, now)
+            told.clear()
         crowded = self.router.crowded
         if crowded:
             with trio.move_on_after(ROOM_SECONDS):

@@ -54,6 +54,7 @@ class Router:
         self._flooded = Seen()  #: events sent to all secure links
         self._to_mark: set[Key] = set()  #: publishers of whom events may have been lost
         self.crowded: set[Connection] = set()  #: queues the next reader should wait for
+        self.told: dict[str, int] = {}  #: uids at the other end of normal links events went over
         self._links = links
         self._detours = detours if detours is not None else {}  #: ways round failed links
         self._graph = graph
@@ -208,6 +209,8 @@ class Router:
         if head.hops >= MAX_HOPS:
             self._counters["events_too_many_hops"] += 1
             return
+        if link_class is LinkClass.NORMAL:
+            self.told.update(onward)
         start = HEADER.pack(len(body) + 2, PROTOCOL_VERSION, EVENT) + bytes((flags,))
         rest = body[PATCH_END:]
         for uid, limit in onward:

@@ -27,10 +27,15 @@ class RingConfig:
 
     gap_rule: GapRule = GapRule.WIDEST
 
-    heartbeat_ns: Nanos = nanos(0.4)  #: a ring neighbour hears from us at least this often
-    misses: int = 3  #: heartbeats that may fail to come before a neighbour is suspected
-    test_ns: Nanos = nanos(0.25)  #: a witness gives the suspected broker this long to answer
-    witnesses: int = 4  #: brokers asked, one after the other, before silence is the verdict
+    heartbeat_ns: Nanos = nanos(0.5)  #: a monitor hears from us at least this often
+    monitors: int = 1  #: ring neighbours that do: 1 (left), 2 (left and right) or 4
+    lateness_ns: Nanos = nanos(0.15)  #: a heartbeat may be this late on the calmest of links ...
+    lateness_max_ns: Nanos = nanos(0.5)  #: ... and this late on the most irregular one
+    probes: int = 3  #: pings before an overdue neighbour is suspected, or found dead by a witness
+    answer_ns: Nanos = nanos(0.25)  #: the shortest wait for an answer to a ping ...
+    answer_max_ns: Nanos = nanos(0.4)  #: ... and the longest
+    witnesses: int = 4  #: brokers asked at most before silence is the verdict
+    agreeing: int = 2  #: of them must find the suspected broker dead, where so many are known
 
     linger_ns: Nanos = nanos(2.0)  #: a link that neither end wants is kept this long
     retry_ns: Nanos = nanos(0.3)  #: first pause before a failed link is tried again ...
@@ -49,15 +54,40 @@ class RingConfig:
 
     @property
     def silence_ns(self) -> Nanos:
-        """A neighbour silent for this long is suspected."""
-        return self.heartbeat_ns * self.misses
+        """A monitored neighbour silent for this long is suspected, where times are regular."""
+        return self.heartbeat_ns + self.lateness_ns + self.test_min_ns
+
+    @property
+    def silence_max_ns(self) -> Nanos:
+        """... and after this long at the latest, by an observer in good health."""
+        return self.heartbeat_ns + self.lateness_max_ns + self.test_ns
+
+    @property
+    def test_min_ns(self) -> Nanos:
+        """How long a broker is probed where round trips are known to be short."""
+        return self.answer_ns * (self.probes + 1) // 2
+
+    @property
+    def test_ns(self) -> Nanos:
+        """How long a broker is probed where nothing is known of round trips."""
+        return self.answer_max_ns * (self.probes + 1) // 2
 
 
-LOCAL = RingConfig(heartbeat_ns=nanos(0.2), test_ns=nanos(0.15), measure_ns=nanos(0.5))
+LOCAL = RingConfig(
+    heartbeat_ns=nanos(0.4),
+    lateness_ns=nanos(0.1),
+    lateness_max_ns=nanos(0.4),
+    answer_ns=nanos(0.2),
+    answer_max_ns=nanos(0.3),
+    measure_ns=nanos(0.5),
+)
 LAN = RingConfig()
 WAN = RingConfig(
-    heartbeat_ns=nanos(2.0),
-    test_ns=nanos(1.5),
+    heartbeat_ns=nanos(3.0),
+    lateness_ns=nanos(0.2),
+    lateness_max_ns=nanos(1.0),
+    answer_ns=nanos(0.35),
+    answer_max_ns=nanos(1.0),
     linger_ns=nanos(10.0),
     retry_ns=nanos(1.0),
     retry_max_ns=nanos(60.0),

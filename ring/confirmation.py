@@ -1,9 +1,15 @@
 """Is it the broker or the link? (paper 004, section 3.4)
 
 A broker that suspects a neighbour B asks C, the neighbour on B's other side, to test B. C probes B
-and answers ``alive`` or ``failed``. If C stays silent it may be dead as well: the question goes on
-to the next nearest broker known, up to ``config.witnesses`` of them, and then silence is the
-verdict. Departs from the paper, which knows one witness.
+and answers ``alive`` or ``failed``. Departs from the paper, which knows one witness:
+
+* C may be cut off from B as well, though B lives (M. Freedman et al., "Non-transitive connectivity
+  and DHTs", 2005, saw that for 2.3 % of pairs). A second witness is therefore asked at the same
+  time, one that is linked to both if there is any, and ``config.agreeing`` must say ``failed``.
+* A witness that stays silent may be dead: the question goes on to the next nearest broker known, up
+  to ``config.witnesses`` of them; what is known when nobody is left to ask is the verdict.
+* A and C investigate. Second neighbours, and a witness whose own test failed, wait for their word
+  and ask only if it does not come: A or C may be dead too.
 
 Both roles are here: :class:`Suspicions` of the one who asks, :class:`Tests` of the witness.
 """
@@ -12,10 +18,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from overlay.ids import Nanos
 from overlay.machine import Closed
 from ring.core import Core, Timer
+from ring.detector import Detector
 from ring.facts import LinkFailed, Refuted, Suspected
 from ring.geometry import clockwise
+from ring.health import LocalHealth
 from ring.links import Links
 from ring.messages import Member, Ping, Tested, TestNeighbour
 from ring.neighbourhood import Neighbourhood
@@ -30,21 +39,38 @@ class Case:
 
     subject: Member
     asked: list[str] = field(default_factory=list)  #: uids of witnesses, in order
+    awaited: list[str] = field(default_factory=list)  #: of them, who may still answer
+    failed: list[str] = field(default_factory=list)  #: who found that the subject is dead
     link_failed: bool = False  #: a witness reaches the subject; we try to do so again
     retests: int = 0  #: times that has failed, and witnesses were asked anew
+
+
+Verdict = tuple[Member, tuple[str, ...]]  #: who is dead, and the witnesses of it
 
 
 class Suspicions:
     """What this broker suspects, and whom it has asked."""
 
-    def __init__(self, core: Core, links: Links, neighbourhood: Neighbourhood) -> None:
+    def __init__(
+        self,
+        core: Core,
+        links: Links,
+        neighbourhood: Neighbourhood,
+        detector: Detector,
+        health: LocalHealth,
+    ) -> None:
         self._core = core
         self._links = links
         self._neighbourhood = neighbourhood
+        self._detector = detector
+        self._health = health
         self.open: dict[str, Case] = {}
 
-    def suspect(self, subject: Member, reason: str) -> Member | None:
-        """Open a case; returns the subject if it is decided at once, for nobody can be asked."""
+    def suspect(self, subject: Member, reason: str, found_by: str | None = None) -> Verdict | None:
+        """Open a case; returns a verdict if it is decided at once, for nobody can be asked.
+
+        ``found_by`` is a witness that finds the same already.
+        """
         if subject.uid in self.open:
             return None
         core = self._core
@@ -55,7 +81,13 @@ class Suspicions:
             core.send(subject.uid, Ping(0), subject.uid)
         else:
             self._links.reopen(subject.peer, subject.uid)
-        return self._ask_next(case)
+        if found_by is not None:
+            case.asked.append(found_by)
+            case.failed.append(found_by)
+        if found_by is not None or not self._is_beside(subject):
+            core.arm(Timer.TEST, subject.uid, self._patience)
+            return None
+        return self._ask(case)
 
     def on_heard(self, uid: str) -> None:
         """The subject itself gave a sign of life over its link."""
@@ -64,44 +96,57 @@ class Suspicions:
             self._core.disarm(Timer.TEST, uid)
             self._neighbourhood.clear_suspicion(uid)
             if not case.link_failed:
+                self._health.worse()
                 self._core.notify(Refuted(case.subject))
 
-    def on_tested(self, witness: str, answer: Tested) -> Member | None:
-        """A witness answered; returns the subject if that confirms its death."""
+    def on_tested(self, witness: str, answer: Tested) -> Verdict | None:
+        """A witness answered; returns the verdict if that makes one."""
         case = self.open.get(answer.subject.uid)
         if case is None or answer.subject.incarnation != case.subject.incarnation:
             return None
+        if witness not in case.asked or witness in case.failed:
+            return None
+        self._health.better()
+        if case.link_failed:
+            return None  # another witness reaches it
         if not answer.alive:
-            return case.subject
+            case.failed.append(witness)
+            if witness in case.awaited:
+                case.awaited.remove(witness)
+            return self._ask(case)
         uid = case.subject.uid
-        if not case.link_failed:
-            case.link_failed = True
-            self._core.notify(LinkFailed(case.subject, witness))
+        case.link_failed = True
+        self._core.notify(LinkFailed(case.subject, witness))
         self._core.disarm(Timer.TEST, uid)
+        case.awaited.clear()
         if uid in self._links.up:  # up, but nothing comes through
             self._links.close(uid, Closed.LOST)
         self._links.reopen(case.subject.peer, uid)
         return None
 
-    def on_no_answer(self, uid: str) -> Member | None:
-        """A witness did not answer in time; returns the subject if nobody is left to ask."""
+    def on_no_answer(self, uid: str) -> Verdict | None:
+        """Witnesses did not answer in time; returns the verdict if nobody is left to ask."""
         case = self.open.get(uid)
-        return None if case is None else self._ask_next(case)
+        if case is None:
+            return None
+        for witness in case.awaited:
+            self._health.worse()
+            self._detector.hasten(witness, uid)
+        case.awaited.clear()
+        return self._ask(case)
 
-    def on_witness_lost(self, uid: str) -> list[Member]:
+    def on_witness_lost(self, uid: str) -> list[Verdict]:
         """A broker cannot be reached: ask the next in its place, where it was to be a witness.
 
-        Returns the subjects for which nobody is left to ask.
+        Returns the verdicts on those for whom nobody is left to ask.
         """
-        waiting = [
-            case
-            for subject, case in self.open.items()
-            if case.asked[-1:] == [uid] and (Timer.TEST, subject) in self._core.timers
-        ]
-        decided = [self._ask_next(case) for case in waiting]
-        return [subject for subject in decided if subject is not None]
+        waiting = [case for case in self.open.values() if uid in case.awaited]
+        for case in waiting:
+            case.awaited.remove(uid)
+        decided = [self._ask(case) for case in waiting]
+        return [verdict for verdict in decided if verdict is not None]
 
-    def on_refused(self, uid: str) -> Member | None:
+    def on_refused(self, uid: str) -> Verdict | None:
         """The subject cannot be linked again. If a witness reached it before, ask anew.
 
         At once, for it may have died meanwhile; but while the link stays cut, and the subject
@@ -112,12 +157,22 @@ class Suspicions:
             return None
         case.link_failed = False
         case.asked.clear()
+        case.failed.clear()
         case.retests += 1
         if case.retests == 1:
-            return self._ask_next(case)
+            return self._ask(case)
         doublings = min(case.retests - 2, RETEST_DOUBLINGS)
         self._core.arm(Timer.TEST, uid, self._core.config.retry_ns << doublings)
         return None
+
+    def on_neighbours_changed(self) -> list[Verdict]:
+        """Ask about those who stand beside us now, and whom others were to ask about before."""
+        decided: list[Verdict | None] = []
+        for case in list(self.open.values()):
+            waits = not case.asked and not case.link_failed and not case.retests
+            if waits and self._is_beside(case.subject):
+                decided.append(self._ask(case))
+        return [verdict for verdict in decided if verdict is not None]
 
     def close(self, uid: str) -> None:
         """The case is decided."""
@@ -128,21 +183,42 @@ class Suspicions:
         for uid in list(self.open):
             self.close(uid)
 
-    def _ask_next(self, case: Case) -> Member | None:
+    @property
+    def _patience(self) -> Nanos:
+        """How long witnesses are waited for: they may have to make a link first."""
+        config = self._core.config
+        return self._health.stretch(config.test_ns + config.answer_max_ns)
+
+    def _is_beside(self, subject: Member) -> bool:
+        hood = self._neighbourhood
+        return any(m.uid == subject.uid for m in (*hood.left[:1], *hood.right[:1]))
+
+    def _ask(self, case: Case) -> Verdict | None:
+        """Ask as many as are needed to agree; return the verdict once they do, or nobody is left.
+
+        Of brokers that may only be cut off from us, those we are linked to are asked first.
+        """
         core, subject = self._core, case.subject
-        witness = None
-        if len(case.asked) < core.config.witnesses:
-            witness = next((w for w in self._witnesses(subject) if w.uid not in case.asked), None)
-        if witness is None:
-            return subject
-        case.asked.append(witness.uid)
-        # Twice the time the witness gives the subject: it may have to make a link first.
-        core.arm(Timer.TEST, subject.uid, 2 * core.config.test_ns)
-        self._links.tell(witness.peer, TestNeighbour(subject), subject.uid)
-        return None
+        if len(case.failed) >= core.config.agreeing:
+            return subject, tuple(case.failed)
+        if case.link_failed:
+            return None
+        wanted = core.config.agreeing - len(case.failed) - len(case.awaited)
+        wanted = min(wanted, core.config.witnesses - len(case.asked))
+        if wanted > 0:
+            others = [w for w in self._witnesses(subject) if w.uid not in case.asked]
+            for witness in others[:wanted]:
+                case.asked.append(witness.uid)
+                case.awaited.append(witness.uid)
+                core.arm(Timer.TEST, subject.uid, self._patience)
+                self._links.tell(witness.peer, TestNeighbour(subject), subject.uid)
+                if subject.uid in self._links.up:  # silent, and its neighbours may be so too
+                    self._detector.hasten(witness.uid, subject.uid)
+        return None if case.awaited else (subject, tuple(case.failed))
 
     def _witnesses(self, subject: Member) -> list[Member]:
-        """Whom to ask: the neighbour on the subject's other side, then by nearness to it.
+        """Whom to ask: the neighbour on the subject's other side, then those linked to us by
+        nearness to it, then others.
 
         Those under suspicion themselves come last.
         """
@@ -161,7 +237,24 @@ class Suspicions:
             return min(clockwise(*ids), clockwise(*reversed(ids)))
 
         first = min(known, key=beyond)
-        return sorted(known, key=lambda m: (m.uid in self.open, m is not first, nearness(m), m.uid))
+
+        def rank(member: Member) -> tuple[bool, bool, bool, int, str]:
+            uid = member.uid
+            unlinked = uid not in self._links.up
+            return uid in self.open, member is not first, unlinked, nearness(member), uid
+
+        return sorted(known, key=rank)
+
+
+@dataclass(slots=True)
+class Test:
+    """One test made for others."""
+
+    __test__ = False  # not a test class, whatever pytest thinks of its name
+
+    subject: Member
+    askers: list[str]
+    tries: int = 0  #: pings sent
 
 
 class Tests:
@@ -169,10 +262,12 @@ class Tests:
 
     __test__ = False  # not a test class, whatever pytest thinks of its name
 
-    def __init__(self, core: Core, links: Links) -> None:
+    def __init__(self, core: Core, links: Links, detector: Detector, health: LocalHealth) -> None:
         self._core = core
         self._links = links
-        self._askers: dict[str, tuple[Member, list[str]]] = {}
+        self._detector = detector
+        self._health = health
+        self._open: dict[str, Test] = {}
 
     def begin(self, asker: str, subject: Member, *, is_dead: bool) -> None:
         """``asker`` wants to know whether ``subject`` lives; a repeated question is one."""
@@ -180,37 +275,54 @@ class Tests:
         if is_dead:
             core.send(asker, Tested(subject, alive=False), uid)
             return
-        if uid in self._askers:
-            if asker not in self._askers[uid][1]:
-                self._askers[uid][1].append(asker)
+        if uid in self._open:
+            if asker not in self._open[uid].askers:
+                self._open[uid].askers.append(asker)
             return
-        if len(self._askers) >= MAX_TESTS:
+        if len(self._open) >= MAX_TESTS:
             return
-        self._askers[uid] = (subject, [asker])
-        core.arm(Timer.PROBE, uid, core.config.test_ns)
+        self._open[uid] = Test(subject, [asker])
         if uid in self._links.up:
-            core.send(uid, Ping(0), uid)
+            self._probe(uid)
         else:
             self._links.open(subject.peer.url, uid, uid)
+            core.arm(Timer.PROBE, uid, self._health.stretch(core.config.test_ns))
 
     def on_alive(self, uid: str) -> None:
         """The subject gave a sign of life."""
-        if uid in self._askers:
+        if uid in self._open:
             self._answer(uid, alive=True)
 
-    def on_failed(self, uid: str) -> tuple[Member, list[str]] | None:
-        """The subject did not answer in time, or could not be linked; tell those who asked."""
-        return self._answer(uid, alive=False) if uid in self._askers else None
+    def on_due(self, uid: str) -> Test | None:
+        """Nothing heard of the subject: try again, or tell those who asked that it failed."""
+        test = self._open.get(uid)
+        if test is None:
+            return None
+        if uid in self._links.up and test.tries < self._core.config.probes:
+            self._probe(uid)
+            return None
+        return self._answer(uid, alive=False)
+
+    def on_failed(self, uid: str) -> Test | None:
+        """The subject could not be linked; tell those who asked."""
+        return self._answer(uid, alive=False) if uid in self._open else None
 
     def clear(self) -> None:
-        for uid in self._askers:
+        for uid in self._open:
             self._core.disarm(Timer.PROBE, uid)
-        self._askers.clear()
+        self._open.clear()
 
-    def _answer(self, uid: str, *, alive: bool) -> tuple[Member, list[str]]:
-        subject, askers = self._askers.pop(uid)
+    def _probe(self, uid: str) -> None:
+        test, core = self._open[uid], self._core
+        test.tries += 1
+        core.send(uid, Ping(0), uid)
+        wait = self._detector.answer_ns(uid)
+        core.arm(Timer.PROBE, uid, wait if test.tries == core.config.probes else wait // 2)
+
+    def _answer(self, uid: str, *, alive: bool) -> Test:
+        test = self._open.pop(uid)
         self._core.disarm(Timer.PROBE, uid)
-        for asker in askers:
+        for asker in test.askers:
             if asker in self._links.up:
-                self._core.send(asker, Tested(subject, alive), uid)
-        return subject, askers
+                self._core.send(asker, Tested(test.subject, alive), uid)
+        return test

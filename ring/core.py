@@ -59,6 +59,7 @@ class Core:
         "ring_id",
         "rng",
         "timers",
+        "told",
         "verdicts",
     )
 
@@ -72,6 +73,7 @@ class Core:
         self.joined = False
         self.detours: dict[str, tuple[str, ...]] = {}  #: uid -> the way round to it
         self.verdicts = Verdicts()
+        self.told: dict[str, Nanos] = {}  #: uid of a linked broker -> when we last sent it anything
         self._effects: list[Effect] = []
 
     @property
@@ -88,10 +90,12 @@ class Core:
     def send(self, uid: str, message: Message, about: str | None = None) -> None:
         path = self.detours.get(uid) if self.detours else None
         if path is None:
+            self.told[uid] = self.now
             self._effects.append(Send(uid, message, about))
             return
         relay = wrap(self.peer, path, message)
         if relay is not None:
+            self.told[uid] = self.told[path[1]] = self.now
             self._effects.append(Send(path[1], relay, about))
 
     def open(self, url: str, uid: str | None, about: str | None = None) -> None:

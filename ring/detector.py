@@ -1,64 +1,263 @@
-"""Heartbeats on ring links, and the silence that makes a neighbour suspect.
+"""Heartbeats, and the silence that makes a ring neighbour suspect.
 
-Anything heard on a link counts as a sign of life. A slow observer doubts itself first: if our own
-timers come much too late, the process stood still, and all deadlines move by that pause; else a
-broker waking from ``SIGSTOP`` would accuse everybody it had not listened to.
+Few heartbeats, quick probes. A broker is heard by its *monitors* at least once in every period T:
+by its left neighbour alone (``monitors=1``, as MSPastry does it: Castro, Costa, Rowstron,
+"Performance and dependability of structured peer-to-peer overlays", DSN 2004), by left and right
+(2) or by all four (4). Whatever else goes that way within T saves the heartbeat. The phases of one
+broker's heartbeats to its monitors are drawn independently of each other.
+
+A monitor that has waited for T and for as long as heartbeats have been late on this link before
+(:class:`~ring.arrivals.Arrivals`) sends ``probes`` pings, half an expected round trip apart; a
+round trip after the last, the neighbour is suspected. So of the k misses that make a suspicion only
+the first costs a whole period. With Ta the wait for a late heartbeat and Tr the one for an answer,
+a broker that dies at any time is suspected
+
+    T + Ta + Tr (probes + 1) / 2
+
+after it was last heard: between ``config.silence_ns`` in calm and ``config.silence_max_ns``. With
+M monitors of independent phases the first suspects it T M / (M + 1) earlier than that in the mean.
+
+Links to ring neighbours that send us no heartbeats are looked after by others; we probe those only
+when nothing was heard for :data:`IDLE_PERIODS`. A *new* neighbour is probed at once: in a run of
+dead brokers the next is found after a few round trips, not after another period. Its answer is
+also the first measurement of the round trip.
+
+Anything heard on a link is a sign of life, and a slow observer doubts itself first
+(:class:`~ring.health.LocalHealth`). If our own timers come much too late, the process stood still,
+and all deadlines move by that pause; else a broker waking from ``SIGSTOP`` would accuse everybody
+it had not listened to.
 """
 
 from __future__ import annotations
 
 from overlay.ids import Nanos
 from overlay.machine import Closed
+from ring.arrivals import Arrivals
 from ring.core import Core, Timer
+from ring.health import LocalHealth
 from ring.links import Links
-from ring.messages import Heartbeat, Member
+from ring.messages import Heartbeat, Member, Ping, Purpose
 from ring.neighbourhood import Neighbourhood
+
+IDLE_PERIODS = 16  #: a neighbour that others monitor is probed after that long a silence
+SUPPRESSED = 8  #: heartbeats in a row that other traffic may replace; they carry our view's version
+
+
+class Beat:
+    """Our heartbeats to one monitor."""
+
+    __slots__ = ("looked_at", "suppressed")
+
+    def __init__(self) -> None:
+        self.looked_at: Nanos = 0  #: when one was last due
+        self.suppressed = 0  #: in a row
+
+
+class Watch:
+    """What we know of one ring neighbour's signs of life."""
+
+    __slots__ = ("asked_at", "close", "lateness", "probes", "round_trip", "since", "token")
+
+    def __init__(self) -> None:
+        self.close = False  #: it sends us heartbeats
+        self.lateness = Arrivals()  #: of heartbeats
+        self.round_trip = Arrivals()  #: of pings
+        self.probes = 0  #: pings sent since it is overdue; 0: it is not
+        self.since: Nanos = 0  #: when the first of them was sent
+        self.asked_at: Nanos = 0  #: and the latest
+        self.token = 0  #: of the latest; 0: answered, or none was sent
 
 
 class Detector:
     """Sends this broker's heartbeats and watches those of its ring neighbours."""
 
-    def __init__(self, core: Core, links: Links, neighbourhood: Neighbourhood) -> None:
+    def __init__(
+        self, core: Core, links: Links, neighbourhood: Neighbourhood, health: LocalHealth
+    ) -> None:
         self._core = core
         self._links = links
         self._neighbourhood = neighbourhood
+        self._health = health
+        self._watches: dict[str, Watch] = {}
+        self._beats: dict[str, Beat] = {}  #: by uid of the monitor
+        self._token = 0
+        self._beside: tuple[Member, ...] = ()  #: left and right, when last followed
+        self._followed = (-1, -1)  #: generation of links and version of the view when last followed
 
-    def start(self) -> None:
-        """Begin to send heartbeats, at a random phase."""
-        self._core.arm(
-            Timer.HEARTBEAT, "", self._core.rng.randrange(self._core.config.heartbeat_ns)
-        )
+    def clear(self) -> None:
+        self._watches.clear()
+        self._beats.clear()
+        self._beside = ()
+        self._followed = (-1, -1)
+
+    def follow(self, about: str | None) -> None:
+        """Watch, and beat for, the ring neighbours there are now."""
+        links, hood = self._links, self._neighbourhood
+        if self._followed == (links.generation, hood.version):
+            return
+        self._followed = (links.generation, hood.version)
+        left, right = hood.left[:1], hood.right[:1]
+        monitors = self._core.config.monitors
+        beside = (*left, *right) if monitors == 2 else tuple(hood.adjacent.values())
+        self._beat_for([m.uid for m in (left if monitors == 1 else beside) if m.uid in links.up])
+        close = {m.uid for m in (right if monitors == 1 else beside)}
+        close.update(uid for uid, link in links.up.items() if link.member is None)
+        ring = [uid for uid, link in links.up.items() if link.purpose is Purpose.RING]
+        for uid in [uid for uid in self._watches if uid not in ring]:
+            del self._watches[uid]
+            self._core.disarm(Timer.SILENT, uid)
+        for uid in ring:
+            watch = self._watches.get(uid)
+            if watch is None:
+                watch = self._watches[uid] = Watch()
+                watch.close = uid in close
+                self._probe(uid, watch, about)
+            elif watch.close != (uid in close):
+                watch.close = uid in close
+                if watch.close:
+                    self.hasten(uid, about)
+                else:
+                    self._rest(uid, watch)
+        for member in (*left, *right):  # one that died with its monitor may come to stand here
+            link = links.up.get(member.uid)
+            if link is None or member in self._beside:
+                continue
+            if link.heard_at + self._core.config.answer_ns < self._core.now:
+                self.hasten(member.uid, about)
+        self._beside = (*left, *right)
 
     def forgive_pause(self, now: Nanos) -> None:
         """Called before timers run: notice that this process stood still."""
         core = self._core
         due = core.timers.next_deadline()
-        if due is None or now - due <= core.config.heartbeat_ns:
+        pause = 0 if due is None else now - due
+        if pause <= core.config.answer_ns // 2:
             return
-        pause = now - due
+        self._health.worse()
+        if pause <= core.config.answer_ns:
+            return
         core.timers.shift(pause)
         for link in self._links.up.values():
             link.heard_at = min(link.heard_at + pause, now)  # some may be heard since
+        for uid in self._beats:  # but others have waited for us all the while
+            core.arm(Timer.HEARTBEAT, uid, 0)
 
-    def on_heartbeat_due(self) -> None:
-        core = self._core
-        core.arm(Timer.HEARTBEAT, "", core.config.heartbeat_ns)
-        beat = Heartbeat(self._neighbourhood.version)
-        for uid, link in self._links.up.items():
-            if link.on_ring:
-                core.send(uid, beat)
+    # ── what others hear of us ────────────────────────────────────────────────────────────────
+
+    def on_heartbeat_due(self, uid: str) -> None:
+        """Let a monitor hear from us, unless it did within this period."""
+        core, period = self._core, self._core.config.heartbeat_ns
+        beat = self._beats.get(uid)
+        if beat is None:
+            return
+        told_at, looked_at, beat.looked_at = core.told.get(uid, 0), beat.looked_at, core.now
+        if told_at > looked_at and beat.suppressed < SUPPRESSED:
+            beat.suppressed += 1
+            wait = told_at + period - core.now
+            if wait > 0:
+                if len(self._beats) > 1:  # what went to all at once must not align the phases
+                    wait = core.rng.randrange(wait) + 1
+                core.arm(Timer.HEARTBEAT, uid, wait)
+                return
+        else:
+            beat.suppressed = 0
+        core.arm(Timer.HEARTBEAT, uid, period)
+        core.send(uid, Heartbeat(self._neighbourhood.version))
+
+    # ── what we hear of others ────────────────────────────────────────────────────────────────
+
+    def on_heartbeat(self, uid: str, after: Nanos) -> None:
+        """A heartbeat came ``after`` ns without anything else from that broker."""
+        watch = self._watches.get(uid)
+        if watch is not None and watch.close:
+            config = self._core.config
+            late = max(0, after - config.heartbeat_ns)
+            watch.lateness.add(min(late, config.lateness_max_ns))  # one long gap is not for ever
+            if watch.probes == 0:
+                self._health.better()
+
+    def on_pong(self, uid: str, token: int) -> None:
+        watch = self._watches.get(uid)
+        if watch is not None and token and watch.token == token:
+            watch.round_trip.add(self._core.now - watch.asked_at)
+            watch.token = 0
+            if watch.probes <= 1:
+                self._health.better()
+            self._rest(uid, watch)
+
+    def answer_ns(self, uid: str) -> Nanos:
+        """Return how long to wait for an answer of that broker."""
+        watch = self._watches.get(uid)
+        return self._answer_ns(watch.round_trip if watch is not None else None)
+
+    def hasten(self, uid: str, about: str | None) -> None:
+        """Find out now whether a neighbour lives."""
+        watch = self._watches.get(uid)
+        if watch is not None and watch.probes == 0 and uid in self._links.up:
+            self._probe(uid, watch, about)
 
     def on_silent(self, uid: str) -> Member | None:
-        """Return the neighbour to suspect, or None if it was heard meanwhile."""
+        """Return the neighbour to suspect, or None if it was heard meanwhile, or is asked now."""
         core = self._core
-        link = self._links.up.get(uid)
-        if link is None:
+        link, watch = self._links.up.get(uid), self._watches.get(uid)
+        if link is None or watch is None:
             return None
-        quiet_until = link.heard_at + core.config.silence_ns
-        if quiet_until > core.now:
-            core.timers.set((Timer.SILENT, uid), quiet_until)
-            return None
-        core.arm(Timer.SILENT, uid, core.config.silence_ns)
-        if link.member is None:  # it never took its place: nobody to suspect, but no link either
-            self._links.close(uid, Closed.LOST)
-        return link.member
+        if watch.probes:
+            if link.heard_at > watch.since:
+                self._rest(uid, watch)
+                return None
+            if watch.probes < core.config.probes:
+                self._probe(uid, watch, None)
+                return None
+            self._rest(uid, watch, since=core.now)
+            if link.member is None:  # it never took its place: nobody to suspect, but no link
+                self._links.close(uid, Closed.LOST)
+            return link.member
+        if self._quiet_until(link.heard_at, watch) > core.now:
+            self._rest(uid, watch)
+        else:
+            self._probe(uid, watch, None)
+        return None
+
+    # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _beat_for(self, monitors: list[str]) -> None:
+        core = self._core
+        for uid in [uid for uid in self._beats if uid not in monitors]:
+            del self._beats[uid]
+            core.disarm(Timer.HEARTBEAT, uid)
+        for uid in monitors:
+            if uid not in self._beats:
+                self._beats[uid] = Beat()
+                core.arm(Timer.HEARTBEAT, uid, core.rng.randrange(core.config.heartbeat_ns))
+
+    def _probe(self, uid: str, watch: Watch, about: str | None) -> None:
+        core = self._core
+        if watch.probes == 0:
+            watch.since = core.now
+        self._token += 1
+        watch.probes += 1
+        watch.token, watch.asked_at = self._token, core.now
+        core.send(uid, Ping(self._token), about)
+        wait = self._answer_ns(watch.round_trip)
+        core.arm(Timer.SILENT, uid, wait if watch.probes == core.config.probes else wait // 2)
+
+    def _rest(self, uid: str, watch: Watch, since: Nanos = 0) -> None:
+        """Wait until it is overdue."""
+        watch.probes = 0
+        at = self._quiet_until(max(self._links.up[uid].heard_at, since), watch)
+        self._core.timers.set((Timer.SILENT, uid), max(at, self._core.now))
+
+    def _quiet_until(self, heard_at: Nanos, watch: Watch) -> Nanos:
+        """Return until when nothing need be heard of a neighbour."""
+        config = self._core.config
+        if not watch.close:
+            return heard_at + IDLE_PERIODS * config.heartbeat_ns
+        late = watch.lateness.within(config.lateness_ns, config.lateness_max_ns)
+        return heard_at + config.heartbeat_ns + self._health.stretch(late)
+
+    def _answer_ns(self, round_trip: Arrivals | None) -> Nanos:
+        config = self._core.config
+        if round_trip is None or round_trip.samples == 0:
+            return self._health.stretch(config.answer_max_ns)
+        return self._health.stretch(round_trip.within(config.answer_ns, config.answer_max_ns))

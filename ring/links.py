@@ -132,8 +132,7 @@ class Links:
             if reason is Closed.LOST and not link.detoured:
                 self.damper.on_lost(uid, link.since, self._core.now)
             self._core.close(uid, reason)
-            self._core.disarm(Timer.LINGER, uid)
-            self._core.disarm(Timer.SILENT, uid)
+            self._forget(uid)
 
     def close_all(self, reason: Closed) -> None:
         for uid in sorted(self.up, key=lambda uid: not self.up[uid].detoured):
@@ -163,8 +162,7 @@ class Links:
         return self._install(uid, Link(peer, core.now, detoured=True))
 
     def on_down(self, uid: str) -> Link | None:
-        self._core.disarm(Timer.LINGER, uid)
-        self._core.disarm(Timer.SILENT, uid)
+        self._forget(uid)
         self.generation += 1
         return self.up.pop(uid, None)
 
@@ -219,14 +217,14 @@ class Links:
         self._linger(uid, link)
         return link
 
+    def _forget(self, uid: str) -> None:
+        self._core.told.pop(uid, None)
+        self._core.disarm(Timer.LINGER, uid)
+        self._core.disarm(Timer.SILENT, uid)
+
     def _set_purpose(self, uid: str, link: Link, purpose: Purpose, about: str | None) -> None:
         if link.purpose is purpose:
             return
-        if purpose is Purpose.RING:
-            link.heard_at = self._core.now
-            self._core.arm(Timer.SILENT, uid, self._core.config.silence_ns)
-        elif link.purpose is Purpose.RING:
-            self._core.disarm(Timer.SILENT, uid)
         link.purpose = purpose
         self.generation += 1
         self._core.send(uid, Intent(purpose), about)

@@ -28,7 +28,7 @@ from overlay.machine import (
 )
 from ring.chords import Chords
 from ring.config import RingConfig
-from ring.confirmation import Suspicions, Tests
+from ring.confirmation import Suspicions, Test, Tests, Verdict
 from ring.core import Core, Timer
 from ring.detector import Detector
 from ring.detours import Detours, Handlers
@@ -49,6 +49,7 @@ from ring.facts import (
     Rejoining,
 )
 from ring.geometry import FIRST_ID
+from ring.health import LocalHealth
 from ring.join import GapOwner, Newcomer, Phase
 from ring.links import Link, Links
 from ring.messages import (
@@ -105,9 +106,10 @@ class RingNode:
         self._core = core = Core(config, peer, rng)
         self._links = links = Links(core)
         self._hood = hood = Neighbourhood(core, links)
-        self._detector = Detector(core, links, hood)
-        self._suspicions = Suspicions(core, links, hood)
-        self._tests = Tests(core, links)
+        health = LocalHealth()
+        self._detector = detector = Detector(core, links, hood, health)
+        self._suspicions = Suspicions(core, links, hood, detector, health)
+        self._tests = Tests(core, links, detector, health)
         self._repair = Repair(core, links, hood)
         self._chords = chords = Chords(core, links, hood)
         self._routing = Routing(core, links, hood)
@@ -154,10 +156,10 @@ class RingNode:
             Routed: self._routing.on_routed,
         }
         self._on_timer: dict[Timer, Callable[[str], None]] = {
-            Timer.HEARTBEAT: lambda _: self._on_heartbeat_due(),
+            Timer.HEARTBEAT: self._on_heartbeat_due,
             Timer.SILENT: self._on_silent,
             Timer.TEST: lambda uid: self._settle(self._suspicions.on_no_answer(uid)),
-            Timer.PROBE: self._on_probe_failed,
+            Timer.PROBE: lambda uid: self._on_test_failed(uid, self._tests.on_due(uid)),
             Timer.LINGER: links.on_linger,
             Timer.RETRY: links.on_retry,
             Timer.CHORDS: lambda _: self._on_chords_due(),
@@ -274,6 +276,8 @@ class RingNode:
             link = self._links.up.get(uid)
             if link is None:
                 return []  # crossed with our own closing of that link
+            if type(message) is Heartbeat:
+                self._detector.on_heartbeat(uid, now - link.heard_at)
             link.heard_at = now
             changes = self._hood.changes
             self._heard(uid)
@@ -306,6 +310,11 @@ class RingNode:
         link = self._links.up.get(uid)
         if link is not None:
             link.heard_at = now
+
+    def told(self, uid: str, now: Nanos) -> None:
+        """Note that ``uid`` was sent something that was no effect, such as events."""
+        if uid in self._links.up:
+            self._core.told[uid] = now
 
     def handle_timers(self, now: Nanos) -> list[Effect]:
         core = self._core
@@ -404,8 +413,8 @@ class RingNode:
             self._queries.begin(link.member, at_once=True)
         self._chords.on_link_gone(uid)
         self._routing.on_link_gone(uid)
-        for subject in self._suspicions.on_witness_lost(uid):
-            self._settle(subject)
+        for verdict in self._suspicions.on_witness_lost(uid):
+            self._settle(verdict)
         if event.reason is Closed.DECLARED_DEAD:
             self._hood.remembered[uid] = link.peer  # who declares others dead is on the ring
             self._rejoin("declared dead by a neighbour")
@@ -428,14 +437,14 @@ class RingNode:
         if event.uid in self._core.detours:
             return  # the way round it stands
         if event.uid is not None and event.reason is not Refused.DUPLICATE:
-            self._on_probe_failed(event.uid)
+            self._on_test_failed(event.uid, self._tests.on_failed(event.uid))
             if event.uid in self._hood.candidates and event.reason in _NO_WAY_THERE:
                 self._detours.begin(self._hood.candidates[event.uid])
             self._hood.shun(event.uid)
             self._runs.on_refused(event.uid)
             self._settle(self._suspicions.on_refused(event.uid))
-            for subject in self._suspicions.on_witness_lost(event.uid):
-                self._settle(subject)
+            for verdict in self._suspicions.on_witness_lost(event.uid):
+                self._settle(verdict)
             if event.uid in self._chords.wanted and event.uid not in self._hood.adjacent:
                 self._on_chord_refused(event.uid, event.reason)
 
@@ -511,6 +520,7 @@ class RingNode:
 
     def _on_pong(self, uid: str, pong: Pong) -> None:
         self._newcomer.on_pong(uid)
+        self._detector.on_pong(uid, pong.token)
 
     def _on_view_request(self, uid: str, request: ViewRequest) -> None:
         if self._core.joined:
@@ -580,7 +590,6 @@ class RingNode:
         core.joined = True
         self._alone = False
         core.notify(Joined(core.member, contact, round_trip_ns))
-        self._detector.start()
         self._chords.start()
         core.arm(Timer.KNOCK, "", core.jitter(core.config.knock_ns << MAX_PATIENCE))
         for uid in self._links.up:
@@ -594,6 +603,7 @@ class RingNode:
         self._hood.clear()
         known = [peer.url for peer in reversed(self._hood.remembered.values())]
         core.joined, core.ring_id = False, None
+        self._detector.clear()
         self._suspicions.clear()
         self._tests.clear()
         self._repair.clear()
@@ -616,8 +626,8 @@ class RingNode:
 
     # ── suspicion and repair ──────────────────────────────────────────────────────────────────
 
-    def _on_heartbeat_due(self) -> None:
-        self._detector.on_heartbeat_due()
+    def _on_heartbeat_due(self, uid: str) -> None:
+        self._detector.on_heartbeat_due(uid)
         self._repair.exchange_backups()
 
     def _on_silent(self, uid: str) -> None:
@@ -633,25 +643,23 @@ class RingNode:
             uid, subject, is_dead=self._hood.is_dead(subject.uid, subject.incarnation)
         )
 
-    def _on_probe_failed(self, uid: str) -> None:
-        failed = self._tests.on_failed(uid)
+    def _on_test_failed(self, uid: str, failed: Test | None) -> None:
+        """A test for others failed: we are cut off from the subject as well, if it lives."""
         if failed is not None and uid in self._hood.adjacent:
-            self._confirm(failed[0], tuple(failed[1]))
+            reason = "test failed"
+            self._settle(self._suspicions.suspect(failed.subject, reason, failed.askers[0]))
 
     def _on_tested(self, uid: str, answer: Tested) -> None:
-        subject = self._suspicions.on_tested(uid, answer)
-        if subject is not None:
-            self._confirm(subject, (uid,))
+        self._settle(self._suspicions.on_tested(uid, answer))
         case = self._suspicions.open.get(answer.subject.uid)
         if case is not None and case.link_failed:
             self._detours.begin(case.subject, uid)
 
-    def _settle(self, subject: Member | None) -> None:
-        """Confirm a suspicion for which nobody is left to ask."""
-        if subject is not None:
-            self._confirm(subject, ())
-
-    def _confirm(self, subject: Member, witnesses: tuple[str, ...]) -> None:
+    def _settle(self, verdict: Verdict | None) -> None:
+        """Confirm a death for which there is a verdict."""
+        if verdict is None:
+            return
+        subject, witnesses = verdict
         if self._hood.is_dead(subject.uid, subject.incarnation):
             return
         if subject.uid in self._hood.adjacent:
@@ -732,7 +740,7 @@ class RingNode:
         while given_up:
             self._chords.on_dead(given_up.pop(), None)
         if core.joined:
-            if hood.refresh():
+            while hood.refresh():
                 self._on_neighbours_changed()
             self._chords.follow()
             self._runs.follow()
@@ -753,9 +761,12 @@ class RingNode:
                 self._shown = (links.generation, hood.version)
             self._repair.check()
             self._chords.check()
+            self._detector.follow(self._repair.about)
 
     def _on_neighbours_changed(self) -> None:
         self._hood.learn_again()
+        for verdict in self._suspicions.on_neighbours_changed():
+            self._settle(verdict)
         if self._hood.left:
             self._had_neighbours = True
             self._knocks = 0

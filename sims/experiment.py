@@ -167,7 +167,8 @@ class _Run:
         limit = world.now + 120 * config.silence_ns
         world.run(world.now + extra)
         calm = 0
-        while calm < 2 * config.misses:
+        enough = -(-2 * config.silence_ns // step)
+        while calm < enough:
             self._check_local()
             if world.now > limit:
                 findings = self._ledger.ring_findings()
@@ -178,7 +179,7 @@ class _Run:
             world.run(world.now + step)
             whole = self._ledger.members == len(world.alive) and not self._ledger.ring_findings()
             calm = calm + 1 if whole and not self._ledger.unrepaired else 0
-            self._progress("coming to rest", calm / (2 * config.misses), world.now)
+            self._progress("coming to rest", calm / enough, world.now)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 

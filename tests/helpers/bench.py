@@ -80,6 +80,8 @@ class Bench:
             bench.up(other)
         for other in around.values():
             bench.receive(other, Intent(Purpose.RING))
+            for token in range(1, 8):  # whatever it was asked
+                bench.receive(other, Pong(token))
             bench.receive(other, view_of(other.ring_id, ids))
         assert bench.node.member == member(here)
         assert (bench.node.left, bench.node.right) == (left, right)

@@ -17,6 +17,7 @@ from tests.helpers.bench import Bench, closed, member, opened, peer, sent, told,
 RING = [100, 200, 300, 400, 500, 600, 700]
 SURVIVORS = [100, 200, 300, 500, 600, 700]
 A, B, C = member(300), member(400), member(500)
+Z, D = member(200), member(600)  #: the second witnesses of A and C
 HOLDERS = tuple(peer(name) for name in (9001, 9002, 9003, 9004, 9005))
 
 
@@ -27,9 +28,10 @@ def with_backup(here: int, ids: list[int] = RING, linked: tuple[int, ...] = (300
     return bench
 
 
-def confirm(bench: Bench, witness: Member) -> list[Effect]:
+def confirm(bench: Bench, first: Member, second: Member) -> list[Effect]:
     bench.down(B)
-    return bench.receive(witness, Answer(B, alive=False))
+    bench.receive(first, Answer(B, alive=False))
+    return bench.receive(second, Answer(B, alive=False))
 
 
 def notices(bench: Bench, effects: list[Effect]) -> dict[str, Failed]:
@@ -44,16 +46,16 @@ def notices(bench: Bench, effects: list[Effect]) -> dict[str, Failed]:
 
 
 def test_the_brokers_around_are_told() -> None:
-    effects = confirm(Bench.on_ring(RING, 300), C)
+    effects = confirm(Bench.on_ring(RING, 300), C, Z)
     assert sent(effects, Failed) == [
-        (uid(neighbour), Failed(B, (C.uid,), None)) for neighbour in (200, 500, 100)
+        (uid(neighbour), Failed(B, (C.uid, Z.uid), None)) for neighbour in (200, 500, 100)
     ]
 
 
 def test_a_and_c_together_tell_every_holder_exactly_once() -> None:
     """A and C execute a divide-neighbour(B) and send messages to all the neighbours of B."""
     a, c = with_backup(300), with_backup(500)
-    by_a, by_c = notices(a, confirm(a, C)), notices(c, confirm(c, A))
+    by_a, by_c = notices(a, confirm(a, C, Z)), notices(c, confirm(c, A, D))
     holders = {holder.uid for holder in HOLDERS}
     assert (by_a.keys() | by_c.keys()) >= holders
     assert by_a.keys() & by_c.keys() & holders == set()
@@ -62,9 +64,9 @@ def test_a_and_c_together_tell_every_holder_exactly_once() -> None:
 
 def test_holders_are_told_whom_to_route_to_instead() -> None:
     """They are to route messages meant for B to A or C: here to the next one going right."""
-    for here, witness in ((300, C), (500, A)):
+    for here, witnesses in ((300, (C, Z)), (500, (A, D))):
         bench = with_backup(here)
-        told_so = notices(bench, confirm(bench, witness))
+        told_so = notices(bench, confirm(bench, *witnesses))
         heirs = {told_so[h.uid].heir for h in HOLDERS if h.uid in told_so}
         assert heirs == {C}
 
@@ -72,7 +74,7 @@ def test_holders_are_told_whom_to_route_to_instead() -> None:
 def test_a_tells_all_holders_if_c_is_lost_as_well() -> None:
     bench = with_backup(300)
     bench.down(C)
-    effects = confirm(bench, member(200))
+    effects = confirm(bench, Z, member(100))
     told_so = notices(bench, effects)
     assert told_so.keys() >= {holder.uid for holder in HOLDERS}
 
@@ -89,7 +91,7 @@ def test_a_broker_further_off_leaves_the_holders_to_a_and_c() -> None:
 
 def test_hearing_of_it_again_costs_nothing() -> None:
     bench = with_backup(300)
-    confirm(bench, C)
+    confirm(bench, C, Z)
     assert bench.receive(C, Failed(B, (C.uid,), None)) == []
 
 
@@ -104,7 +106,7 @@ def test_news_of_an_earlier_life_is_ignored() -> None:
 def test_the_ring_is_repaired_when_both_neighbours_see_it_as_we_do() -> None:
     """A and C become neighbours of each other, and all four pointers are right."""
     bench = Bench.on_ring(RING, 300)
-    assert opened(confirm(bench, C)) == [peer(600).url]
+    assert opened(confirm(bench, C, Z)) == [peer(600).url]
     steps = [
         bench.receive(C, view_of(500, SURVIVORS, version=2)),
         bench.up(peer(600)),
@@ -139,7 +141,7 @@ def test_an_older_backup_does_not_replace_a_newer_one() -> None:
     bench.receive(B, Backup(2, HOLDERS))
     bench.receive(B, Backup(1, ()))
     bench.down(C)
-    assert notices(bench, confirm(bench, member(200))).keys() >= {h.uid for h in HOLDERS}
+    assert notices(bench, confirm(bench, Z, member(100))).keys() >= {h.uid for h in HOLDERS}
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 5])
@@ -148,8 +150,8 @@ def test_small_rings_are_repaired_as_well(n: int) -> None:
     bench = Bench.on_ring(ids, 100)
     dead = member(200)
     effects = bench.down(dead)
-    if n > 2:
-        effects = bench.receive(member(300), Answer(dead, alive=False))
+    for witness in ids[2:4]:
+        effects += bench.receive(member(witness), Answer(dead, alive=False))
     assert len(told(effects, Confirmed)) == 1
     expected = view_of(100, [i for i in ids if i != 200])
     assert (bench.node.left[:1], bench.node.right[:1]) == (expected.left[:1], expected.right[:1])
