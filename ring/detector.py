@@ -35,7 +35,7 @@ from overlay.machine import Closed
 from ring.arrivals import Arrivals
 from ring.core import Core, Timer
 from ring.health import LocalHealth
-from ring.links import Links
+from ring.links import Link, Links
 from ring.messages import Heartbeat, Member, Ping, Purpose
 from ring.neighbourhood import Neighbourhood
 
@@ -56,9 +56,19 @@ class Beat:
 class Watch:
     """What we know of one ring neighbour's signs of life."""
 
-    __slots__ = ("asked_at", "close", "lateness", "probes", "round_trip", "since", "token")
+    __slots__ = (
+        "asked_at",
+        "close",
+        "lateness",
+        "link",
+        "probes",
+        "round_trip",
+        "since",
+        "token",
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, link: Link) -> None:
+        self.link = link  #: another link to the same broker is another matter
         self.close = False  #: it sends us heartbeats
         self.lateness = Arrivals()  #: of heartbeats
         self.round_trip = Arrivals()  #: of pings
@@ -108,8 +118,9 @@ class Detector:
             self._core.disarm(Timer.SILENT, uid)
         for uid in ring:
             watch = self._watches.get(uid)
-            if watch is None:
-                watch = self._watches[uid] = Watch()
+            link = links.up[uid]
+            if watch is None or watch.link is not link:
+                watch = self._watches[uid] = Watch(link)
                 watch.close = uid in close
                 self._probe(uid, watch, about)
             elif watch.close != (uid in close):
@@ -119,10 +130,10 @@ class Detector:
                 else:
                     self._rest(uid, watch)
         for member in (*left, *right):  # one that died with its monitor may come to stand here
-            link = links.up.get(member.uid)
-            if link is None or member in self._beside:
+            stands = links.up.get(member.uid)
+            if stands is None or member in self._beside:
                 continue
-            if link.heard_at + self._core.config.answer_ns < self._core.now:
+            if stands.heard_at + self._core.config.answer_ns < self._core.now:
                 self.hasten(member.uid, about)
         self._beside = (*left, *right)
 

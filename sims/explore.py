@@ -37,6 +37,7 @@ from sims.scopes import COMPLETE, SCENARIOS, Action
 from sims.untimed import Kind, State, Untimed
 
 REST_LIMIT_NS = nanos(120)
+CALM_STEPS = 6  #: periods for which the ring must stay as it should be
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +305,7 @@ class Explorer:
         calm = 0
         findings: list[str] = []
         until = world.now + REST_LIMIT_NS
-        while calm <= 2 * LAN.misses and world.now < until:
+        while calm <= CALM_STEPS and world.now < until:
             if not world.pass_time(state, world.now + LAN.heartbeat_ns):
                 findings = ["brokers send one another messages without end"]
                 break

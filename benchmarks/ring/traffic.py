@@ -1,7 +1,8 @@
 """What the ring costs: B23, messages per repair, and B25, control traffic under churn.
 
     python -m benchmarks.ring.traffic [--only B23,B25] [--sizes N,N] [--nodes N] [--seconds S]
-                                      [--profile wan] [--small N] [--seed S]
+                                      [--settle S] [--profile wan]
+                                      [--small N] [--seed S]
 
 B23 kills single brokers in rings of ``--sizes`` (full: 250,1000,5000). B25 has two parts. Both keep
 a ring at its size: every broker that ends is replaced by a newcomer that joins through others at
@@ -39,6 +40,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=1000, help="brokers in Gnutella's churn")
     parser.add_argument("--small", type=int, default=300, help="brokers in the churn of minutes")
     parser.add_argument("--seconds", type=float, default=60.0, help="virtual time counted")
+    parser.add_argument("--settle", type=float, default=120.0, help="virtual time before")
     parser.add_argument("--profile", default="wan")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
@@ -114,7 +116,7 @@ def churn(
 ) -> None:
     """Count everything in a ring whose brokers stay for ``mean_s`` seconds in the mean."""
     ring = Ring(n, config, options.seed)
-    ring.run(20)  # chords come about
+    ring.run(options.settle)  # chords come about
     churned = _Churn(ring, mean_s, options.seed)
     churned.run(min(20.0, options.seconds))  # and the churn gets into its stride
     ring.world.traffic = traffic = Traffic()

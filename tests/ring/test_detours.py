@@ -100,11 +100,18 @@ def test_once_b_agrees_all_that_is_said_to_it_goes_that_way() -> None:
     effects = node.receive(C, arriving(BACK, DetourOpened(B.ring_id)))
     assert told(effects, Detoured) == [Detoured(B.uid, PATH)]
     kinds = [type(message) for path, message in relayed(effects) if path == PATH]
-    assert kinds == [Intent, View]
+    assert kinds == [Intent, View, Ping]
     assert [to for to, _ in sent(effects, View)] == []
-    beats = node.wait(LAN.heartbeat_ns / 1e9, alive=[*OTHERS, B])
-    assert (PATH, Heartbeat(node.node._hood.version)) in relayed(beats)
-    assert B.uid not in {to for to, _ in sent(beats, Heartbeat)}
+
+
+def test_a_monitor_is_heard_of_by_way_of_the_detour() -> None:
+    """B's left neighbour A watches it: B's heartbeats go to A through C."""
+    node = Bench.on_ring(RING, 400)
+    node.wait(1.0, alive=[member(200), A, C, member(600)])
+    node.receive(C, arriving(PATH, DetourOpen(300, 0)))
+    beats = node.wait(2 * LAN.heartbeat_ns / 1e9, alive=[member(200), A, C, member(600)])
+    assert (BACK, Heartbeat(node.node._hood.version)) in relayed(beats)
+    assert sent(beats, Heartbeat) == []
 
 
 def test_b_keeps_its_place_and_its_view() -> None:
@@ -126,11 +133,13 @@ def test_what_comes_over_the_detour_is_taken_as_if_it_came_directly() -> None:
 
 def test_a_silent_detour_is_suspected_and_its_end_confirmed_dead() -> None:
     node = detoured()
-    effects = node.wait(SILENCE_S, alive=OTHERS)
+    effects = node.wait(LAN.silence_max_ns / 1e9, alive=OTHERS)
     assert told(effects, Suspected) == [Suspected(B, "silent")]
-    assert sent(effects, Question) == [(C.uid, Question(B))]
-    effects = node.receive(C, Answer(B, alive=False))
-    assert told(effects, Confirmed) == [Confirmed(B, (C.uid,))]
+    second = member(200)
+    assert sent(effects, Question) == [(C.uid, Question(B)), (second.uid, Question(B))]
+    node.receive(C, Answer(B, alive=False))
+    effects = node.receive(second, Answer(B, alive=False))
+    assert told(effects, Confirmed) == [Confirmed(B, (C.uid, second.uid))]
     assert node.node.detours == {}
     assert B not in node.node.right
 
@@ -220,7 +229,8 @@ def test_b_agrees_concludes_the_same_and_gives_up_its_silent_link() -> None:
     effects = node.receive(C, arriving(PATH, DetourOpen(300, 0)))
     assert closed(effects) == [(A.uid, Closed.LOST)]
     assert told(effects, LinkFailed) == [LinkFailed(A, C.uid)]
-    assert [type(message) for _, message in relayed(effects)] == [DetourOpened, Intent, View]
+    kinds = [type(message) for _, message in relayed(effects)]
+    assert kinds == [DetourOpened, Intent, View, Ping]
     assert node.node.detours == {A.uid: BACK}
     assert node.node.left == (A, member(200))
 
