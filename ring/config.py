@@ -93,7 +93,7 @@ WAN = RingConfig(
     retry_max_ns=nanos(60.0),
     measure_ns=nanos(4.0),
     join_ns=nanos(8.0),
-    chord_refresh_ns=nanos(300.0),
+    chord_refresh_ns=nanos(900.0),
     knock_ns=nanos(5.0),
     route_ns=nanos(8.0),
 )

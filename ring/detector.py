@@ -39,7 +39,8 @@ from ring.links import Link, Links
 from ring.messages import Heartbeat, Member, Ping, Purpose
 from ring.neighbourhood import Neighbourhood
 
-IDLE_PERIODS = 16  #: a neighbour that others monitor is probed after that long a silence
+IDLE_PERIODS = 24  #: a neighbour that others monitor is probed after that long a silence ...
+IDLE_SPREAD = 12  #: ... and up to that much more: of two ends one is first, and that will do
 SUPPRESSED = 8  #: heartbeats in a row that other traffic may replace; they carry our view's version
 
 
@@ -59,6 +60,7 @@ class Watch:
     __slots__ = (
         "asked_at",
         "close",
+        "idle_ns",
         "lateness",
         "link",
         "probes",
@@ -67,7 +69,8 @@ class Watch:
         "token",
     )
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: Link, idle_ns: Nanos) -> None:
+        self.idle_ns = idle_ns  #: how long it may be silent where it sends us no heartbeats
         self.link = link  #: another link to the same broker is another matter
         self.close = False  #: it sends us heartbeats
         self.lateness = Arrivals()  #: of heartbeats
@@ -120,7 +123,7 @@ class Detector:
             watch = self._watches.get(uid)
             link = links.up[uid]
             if watch is None or watch.link is not link:
-                watch = self._watches[uid] = Watch(link)
+                watch = self._watches[uid] = Watch(link, self._draw_idle())
                 watch.close = uid in close
                 self._probe(uid, watch, about)
             elif watch.close != (uid in close):
@@ -263,9 +266,14 @@ class Detector:
         """Return until when nothing need be heard of a neighbour."""
         config = self._core.config
         if not watch.close:
-            return heard_at + IDLE_PERIODS * config.heartbeat_ns
+            return heard_at + watch.idle_ns
         late = watch.lateness.within(config.lateness_ns, config.lateness_max_ns)
         return heard_at + config.heartbeat_ns + self._health.stretch(late)
+
+    def _draw_idle(self) -> Nanos:
+        core = self._core
+        period = core.config.heartbeat_ns
+        return IDLE_PERIODS * period + core.rng.randrange(IDLE_SPREAD * period)
 
     def _answer_ns(self, round_trip: Arrivals | None) -> Nanos:
         config = self._core.config
