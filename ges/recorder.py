@@ -17,8 +17,19 @@ from overlay.errors import ConfigError
 from overlay.ids import Nanos
 from overlay.machine import Fact
 from overlay.trace import Incident, Run, Verdict
-from ring.facts import ChordLost, ChordRepaired, Confirmed, LinkFailed, Refuted, Repaired, Suspected
+from ring.facts import (
+    ChordLost,
+    ChordRepaired,
+    Confirmed,
+    DetourEnded,
+    LinkFailed,
+    Refuted,
+    Repaired,
+    Suspected,
+)
 from ring.messages import Member
+
+MAX_FAILED_LINKS = 256
 
 
 @dataclass(slots=True)
@@ -46,6 +57,7 @@ class Recorder:
         self._run_id = run.run_id
         self._observer = observer
         self._open: dict[str, _Observation] = {}
+        self._failed_links: dict[str, None] = {}  #: written, and not seen to be back
         self._path: Path | None = None
         self._log = structlog.get_logger("chordal.trace")
         if directory is not None:
@@ -73,15 +85,24 @@ class Recorder:
             case Repaired(subject):
                 entry = self._entry(subject)
                 entry.repaired_ns = now
-            # One incident a suspicion: while a link stays cut the ring goes on testing it, and says
-            # each time what it finds.
-            case LinkFailed(subject, witness) if subject.uid in self._open:
-                entry = self._open[subject.uid]
+            # One incident a failed link, until it is back: while it is cut the ring goes on testing
+            # it and says each time what it finds. The far end may suspect nobody before it is told.
+            case LinkFailed(subject, witness) if (
+                subject.uid in self._open or subject.uid not in self._failed_links
+            ):
+                self._failed_links[subject.uid] = None
+                if len(self._failed_links) > MAX_FAILED_LINKS:
+                    del self._failed_links[next(iter(self._failed_links))]
+                entry = self._entry(subject)
                 entry.verdict = Verdict.LINK_FAILED
                 entry.witnesses.append(witness)
             case Refuted(subject) if subject.uid in self._open:
                 entry = self._open[subject.uid]
                 entry.verdict = Verdict.REFUTED
+            case DetourEnded(uid, restored):
+                if restored:
+                    self._failed_links.pop(uid, None)
+                return None
             case ChordLost(uid) if uid in self._open:
                 entry = self._open[uid]
                 entry.holds_chord = True

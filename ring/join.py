@@ -29,6 +29,7 @@ from ring.messages import JoinAccept, JoinRefuse, JoinRequest, Member, Peers, Pe
 from ring.neighbourhood import Neighbourhood
 
 PINGS = 3  #: round trips measured to each candidate; the shortest counts
+UNANSWERED = 2  #: requests without an answer, before the contact itself is to insert
 FULL_ROW = 9  #: a row of the broker and four neighbours on each side
 MAX_HOPS = 255  #: what the wire can carry
 MAX_NEIGHBOURS = 16  #: told to a newcomer
@@ -73,6 +74,7 @@ class Newcomer:
     _seeds: tuple[str, ...] = ()
     _patient: bool = False
     _attempts: int = 0
+    _unanswered: int = 0  #: requests in a row to which nobody had an answer
     _candidates: dict[str, _Candidate] = field(default_factory=dict)
 
     @property
@@ -96,7 +98,7 @@ class Newcomer:
         """
         self._patient = patient
         self._seeds = tuple(dict.fromkeys(seeds))
-        self._attempts = self.in_vain = 0
+        self._attempts = self._unanswered = self.in_vain = 0
         self._seek()
 
     def on_up(self, uid: str, peer: Peer) -> None:
@@ -168,7 +170,10 @@ class Newcomer:
         self.contact = core.rng.choice(nearest)[1]
         self.phase = Phase.ASKING
         core.arm(Timer.JOIN, "", core.config.join_ns)
-        core.send(self.contact, JoinRequest(core.peer, 0, insert=False))
+        # The owner of a gap may be one that cannot reach us: after that the contact itself, which
+        # we are linked to, is to find room beside it.
+        hops = core.config.join_hops if self._unanswered >= UNANSWERED else 0
+        core.send(self.contact, JoinRequest(core.peer, hops, insert=hops > 0))
 
     def on_accept(self, accept: JoinAccept) -> bool:
         """Take the id; returns False for an answer nobody waits for."""
@@ -176,6 +181,7 @@ class Newcomer:
         if self.phase is not Phase.ASKING:
             return False
         self.phase = Phase.LINKING
+        self._unanswered = 0
         core.ring_id = accept.ring_id
         core.arm(Timer.JOIN, "", core.config.join_ns)
         self.neighbourhood.learn((accept.owner, *accept.neighbours))
@@ -184,11 +190,11 @@ class Newcomer:
     def on_refuse(self, refuse: JoinRefuse) -> None:
         if self.phase is not Phase.ASKING:
             return
-        if refuse.full:
+        if refuse.full and self._unanswered < UNANSWERED:
             self.finish()
             self.core.notify(JoinRejected("the id space is full around every contact tried"))
         else:
-            self._start_again("the contact is not on the ring itself")
+            self._start_again("the contact is not on the ring, or has no room beside it")
 
     def on_late(self) -> None:
         """A step took too long, or the pause before a new attempt is over."""
@@ -197,6 +203,7 @@ class Newcomer:
         if self._pausing:
             self._seek()
         else:
+            self._unanswered += self.phase is Phase.ASKING
             self._start_again(f"no answer while {self.phase.name.lower()}")
 
     @property

@@ -582,8 +582,20 @@ class RingNode:
         if self._had_neighbours and self._newcomer.in_vain >= SEEKS_IN_VAIN:
             self._newcomer.finish()
             self._found()
-        else:
+        elif self._newcomer.phase is not Phase.LINKING or not self._join_round():
             self._newcomer.on_late()
+
+    def _join_round(self) -> bool:
+        """Take the place with those neighbours that answer, and look for ways to the others.
+
+        Else a newcomer would never join beside a broker that all others reach, but not itself.
+        """
+        wanted = self._hood.nearest_wanted()
+        missing = [member for uid, member in wanted.items() if uid not in self._links.up]
+        for member in missing:
+            self._detours.begin(member)
+            self._hood.shun(member.uid)
+        return len(missing) < len(wanted)
 
     def _become_member(self, contact: str | None, round_trip_ns: Nanos | None) -> None:
         core = self._core

@@ -16,6 +16,7 @@ from ring.facts import (
     ChordLost,
     ChordRepaired,
     Confirmed,
+    DetourEnded,
     LinkFailed,
     Refuted,
     Repaired,
@@ -142,6 +143,16 @@ def test_a_link_that_stays_cut_is_one_incident() -> None:
     assert (incident.suspected_ns, incident.verdict) == (10, Verdict.LINK_FAILED)
     (death,) = diary.tell(Confirmed(SUBJECT, ()), Repaired(SUBJECT))
     assert death.verdict is Verdict.BROKER_FAILED
+
+
+def test_the_far_end_of_a_link_writes_its_verdict_too_once_until_it_is_back() -> None:
+    diary = Diary()
+    failed, back = LinkFailed(SUBJECT, uid(8)), DetourEnded(SUBJECT.uid, restored=True)
+    lost = DetourEnded(SUBJECT.uid, restored=False)
+    incidents = diary.tell(failed, lost, failed, back, failed)
+    assert [(i.suspected_ns, i.verdict, i.witnesses) for i in incidents] == [
+        (None, Verdict.LINK_FAILED, (uid(8),))
+    ] * 2
 
 
 def test_chords_to_the_living_and_other_facts_are_no_incidents(tmp_path: Path) -> None:
