@@ -225,7 +225,7 @@ class Broker:
         if deadline is not None and (self._expires is None or deadline < self._expires):
             self._expiry.set()
         told = self.router.told
-        if told:  # who gets events needs no heartbeats
+        if told:  # who gets events needs no heartbeats, but must be heard
             now = self.driver.now()
             for uid in told:
                 self.node.ring.told(uid, now)

@@ -44,6 +44,7 @@ class Timer(IntEnum):
     QUERY = auto()  #: subject: uid of a chord that cannot be linked
     GAP = auto()  #: subject: side on which all we knew are gone
     DOUBT = auto()  #: subject: uid of a second neighbour that the first one does not see
+    CARRIER = auto()  #: subject: uid at the other end of a chord that events go over
 
 
 class Core:

@@ -26,6 +26,7 @@ from overlay.machine import (
     MessageReceived,
     Refused,
 )
+from ring.carriers import Carriers
 from ring.chords import Chords
 from ring.config import RingConfig
 from ring.confirmation import Suspicions, Test, Tests, Verdict
@@ -114,6 +115,7 @@ class RingNode:
         self._chords = chords = Chords(core, links, hood)
         self._routing = Routing(core, links, hood)
         self._runs = Runs(core, links, hood, self._routing)
+        self._carriers = Carriers(core, links)
         self._newcomer = Newcomer(core, links, hood)
         self._owner = GapOwner(core, links, hood, chords)
         self._detours = Detours(
@@ -173,6 +175,7 @@ class RingNode:
             Timer.QUERY: self._queries.ask,
             Timer.GAP: self._runs.on_due,
             Timer.DOUBT: self._runs.on_doubt_due,
+            Timer.CARRIER: self._on_carrier_due,
         }
 
     # ── what a driver and the layer above see ─────────────────────────────────────────────────
@@ -312,9 +315,13 @@ class RingNode:
             link.heard_at = now
 
     def told(self, uid: str, now: Nanos) -> None:
-        """Note that ``uid`` was sent something that was no effect, such as events."""
+        """Note that ``uid`` was sent something that was no effect, such as events.
+
+        It saves a heartbeat; and a link that is no ring link is watched only if things go over it.
+        """
         if uid in self._links.up:
             self._core.told[uid] = now
+            self._carriers.told(uid, now)
 
     def handle_timers(self, now: Nanos) -> list[Effect]:
         core = self._core
@@ -522,6 +529,11 @@ class RingNode:
         self._newcomer.on_pong(uid)
         self._detector.on_pong(uid, pong.token)
 
+    def _on_carrier_due(self, uid: str) -> None:
+        self._carriers.on_due(uid)
+        if uid not in self._links.up:
+            self._chords.on_link_gone(uid)
+
     def _on_view_request(self, uid: str, request: ViewRequest) -> None:
         if self._core.joined:
             self._send_view(uid)
@@ -622,6 +634,7 @@ class RingNode:
         self._chords.clear()
         self._routing.clear()
         self._runs.clear()
+        self._carriers.clear()
         self._owner.clear()
         self._detours.clear()
         self._queries.clear()

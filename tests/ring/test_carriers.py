@@ -1,0 +1,91 @@
+"""Chords that events go over, and through which nothing comes any more."""
+
+from __future__ import annotations
+
+from overlay.machine import Closed
+from ring.config import LAN
+from ring.facts import Suspected
+from ring.messages import ChordAnswer, Ping, Pong
+from tests.helpers.bench import Bench, closed, member, opened, sent, told, uid, view_of
+
+RING = [100, 200, 300, 400, 500, 600, 700, 800, 900]
+OTHERS = [member(i) for i in (100, 200, 400, 500)]
+CHORD = member(700)
+SILENCE_S = LAN.silence_ns / 1e9
+ANSWER_S = 2 * LAN.test_ns / 1e9
+
+
+def bench() -> Bench:
+    """300 with the chords 500 and 700."""
+    node = Bench.on_ring(RING, 300)
+    node.receive(member(500), ChordAnswer(0, CHORD))
+    node.up(CHORD)
+    node.receive(CHORD, view_of(700, RING))
+    return node
+
+
+def use(node: Bench) -> None:
+    node.node.told(CHORD.uid, node.now)
+
+
+def test_a_silent_chord_that_carries_events_is_asked_and_given_up() -> None:
+    node = bench()
+    use(node)
+    assert sent(node.wait(0.99 * SILENCE_S, alive=OTHERS), Ping) == []
+    effects = node.wait(0.02 * SILENCE_S, alive=OTHERS)
+    assert sent(effects, Ping) == [(CHORD.uid, Ping(0))]
+    effects = node.wait(1.02 * ANSWER_S, alive=OTHERS)
+    assert closed(effects) == [(CHORD.uid, Closed.LOST)]
+    assert opened(effects) == [CHORD.peer.url], "it is made anew"
+    assert told(effects, Suspected) == []
+    assert CHORD.uid not in node.node.linked
+
+
+def test_one_that_answers_is_kept_and_asked_again_when_it_is_silent_again() -> None:
+    node = bench()
+    pings = 0
+    for _ in range(100):  # ten seconds
+        use(node)
+        asked = sent(node.wait(0.1, alive=OTHERS), Ping)
+        pings += len(asked)
+        if asked:
+            assert closed(node.receive(CHORD, Pong(0))) == []
+    assert CHORD.uid in node.node.linked
+    assert 6 <= pings <= 9
+
+
+def test_one_that_is_heard_anyway_is_not_asked() -> None:
+    node = bench()
+    for _ in range(50):
+        use(node)
+        assert sent(node.wait(0.1, alive=[*OTHERS, CHORD]), Ping) == []
+    assert CHORD.uid in node.node.linked
+
+
+def test_one_that_carries_nothing_is_left_alone() -> None:
+    node = bench()
+    assert sent(node.wait(5 * SILENCE_S, alive=OTHERS), Ping) == []
+    assert CHORD.uid in node.node.linked
+
+
+def test_one_that_was_silent_for_long_is_asked_at_once() -> None:
+    node = bench()
+    node.wait(5 * SILENCE_S, alive=OTHERS)
+    use(node)
+    assert sent(node.wait(0.01, alive=OTHERS), Ping) == [(CHORD.uid, Ping(0))]
+
+
+def test_a_ring_link_is_watched_by_the_detector_alone() -> None:
+    node = bench()
+    node.node.told(uid(400), node.now)
+    node.node.told(uid(999), node.now)  # nor is there a link to this one
+    assert sent(node.wait(2 * SILENCE_S, alive=OTHERS), Ping) == []
+
+
+def test_a_pause_of_our_own_is_no_silence() -> None:
+    node = bench()
+    use(node)
+    node.wait(0.5 * SILENCE_S, alive=OTHERS)
+    effects = node.oversleep(10.0)
+    assert sent(effects, Ping) == []
+    assert closed(effects) == []
