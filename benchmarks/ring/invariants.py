@@ -183,7 +183,8 @@ class Watched(Cluster):
             for going_right in (True, False):
                 here, steps = start, 0
                 while here != single[0]:
-                    listed = snapshots[here].right if going_right else snapshots[here].left
+                    at = snapshots[here]
+                    listed = (*(at.right if going_right else at.left), *at.known)
                     here = next((m.uid for m in listed if m.uid in snapshots), start)
                     steps += 1
                     if steps > len(snapshots):
