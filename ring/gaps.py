@@ -67,11 +67,11 @@ class Sight:
         """Return (width, owner) of the gaps that ``rule`` offers, our own first."""
         if rule is GapRule.PUBLISHED:
             left = self.lefts[:1] or self.rights[-1:]  # in small rings the row is all to the right
-            return [(self.room, self.here), *((gap(at, self.here), at) for at in left)]
+            return [(self.room, self.here), *((clockwise(at, self.here), at) for at in left)]
         row = [*reversed(self.lefts), self.here, *self.rights]
         if self.whole:
             row.append(row[0])  # the last gap closes the circle
-        beside = [(gap(a, b), a) for a, b in pairwise(row) if a != self.here]
+        beside = [(clockwise(a, b), a) for a, b in pairwise(row) if a != self.here]
         return [(self.room, self.here), *beside]
 
     def mean(self) -> int:

@@ -346,9 +346,14 @@ class GapOwner:
         return sight, members
 
     def _end(self) -> int:
-        """Return where the free part of our own gap ends: at the next id in use or reserved."""
+        """Return where the free part of our own gap ends: at the next id in use or reserved.
+
+        Not simply at our right neighbour: for a moment that may be another with our own id, or a
+        dead one whose id we were given.
+        """
         core, hood = self.core, self.neighbourhood
-        ends = [member.ring_id for member in (*hood.right[:1], *self._reserved.values())]
+        others = (*hood.right, *hood.left, *self._reserved.values())
+        ends = [member.ring_id for member in others]
         here = core.member.ring_id
         return min(ends, key=lambda end: gap(here, end), default=here)
 

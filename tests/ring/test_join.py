@@ -23,6 +23,7 @@ from ring.messages import (
     PeersRequest,
     Ping,
     Pong,
+    View,
 )
 from tests.helpers.bench import Bench, member, opened, peer, sent, told, uid, view_of
 
@@ -171,6 +172,16 @@ def test_an_inherited_promise_is_kept() -> None:
 def test_an_inherited_promise_ends() -> None:
     bench, _ = heir()
     bench.wait(3 * LAN.join_ns / NANOS_PER_SECOND, alive=[member(0), member(10 * U)])
+    assert place(ask(bench, NEW, insert=True), NEW) == 7 * U
+
+
+def test_another_broker_with_our_own_id_does_not_make_the_gap_the_whole_circle() -> None:
+    """As when we were given the id of a broker whose death not everybody has seen."""
+    bench = Bench.on_ring(RING, 4 * U)
+    twin = Member(peer(4 * U + 1), 4 * U)
+    bench.up(twin)
+    bench.receive(twin, View(1, twin, (), ()))
+    assert bench.node.right[0] == twin
     assert place(ask(bench, NEW, insert=True), NEW) == 7 * U
 
 

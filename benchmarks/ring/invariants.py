@@ -1,0 +1,372 @@
+"""Is the ring a ring: its tables, Zave's invariants in churn, shrinking to one (B01, B02, B04)?
+
+    python -m benchmarks.ring.invariants [tables] [diameter] [churn] [shrink] [deaths]
+        [--seeds N] [--first S] [--shrinks N] [--large N ...] [--jobs N] [--full]
+
+``tables``: rings of 5 to 200 by joins, and large ones from warm starts, compared with the sorted
+ids at rest; the diameter of their pointers by breadth-first search. ``churn``: joins and crashes in
+rings of up to 12, one run a seed; P. Zave's invariants are asked for after every event that changes
+a pointer or a member, and the ring must be ideal at rest. Crashes obey her assumption: everybody
+keeps a live neighbour on each side, and a newcomer keeps one live address. ``shrink``: 200 to 1 by
+crashes and leaves, and back by joins. ``deaths``: somebody dies after each single step of a join,
+for every step. ``--full`` runs the sizes that the bars name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from multiprocessing import get_context
+from random import Random
+from typing import TypeVar
+
+from benchmarks.ring.report import Bars
+from overlay.ids import Nanos, nanos
+from overlay.machine import Fact
+from overlay.rng import rng_for
+from ring.facts import Joined, Left, NeighboursChanged, Rejoining
+from ring.invariants import Snapshot, zave_findings
+from sims.warm import spread_evenly, start_warm
+from tests.helpers.cluster import KILL, POWER, Cluster
+from tests.helpers.deaths import deaths, survive
+
+LIMIT = 12  #: brokers at once, in churn
+CHURN_S = 20.0
+PEAK = 200  #: of a ring that shrinks to one
+CHANGES = (Joined, NeighboursChanged, Rejoining, Left)
+WHAT = ("tables", "diameter", "churn", "shrink", "deaths")
+
+R = TypeVar("R")
+
+
+# ── B01 ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def measure_tables(bars: Bars, large: Sequence[int]) -> None:
+    """Grow a ring one by one and look at it each time it is at rest."""
+    wrong: list[str] = []
+    far: list[str] = []
+    cluster = Cluster(1)
+    first = cluster.found()
+    cluster.run(1.0)
+    for n in range(2, PEAK + 1):
+        cluster.start([first])
+        limit = cluster.world.now + nanos(30)
+        while cluster.findings() and cluster.world.now < limit:
+            cluster.run(0.05)
+        wrong += [f"n = {n}: {finding}" for finding in cluster.findings()]
+        if n >= 5:
+            diameter = _diameter(_pointers(cluster))
+            if diameter != _formula(n):
+                far.append(f"n = {n}: diameter {diameter}, should be {_formula(n)}")
+    what = f"brokers with a pointer that is not as in the sorted ids, n = 2..{PEAK}"
+    bars.check("B01", what, len(wrong), 0)
+    bars.check("B01", f"rings of 5..{PEAK} not of diameter ceil((n-1)/4)", len(far), 0)
+    for line in (*wrong[:5], *far[:5]):
+        bars.note(line)
+    for n in large:
+        start = time.perf_counter()
+        cluster = Cluster(1)
+        start_warm(cluster.world, {cluster._add(): place for place in spread_evenly(n)})
+        cluster.run(10.0)
+        found = cluster.findings()
+        bars.check("B01", f"findings in a ring of {n}, started warm", len(found), 0)
+        diameter = _diameter(_pointers(cluster), sources=1)
+        bars.check(
+            "B01", f"diameter from one broker of {n}, off by", abs(diameter - _formula(n)), 0
+        )
+        bars.note(f"{time.perf_counter() - start:.0f} s real time")
+
+
+def measure_diameter(bars: Bars) -> None:
+    """The formula itself, by breadth-first search of circulant graphs; one source tells all."""
+    wrong = 0
+    for n in range(5, 2001):
+        steps = {at: [(at + step) % n for step in (1, 2, -1, -2)] for at in range(n)}
+        wrong += _diameter(steps, sources=1) != -(-(n - 1) // 4)
+    bars.check("B01", "n in 5..2000 where C_n(1,2) is not of diameter ceil((n-1)/4)", wrong, 0)
+
+
+def _formula(n: int) -> int:
+    return -(-(n - 1) // 4)
+
+
+def _pointers(cluster: Cluster) -> dict[str, list[str]]:
+    return {
+        uid: [m.uid for m in (*cluster.nodes[uid].left, *cluster.nodes[uid].right)]
+        for uid in cluster.in_order
+    }
+
+
+T = TypeVar("T", str, int)
+
+
+def _diameter(graph: Mapping[T, Sequence[T]], sources: int | None = None) -> int:
+    """Return the longest of the shortest ways from the first ``sources``, or from all."""
+    longest = 0
+    for source in list(graph)[:sources]:
+        steps = {source: 0}
+        queue = deque([source])
+        while queue:
+            here = queue.popleft()
+            for there in graph[here]:
+                if there not in steps:
+                    steps[there] = steps[here] + 1
+                    queue.append(there)
+        longest = max(longest, *steps.values()) if len(steps) == len(graph) else len(graph)
+    return longest
+
+
+# ── B02 ───────────────────────────────────────────────────────────────────────────────────────
+
+
+class Watched(Cluster):
+    """A cluster that asks for Zave's invariants after every event that may have changed them."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.broken: Counter[str] = Counter()
+        self.examples: list[str] = []
+        self.checks = 0
+        self.seeds: dict[str, list[str]] = {}  #: of those that joined
+        self._dirty = False
+
+    def _on_fact(self, uid: str, fact: Fact) -> None:
+        super()._on_fact(uid, fact)
+        self._dirty = self._dirty or isinstance(fact, CHANGES)
+
+    def snapshots(self, *, known: bool = True) -> list[Snapshot]:
+        return [
+            Snapshot(member, node.left, node.right, node.known if known else ())
+            for uid in self.alive
+            if (member := (node := self.nodes[uid]).member) is not None
+        ]
+
+    def run(self, seconds: float) -> None:
+        """Let time pass event by event."""
+        world = self.world
+        end = world.now + nanos(seconds)
+        while world._heap and world._heap[0][0] <= end:
+            world.run(world._heap[0][0])
+            self.check()
+        world.run(end)
+
+    def check(self) -> None:
+        if self._dirty:
+            self._dirty = False
+            self.checks += 1
+            for finding in zave_findings(self._ring_of_one() or self.snapshots()):
+                name = finding.split(": ", 1)[1].split(":")[0]
+                self.broken[name if " " not in name else "a live neighbour"] += 1
+                if len(self.examples) < 3:
+                    self.examples.append(
+                        f"{self.world.now / 1e9:.4f} s, {len(self.alive)} live: {finding}"
+                    )
+
+    def _ring_of_one(self) -> list[Snapshot] | None:
+        """Return the one broker without live neighbours, if all others lead to it, both ways.
+
+        It is a ring by itself, of which the others, newcomers that it has not seen, are appendages.
+        """
+        snapshots = {s.member.uid: s for s in self.snapshots()}
+        single = [
+            uid
+            for uid, s in snapshots.items()
+            if not any(m.uid in snapshots for m in (*s.left, *s.right))
+        ]
+        if len(single) != 1:
+            return None
+        for start in snapshots:
+            for going_right in (True, False):
+                here, steps = start, 0
+                while here != single[0]:
+                    at = snapshots[here]
+                    listed = (*(at.right if going_right else at.left), *at.known)
+                    here = next((m.uid for m in listed if m.uid in snapshots), start)
+                    steps += 1
+                    if steps > len(snapshots):
+                        return None
+        return [snapshots[single[0]]]
+
+    def may_lose(self, uid: str) -> bool:
+        """Say whether everybody else keeps a live neighbour on each side without ``uid``.
+
+        And whether a newcomer keeps the address of a member that lives.
+        """
+        members = {member for member in self.in_order if member != uid}
+        if any(
+            self.nodes[new].member is None and not members.intersection(self.seeds.get(new, ()))
+            for new in self.alive
+        ):
+            return False
+        alive = {s.member.uid: s for s in self.snapshots(known=False) if s.member.uid != uid}
+        return len(alive) <= 1 or all(
+            any(m.uid in alive for m in side)
+            for snapshot in alive.values()
+            for side in (snapshot.left, snapshot.right)
+        )
+
+
+def churn(seed: int) -> tuple[int, int, dict[str, int], list[str]]:
+    """Run one seed; return it, the checks made, what was broken how often, and examples."""
+    rng = rng_for(seed, "churn")
+    cluster = Watched(seed)
+    cluster.found()
+    cluster.run(0.5)
+    end = cluster.world.now + nanos(CHURN_S)
+    while cluster.world.now < end:
+        _something(cluster, rng)
+        cluster.check()
+        cluster.run(rng.choice((0.0005, 0.002, 0.01, 0.1, 0.5, 2.0)))
+    broken, examples = dict(cluster.broken), cluster.examples
+    try:
+        cluster.rest(300)
+    except AssertionError as error:
+        broken["not ideal at rest"] = 1
+        examples.append(str(error)[:300])
+    if cluster.ledger.findings:
+        broken["local invariants"] = len(cluster.ledger.findings)
+    return seed, cluster.checks, broken, examples
+
+
+def _something(cluster: Watched, rng: Random) -> None:
+    members = cluster.in_order
+    if len(cluster.alive) < LIMIT and (len(members) < 3 or rng.random() < 0.5):
+        for _ in range(rng.randint(1, 4)):
+            seeds = rng.sample(members, min(3, len(members)))
+            cluster.seeds[cluster.start(seeds)] = seeds
+    elif len(members) > 1:
+        victim = rng.choice(members)
+        if cluster.may_lose(victim):
+            cluster.crash(victim, rng.choice((KILL, POWER)))
+            cluster._dirty = True
+
+
+def measure_churn(bars: Bars, seeds: int, first: int, jobs: int) -> None:
+    broken: Counter[str] = Counter()
+    bad: Counter[str] = Counter()
+    checks = 0
+    shown: list[str] = []
+    for seed, asked, found, examples in _spread(churn, range(first, first + seeds), jobs):
+        checks += asked
+        broken.update(found)
+        bad.update(dict.fromkeys(found, 1))
+        shown += [f"seed {seed}: {example}" for example in examples]
+    names = (
+        "AtLeastOneRing",
+        "AtMostOneRing",
+        "OrderedRing",
+        "ConnectedAppendages",
+        "a live neighbour",
+        "local invariants",
+        "not ideal at rest",
+    )
+    for name in names:
+        bars.check("B02", f"{seeds} seeds of churn, seeds with {name} broken", bad[name], 0)
+    bars.note(f"{checks} states checked; {broken.total()} findings")
+    for line in shown[:10]:
+        bars.note(line)
+
+
+# ── B04 ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def shrink(seed: int) -> tuple[int, list[str], Nanos]:
+    """200 to 1 to 200; return the seed, what was wrong, and the virtual time."""
+    rng = rng_for(seed, "shrink")
+    cluster = Cluster(seed)
+    start_warm(cluster.world, {cluster._add(): place for place in spread_evenly(PEAK)})
+    try:
+        cluster.rest()
+        while len(cluster.alive) > 1:
+            order = cluster.in_order
+            for uid in order[rng.randrange(2) :: 3][: len(order) - 1]:
+                if rng.random() < 0.3:
+                    cluster.leave(uid)
+                else:
+                    cluster.crash(uid, rng.choice((KILL, POWER)))
+            cluster.rest()
+        while len(cluster.alive) < PEAK:
+            here = cluster.alive
+            for _ in range(min(max(1, len(here) // 4), PEAK - len(here))):
+                cluster.start(rng.sample(here, min(3, len(here))))
+            cluster.run(0.1)
+        cluster.rest()
+    except AssertionError as error:
+        return seed, [str(error)[:300]], cluster.world.now
+    return seed, cluster.ledger.findings, cluster.world.now
+
+
+def measure_shrink(bars: Bars, seeds: int, first: int, jobs: int) -> None:
+    failed = [
+        f"seed {seed}: {findings[:2]}"
+        for seed, findings, _ in _spread(shrink, range(first, first + seeds), jobs)
+        if findings
+    ]
+    what = f"{PEAK} to 1 to {PEAK} brokers, {seeds} seeds"
+    bars.check("B04", f"{what}: not ideal, or a local monitor fired", len(failed), 0)
+    for line in failed[:5]:
+        bars.note(line)
+
+
+# ── deaths during joins ───────────────────────────────────────────────────────────────────────
+
+
+def every_death(n: int) -> tuple[int, int, list[str]]:
+    """Return n, the deaths tried in a join to a ring of ``n``, and what went wrong."""
+    outcomes = [survive(death, uid) for death, uid in deaths(n, seed=n)]
+    return n, len(outcomes), [wrong for wrong in outcomes if wrong is not None]
+
+
+def measure_deaths(bars: Bars, jobs: int) -> None:
+    tried = 0
+    wrong: list[str] = []
+    for _, count, failed in _spread(every_death, (1, 2, 3, 4, 5, 6, 7, 9, 12), jobs):
+        tried += count
+        wrong += failed
+    what = f"{tried} deaths, one after each step of a join to rings of 1..12"
+    bars.check("B07", f"{what}: ring not whole, or a ghost", len(wrong), 0)
+    for line in wrong[:5]:
+        bars.note(line[:300])
+
+
+def _spread(work: Callable[[int], R], over: Sequence[int], jobs: int) -> Iterator[R]:
+    if jobs <= 1:
+        yield from map(work, over)
+        return
+    with get_context("spawn").Pool(jobs) as pool:
+        yield from pool.imap(work, over)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", nargs="*", help=f"{', '.join(WHAT)}; all if none is named")
+    parser.add_argument("--seeds", type=int, default=300, help="of churn")
+    parser.add_argument("--first", type=int, default=1, help="the first seed")
+    parser.add_argument("--shrinks", type=int, default=3, help="seeds of shrinking")
+    parser.add_argument("--large", type=int, nargs="*", default=[1000], help="rings started warm")
+    parser.add_argument("--jobs", type=int, default=2, help="processes")
+    parser.add_argument("--full", action="store_true", help="the sizes that the bars name")
+    options = parser.parse_args()
+    if options.full:
+        options.seeds, options.shrinks, options.large = 3000, 1000, [1000, 10_000]
+    bars = Bars()
+    what = options.what or WHAT
+    if "tables" in what:
+        measure_tables(bars, options.large)
+    if "diameter" in what:
+        measure_diameter(bars)
+    if "churn" in what:
+        measure_churn(bars, options.seeds, options.first, options.jobs)
+    if "shrink" in what:
+        measure_shrink(bars, options.shrinks, options.first, options.jobs)
+    if "deaths" in what:
+        measure_deaths(bars, options.jobs)
+    return bars.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
