@@ -42,6 +42,8 @@ class Timer(IntEnum):
     HEARD = auto()  #: subject: origin and number of a search we passed on
     DETOUR = auto()  #: subject: uid at the far end of a way round that is tried
     QUERY = auto()  #: subject: uid of a chord that cannot be linked
+    GAP = auto()  #: subject: side on which all we knew are gone
+    DOUBT = auto()  #: subject: uid of a second neighbour that the first one does not see
 
 
 class Core:

@@ -84,13 +84,18 @@ class Neighbourhood:
         return [*lefts, core.member, *row]
 
     def nearest_wanted(self) -> dict[str, Member]:
-        """Return who should stand in the pointers if all candidates prove alive."""
+        """Return who stands in the pointers, and who would if all candidates proved alive.
+
+        Both, as a link to a live neighbour is not to be given up for one that may be dead.
+        """
         ordered = self._ordered()
+        wanted = (*ordered[:2], *ordered[-2:])
         if self.candidates:
             known = {member.uid for member in ordered}
             more = [member for uid, member in self.candidates.items() if uid not in known]
             ordered = self._by_distance([*ordered, *more])
-        return {member.uid: member for member in (*ordered[:2], *ordered[-2:])}
+            wanted = (*wanted, *ordered[:2], *ordered[-2:])
+        return {member.uid: member for member in wanted}
 
     # ── changes ───────────────────────────────────────────────────────────────────────────────
 

@@ -82,6 +82,7 @@ from ring.neighbourhood import Neighbourhood
 from ring.queries import Queries
 from ring.repair import Repair
 from ring.routing import Finding, Routing
+from ring.runs import Runs
 from ring.verdicts import Ruling
 
 MAX_PEERS_TOLD = 64
@@ -110,6 +111,7 @@ class RingNode:
         self._repair = Repair(core, links, hood)
         self._chords = chords = Chords(core, links, hood)
         self._routing = Routing(core, links, hood)
+        self._runs = Runs(core, links, hood, self._routing)
         self._newcomer = Newcomer(core, links, hood)
         self._owner = GapOwner(core, links, hood, chords)
         self._detours = Detours(
@@ -167,6 +169,8 @@ class RingNode:
             Timer.HEARD: self._routing.on_unheard,
             Timer.DETOUR: self._detours.on_late,
             Timer.QUERY: self._queries.ask,
+            Timer.GAP: self._runs.on_due,
+            Timer.DOUBT: self._runs.on_doubt_due,
         }
 
     # ── what a driver and the layer above see ─────────────────────────────────────────────────
@@ -428,6 +432,7 @@ class RingNode:
             if event.uid in self._hood.candidates and event.reason in _NO_WAY_THERE:
                 self._detours.begin(self._hood.candidates[event.uid])
             self._hood.shun(event.uid)
+            self._runs.on_refused(event.uid)
             self._settle(self._suspicions.on_refused(event.uid))
             for subject in self._suspicions.on_witness_lost(event.uid):
                 self._settle(subject)
@@ -492,6 +497,7 @@ class RingNode:
         if uid in self._suspicions.open:
             self._suspicions.on_heard(uid)
         self._tests.on_alive(uid)
+        self._runs.on_alive(uid)
 
     # ── small messages ────────────────────────────────────────────────────────────────────────
 
@@ -593,6 +599,7 @@ class RingNode:
         self._repair.clear()
         self._chords.clear()
         self._routing.clear()
+        self._runs.clear()
         self._owner.clear()
         self._detours.clear()
         self._queries.clear()
@@ -728,6 +735,7 @@ class RingNode:
             if hood.refresh():
                 self._on_neighbours_changed()
             self._chords.follow()
+            self._runs.follow()
         elif self._newcomer.phase is Phase.LINKING and self._newcomer.linked:
             contact, round_trip = self._newcomer.contact, self._newcomer.round_trip_ns
             self._newcomer.finish()
@@ -763,8 +771,9 @@ class RingNode:
     def _want_links(self) -> None:
         core = self._core
         wanted: dict[str, tuple[Peer, Purpose]] = {}
-        for uid, peer in (*self._newcomer.wanted.items(), *self._chords.wanted.items()):
-            wanted[uid] = (peer, Purpose.CHORD)
+        for part in (self._newcomer, self._chords, self._runs):
+            for uid, peer in part.wanted.items():
+                wanted[uid] = (peer, Purpose.CHORD)
         if core.detours:
             for uid, peer in self._detours.first_hops().items():
                 wanted[uid] = (peer, Purpose.CHORD)

@@ -101,6 +101,10 @@ class Routing:
         self._start(token, search)
         return token
 
+    def is_deaf(self, uid: str) -> bool:
+        """Say whether ``uid`` has not confirmed a route sent to it lately."""
+        return self._deaf.get(uid, 0) > self._core.now
+
     # ── messages and timers ───────────────────────────────────────────────────────────────────
 
     def on_route(self, sender: str, route: Route) -> None:
@@ -131,7 +135,7 @@ class Routing:
         core = self._core
         self._deaf = {uid: until for uid, until in self._deaf.items() if until > core.now}
         if len(self._deaf) < MAX_DEAF:
-            self._deaf[onward] = core.now + core.config.silence_ns
+            self._deaf[onward] = core.now + 2 * core.config.silence_ns
         self._pass_by(route, onward)
 
     def on_link_gone(self, uid: str) -> None:
@@ -203,7 +207,7 @@ class Routing:
         if route.uid == here.uid:
             self._answer(route, here, reached=True)
             return
-        deaf = [uid for uid, until in self._deaf.items() if until > core.now]
+        deaf = filter(self.is_deaf, self._deaf)
         away = frozenset((*route.trail, *route.tried, *deaf, *self._neighbourhood.suspects))
         if route.uid is not None and route.uid in self._links.up and route.uid not in away:
             self._send_on(route.uid, route)
@@ -277,7 +281,7 @@ class Routing:
         """This is a dead end: return to the last broker on the trail that is linked."""
         for at in range(len(route.trail) - 2, -1, -1):
             uid = route.trail[at]
-            if uid in self._links.up and uid not in self._deaf:
+            if uid in self._links.up and not self.is_deaf(uid):
                 tried = (*route.tried, *route.trail[at + 1 :])[-MAX_ROUTE_HOPS:]
                 self._send(uid, replace(route, trail=route.trail[: at + 1], tried=tried))
                 return
@@ -317,7 +321,7 @@ class Routing:
     def _hand_back(self, answer: Routed, at: int, without: str | None = None) -> None:
         """Send an answer to the broker nearest to the origin on the trail that is linked."""
         for uid in answer.trail[:at]:
-            if uid != without and uid in self._links.up and uid not in self._deaf:
+            if uid != without and uid in self._links.up and not self.is_deaf(uid):
                 self._core.send(uid, answer)
                 return
 

@@ -1,0 +1,63 @@
+"""Runs of neighbours that die at once: short ones are closed from the rows, long ones by search."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from overlay.machine import Effect, Send
+from ring.facts import Rejoining
+from ring.messages import Route as RouteMessage
+from ring.messages import Routed, RouteHeard
+from sims.warm import spread_evenly, start_warm
+from sims.world import CrashMode, Host
+from tests.helpers.cluster import KILL, POWER, Cluster
+
+N = 64
+MODES = pytest.mark.parametrize("mode", [KILL, POWER], ids=["kill", "power"])
+
+
+def warm(n: int, seed: int) -> tuple[Cluster, Counter[type]]:
+    """A ring at rest with its chords, and the count of messages it sends from then on."""
+    cluster = Cluster(seed)
+    uids = [cluster._add() for _ in range(n)]
+    start_warm(cluster.world, dict(zip(uids, spread_evenly(n), strict=True)))
+    cluster.run(5)
+    cluster.rest()
+    sent: Counter[type] = Counter()
+    perform = cluster.world._perform
+
+    def counting(uid: str, host: Host, effects: list[Effect]) -> None:
+        sent.update(type(effect.message) for effect in effects if isinstance(effect, Send))
+        perform(uid, host, effects)
+
+    cluster.world._perform = counting  # type: ignore[method-assign]
+    cluster.facts.clear()
+    return cluster, sent
+
+
+def searched(sent: Counter[type]) -> int:
+    return sent[RouteMessage] + sent[Routed] + sent[RouteHeard]
+
+
+@MODES
+@pytest.mark.parametrize("run", [1, 2, 3])
+def test_a_run_of_up_to_three_is_closed_without_a_search(run: int, mode: CrashMode) -> None:
+    cluster, sent = warm(N, run)
+    for uid in cluster.in_order[20 : 20 + run]:
+        cluster.crash(uid, mode)
+    cluster.rest()
+    assert searched(sent) == 0
+    assert cluster.told(Rejoining) == []
+
+
+@MODES
+@pytest.mark.parametrize("run", [5, 9, 20])
+def test_a_longer_run_is_closed_by_searches_from_both_sides(run: int, mode: CrashMode) -> None:
+    cluster, sent = warm(N, run)
+    for uid in cluster.in_order[20 : 20 + run]:
+        cluster.crash(uid, mode)
+    assert cluster.rest() < 12
+    assert 0 < searched(sent) <= 2 * 4 * 6  # each side some: four times log2(64)
+    assert cluster.told(Rejoining) == []
