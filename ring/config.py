@@ -17,6 +17,15 @@ class GapRule(StrEnum):
     PUBLISHED = "published"  #: the wider of the contact's own two gaps (paper 004, section 3.3)
 
 
+class ChordStrategy(StrEnum):
+    """Which brokers beyond right-right are linked as chords."""
+
+    RANK = "rank"  #: 4, 8, 16, ... brokers to the right, by pointer doubling
+    HARMONIC = "harmonic"  #: drawn with a density of 1/distance
+    UNIFORM = "uniform"  #: drawn uniformly at random (paper 004, section 3.2)
+    NONE = "none"  #: the ring alone
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RingConfig:
     """One broker's settings. The defaults are the ``lan`` profile.
@@ -26,6 +35,7 @@ class RingConfig:
     """
 
     gap_rule: GapRule = GapRule.WIDEST
+    chords: ChordStrategy = ChordStrategy.RANK
 
     heartbeat_ns: Nanos = nanos(0.5)  #: a monitor hears from us at least this often
     monitors: int = 1  #: ring neighbours that do: 1 (left), 2 (left and right) or 4

@@ -28,11 +28,12 @@ from overlay.machine import (
 )
 from ring.carriers import Carriers
 from ring.chords import Chords
-from ring.config import RingConfig
+from ring.config import ChordStrategy, RingConfig
 from ring.confirmation import Suspicions, Test, Tests, Verdict
 from ring.core import Core, Timer
 from ring.detector import Detector
 from ring.detours import Detours, Handlers
+from ring.drawn import DrawnChords
 from ring.facts import (
     Alone,
     Confirmed,
@@ -112,8 +113,12 @@ class RingNode:
         self._suspicions = Suspicions(core, links, hood, detector, health)
         self._tests = Tests(core, links, detector, health)
         self._repair = Repair(core, links, hood)
-        self._chords = chords = Chords(core, links, hood)
         self._routing = Routing(core, links, hood)
+        self._chords = chords = (
+            Chords(core, links, hood)
+            if config.chords is ChordStrategy.RANK
+            else DrawnChords(core, links, hood, self._routing)
+        )
         self._runs = Runs(core, links, hood, self._routing)
         self._carriers = Carriers(core, links)
         self._newcomer = Newcomer(core, links, hood)

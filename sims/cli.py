@@ -62,6 +62,13 @@ def list_(as_json: bool) -> None:
     help="Timing of the brokers, and distances between them.",
 )
 @click.option(
+    "--chords",
+    type=click.Choice(["rank", "harmonic", "uniform", "none"]),
+    default="rank",
+    show_default=True,
+    help="How links beyond right-right are chosen.",
+)
+@click.option(
     "--out", type=click.Path(path_type=Path), metavar="DIR", help="Data set to add the run to."
 )
 @_as_json
@@ -72,6 +79,7 @@ def run(
     crash_share: float,
     crash_mode: str,
     profile: str,
+    chords: str,
     out: Path | None,
     as_json: bool,
 ) -> None:
@@ -79,6 +87,7 @@ def run(
 
     Fails if the ring breaks a promise, and says how to see it again.
     """
+    from ring.config import ChordStrategy
     from sims import dataset, experiment
     from sims.summary import summarise
     from sims.world import CrashMode
@@ -90,6 +99,7 @@ def run(
         crash_share=crash_share,
         crash_mode=CrashMode(crash_mode),
         profile=profile,
+        chords=ChordStrategy(chords),
     )
     if out is not None:
         dataset.prepare(out)

@@ -7,7 +7,7 @@ crash at random times, then the world runs until the ring has come to rest.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import msgspec
 
@@ -17,7 +17,7 @@ from overlay.ids import Nanos, Peer, nanos
 from overlay.machine import Fact
 from overlay.rng import rng_for
 from overlay.trace import Incident, Run, Source
-from ring.config import PROFILES, profile
+from ring.config import PROFILES, ChordStrategy, profile
 from ring.facts import Found, Join
 from ring.node import RingNode
 from sims.errors import InvariantViolated
@@ -50,6 +50,7 @@ class Experiment:
     crash_share: float = 0.05  #: of the brokers, 0 to below 1
     crash_mode: CrashMode = CrashMode.POWER
     profile: str = "lan"
+    chords: ChordStrategy = ChordStrategy.RANK
 
     def __post_init__(self) -> None:
         if self.scenario not in SCENARIOS:
@@ -68,6 +69,7 @@ class Experiment:
         return (
             f"{self.scenario}-n{self.nodes}-s{self.seed}-c{share}"
             f"-{self.crash_mode.value}-{self.profile}"
+            f"{'' if self.chords is ChordStrategy.RANK else f'-{self.chords.value}'}"
         )
 
 
@@ -93,7 +95,7 @@ class _Run:
     def __init__(self, experiment: Experiment, progress: Progress) -> None:
         self._experiment = experiment
         self._progress = progress
-        self._config = profile(experiment.profile)
+        self._config = replace(profile(experiment.profile), chords=experiment.chords)
         self._world = World(Latency(DISTANCES[experiment.profile], experiment.seed))
         self._world.on_fact = self._on_fact
         self._world.on_sent = lambda uid, about: self._ledger.on_sent(about)
@@ -205,7 +207,8 @@ class _Run:
         e = self._experiment
         again = (
             f"chordal sim run {e.scenario} --nodes {e.nodes} --seed {e.seed} --crash-share "
-            f"{e.crash_share:g} --crash-mode {e.crash_mode.value} --profile {e.profile}"
+            f"{e.crash_share:g} --crash-mode {e.crash_mode.value} --profile {e.profile} "
+            f"--chords {e.chords.value}"
         )
         shown = "\n  ".join(findings[:10])
         raise InvariantViolated(f"{what}; see it again with: {again}\n  {shown}")
