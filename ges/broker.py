@@ -46,6 +46,7 @@ from ring.facts import (
     LinkFailed,
     NeighboursChanged,
     Refuted,
+    Reincarnated,
     Rejoining,
     Suspected,
     Undecided,
@@ -212,7 +213,8 @@ class Broker:
             self.attendance.tell_alternates()
         elif isinstance(fact, DetourEnded) and not fact.restored:
             self.router.on_cut()  # what was under way round the link may be lost
-        if isinstance(fact, Joined | Rejoining | NeighboursChanged | Detoured | DetourEnded):
+        moved = Joined | Rejoining | Reincarnated | NeighboursChanged
+        if isinstance(fact, moved | Detoured | DetourEnded):
             self._update_router()
 
     async def after_batch(self) -> None:
@@ -391,6 +393,12 @@ class Broker:
                 log.info("left the ring", peer=short(member.uid))
             case Rejoining(incarnation, reason):
                 log.warning("joining anew", incarnation=incarnation, why=reason)
+            case Reincarnated(member, holder):
+                log.warning(
+                    "held for dead by another ring: merging",
+                    holder=short(holder),
+                    incarnation=member.incarnation,
+                )
             case Alone():
                 log.warning("alone: nobody can be reached; serving on, and knocking")
             case _:

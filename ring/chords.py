@@ -16,7 +16,7 @@ that asked for it may have taken the old one for the end of its levels.
 
 from __future__ import annotations
 
-from overlay.ids import Peer
+from overlay.ids import Nanos, Peer
 from ring.core import Core, Timer
 from ring.facts import ChordLost, ChordRepaired
 from ring.geometry import clockwise
@@ -40,6 +40,8 @@ class Chords:
         self._answered: set[int] = set()  #: levels whose chord has answered
         self._askers: dict[str, set[int]] = {}  #: uid -> levels it wants to be told of
         self._lost: dict[str, str | None] = {}  #: dead uid -> heir put in its place, if any
+        self._moved_at: Nanos | None = None  #: when right-right last became another
+        self._untold = False  #: askers do not know right-right as it is now
 
     @property
     def wanted(self) -> dict[str, Peer]:
@@ -52,6 +54,9 @@ class Chords:
     def on_refresh_due(self) -> None:
         """Ask every level's chord again."""
         self.start()
+        if self._untold:
+            self._untold = False
+            self._tell_askers(0)
         self._asked.clear()
         self._answered.clear()
         self.follow()
@@ -68,8 +73,7 @@ class Chords:
             self._tell_askers(0)
         elif self.levels[0] != second[0]:
             self.levels[0] = second[0]
-            self._asked.pop(0, None)
-            self._tell_askers(0)
+            self._on_moved()
         for level, member in enumerate(self.levels):
             if level + 1 < MAX_LEVELS and level not in self._asked:
                 if member.uid not in self._links.up:
@@ -140,6 +144,20 @@ class Chords:
         self._answered.clear()
         self._askers.clear()
         self._lost.clear()
+
+    def _on_moved(self) -> None:
+        """Right-right is another. If it moves on and on, as when rings merge, wait for the end.
+
+        Else each step would move the chords of O(log n) others; all are asked anew soon after.
+        """
+        core = self._core
+        before, self._moved_at = self._moved_at, core.now
+        if before is None or core.now - before > core.config.heartbeat_ns:
+            self._asked.pop(0, None)
+            self._tell_askers(0)
+        elif not self._untold:
+            self._untold = True
+            core.arm(Timer.CHORDS, "", core.jitter(2 * core.config.heartbeat_ns))
 
     def _is_ring_of_three(self) -> bool:
         hood = self._neighbourhood

@@ -187,3 +187,11 @@ class Undecided(Fact):
     """A chord cannot be linked and a query did not reach it: link or broker, nobody knows yet."""
 
     subject: Peer
+
+
+@dataclass(frozen=True, slots=True)
+class Reincarnated(Fact):
+    """Another ring held this broker for dead; it keeps its place, in a later life."""
+
+    member: Member
+    holder: str  #: uid of the broker that said so

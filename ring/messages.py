@@ -280,6 +280,24 @@ class DetourBroken(Message, frozen=True):
     uid: WireUid
 
 
+class Meet(Message, frozen=True):
+    """Find the place of ``subject``, perhaps of another ring, and meet it [mlookup, trymerge].
+
+    ``entry`` is the first broker of your ring that was asked; ``hops`` counts how often the
+    question was passed on.
+    """
+
+    subject: Member
+    entry: WireUid
+    hops: Hops
+
+
+class HeldDead(Message, frozen=True):
+    """I hold this life of yours, and all before, for dead: show me that you live in a later one."""
+
+    incarnation: WireCount
+
+
 RING_MESSAGES: tuple[type[Message], ...] = (
     Intent,
     View,
@@ -304,4 +322,6 @@ RING_MESSAGES: tuple[type[Message], ...] = (
     RouteHeard,
     Routed,
     Relay,
+    Meet,
+    HeldDead,
 )

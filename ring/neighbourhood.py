@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from overlay.ids import Nanos, Peer
 from ring.core import Core
@@ -21,6 +21,15 @@ from ring.links import Links
 from ring.messages import Member, View
 
 V = TypeVar("V")
+
+SETTLED = 4  #: silences after which everybody around has heard of a death
+
+
+class Burial(NamedTuple):
+    """A broker's life, and all before, was declared dead."""
+
+    incarnation: int
+    at: Nanos
 
 
 class Neighbourhood:
@@ -35,7 +44,8 @@ class Neighbourhood:
         self.suspects: dict[str, Member] = {}  #: lost from sight, not yet judged
         self.candidates: dict[str, Member] = {}
         self.remembered: OrderedDict[str, Peer] = OrderedDict()  #: lost peers, latest last
-        self._tombstones: OrderedDict[str, int] = OrderedDict()  #: uid -> dead incarnation
+        self._tombstones: OrderedDict[str, Burial] = OrderedDict()
+        self.losses = 0  #: brokers buried so far
         self._shunned: dict[str, Nanos] = {}  #: candidates that could not be linked, until when
         self._row: list[Member] = []  #: linked members and suspects, by distance going right
         self._row_of: tuple[int, int, int] | None = None  #: ring id and changes it was computed for
@@ -54,9 +64,16 @@ class Neighbourhood:
         pairs = (*self.right[:1], *self.left[:1], *self.right[1:], *self.left[1:])
         return {member.uid: member for member in pairs}
 
-    def is_dead(self, uid: str, incarnation: int) -> bool:
-        """Say whether that life of ``uid`` was declared dead."""
-        return incarnation <= self._tombstones.get(uid, -1)
+    def is_dead(self, uid: str, incarnation: int, *, at_any_time: bool = False) -> bool:
+        """Say whether that life of ``uid`` was declared dead lately, or at any time.
+
+        Lately: for as long as others may still name it who have not heard of it. Who names it after
+        that is of another opinion, and what cannot be known is tried: the network was cut, say.
+        """
+        burial = self._tombstones.get(uid)
+        if burial is None or incarnation > burial.incarnation:
+            return False
+        return at_any_time or self._core.now - burial.at < SETTLED * self._core.config.silence_ns
 
     def known(self) -> dict[str, Member]:
         """Everybody nearby: linked members, suspects, candidates, and what neighbours see."""
@@ -99,13 +116,18 @@ class Neighbourhood:
 
     # ── changes ───────────────────────────────────────────────────────────────────────────────
 
-    def learn(self, members: Iterable[Member]) -> None:
-        """Take members from somebody's view as candidates, if they would stand in a pointer."""
+    def learn(self, members: Iterable[Member], *, attested: bool = False) -> None:
+        """Take members from somebody's view as candidates, if they would stand in a pointer.
+
+        ``attested``: whatever verdict there is, they live.
+        """
         core, links = self._core, self._links
         for member in members:
             uid = member.uid
             link = links.up.get(uid)
-            if uid == core.peer.uid or self.is_dead(uid, member.incarnation):
+            if uid == core.peer.uid:
+                continue
+            if not attested and self.is_dead(uid, member.incarnation):
                 continue
             if uid in self.suspects or (link is not None and link.member is not None):
                 continue
@@ -141,8 +163,22 @@ class Neighbourhood:
         uid = member.uid
         self.clear_suspicion(uid)
         self.candidates.pop(uid, None)
-        _put(self._tombstones, uid, member.incarnation, self._core.config.remembered)
-        _put(self.remembered, uid, member.peer, self._core.config.remembered)
+        burial = Burial(member.incarnation, self._core.now)
+        _put(self._tombstones, uid, burial, self._core.config.remembered)
+        self.remember(member.peer)
+        self.losses += 1
+
+    def remember(self, peer: Peer) -> None:
+        """Note the address of a lost peer.
+
+        When the table is full, any entry may have to go, not the oldest: else churn among our own
+        would drive out all that a cut took from us.
+        """
+        self.remembered.pop(peer.uid, None)
+        if len(self.remembered) >= self._core.config.remembered:
+            names = list(self.remembered)
+            del self.remembered[names[self._core.rng.randrange(len(names))]]
+        self.remembered[peer.uid] = peer
 
     def forget_verdicts(self) -> None:
         """Drop all verdicts, as when everybody seems dead and more likely we were cut off."""
@@ -152,7 +188,7 @@ class Neighbourhood:
     def clear(self) -> None:
         """Start anew, as a newcomer; only the remembered peers stay."""
         for link in self._links.up.values():
-            _put(self.remembered, link.peer.uid, link.peer, self._core.config.remembered)
+            self.remember(link.peer)
         self.left = self.right = ()
         self.suspects.clear()
         self._suspect_changes += 1
@@ -168,8 +204,9 @@ class Neighbourhood:
         left = tuple(reversed(ordered[-2:]))
         if (left, right) == (self.left, self.right):
             return False
+        if _places(left, right) != _places(self.left, self.right):
+            self.version += 1  # not for another life in the same place: that is its own news
         self.left, self.right = left, right
-        self.version += 1
         self._core.notify(NeighboursChanged(left, right))
         return True
 
@@ -224,6 +261,10 @@ class Neighbourhood:
                         member.uid, member.incarnation
                     ):
                         yield member
+
+
+def _places(*sides: tuple[Member, ...]) -> list[list[tuple[str, int]]]:
+    return [[(member.uid, member.ring_id) for member in side] for side in sides]
 
 
 def _put(table: OrderedDict[str, V], key: str, value: V, limit: int) -> None:

@@ -48,24 +48,28 @@ from ring.facts import (
     LinkFailed,
     Locate,
     Located,
+    Reincarnated,
     Rejoining,
 )
 from ring.geometry import FIRST_ID
 from ring.health import LocalHealth
 from ring.join import GapOwner, Newcomer, Phase
 from ring.links import Link, Links
+from ring.merge import Merge
 from ring.messages import (
     Backup,
     ChordAnswer,
     ChordQuery,
     Failed,
     Heartbeat,
+    HeldDead,
     Intent,
     JoinAccept,
     JoinRefuse,
     JoinRequest,
     Knock,
     Leaving,
+    Meet,
     Member,
     Peers,
     PeersRequest,
@@ -89,7 +93,6 @@ from ring.runs import Runs
 from ring.verdicts import Ruling
 
 MAX_PEERS_TOLD = 64
-MAX_PATIENCE = 5  #: the pause between knocks doubles that often; only who is alone starts short
 SEEKS_IN_VAIN = 4  #: after that many a broker that lost its ring founds one
 
 #: Most of what happens in a quiet ring; it moves no pointer unless the neighbourhood says so.
@@ -132,10 +135,10 @@ class RingNode:
             ),
         )
         self._queries = Queries(core, links, self._routing, self._detours)
+        self._merge = Merge(core, links, hood)
         self._seeds: tuple[str, ...] = ()
         self._had_neighbours = False
         self._alone = False  #: and that has been told
-        self._knocks = 0
         self._gone = False
         self._shown = (-1, -1)  #: generation of links and version of our view when last shown
         self._on_message: dict[type[Message], Callable[[str, Any], None]] = {
@@ -161,6 +164,8 @@ class RingNode:
             Route: self._routing.on_route,
             RouteHeard: self._routing.on_heard,
             Routed: self._routing.on_routed,
+            Meet: self._merge.on_meet,
+            HeldDead: self._on_held_dead,
         }
         self._on_timer: dict[Timer, Callable[[str], None]] = {
             Timer.HEARTBEAT: self._on_heartbeat_due,
@@ -250,7 +255,10 @@ class RingNode:
         return self.handle_timers(now)
 
     def admit(self, peer: Peer) -> Refused | None:
-        """Say whether a link to ``peer`` may be made."""
+        """Say whether a link to ``peer`` may be made.
+
+        It may to one held for dead, who only so learns of it; see :mod:`ring.merge`.
+        """
         if peer.uid in self._core.detours:
             same_life = self._links.up[peer.uid].peer.incarnation == peer.incarnation
             if same_life and self._links.damper.held_ns(peer.uid, self._core.now):
@@ -263,8 +271,6 @@ class RingNode:
             return Refused.LEAVING
         if peer.uid == self._core.peer.uid:
             return Refused.SELF if peer.url == self._core.peer.url else Refused.UID_IN_USE
-        if self._hood.is_dead(peer.uid, peer.incarnation):
-            return Refused.DECLARED_DEAD
         link = self._links.up.get(peer.uid)
         if link is not None and (
             peer.incarnation < link.peer.incarnation
@@ -398,7 +404,9 @@ class RingNode:
             self._links.on_down(uid)  # the new link has replaced it: there is nothing to close
             self._depart(old.member)  # it restarted; its old life is over
         self._core.verdicts.on_linked(uid, self._core.now)
-        self._greet(self._links.on_up(event))
+        link = self._links.on_up(event)
+        self._merge.on_answered(uid, event.url)
+        self._greet(link)
 
     def _greet(self, link: Link) -> None:
         """A link is up: show who we are, and end what waited for it."""
@@ -406,6 +414,7 @@ class RingNode:
         suspect = self._hood.suspects.get(uid)
         if suspect is not None and link.member is None and suspect.peer == link.peer:
             link.member = suspect  # the same life of it, so it has the same place
+        self._merge.on_linked(link.peer)
         self._heard(uid)
         if self._core.joined:
             self._send_view(uid)
@@ -428,8 +437,8 @@ class RingNode:
         for verdict in self._suspicions.on_witness_lost(uid):
             self._settle(verdict)
         if event.reason is Closed.DECLARED_DEAD:
-            self._hood.remembered[uid] = link.peer  # who declares others dead is on the ring
-            self._rejoin("declared dead by a neighbour")
+            self._hood.remember(link.peer)  # who declares others dead is on the ring
+            self._outlive(uid)
         elif link.member is None:
             return
         elif event.reason is Closed.LEAVING:
@@ -442,8 +451,7 @@ class RingNode:
     def _on_link_refused(self, event: LinkRefused) -> None:
         self._links.on_refused(event)
         if event.reason is Refused.DECLARED_DEAD:
-            if self._core.joined or self._newcomer.phase is not Phase.IDLE:
-                self._rejoin("declared dead by a neighbour")
+            self._outlive(event.uid)
             return
         self._newcomer.on_refused(event)
         if event.uid in self._core.detours:
@@ -506,6 +514,7 @@ class RingNode:
     def _on_chords_due(self) -> None:
         self._queries.watch(self._chords.wanted)
         self._chords.on_refresh_due()
+        self._merge.stabilise()
 
     def _on_no_detour(self, subject: Member) -> None:
         """Nobody can pass anything on to it now: only the link itself is left to be tried."""
@@ -559,6 +568,8 @@ class RingNode:
         link = self._links.up[uid]
         if view.member.uid != uid or view.member.incarnation < link.peer.incarnation:
             return
+        if self._hood.is_dead(uid, view.member.incarnation, at_any_time=True):
+            return  # we have told it; it answers in a later life
         if view.member.incarnation > link.peer.incarnation:
             link.peer, link.view = view.member.peer, None  # it rejoined while the link was made
         if link.view is not None and view.version < link.view.version:
@@ -620,7 +631,7 @@ class RingNode:
         self._alone = False
         core.notify(Joined(core.member, contact, round_trip_ns))
         self._chords.start()
-        core.arm(Timer.KNOCK, "", core.jitter(core.config.knock_ns << MAX_PATIENCE))
+        self._merge.arm()
         for uid in self._links.up:
             self._send_view(uid)
 
@@ -647,6 +658,31 @@ class RingNode:
         core.timers.clear()
         self._newcomer.finish()
         self._newcomer.begin(tuple(known[:8]) + self._seeds, patient=True)
+
+    def _on_held_dead(self, uid: str, notice: HeldDead) -> None:
+        if notice.incarnation >= self._core.peer.incarnation:
+            self._outlive(uid)
+        elif self._core.joined:
+            self._send_view(uid)
+
+    def _outlive(self, holder: str | None) -> None:
+        """``holder`` holds us for dead: go on in a later life.
+
+        A neighbour has closed the ring over us: we come back as a newcomer. To all others we are
+        members of another ring, and stay where we are; see :mod:`ring.merge`.
+        """
+        core, hood = self._core, self._hood
+        if not core.joined:
+            if self._newcomer.phase is not Phase.IDLE:
+                self._rejoin("declared dead by a neighbour")
+        elif holder is None or holder in hood.adjacent or not hood.left:
+            self._rejoin("declared dead by a neighbour")
+        else:
+            core.peer = msgspec.structs.replace(core.peer, incarnation=core.peer.incarnation + 1)
+            hood.version += 1
+            core.notify(Reincarnated(core.member, holder))
+            if holder in self._links.up:
+                self._send_view(holder)
 
     def _depart(self, member: Member) -> None:
         """A member left of its own will, or came back under a new incarnation."""
@@ -700,7 +736,7 @@ class RingNode:
         subject, core = notice.subject, self._core
         if subject.uid == core.peer.uid:
             if subject.incarnation >= core.peer.incarnation:
-                self._rejoin("declared dead by a neighbour")
+                self._outlive(uid)
             return
         if self._hood.is_dead(subject.uid, subject.incarnation):
             return
@@ -735,26 +771,13 @@ class RingNode:
         return self._core.joined and self._had_neighbours and not hood.left and not hood.candidates
 
     def _on_knock_due(self) -> None:
-        """Try one of the lost peers or seeds: it may be back, or belong to another ring.
-
-        A link between members of two rings shows each the other's neighbours. That makes one ring
-        of small ones; in large ones, the two may be too far apart to become neighbours.
-        """
-        core = self._core
-        linked = {link.peer.url for link in self._links.up.values()}
-        known = [peer.url for peer in self._hood.remembered.values()]
-        lost = [url for url in dict.fromkeys((*known, *self._seeds)) if url not in linked]
-        if lost:
-            self._links.open(lost[self._knocks % len(lost)], None)
-        self._knocks += 1
-        patience = min(self._knocks, MAX_PATIENCE) if self._is_alone else MAX_PATIENCE
-        core.arm(Timer.KNOCK, "", core.jitter(core.config.knock_ns << patience))
+        self._merge.on_knock_due(self._seeds, alone=self._is_alone)
 
     def _on_knock(self, uid: str, knock: Knock) -> None:
         """Somebody lost its ring. Of two that are alone, the larger uid joins the other."""
         link = self._links.up[uid]
         if self._is_alone and uid < self._core.peer.uid:
-            self._hood.remembered[uid] = link.peer
+            self._hood.remember(link.peer)
             self._rejoin("was alone, found another broker that was")
         elif self._core.joined:
             self._core.send(uid, Failed(knock.member, (), None))
@@ -799,14 +822,14 @@ class RingNode:
             self._settle(verdict)
         if self._hood.left:
             self._had_neighbours = True
-            self._knocks = 0
+            self._merge.on_neighbours_changed()
 
     def _notice_solitude(self) -> None:
         alone = self._is_alone
         if alone and not self._alone:
             self._hood.forget_verdicts()
             self._core.notify(Alone())
-            self._core.arm(Timer.KNOCK, "", self._core.jitter(self._core.config.knock_ns))
+            self._merge.arm(0)
         self._alone = alone
 
     def _want_links(self) -> None:

@@ -7,7 +7,7 @@ really whole, which it decides by comparing pointers with the ideal ring of thos
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from overlay.ids import Nanos
 from overlay.machine import Fact
@@ -21,6 +21,7 @@ from ring.facts import (
     LinkFailed,
     NeighboursChanged,
     Refuted,
+    Reincarnated,
     Rejoining,
     Suspected,
 )
@@ -94,6 +95,8 @@ class Ledger:
                 entry.chord_holders.discard(uid)
                 if not entry.chord_holders:
                     entry.chords_repaired_ns = now
+            case Reincarnated(member):
+                self._snapshots[uid] = replace(self._snapshots[uid], member=member)
             case Rejoining() | Left():
                 self._exit(uid)
             case _:

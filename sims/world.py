@@ -94,6 +94,7 @@ class World:
         self._latency = latency
         self._by_url: dict[str, str] = {}
         self._cuts: set[tuple[str, str]] = set()  #: (sender, receiver) between whom nothing passes
+        self.apart: Callable[[str, str], bool] | None = None  #: by a partition: sims.partitions
         self._heap: list[tuple[Nanos, int, Callable[..., None], tuple[object, ...]]] = []
         self._sequence = 0
 
@@ -165,7 +166,22 @@ class World:
 
     def is_cut(self, uid: str, other: str) -> bool:
         """Say whether no call between the two can succeed."""
+        if self.apart is not None and self.apart(uid, other):
+            return True
         return (uid, other) in self._cuts or (other, uid) in self._cuts
+
+    def silence(self, uid: str, other: str) -> None:
+        """Lose all that is sent from now on over the wire between two hosts, if there is one."""
+        wire = self.hosts[uid].wires.get(other)
+        if wire is not None and self.hosts[other].wires.get(uid) is wire:
+            wire.silenced.update((uid, other))
+
+    def reset(self, uid: str, other: str) -> None:
+        """Let both ends of a wire that went silent find out that it is broken."""
+        for here, there in ((uid, other), (other, uid)):
+            wire = self.hosts[here].wires.get(there)
+            if wire is not None and wire.silenced:
+                self.at(self.now, self._lose, here, there, wire)
 
     def pause(self, uid: str) -> None:
         """Stop a process; what comes in waits."""
@@ -261,6 +277,16 @@ class World:
         del host.wires[sender]
         self._perform(receiver, host, host.machine.handle(LinkDown(sender, reason), self.now))
 
+    def _lose(self, uid: str, other: str, wire: Wire) -> None:
+        host = self.hosts[uid]
+        if host.wires.get(other) is not wire:
+            return
+        if host.paused:
+            host.backlog.append((self._lose, (uid, other, wire)))
+            return
+        del host.wires[other]
+        self._perform(uid, host, host.machine.handle(LinkDown(other, Closed.LOST), self.now))
+
     # ── making links ──────────────────────────────────────────────────────────────────────────
 
     def _connect(self, uid: str, request: OpenLink) -> None:
@@ -327,9 +353,12 @@ class World:
             self._refuse(uid, request, Refused.TIMEOUT, CONNECT_TIMEOUT_NS)
             return
         peer = self.hosts[target].machine.peer
-        if here.machine.admit(peer) is not None:
+        refused = here.machine.admit(peer)
+        if refused is not None:
             del here.wires[target]
-            self._later(uid, target, wire, self._arrive_down, Closed.DECLARED_DEAD)
+            dead = refused is Refused.DECLARED_DEAD
+            reason = Closed.DECLARED_DEAD if dead else Closed.LOST
+            self._later(uid, target, wire, self._arrive_down, reason)
             self._refuse(uid, request, Refused.UNREACHABLE, 0)
             return
         self._perform(uid, here, here.machine.handle(LinkUp(peer, request.url), self.now))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from overlay.ids import NANOS_PER_SECOND, Nanos, Peer, nanos
 from overlay.machine import Fact
@@ -10,6 +10,7 @@ from overlay.rng import rng_for
 from ring.config import LAN, RingConfig
 from ring.facts import Found, Join, Leave, Left
 from ring.node import RingNode
+from sims.faults import Partition
 from sims.ledger import Ledger
 from sims.network import DISTANCES, Latency
 from sims.world import CrashMode, CutMode, World
@@ -31,6 +32,7 @@ class Cluster:
         self.paused: set[str] = set()
         self.gone: set[str] = set()  #: those that left
         self._seed = seed
+        self._partition: Partition | None = None
 
     @classmethod
     def ring_of(cls, n: int, seed: int = 1, config: RingConfig = LAN) -> Cluster:
@@ -95,6 +97,16 @@ class Cluster:
 
     def mend(self, uid: str, other: str) -> None:
         self.world.mend(uid, other)
+
+    def partition(self, *groups: Iterable[str]) -> None:
+        """Let nothing pass between brokers of different groups until :meth:`heal`."""
+        self.heal()
+        self._partition = Partition(self.world, groups)
+
+    def heal(self) -> None:
+        if self._partition is not None:
+            self._partition.heal()
+            self._partition = None
 
     def name(self, number: int) -> str:
         """Return the uid of the broker that is, or will be, the ``number``-th to be started."""

@@ -11,7 +11,7 @@ import pytest
 from overlay.machine import Closed, Notify, OpenLink, Refused, Send
 from ring.config import LAN
 from ring.facts import Confirmed, LinkFailed, NeighboursChanged, Refuted, Suspected
-from ring.messages import Failed, Heartbeat, Member, Ping, Pong, Relay
+from ring.messages import Failed, Heartbeat, HeldDead, Member, Ping, Pong, Relay
 from ring.messages import Tested as Answer
 from ring.messages import TestNeighbour as Question
 from tests.helpers.bench import Bench, closed, member, opened, sent, told, uid, view_of
@@ -364,5 +364,6 @@ def test_once_dead_is_dead() -> None:
     again = node.receive(C, Answer(B, alive=False))
     assert told(again, Confirmed) == []
     assert told(again, NeighboursChanged) == []
-    assert node.node.admit(B.peer) is Refused.DECLARED_DEAD
-    assert node.node.admit(Member(member(400, 2).peer, 400).peer) is None
+    assert sent(node.up(B), HeldDead) == [(B.uid, HeldDead(1))]
+    node.receive(B, view_of(400, RING, version=2))
+    assert B not in node.node.right

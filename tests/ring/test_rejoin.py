@@ -129,7 +129,7 @@ def test_a_neighbour_that_restarted_may_come_back_to_another_place() -> None:
 
 def test_an_earlier_life_is_not_let_in() -> None:
     node = restarted()
-    assert node.node.admit(B.peer) is Refused.DECLARED_DEAD
+    assert node.node.admit(B.peer) is Refused.UID_IN_USE
     assert node.node.admit(peer(400, incarnation=2)) is None
 
 
@@ -227,7 +227,9 @@ def test_a_member_tries_its_lost_peers_now_and_then() -> None:
     node = bench()
     node.receive(C, Failed(B, (C.uid,), None))
     node.up(member(600))
-    node.receive(member(600), view_of(600, [i for i in RING if i != 400], 2))
+    rest = [i for i in RING if i != 400]
+    for at in (100, 200, 500, 600):
+        node.receive(member(at), view_of(at, rest, 2))
     effects = unreachable(node, [], 300, alive=[*OTHERS, member(600)])
     assert opened(effects).count(B.peer.url) in range(5, 20)
 
