@@ -7,6 +7,7 @@ really whole, which it decides by comparing pointers with the ideal ring of thos
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from overlay.ids import Nanos
@@ -133,9 +134,11 @@ class Ledger:
         """Deaths around which the ring is not whole yet."""
         return len(self._unrepaired)
 
-    def ring_findings(self) -> list[str]:
-        """Return how the ring differs from the ideal one now."""
-        return ring_findings(self._snapshots.values())
+    def ring_findings(self, among: Collection[str] | None = None) -> list[str]:
+        """Return how the ring, or that of some brokers, differs from the ideal one now."""
+        if among is None:
+            return ring_findings(self._snapshots.values())
+        return ring_findings(s for uid, s in self._snapshots.items() if uid in among)
 
     def incidents(self, run_id: str) -> tuple[Incident, ...]:
         """Return all incidents, by time of failure or first suspicion."""

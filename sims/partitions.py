@@ -41,6 +41,10 @@ class Partition:
         here, there = self._side.get(uid), self._side.get(other)
         return here is not None and there is not None and here != there
 
+    def join(self, uid: str, other: str) -> None:
+        """Put a host that came later on the side of ``other``."""
+        self._side[uid] = self._side[other]
+
     def heal(self) -> None:
         """Let everybody reach everybody again; links that have lost something are reset."""
         self._world.apart = None

@@ -10,9 +10,9 @@ from overlay.rng import rng_for
 from ring.config import LAN, RingConfig
 from ring.facts import Found, Join, Leave, Left
 from ring.node import RingNode
-from sims.faults import Partition
 from sims.ledger import Ledger
 from sims.network import DISTANCES, Latency
+from sims.partitions import Partition
 from sims.world import CrashMode, CutMode, World
 
 KILL, POWER = CrashMode.KILL, CrashMode.POWER
@@ -102,6 +102,11 @@ class Cluster:
         """Let nothing pass between brokers of different groups until :meth:`heal`."""
         self.heal()
         self._partition = Partition(self.world, groups)
+
+    def side_with(self, uid: str, other: str) -> None:
+        """Put a broker that was started later on the side of ``other``."""
+        assert self._partition is not None
+        self._partition.join(uid, other)
 
     def heal(self) -> None:
         if self._partition is not None:

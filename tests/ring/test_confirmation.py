@@ -11,7 +11,7 @@ import pytest
 from overlay.machine import Closed, Notify, OpenLink, Refused, Send
 from ring.config import LAN
 from ring.facts import Confirmed, LinkFailed, NeighboursChanged, Refuted, Suspected
-from ring.messages import Failed, Heartbeat, HeldDead, Member, Ping, Pong, Relay
+from ring.messages import Failed, Heartbeat, HeldDead, Ping, Pong, Relay
 from ring.messages import Tested as Answer
 from ring.messages import TestNeighbour as Question
 from tests.helpers.bench import Bench, closed, member, opened, sent, told, uid, view_of

@@ -1,0 +1,214 @@
+"""B31: a network cut in two at random heals into one ring.
+
+    python -m benchmarks.ring.merge [--brokers N] [--seeds S] [--sizes N,...] [--partition SECONDS]
+
+Each broker falls on a side by a fair coin, the two sides become rings, and after the partition
+they merge. Two series are run: many seeds of a small ring (is it one ideal ring every time?), and
+each of the larger ``--sizes`` (how long does it take, and how many messages?). Rings start warm.
+
+Time is from the heal to the last change of a pointer, after which the ring is ideal. Messages are
+all that is sent in that time, attempts at links included and heartbeats not. The full bar is
+``--brokers 100 --seeds 300 --sizes 1000,100000 --partition 600``; what is run is printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import statistics
+import sys
+from dataclasses import dataclass
+
+from overlay.ids import NANOS_PER_SECOND, Nanos, Peer, nanos
+from overlay.machine import Effect, Fact, OpenLink, Send
+from overlay.rng import rng_for
+from ring.config import LAN
+from ring.facts import NeighboursChanged, Rejoining
+from ring.messages import Heartbeat
+from ring.node import RingNode
+from sims.ledger import Ledger
+from sims.network import DISTANCES, Latency
+from sims.partitions import Partition
+from sims.warm import spread_evenly, start_warm
+from sims.world import Host, World
+
+WARM_S = 25.0  #: chords and backups come to rest
+STEP_NS = nanos(0.005)
+LIMIT_S = 400.0  #: a merge that takes longer has failed
+MESSAGES = 10.0  #: per n log2 n
+TIME_RATIO = 2.5  #: of the largest size to the smallest, which are to be 10^5 and 10^3
+
+
+class CountingWorld(World):
+    """Counts what is sent, heartbeats left out."""
+
+    def __init__(self, latency: Latency) -> None:
+        super().__init__(latency)
+        self.sent = 0
+
+    def _perform(self, uid: str, host: Host, effects: list[Effect]) -> None:
+        for effect in effects:
+            beat = isinstance(effect, Send) and isinstance(effect.message, Heartbeat)
+            self.sent += isinstance(effect, OpenLink | Send) and not beat
+        super()._perform(uid, host, effects)
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What one partition and its end have cost."""
+
+    brokers: int
+    findings: list[str]  #: how the ring differs from the ideal one; empty is good
+    sides_whole: bool  #: before the heal, each side was an ideal ring
+    seconds: float
+    messages: int
+    changed: int  #: pairs of ring neighbours that were none on either side
+    rejoined: int
+
+    @property
+    def cost(self) -> float:
+        """Messages per n log2 n."""
+        return self.messages / (self.brokers * math.log2(self.brokers))
+
+
+class Trial:
+    """A ring that is cut in two and healed."""
+
+    def __init__(self, brokers: int, seed: int) -> None:
+        self.world = CountingWorld(Latency(DISTANCES["lan"], seed))
+        self.world.on_fact = self._on_fact
+        self.ledger = Ledger()
+        self.nodes: dict[str, RingNode] = {}
+        self._seed = seed
+        self._changed_at: Nanos = 0
+        self._rejoined = 0
+        names = rng_for(seed, "uids")
+        for _ in range(brokers):
+            uid = f"{names.getrandbits(128):032x}"
+            peer = Peer(uid, 1, f"chordal://{uid[:12]}.test:9470")
+            self.nodes[uid] = RingNode(LAN, peer, rng_for(seed, "node", uid))
+            self.world.add(self.nodes[uid])
+        order = list(self.nodes)
+        rng_for(seed, "places").shuffle(order)
+        start_warm(self.world, dict(zip(order, spread_evenly(brokers), strict=True)))
+        self._run(WARM_S)
+
+    def run(self, partition_s: float) -> Merged:
+        coin = rng_for(self._seed, "sides")
+        sides: tuple[dict[str, None], dict[str, None]] = ({}, {})
+        for uid in self.nodes:
+            sides[coin.randrange(2)][uid] = None
+        partition = Partition(self.world, sides)
+        self._run(partition_s)
+        whole = not any(self.ledger.ring_findings(side) for side in sides)
+        before = self._pairs()
+        self.world.sent = self._rejoined = 0
+        healed = self.world.now
+        partition.heal()
+        sent, ideal = self._run_to_rest(healed + nanos(LIMIT_S))
+        return Merged(
+            brokers=len(self.nodes),
+            findings=self._findings(),
+            sides_whole=whole,
+            seconds=(ideal - healed) / NANOS_PER_SECOND,
+            messages=sent,
+            changed=len(self._pairs() - before),
+            rejoined=self._rejoined,
+        )
+
+    def _run_to_rest(self, limit: Nanos) -> tuple[int, Nanos]:
+        """Run until the ring is ideal; return what was sent by then, and when that was."""
+        while self.world.now < limit:
+            self.world.run(self.world.now + STEP_NS)
+            quiet = self.world.now - self._changed_at > STEP_NS
+            if quiet and not self._findings():
+                break
+        sent, ideal = self.world.sent, self._changed_at
+        self._run(2 * LAN.silence_ns / NANOS_PER_SECOND)  # and it stays so
+        return sent, ideal
+
+    def _run(self, seconds: float) -> None:
+        self.world.run(self.world.now + nanos(seconds))
+
+    def _findings(self) -> list[str]:
+        missing = len(self.nodes) - self.ledger.members
+        found = self.ledger.ring_findings()
+        return [*found, f"{missing} brokers are not on the ring"] if missing else found
+
+    def _pairs(self) -> set[tuple[str, str]]:
+        return {(uid, m.uid) for uid, node in self.nodes.items() for m in node.right}
+
+    def _on_fact(self, uid: str, fact: Fact) -> None:
+        self.ledger.on_fact(uid, fact, self.world.now)
+        if isinstance(fact, NeighboursChanged):
+            self._changed_at = self.world.now
+        elif isinstance(fact, Rejoining):
+            self._rejoined += 1
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--brokers", type=int, default=50, help="of the small ring")
+    parser.add_argument("--seeds", type=int, default=30, help="runs of the small ring")
+    parser.add_argument("--sizes", type=_numbers, default=(300, 1000), help="with commas")
+    parser.add_argument("--size-seeds", type=int, default=1, help="runs of each size")
+    parser.add_argument("--partition", type=float, default=30.0, help="seconds; 600 in the bar")
+    options = parser.parse_args()
+    _print(f"two sides by a fair coin, {options.partition:g} s apart, profile lan, warm starts")
+    small = [Trial(options.brokers, seed).run(options.partition) for seed in range(options.seeds)]
+    met = _report_wholeness(small, f"{options.brokers} brokers")
+    times = []
+    for size in options.sizes:
+        runs = [Trial(size, seed).run(options.partition) for seed in range(options.size_seeds)]
+        met &= _report_wholeness(runs, f"{size} brokers")
+        met &= _report_cost(runs, size)
+        times.append(statistics.median(run.seconds for run in runs))
+    if len(times) > 1:
+        ratio = times[-1] / times[0]
+        what = f"time at {options.sizes[-1]} to time at {options.sizes[0]} (bar: 10^5 to 10^3)"
+        met &= _bar(what, f"{ratio:.2f}", f"<= {TIME_RATIO}", is_met=ratio <= TIME_RATIO)
+    return 0 if met else 1
+
+
+def _report_wholeness(runs: list[Merged], what: str) -> bool:
+    whole = sum(not run.findings and run.sides_whole for run in runs)
+    for run in runs:
+        for finding in run.findings[:3]:
+            _print(f"      {finding}")
+    seconds = sorted(run.seconds for run in runs)
+    measured = (
+        f"{whole} of {len(runs)} (median {statistics.median(seconds):.3f} s, "
+        f"max {seconds[-1]:.3f} s, {sum(run.rejoined for run in runs)} rejoined)"
+    )
+    return _bar(f"single ideal ring, {what}", measured, "all", is_met=whole == len(runs))
+
+
+def _report_cost(runs: list[Merged], size: int) -> bool:
+    cost = max(run.cost for run in runs)
+    what = f"messages per n log2 n, {size} brokers"
+    met = _bar(what, f"{cost:.2f}", f"<= {MESSAGES:g}", is_met=cost <= MESSAGES)
+    changed = min(run.changed for run in runs)
+    what = f"new pairs of neighbours, {size} brokers"
+    return met & _bar(what, f"{changed}", f">= {size // 2}", is_met=changed >= size // 2)
+
+
+def _bar(what: str, measured: str, threshold: str, *, is_met: bool) -> bool:
+    verdict = "met" if is_met else "NOT MET"
+    _print(f"B31  {what}  measured {measured}  threshold {threshold}  {verdict}")
+    return is_met
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(",") if part)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no list such as 300,1000") from None
+
+
+def _print(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
