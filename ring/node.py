@@ -131,7 +131,7 @@ class RingNode:
             links,
             hood,
             Handlers(
-                self._admit_life, self._on_detour_up, self._on_detour_down, self._on_no_detour
+                self._admit_detour, self._on_detour_up, self._on_detour_down, self._on_no_detour
             ),
         )
         self._queries = Queries(core, links, self._routing, self._detours)
@@ -263,6 +263,12 @@ class RingNode:
             same_life = self._links.up[peer.uid].peer.incarnation == peer.incarnation
             if same_life and self._links.damper.held_ns(peer.uid, self._core.now):
                 return Refused.DAMPED
+        return self._admit_life(peer)
+
+    def _admit_detour(self, peer: Peer) -> Refused | None:
+        """Say whether ``peer`` may talk to us round our failed link; not after its death."""
+        if self._hood.is_dead(peer.uid, peer.incarnation, at_any_time=True):
+            return Refused.DECLARED_DEAD
         return self._admit_life(peer)
 
     def _admit_life(self, peer: Peer) -> Refused | None:
@@ -502,7 +508,7 @@ class RingNode:
             self._core.notify(DetourEnded(uid, restored=False))
             self._on_link_down(LinkDown(uid, reason))
         elif reason is Closed.DECLARED_DEAD and self._core.joined:
-            self._rejoin("declared dead by a neighbour")
+            self._outlive(uid)
 
     def _on_chord_refused(self, uid: str, reason: Refused) -> None:
         chord = next((member for member in self._chords.levels if member.uid == uid), None)
