@@ -13,7 +13,7 @@ from sims.world import CrashMode
 from tests.helpers.cluster import KILL, POWER, Cluster
 
 SILENCE_S = LAN.silence_ns / 1e9
-SETTLED_S = 15.0  #: time for each side to become a ring
+SETTLED_S = 30.0  #: time for each side to become a ring
 LIMIT_S = 200.0  #: small rings knock rarely
 
 
