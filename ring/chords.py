@@ -144,6 +144,7 @@ class Chords:
         self._answered.clear()
         self._askers.clear()
         self._lost.clear()
+        self._moved_at, self._untold = None, False
 
     def _on_moved(self) -> None:
         """Right-right is another. If it moves on and on, as when rings merge, wait for the end.
