@@ -97,6 +97,7 @@ class Replicas:
         if held is None or (held.summary and summary.serial < held.summary.serial):
             return
         held.summary, held.heard_at = summary, self._core.now
+        held.agreed = -1  # the serial may be the same, but what it covers has changed
         if summary.leaving:
             self._backups.leavers[uid] = None
         else:
@@ -290,7 +291,7 @@ class Replicas:
         if len(held.keys) == summary.count and held.total == summary.digest:
             held.syncing_since = None
             held.missing.clear()
-            if held.agreed != summary.serial or may_ask:
+            if held.agreed != summary.serial:
                 held.agreed = summary.serial
                 self._core.send(uid, SummaryAgreed(summary.serial))
             return
