@@ -85,10 +85,11 @@ class Handover:
         key = answer.key
         pending = self.pending.get(key)
         own = self._backups.own.get(key)
-        if pending is None or own is None:
-            self.pending.pop(key, None)
+        if pending is None or pending.to.uid != uid or pending.claim.epoch != answer.epoch:
             return
-        if pending.to.uid != uid or pending.claim.epoch != answer.epoch:
+        if own is None:  # its copies reached us before its answer
+            del self.pending[key]
+            self.on_weight(-pending.weight)
             return
         if answer.answer is Answer.WITHOUT_BODY:
             self._send(key, with_body=True)
@@ -109,7 +110,9 @@ class Handover:
             if pending.to.uid == gone or pending.until <= self._core.now:
                 del self.pending[key]
                 own = self._backups.own.get(key)
-                if own is not None:
+                if own is None:
+                    self.on_weight(-pending.weight)
+                else:
                     place = self._core.ring_id or 0
                     claim = Entry(key, pending.claim.epoch + 1, place, 0, 0)
                     self._backups.hold(claim, own.body, own.previous, version=own.entry.version)
