@@ -7,7 +7,7 @@ else some are passed on to the next neighbours, else a new broker is asked for
 *At least one owner.* Every broker that keeps copies of B's records acts by itself when it learns
 that B is gone. A and C each take the keys that fall to them by a hash of the key, weighed by the
 load both have announced; where only one of them has copies it takes all. What nobody has claimed
-after a while A and C take without a choice, and after another while anybody who has a copy.
+after a while A and C take without a choice, and after another while anybody near who has a copy.
 
 *At most one owner.* Each take-over raises the epoch in the claim. Claims are told to all four ring
 neighbours and compared (:mod:`ring.replicas`): two owners of one key, as A and C if they did not
@@ -26,7 +26,7 @@ from overlay.ids import Nanos, Peer
 from ring.backups import Backups
 from ring.core import Core, Timer
 from ring.facts import DutyTaken, ProvisionerNeeded
-from ring.geometry import clockwise
+from ring.geometry import between, clockwise
 from ring.handover import Handover
 from ring.links import Links
 from ring.messages import Entry, Fence, Member
@@ -186,10 +186,14 @@ class Duties:
             taken = 0
             known = max(1, held.summary.count if held.summary else len(held.keys))
             for key in sorted(held.keys):
-                if self.replicas.records[key].body is None:
-                    if age >= 3:
-                        self.replicas.remove(key)  # it is up to those who have the bytes
-                elif self._falls_to_us(key, held, heirs, age) and self._take(key, held.uid):
+                has_bytes = self.replicas.records[key].body is not None
+                if age >= 3 and not (has_bytes and self._is_near(held.place)):
+                    self.replicas.remove(key)  # up to those who have the bytes, and stand near
+                elif (
+                    has_bytes
+                    and self._falls_to_us(key, held, heirs, age)
+                    and self._take(key, held.uid)
+                ):
                     taken += 1
             if taken:
                 self._weigh(held.load * min(taken, known) // known)
@@ -214,13 +218,24 @@ class Duties:
         """Say whether we are to take a record; ``age`` counts detection times since the death."""
         me = self._core.peer.uid
         if me not in heirs:
-            return age >= 2
+            return age >= 2 and self._is_near(held.place)
         other = next((uid for uid in heirs if uid != me), None)
         if age >= 1 or other is None or held.summary is None or other not in held.summary.holders:
             return True
         rooms = [self._room(uid) for uid in heirs]
         share = rooms[0] * 1000 // sum(rooms) if sum(rooms) else 500
         return (fraction_of(key) < share) == (heirs[0] == me)
+
+    def _is_near(self, place: int) -> bool:
+        """Say whether ``place`` is no farther than our second neighbour.
+
+        While the ring changes, brokers far away may get copies for a moment. If they claimed what
+        is in them, no common neighbour would know that there is another claim.
+        """
+        left, right = self._neighbourhood.left, self._neighbourhood.right
+        if len(right) < 2 or left[-1].uid in {member.uid for member in right}:
+            return True
+        return between(left[-1].ring_id, place, right[-1].ring_id)
 
     def _take(self, key: str, previous: str) -> bool:
         replica = self.replicas.records[key]

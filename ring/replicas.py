@@ -142,10 +142,13 @@ class Replicas:
 
     def on_fence(self, uid: str, message: Fence) -> None:
         """The sender owns what we think is ours, or ours are the better claims after all."""
-        held = self._held(uid)
-        if held is not None:
-            for entry in message.entries:
-                if entry.key in self._backups.own:
+        link = self._links.up[uid]
+        for entry in message.entries:
+            if entry.key in self._backups.own:
+                # A link made for this message: the other end's place may not be known yet.
+                place = link.member.ring_id if link.member else entry.place
+                held = self._held_of(link.peer, place)
+                if held is not None:
                     self._apply(held, entry, None)
 
     def on_dispute(self, uid: str, message: Dispute) -> None:
