@@ -46,7 +46,7 @@ class Duties:
         self.backups = Backups(core, links, neighbourhood)
         self.replicas = Replicas(core, links, self.backups)
         self.handover = Handover(core, links, neighbourhood, self.backups, self.replicas)
-        self.reclaimer = Reclaimer(core, links, self.backups, self.replicas)
+        self.reclaimer = Reclaimer(core, links, neighbourhood, self.backups, self.replicas)
         self.handover.on_weight = self._weigh
         self.is_dirty = False  #: somebody is gone and has left records
         self._provisioner_told = False

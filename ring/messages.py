@@ -401,10 +401,12 @@ class OfferAnswer(Message, frozen=True):
 class Reclaim(Message, frozen=True):
     """The sender lost its place and is back: which of these records were taken over meanwhile?
 
-    Those that were not are its own again, and the receiver takes none of them over.
+    Those that were not are its own again, and the receiver takes none of them over. ``place`` is
+    where the sender was on the ring.
     """
 
     entries: Entries
+    place: RingId
 
 
 class Taken(msgspec.Struct, frozen=True, array_like=True):
@@ -415,10 +417,11 @@ class Taken(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ReclaimAnswer(Message, frozen=True):
-    """The answer to a :class:`Reclaim`."""
+    """The answer to a :class:`Reclaim`, with those known to be nearest to the place."""
 
     taken: Annotated[tuple[Taken, ...], msgspec.Meta(max_length=MAX_ENTRIES)]
     free: Keys
+    around: Neighbours
 
 
 RING_MESSAGES: tuple[type[Message], ...] = (

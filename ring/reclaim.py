@@ -6,6 +6,9 @@ that a record has two owners. So it owns nothing until it has asked: a record th
 claimed is lost, the others it claims anew under the next epoch, and those asked leave them alone.
 Who cannot be reached is asked again later, for a bounded time; should it have a better claim after
 all, the record is lost then.
+
+Asked are its neighbours of before, and those that stand around its old place now: the answers name
+brokers nearer to that, so the question finds its way there from wherever it begins.
 """
 
 from __future__ import annotations
@@ -16,12 +19,16 @@ from overlay.ids import Peer
 from ring.backups import Backups
 from ring.core import Core, Timer
 from ring.facts import DutyLost, DutyTaken
+from ring.geometry import clockwise
 from ring.links import Links
-from ring.messages import MAX_ENTRIES, Entry, Fence, Reclaim, ReclaimAnswer, Taken
+from ring.messages import MAX_ENTRIES, Entry, Fence, Member, Reclaim, ReclaimAnswer, Taken
+from ring.neighbourhood import Neighbourhood
 from ring.records import outranks
 from ring.replicas import Replicas
 
-MAX_ASKED = 16
+MAX_ASKED = 32
+NEAREST = 2  #: brokers on each side of the old place that are to answer
+NAMED = 4  #: brokers on each side of it that an answer names
 MAX_TRIES = 60  #: rounds of asking those that cannot be reached
 
 
@@ -37,14 +44,24 @@ class Suspended:
 class Reclaimer:
     """Asks after the records of before, and answers others that ask."""
 
-    def __init__(self, core: Core, links: Links, backups: Backups, replicas: Replicas) -> None:
+    def __init__(
+        self,
+        core: Core,
+        links: Links,
+        neighbourhood: Neighbourhood,
+        backups: Backups,
+        replicas: Replicas,
+    ) -> None:
         self._core = core
         self._links = links
+        self._neighbourhood = neighbourhood
         self._backups = backups
         self._replicas = replicas
         self.suspended: dict[str, Suspended] = {}
         self._claims: dict[str, Entry] = {}  #: what we ask after
         self._asking: dict[str, tuple[Peer, str]] = {}  #: uid -> peer, last key it answered for
+        self._asked: dict[str, None] = {}  #: all whom we have asked
+        self._place = 0  #: where we were on the ring
         self._tries = 0
 
     # ── asking ────────────────────────────────────────────────────────────────────────────────
@@ -59,10 +76,12 @@ class Reclaimer:
                 self.suspended[key] = Suspended(replica.entry, replica.held.uid, replica.body)
         self._claims = {key: record.entry for key, record in self.suspended.items()}
         if self.suspended:
-            asked = {peer.uid: peer for peer, _ in self._asking.values()}
-            asked.update((peer.uid, peer) for peer in around if peer.uid != me)
-            latest = list(asked.values())[-MAX_ASKED:]
+            self._place = self._core.ring_id or 0
+            unanswered = {peer.uid: peer for peer, _ in self._asking.values()}
+            unanswered.update((peer.uid, peer) for peer in around if peer.uid != me)
+            latest = list(unanswered.values())[-MAX_ASKED // 2 :]
             self._asking = {peer.uid: (peer, "") for peer in latest}
+            self._asked = dict.fromkeys(self._asking)
 
     def begin(self) -> None:
         """This broker has a place again."""
@@ -70,6 +89,7 @@ class Reclaimer:
             self._tries = 0
             self._core.arm(Timer.RECLAIM, "", 2 * self._core.config.silence_ns)
             self._ask_all()
+            self._widen(self._nearest(self._place, NEAREST))
             self._finish_if_answered()
 
     def on_late(self) -> None:
@@ -103,6 +123,7 @@ class Reclaimer:
         keys = [*(taken.entry.key for taken in answer.taken), *answer.free]
         self._asking[uid] = (peer, max(keys, default=after))
         self._ask(uid)
+        self._widen(nearest_to(self._place, list(answer.around), NEAREST))
         self._finish_if_answered()
 
     # ── answering ─────────────────────────────────────────────────────────────────────────────
@@ -118,7 +139,8 @@ class Reclaimer:
                 self._leave_alone(uid, entry)
             else:
                 taken.append(better)
-        self._core.send(uid, ReclaimAnswer(tuple(taken), tuple(free)))
+        around = tuple(self._nearest(request.place, NAMED))
+        self._core.send(uid, ReclaimAnswer(tuple(taken), tuple(free), around))
 
     def _better(self, uid: str, entry: Entry) -> Taken | None:
         """Return the best claim we know of, if it is better than the one of ``uid``."""
@@ -159,9 +181,26 @@ class Reclaimer:
         mine = [key for key in self._claims if key in self.suspended or key in self._backups.own]
         keys = sorted(key for key in mine if key > after)[:MAX_ENTRIES]
         if keys:
-            self._links.tell(peer, Reclaim(tuple(self._claims[key] for key in keys)))
+            entries = tuple(self._claims[key] for key in keys)
+            self._links.tell(peer, Reclaim(entries, self._place))
         else:
             del self._asking[uid]
+
+    def _widen(self, members: list[Member]) -> None:
+        """Ask those too that stand around our old place now."""
+        for member in members:
+            uid = member.uid
+            if uid == self._core.peer.uid or uid in self._asked or len(self._asked) >= MAX_ASKED:
+                continue
+            self._asked[uid] = None
+            self._asking[uid] = (member.peer, "")
+            self._ask(uid)
+
+    def _nearest(self, place: int, count: int) -> list[Member]:
+        """Return the members we know on each side of ``place``, ourselves among them."""
+        if not self._core.joined:
+            return []
+        return nearest_to(place, [*self._neighbourhood.known().values(), self._core.member], count)
 
     def _finish_if_answered(self) -> None:
         if not self._asking:
@@ -177,3 +216,10 @@ class Reclaimer:
             self._core.notify(DutyTaken(key, record.body, record.owner, claim.epoch))
         self.suspended.clear()
         self._backups.follow()
+
+
+def nearest_to(place: int, members: list[Member], count: int) -> list[Member]:
+    """Return the ``count`` nearest on each side of ``place``."""
+    right = sorted(members, key=lambda m: (clockwise(place, m.ring_id), m.uid))[:count]
+    left = sorted(members, key=lambda m: (clockwise(m.ring_id, place), m.uid))[:count]
+    return list(dict.fromkeys((*right, *left)))

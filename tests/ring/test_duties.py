@@ -239,3 +239,30 @@ def test_a_leave_that_cannot_hand_over_ends_in_time() -> None:
         ring.resume(uid)
     ring.settle()
     check_owners(ring, keys)
+
+
+def test_who_comes_back_asks_around_its_old_place() -> None:
+    """The one that took its records over has handed them on and is gone."""
+    ring = RecordRing.warm(12, 4, backups=1)
+    keys = ring.put_everywhere()
+    sleeper, heir = ring.in_order[3:5]
+    ring.pause(sleeper)
+    ring.run(6)
+    assert ring.owners(f"{sleeper}/0") == [sleeper, heir]
+    ring.leave(heir)
+    ring.run(6)
+    ring.resume(sleeper)
+    ring.settle()
+    check_owners(ring, keys)
+    assert ring.owners(f"{sleeper}/0") != [sleeper]
+
+
+def test_a_fence_counts_on_a_link_that_was_made_for_it() -> None:
+    """Two brokers that do not know each other own one record: a common neighbour sees it."""
+    ring = RecordRing.warm(9, 4, backups=2)
+    better, worse = ring.in_order[3], ring.in_order[7]
+    ring.put(better, "key", b"better")
+    ring.put(worse, "key", b"worse")
+    assert len(ring.owners("key")) == 2
+    ring.run(3 * LAN.reconcile_ns / 1e9)
+    assert ring.owners("key") == [better]
