@@ -1,6 +1,6 @@
 """The records this broker owns, and the copies of them on its ring neighbours.
 
-Copies go to 1 to 4 neighbours (:func:`holders_among`). A change is pushed to them at once, with
+Copies go to 1 to 4 neighbours (:mod:`ring.holders`). A change is pushed to them at once, with
 others of the same moment; then a *summary*, a sum of digests, is what they agree to or not. One
 that does not agree asks for the *index*, the claims and digests of all records, and for the bytes
 it lacks (:mod:`ring.replicas`). Summaries also go round now and then, so that any loss heals. The
@@ -16,12 +16,9 @@ and dropping are this project's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-
-from overlay.ids import NANOS_PER_SECOND, Nanos
 from ring.core import Core, Timer
 from ring.facts import DutyLost, RecordRefused
+from ring.holders import BackupStatus, Target, holders_among
 from ring.links import Links
 from ring.messages import (
     MAX_ENTRIES,
@@ -48,51 +45,8 @@ from ring.records import (
     mark_of,
 )
 
-BURST_BYTES = 256 * 1024  #: sent to one neighbour at once, after a quiet time
 ENTRY_BYTES = 64  #: of a message, beside key and contents; an estimate
 LOAD_STEP = 50  #: a load that has changed by less, in thousandths, is not announced anew
-
-
-@dataclass(slots=True)
-class Target:
-    """A neighbour that is told of our records."""
-
-    uid: str
-    holder: bool = False  #: it keeps copies; else it knows the claims
-    releasing: bool = False  #: it keeps copies only until the new holders have theirs
-    told: bool = False  #: it has heard of us at all
-    pending: dict[str, None] = field(default_factory=dict)  #: keys to push, oldest first
-    index_after: str | None = None  #: it waits for our index from there on
-    asked: int = -1  #: change up to which the latest summary goes
-    agreed: int = -1  #: change up to which it has everything
-    tokens: int = BURST_BYTES
-    refilled_at: Nanos = 0
-
-    def restart(self) -> None:
-        """Nothing of what was sent may have arrived."""
-        self.asked = self.agreed = -1
-        self.index_after = None
-
-
-@dataclass(frozen=True, slots=True)
-class BackupStatus:
-    """One broker that keeps our records."""
-
-    uid: str
-    acknowledged: bool  #: it has the latest version of everything
-
-
-def holders_among(
-    left: Sequence[Member], right: Sequence[Member], backups: int
-) -> dict[str, Member]:
-    """Return who keeps copies: with us they stand in a row on the ring.
-
-    1: right; 2: and left; 3: and right-right; 4: and left-left. In small rings, and where somebody
-    leaves, others of the four fill up.
-    """
-    rows = (right[:1], left[:1], right[1:2], left[1:2])
-    ordered = [member for row in rows for member in row]
-    return dict([(member.uid, member) for member in dict.fromkeys(ordered)][:backups])
 
 
 class Backups:
@@ -213,6 +167,7 @@ class Backups:
 
     def follow(self) -> None:
         """Bring the targets in line with the pointers, and let old holders go."""
+        self.leavers = {uid: None for uid in self.leavers if uid in self._links.up}
         adjacent, holders = self._neighbourhood.adjacent, self.holders
         for uid in adjacent:
             target = self.targets.get(uid)
@@ -261,10 +216,7 @@ class Backups:
         core, uid = self._core, target.uid
         if not core.joined or uid not in self._links.up:
             return
-        rate = core.config.backup_rate
-        earned = (core.now - target.refilled_at) * rate // NANOS_PER_SECOND
-        target.tokens = min(target.tokens + earned, BURST_BYTES)
-        target.refilled_at = core.now
+        target.refill(core.now, core.config.backup_rate)
         if target.index_after is not None and target.tokens > 0:
             self._send_index(target, target.index_after)
         while target.pending and target.tokens > 0:
@@ -272,8 +224,7 @@ class Backups:
             del target.pending[key]
             self._push(target, key)
         if target.tokens <= 0 and (target.pending or target.index_after is not None):
-            wait = (1 - target.tokens) * NANOS_PER_SECOND // rate + 1
-            core.arm(Timer.COPY, uid, wait)
+            core.arm(Timer.COPY, uid, target.wait_ns(core.config.backup_rate))
         elif target.asked != self._changes:
             self._summarise(target)
 

@@ -25,12 +25,13 @@ from __future__ import annotations
 from overlay.ids import Nanos, Peer
 from ring.backups import Backups
 from ring.core import Core, Timer
-from ring.facts import DutyTaken, ProvisionerNeeded
+from ring.facts import DutyTaken
 from ring.geometry import between, clockwise
 from ring.handover import Handover
 from ring.links import Links
 from ring.messages import Entry, Fence, Member
 from ring.neighbourhood import Neighbourhood
+from ring.overload import Overload
 from ring.reclaim import Reclaimer
 from ring.records import fraction_of
 from ring.replicas import Held, Replicas
@@ -47,9 +48,8 @@ class Duties:
         self.replicas = Replicas(core, links, self.backups)
         self.handover = Handover(core, links, neighbourhood, self.backups, self.replicas)
         self.reclaimer = Reclaimer(core, links, neighbourhood, self.backups, self.replicas)
-        self.handover.on_weight = self._weigh
+        self.overload = Overload(core, neighbourhood, self.backups, self.replicas, self.handover)
         self.is_dirty = False  #: somebody is gone and has left records
-        self._provisioner_told = False
 
     # ── commands ──────────────────────────────────────────────────────────────────────────────
 
@@ -83,7 +83,7 @@ class Duties:
 
     def on_load(self, permille: int) -> None:
         self.backups.announce(permille)
-        self._relieve()
+        self.overload.relieve()
 
     def leave(self) -> bool:
         """Begin to hand over; returns whether there is anything to wait for."""
@@ -137,7 +137,7 @@ class Duties:
         self._settle_estates()
         if self.backups.leaving:
             self.handover.give_all()
-        self._relieve()
+        self.overload.relieve()
         self._keep_watch()
 
     def on_answered(self) -> None:
@@ -146,7 +146,7 @@ class Duties:
         if self.backups.leaving:
             self.handover.give_all()
         else:
-            self._relieve()
+            self.overload.relieve()
         self.backups.pump_all()
         self._keep_watch()
 
@@ -159,10 +159,8 @@ class Duties:
         """Compare all copies with their owners', slowly and for ever."""
         core = self._core
         self.replicas.sweep()
-        self.handover.refusing.clear()
         self.reclaimer.ask_again()
-        self._provisioner_told = False
-        self._relieve()
+        self.overload.begin_again()
         self.backups.compare()
         core.arm(Timer.RECONCILE, "", core.jitter(core.config.reconcile_ns))
 
@@ -196,7 +194,7 @@ class Duties:
                 ):
                     taken += 1
             if taken:
-                self._weigh(held.load * min(taken, known) // known)
+                self.overload.weigh(held.load * min(taken, known) // known)
                 self.backups.follow()
 
     def _heirs(self, held: Held) -> tuple[str, ...]:
@@ -222,7 +220,7 @@ class Duties:
         other = next((uid for uid in heirs if uid != me), None)
         if age >= 1 or other is None or held.summary is None or other not in held.summary.holders:
             return True
-        rooms = [self._room(uid) for uid in heirs]
+        rooms = [self.overload.room(uid) for uid in heirs]
         share = rooms[0] * 1000 // sum(rooms) if sum(rooms) else 500
         return (fraction_of(key) < share) == (heirs[0] == me)
 
@@ -242,7 +240,7 @@ class Duties:
         body, entry = replica.body, replica.entry
         assert body is not None
         if self.backups.refuses(key, body) is not None:
-            self._ask_provisioner(self.backups.load)
+            self.overload.ask_provisioner(self.backups.load)
             return False
         self.replicas.remove(key)
         claim = Entry(key, entry.epoch + 1, self._core.member.ring_id, 0, 0)
@@ -250,55 +248,7 @@ class Duties:
         self._core.notify(DutyTaken(key, body, previous, claim.epoch))
         return True
 
-    # ── overload ──────────────────────────────────────────────────────────────────────────────
-
-    def _room(self, uid: str) -> int:
-        """Return how much more load a broker can take, as announced."""
-        if uid == self._core.peer.uid:
-            load = self.backups.announced
-        else:
-            held = self.replicas.owners.get(uid)
-            load = held.load if held is not None else 0
-        return max(0, self._core.config.overload - load)
-
-    def _weigh(self, weight: int) -> None:
-        """Our load has changed by what was taken or given, until the layer above says better."""
-        self.backups.announce(max(0, self.backups.load + weight))
-
-    def _relieve(self) -> None:
-        """Pass duties on while we are overloaded; ask for a new broker if nobody has room."""
-        backups, handover, hood = self.backups, self.handover, self._neighbourhood
-        pending = [offer for offer in handover.pending.values() if not offer.must]
-        excess = backups.load - sum(p.weight for p in pending) - self._core.config.overload
-        if excess <= 0 or backups.leaving or not self._core.joined or not backups.own:
-            return
-        weight = max(1, backups.load // len(backups.own))
-        rooms = {
-            uid: self._room(uid) - sum(p.weight for p in pending if p.to.uid == uid)
-            for uid, member in hood.adjacent.items()
-            if uid not in hood.suspects
-            and uid not in backups.leavers
-            and uid not in handover.refusing
-        }
-        # Those taken over go first, the latest before the others.
-        keys = [key for key in backups.own if key not in handover.pending]
-        keys.sort(key=lambda k: (backups.own[k].previous is None, -backups.own[k].changed))
-        for key in keys:
-            best = max(rooms, key=lambda uid: rooms[uid], default=None)
-            if excess <= 0 or best is None or rooms[best] <= weight:
-                break
-            handover.offer(key, hood.adjacent[best], weight, must=False)
-            if key not in handover.pending:
-                return  # as many as may be under way; their answers bring us back
-            rooms[best] -= weight
-            excess -= weight
-        if excess > 0:
-            self._ask_provisioner(excess)
-
-    def _ask_provisioner(self, excess: int) -> None:
-        if not self._provisioner_told:
-            self._provisioner_told = True
-            self._core.notify(ProvisionerNeeded(self.backups.load, excess))
+    # ── inside ──────────────────────────────────────────────────────────────────────────────────
 
     def _keep_watch(self) -> None:
         waiting = self.replicas.estates or self.handover.pending

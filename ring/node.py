@@ -58,6 +58,7 @@ from ring.facts import (
 )
 from ring.geometry import FIRST_ID
 from ring.health import LocalHealth
+from ring.holders import BackupStatus
 from ring.join import GapOwner, Newcomer, Phase
 from ring.links import Link, Links
 from ring.messages import (

@@ -39,6 +39,7 @@ from ring.records import (
 )
 
 MAX_OWNERS = 32
+MAX_KEPT_BYTES = 4 * MAX_RECORDS_BYTES  #: of all owners
 RETAIN = 6  #: an owner that is silent for so many times the time between summaries is forgotten
 
 
@@ -89,6 +90,7 @@ class Replicas:
         self.records: dict[str, Replica] = {}
         self.owners: dict[str, Held] = {}
         self.estates: list[Held] = []  #: of the dead and departed, not all claimed yet
+        self._bytes = 0
 
     # ── messages ──────────────────────────────────────────────────────────────────────────────
 
@@ -173,6 +175,9 @@ class Replicas:
         held.gone_at = self._core.now
         held.missing.clear()
         self.estates.append(held)
+        if len(self.estates) > MAX_OWNERS:
+            for key in list(self.estates[0].keys):
+                self._remove(key)
         return True
 
     def remove(self, key: str) -> Replica | None:
@@ -198,6 +203,7 @@ class Replicas:
             if replica.held.gone_at is None and replica.entry.version == 0 and replica.body:
                 if replica.is_spare:
                     replica.held.size_bytes -= len(replica.body)
+                    self._bytes -= len(replica.body)
                     replica.body, replica.content = None, 0
                 replica.is_spare = not replica.is_spare
 
@@ -212,6 +218,7 @@ class Replicas:
         self.records.clear()
         self.owners.clear()
         self.estates.clear()
+        self._bytes = 0
         return left
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
@@ -264,8 +271,12 @@ class Replicas:
         return replica.mark == 0
 
     def _has_room(self, held: Held, body: bytes | None) -> bool:
-        size = held.size_bytes + (len(body) if body else 0)
-        return len(held.keys) < MAX_RECORDS and size <= MAX_RECORDS_BYTES
+        more = len(body or b"")
+        return (
+            len(held.keys) < MAX_RECORDS
+            and held.size_bytes + more <= MAX_RECORDS_BYTES
+            and self._bytes + more <= MAX_KEPT_BYTES
+        )
 
     def _attach(self, replica: Replica) -> None:
         held, key = replica.held, replica.entry.key
@@ -273,6 +284,7 @@ class Replicas:
         held.keys[key] = None
         held.total = add_marks(held.total, replica.mark)
         held.size_bytes += len(replica.body or b"")
+        self._bytes += len(replica.body or b"")
 
     def _remove(self, key: str) -> Replica | None:
         replica = self.records.pop(key, None)
@@ -282,6 +294,7 @@ class Replicas:
             held.missing.pop(key, None)
             held.total = add_marks(held.total, -replica.mark)
             held.size_bytes -= len(replica.body or b"")
+            self._bytes -= len(replica.body or b"")
             if held.gone_at is not None and not held.keys:
                 self.estates = [estate for estate in self.estates if estate is not held]
         return replica

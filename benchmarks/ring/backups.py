@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from benchmarks.ring.report import Bars
 from overlay.rng import rng_for
 from ring.facts import Left
 from tests.helpers.cluster import KILL, POWER
@@ -48,16 +49,6 @@ class Tally:
             self.records += 1
             self.lost += owners == 0
             self.doubled += owners > 1
-
-    @property
-    def is_met(self) -> bool:
-        return self.runs > 0 and not (self.lost or self.doubled or self.broken)
-
-    def __str__(self) -> str:
-        return (
-            f"{self.lost} lost, {self.doubled} with two owners of {self.records} "
-            f"in {self.runs} runs, {self.broken} broken invariants"
-        )
 
 
 def loss(seeds: int) -> Tally:
@@ -152,12 +143,13 @@ def storm(seeds: int) -> Tally:
     return tally
 
 
+#: name -> bar, statement, check
 CHECKS = {
-    "loss": (loss, "runs of 1..8 dead, 1..4 backups: max(0, L - r) brokers' records lost"),
-    "heirs": (heirs, "a second death at each message of a take-over: one owner a record"),
-    "paused": (paused, "B22: brokers stopped for 5..30 s and back: one owner a record"),
-    "rolling": (rolling, f"rolling restarts of rings of {ROLLING}: one owner a record"),
-    "storm": (storm, f"half of {STORM} leave within a second: one owner a record"),
+    "loss": ("L-r", "runs of 1..8 dead, 1..4 backups: max(0, L - r) brokers' records lost", loss),
+    "heirs": ("own", "a second death at each message of a take-over", heirs),
+    "paused": ("B22", "brokers stopped for 5..30 s and back", paused),
+    "rolling": ("own", f"rolling restarts of rings of {ROLLING}", rolling),
+    "storm": ("own", f"half of a ring of {STORM} leaves within a second", storm),
 }
 
 
@@ -166,22 +158,16 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=2, help="more: longer, and more certain")
     parser.add_argument("--only", default=",".join(CHECKS), help="names of checks, with commas")
     options = parser.parse_args()
-    met = [report(*line) for line in lines(options.only.split(","), options.seeds)]
-    sys.exit(0 if all(met) else 1)
-
-
-def lines(names: list[str], seeds: int) -> Iterator[tuple[str, str, Tally]]:
-    """Run the checks and yield name, statement and result of each."""
-    for name in names:
-        check, statement = CHECKS[name]
-        yield name, statement, check(seeds)
-
-
-def report(name: str, statement: str, tally: Tally) -> bool:
-    verdict = "met" if tally.is_met else "NOT MET"
-    sys.stdout.write(f"{name:8}{statement}  measured {tally}  threshold 0, 0, 0  {verdict}\n")
-    sys.stdout.flush()
-    return tally.is_met
+    bars = Bars()
+    for name in options.only.split(","):
+        bar, statement, check = CHECKS[name]
+        tally = check(options.seeds)
+        bars.note(f"{name}: {tally.runs} runs, {tally.records} records")
+        wrong = "not lost as expected" if name == "loss" else "without an owner"
+        bars.check(bar, f"{statement}: records {wrong}", tally.lost, 0)
+        bars.check(bar, f"{statement}: records with two owners", tally.doubled, 0)
+        bars.check(bar, f"{statement}: broken local invariants", tally.broken, 0)
+    sys.exit(bars.exit_code)
 
 
 if __name__ == "__main__":

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from overlay.errors import ConfigError
 from overlay.machine import Message
-from ring.backups import BURST_BYTES, holders_among
 from ring.config import LAN, RingConfig
 from ring.facts import DropRecord, RecordRefused
+from ring.holders import BURST_BYTES, holders_among
 from ring.messages import (
     MAX_RECORD_BYTES,
     Entry,
