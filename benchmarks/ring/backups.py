@@ -95,7 +95,7 @@ def paused(seeds: int) -> Tally:
     tally = Tally()
     for seed in range(10 * seeds):
         rng = rng_for("paused", seed)
-        ring = RecordRing.warm(rng.randrange(5, 17), seed, rng.randrange(1, 5))
+        ring = RecordRing.warm(rng.randrange(5, 41), seed, rng.randrange(1, 5))
         keys = ring.put_everywhere()
         for uid in rng.sample(ring.in_order, rng.randrange(1, 3)):
             ring.pause(uid)
