@@ -282,8 +282,8 @@ class DetourBroken(Message, frozen=True):
 
 # ── records and duties: ring.backups, ring.replicas, ring.duties ──────────────────────────────
 
-#: Leaves room for the rest of a message in a control frame (``overlay.codec``).
-MAX_RECORD_BYTES = 60 * 1024
+#: With the rest of its message it fits into a control frame, also on a way round (``Relay``).
+MAX_RECORD_BYTES = 48 * 1024
 MAX_ENTRIES = 128
 
 RecordKey = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]

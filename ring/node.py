@@ -27,7 +27,6 @@ from overlay.machine import (
     MessageReceived,
     Refused,
 )
-from ring.backups import BackupStatus
 from ring.carriers import Carriers
 from ring.chords import Chords
 from ring.config import ChordStrategy, RingConfig

@@ -193,16 +193,16 @@ def test_copies_to_one_neighbour_keep_to_the_rate() -> None:
     uid = ring.in_order[0]
     seen = watched(ring, uid)
     for number in range(20):
-        ring.put(uid, f"big/{number}", b"x" * 50_000)
+        ring.put(uid, f"big/{number}", b"x" * 40_000)
     start = ring.world.now
     most = 0
     for _ in range(100):
         ring.run(0.1)
         sent = sum(len(m.body or b"") for _, m in seen.sent if isinstance(m, Replicate))
-        allowed = BURST_BYTES + rate * (ring.world.now - start) / 1e9 + 50_064
+        allowed = BURST_BYTES + rate * (ring.world.now - start) / 1e9 + 40_064
         assert sent <= allowed
         most = max(most, sent)
-    assert most == 20 * 50_000
+    assert most == 20 * 40_000
     assert ring.is_backed_up
 
 
