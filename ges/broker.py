@@ -163,6 +163,7 @@ class Broker:
             counters=dict(sorted(counters.items())),
             uptime_s=round(self.driver.now() / NANOS_PER_SECOND, 3),
             verdicts=self._verdict_statuses(),
+            backups=ring.backups,
         )
 
     async def on_ring(self) -> None:

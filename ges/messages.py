@@ -11,6 +11,7 @@ from overlay.codec import MessageCodec
 from overlay.ids import LinkClass, WireCount, WireText, WireUid, WireUrl
 from overlay.machine import Message
 from overlay.trace import Verdict
+from ring.holders import BackupStatus
 from ring.messages import Member, Pair, RingId
 
 Number = Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
@@ -156,6 +157,7 @@ class Status(Message, frozen=True):
     counters: dict[str, int]
     uptime_s: float
     verdicts: tuple[VerdictStatus, ...] = ()  #: the latest, oldest first
+    backups: tuple[BackupStatus, ...] = ()  #: who keeps this broker's records
 
 
 #: What clients and brokers say to each other; nothing of it is understood between brokers.

@@ -62,6 +62,17 @@ class RingConfig:
     route_ns: Nanos = nanos(2.0)  #: a search without an answer is started again after this
     remembered: int = 64  #: lost peers remembered, and declared deaths remembered
 
+    backups: int = 2  #: neighbours that keep copies of our records, 1 to 4
+    backup_ns: Nanos = nanos(0.02)  #: changes wait that long for more, to be copied together
+    backup_rate: int = 4 * 1024 * 1024  #: bytes per second to one neighbour, for copies
+    reconcile_ns: Nanos = nanos(10.0)  #: mean time between comparisons of copies by digest
+    leave_ns: Nanos = nanos(2.0)  #: a broker that leaves takes at most that long to hand over
+    overload: int = 800  #: thousandths of full load from which duties are passed on
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.backups <= 4:
+            raise ConfigError(f"{self.backups} backups: there must be 1 to 4")
+
     @property
     def silence_ns(self) -> Nanos:
         """A monitored neighbour silent for this long is suspected, where times are regular."""
@@ -106,6 +117,7 @@ WAN = RingConfig(
     chord_refresh_ns=nanos(900.0),
     knock_ns=nanos(5.0),
     route_ns=nanos(8.0),
+    reconcile_ns=nanos(60.0),
 )
 
 PROFILES = {"local": LOCAL, "lan": LAN, "wan": WAN}

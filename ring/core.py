@@ -45,6 +45,11 @@ class Timer(IntEnum):
     GAP = auto()  #: subject: side on which all we knew are gone
     DOUBT = auto()  #: subject: uid of a second neighbour that the first one does not see
     CARRIER = auto()  #: subject: uid at the other end of a chord that events go over
+    COPY = auto()  #: subject: uid of a neighbour that is to get copies
+    RECONCILE = auto()
+    DUTIES = auto()  #: unclaimed records of the dead, unanswered offers
+    LEAVE = auto()  #: the handing over before a leave
+    RECLAIM = auto()  #: records of before a rejoin
 
 
 class Core:

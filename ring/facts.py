@@ -31,7 +31,36 @@ class Join(Command):
 
 @dataclass(frozen=True, slots=True)
 class Leave(Command):
-    """Tell the neighbours and go."""
+    """Hand over what this broker owns, tell the neighbours and go.
+
+    ``Left`` is the last fact, at most ``RingConfig.leave_ns`` later.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class PutRecord(Command):
+    """Own this record, or change it; copies go to ring neighbours.
+
+    Where another broker is known to own it, the duty comes to this one. The keys are the ring's:
+    two brokers must not use one key for two things.
+    """
+
+    key: str
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class DropRecord(Command):
+    """The record is of no more use, here and in all copies."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReportLoad(Command):
+    """How loaded the layer above is, in thousandths of what it can bear."""
+
+    permille: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,3 +224,39 @@ class Reincarnated(Fact):
 
     member: Member
     holder: str  #: uid of the broker that said so
+
+
+@dataclass(frozen=True, slots=True)
+class DutyTaken(Fact):
+    """This broker owns a record now that was another's."""
+
+    key: str
+    body: bytes
+    previous: str  #: uid of the owner before
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class DutyLost(Fact):
+    """A record this broker owned is another's now: handed over, or taken over meanwhile."""
+
+    key: str
+    body: bytes  #: as it was here
+    owner: str  #: uid of the owner now
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRefused(Fact):
+    """A record could not be put, and why; nothing was changed."""
+
+    key: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProvisionerNeeded(Fact):
+    """This broker is overloaded and no neighbour has room: a new broker is needed."""
+
+    load: int  #: in thousandths
+    excess: int  #: of that, what should go elsewhere

@@ -2,7 +2,8 @@
 
 The rules are in the parts, each under the name the paper gives it:
 :mod:`~ring.join`, :mod:`~ring.neighbourhood`, :mod:`~ring.detector`, :mod:`~ring.confirmation`,
-:mod:`~ring.repair`, :mod:`~ring.chords`; :mod:`~ring.links` keeps the links they ask for.
+:mod:`~ring.repair`, :mod:`~ring.chords`, :mod:`~ring.backups`, :mod:`~ring.duties`;
+:mod:`~ring.links` keeps the links they ask for.
 """
 
 from __future__ import annotations
@@ -34,12 +35,14 @@ from ring.core import Core, Timer
 from ring.detector import Detector
 from ring.detours import Detours, Handlers
 from ring.drawn import DrawnChords
+from ring.duties import Duties
 from ring.facts import (
     Alone,
     Confirmed,
     Departed,
     Detoured,
     DetourEnded,
+    DropRecord,
     Found,
     Join,
     Joined,
@@ -48,11 +51,14 @@ from ring.facts import (
     LinkFailed,
     Locate,
     Located,
+    PutRecord,
     Reincarnated,
     Rejoining,
+    ReportLoad,
 )
 from ring.geometry import FIRST_ID
 from ring.health import LocalHealth
+from ring.holders import BackupStatus
 from ring.join import GapOwner, Newcomer, Phase
 from ring.links import Link, Links
 from ring.merge import Merge
@@ -60,9 +66,13 @@ from ring.messages import (
     Backup,
     ChordAnswer,
     ChordQuery,
+    Dispute,
     Failed,
+    Fence,
+    Forget,
     Heartbeat,
     HeldDead,
+    IndexRequest,
     Intent,
     JoinAccept,
     JoinRefuse,
@@ -71,15 +81,24 @@ from ring.messages import (
     Leaving,
     Meet,
     Member,
+    Offer,
+    OfferAnswer,
     Peers,
     PeersRequest,
     Ping,
     Pong,
     Purpose,
+    Reclaim,
+    ReclaimAnswer,
+    RecordIndex,
+    RecordRequest,
+    RecordSummary,
     Relay,
+    Replicate,
     Route,
     Routed,
     RouteHeard,
+    SummaryAgreed,
     Tested,
     TestNeighbour,
     View,
@@ -96,8 +115,30 @@ MAX_PEERS_TOLD = 64
 SEEKS_IN_VAIN = 4  #: after that many a broker that lost its ring founds one
 
 #: Most of what happens in a quiet ring; it moves no pointer unless the neighbourhood says so.
-_PASSIVE = frozenset({Heartbeat, Ping, ViewRequest, Backup, PeersRequest, ChordQuery, RouteHeard})
-_PASSIVE_TIMERS = frozenset({Timer.HEARTBEAT, Timer.SILENT})
+_PASSIVE = frozenset(
+    {
+        Heartbeat,
+        Ping,
+        ViewRequest,
+        Backup,
+        PeersRequest,
+        ChordQuery,
+        RouteHeard,
+        RecordSummary,
+        SummaryAgreed,
+        IndexRequest,
+        RecordIndex,
+        RecordRequest,
+        Replicate,
+        Forget,
+        Fence,
+        Dispute,
+        Offer,
+        Reclaim,
+        ReclaimAnswer,
+    }
+)
+_PASSIVE_TIMERS = frozenset({Timer.HEARTBEAT, Timer.SILENT, Timer.COPY, Timer.RECONCILE})
 
 #: Ends of a link that say nothing about its quality.
 _WITH_A_WORD = frozenset({Closed.UNWANTED, Closed.LEAVING, Closed.DECLARED_DEAD, Closed.REPLACED})
@@ -124,6 +165,7 @@ class RingNode:
         )
         self._runs = Runs(core, links, hood, self._routing)
         self._carriers = Carriers(core, links)
+        self._duties = duties = Duties(core, links, hood)
         self._newcomer = Newcomer(core, links, hood)
         self._owner = GapOwner(core, links, hood, chords)
         self._detours = Detours(
@@ -140,6 +182,7 @@ class RingNode:
         self._had_neighbours = False
         self._alone = False  #: and that has been told
         self._gone = False
+        self._followed = (-1, -1)  #: the same when duties last followed them
         self._shown = (-1, -1)  #: generation of links and version of our view when last shown
         self._on_message: dict[type[Message], Callable[[str, Any], None]] = {
             Heartbeat: self._on_heartbeat,
@@ -166,6 +209,19 @@ class RingNode:
             Routed: self._routing.on_routed,
             Meet: self._merge.on_meet,
             HeldDead: self._on_held_dead,
+            RecordSummary: self._on_record_summary,
+            SummaryAgreed: self._on_summary_agreed,
+            IndexRequest: duties.backups.on_index_request,
+            RecordIndex: duties.replicas.on_index,
+            RecordRequest: duties.backups.on_record_request,
+            Replicate: duties.replicas.on_replicate,
+            Forget: duties.replicas.on_forget,
+            Fence: duties.replicas.on_fence,
+            Dispute: duties.replicas.on_dispute,
+            Offer: duties.handover.on_offer,
+            OfferAnswer: self._on_offer_answer,
+            Reclaim: duties.reclaimer.on_reclaim,
+            ReclaimAnswer: duties.reclaimer.on_answer,
         }
         self._on_timer: dict[Timer, Callable[[str], None]] = {
             Timer.HEARTBEAT: self._on_heartbeat_due,
@@ -186,6 +242,11 @@ class RingNode:
             Timer.GAP: self._runs.on_due,
             Timer.DOUBT: self._runs.on_doubt_due,
             Timer.CARRIER: self._on_carrier_due,
+            Timer.COPY: duties.on_copy,
+            Timer.RECONCILE: lambda _: duties.on_reconcile(),
+            Timer.DUTIES: lambda _: duties.on_watch(),
+            Timer.LEAVE: lambda _: self._go(),
+            Timer.RECLAIM: lambda _: duties.reclaimer.on_late(),
         }
 
     # ── what a driver and the layer above see ─────────────────────────────────────────────────
@@ -253,6 +314,16 @@ class RingNode:
         """Let one timer run out before its time, for those who explore what may happen."""
         self._core.timers.set(timer, now)
         return self.handle_timers(now)
+
+    @property
+    def records(self) -> dict[str, bytes]:
+        """The records this broker owns."""
+        return {key: own.body for key, own in self._duties.backups.own.items()}
+
+    @property
+    def backups(self) -> tuple[BackupStatus, ...]:
+        """The brokers that keep copies of our records, and whether they have the latest."""
+        return self._duties.backups.status
 
     def admit(self, peer: Peer) -> Refused | None:
         """Say whether a link to ``peer`` may be made.
@@ -369,6 +440,12 @@ class RingNode:
             self._leave()
         elif isinstance(command, Locate):
             self._locate(command)
+        elif isinstance(command, PutRecord):
+            self._duties.put(command.key, command.body)
+        elif isinstance(command, DropRecord):
+            self._duties.drop(command.key)
+        elif isinstance(command, ReportLoad):
+            self._duties.on_load(command.permille)
 
     def _locate(self, command: Locate) -> None:
         def tell(found: Finding) -> None:
@@ -386,6 +463,11 @@ class RingNode:
         self._routing.find(command.target, tell, uid=command.uid)
 
     def _leave(self) -> None:
+        """Hand over what we own, then go."""
+        if not self._duties.leave():
+            self._go()
+
+    def _go(self) -> None:
         core = self._core
         if core.joined:
             for uid in self._links.up:
@@ -421,6 +503,7 @@ class RingNode:
         if suspect is not None and link.member is None and suspect.peer == link.peer:
             link.member = suspect  # the same life of it, so it has the same place
         self._merge.on_linked(link.peer)
+        self._duties.on_link_up(link.peer)
         self._heard(uid)
         if self._core.joined:
             self._send_view(uid)
@@ -567,6 +650,21 @@ class RingNode:
         ours = (core.member,) if core.joined else ()
         core.send(uid, Peers((*ours, *(known[name] for name in drawn))))
 
+    def _on_record_summary(self, uid: str, summary: RecordSummary) -> None:
+        self._duties.replicas.on_summary(uid, summary)
+        if summary.leaving:
+            self._duties.follow()
+
+    def _on_summary_agreed(self, uid: str, answer: SummaryAgreed) -> None:
+        self._duties.backups.on_agreed(uid, answer)
+        self._duties.on_answered()
+
+    def _on_offer_answer(self, uid: str, answer: OfferAnswer) -> None:
+        self._duties.handover.on_answer(uid, answer)
+        self._duties.on_answered()
+        if self._duties.has_left:
+            self._go()
+
     # ── membership ────────────────────────────────────────────────────────────────────────────
 
     def _on_view(self, uid: str, view: View) -> None:
@@ -640,12 +738,17 @@ class RingNode:
         self._merge.arm()
         for uid in self._links.up:
             self._send_view(uid)
+        self._duties.reclaimer.begin()
 
     def _rejoin(self, reason: str) -> None:
         """Come back under the same uid with a larger incarnation."""
         core = self._core
+        if self._duties.backups.leaving:
+            self._go()  # what it has not handed over yet is taken over from its backups
+            return
         core.peer = msgspec.structs.replace(core.peer, incarnation=core.peer.incarnation + 1)
         core.notify(Rejoining(core.peer.incarnation, reason))
+        self._duties.on_rejoining()
         self._hood.clear()
         known = [peer.url for peer in reversed(self._hood.remembered.values())]
         core.joined, core.ring_id = False, None
@@ -768,6 +871,7 @@ class RingNode:
         self._hood.bury(member)
         self._chords.on_dead(uid, heir)
         self._links.close(uid, Closed.DECLARED_DEAD)
+        self._duties.on_gone(member)
 
     # ── alone ─────────────────────────────────────────────────────────────────────────────────
 
@@ -821,6 +925,9 @@ class RingNode:
             self._repair.check()
             self._chords.check()
             self._detector.follow(self._repair.about)
+            if self._followed != (links.generation, hood.version) or self._duties.is_dirty:
+                self._followed = (links.generation, hood.version)
+                self._duties.follow()
 
     def _on_neighbours_changed(self) -> None:
         self._hood.learn_again()

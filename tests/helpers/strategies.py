@@ -43,6 +43,9 @@ def _drawn(held: inspect.Type) -> st.SearchStrategy[Any]:
         case inspect.StrType(min_length=low, max_length=high):
             assert high is not None, "a text without a limit on the wire"
             return st.text(min_size=low or 0, max_size=min(high, 40))
+        case inspect.BytesType(max_length=high):
+            assert high is not None, "bytes without a limit on the wire"
+            return st.binary(max_size=min(high, 40))
         case inspect.IntType(ge=int(low), le=int(high)):
             return st.integers(low, high)
         case inspect.IntType(ge=int(low), lt=int(high)):
@@ -68,6 +71,8 @@ def _largest(held: inspect.Type) -> Any:  # noqa: ANN401 - a value of any field
             return max(values, key=lambda value: len(str(value)))
         case inspect.StrType(max_length=int(high)):
             return "a" * high
+        case inspect.BytesType(max_length=int(high)):
+            return b"a" * high
         case inspect.IntType(le=int(high)):
             return high
         case inspect.IntType(lt=int(high)):

@@ -1,0 +1,69 @@
+"""Opaque records and the claims to them: what is backed up on ring neighbours.
+
+A record is what a broker must not take to the grave: a key, bytes and a version that grows with
+each write. Whoever answers for it is its *owner*, by a *claim*: an epoch that grows each time the
+record changes hands, and the place on the ring from where it was claimed. Of two claims to one key
+the larger epoch counts, and of equal ones the smaller place; so any two brokers that compare two
+claims agree, and an owner that was taken for dead finds its claim too small when it comes back.
+
+Keys belong to the whole ring: the layer above makes them unique, as by putting a uid in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import blake2b
+
+import msgspec
+
+from ring.messages import Entry
+
+MAX_RECORDS = 16_384  #: records of one broker, whether it owns them or we keep them for it
+MAX_RECORDS_BYTES = 64 * 1024 * 1024  #: and their size in sum
+MAX_KEY_CHARS = 64
+
+_HALF_OF_64_BITS = 2**63 - 1
+
+
+@dataclass(slots=True)
+class Own:
+    """A record this broker owns."""
+
+    entry: Entry
+    body: bytes
+    changed: int  #: the change of our records that made it as it is
+    previous: str | None = None  #: uid of the owner before, if the duty was taken over
+
+
+def content_of(body: bytes) -> int:
+    """Return a digest of ``body``; never 0, which stands for no body."""
+    return _digest(body) or 1
+
+
+def mark_of(entry: Entry) -> int:
+    """Return a digest of one entry; sums of them, modulo 2^63, tell sets of entries apart."""
+    return _digest(msgspec.msgpack.encode(entry))
+
+
+def add_marks(total: int, mark: int) -> int:
+    """Return the sum of two digests; to take one out, add its negative."""
+    return (total + mark) & _HALF_OF_64_BITS
+
+
+def claim_of(entry: Entry) -> Entry:
+    """Return the entry without what it says of the contents."""
+    return Entry(entry.key, entry.epoch, entry.place, 0, 0)
+
+
+def outranks(entry: Entry, owner: str, other: Entry, other_owner: str) -> bool:
+    """Say whether the claim of ``owner`` is better than that of ``other_owner``."""
+    return (-entry.epoch, entry.place, owner) < (-other.epoch, other.place, other_owner)
+
+
+def fraction_of(key: str) -> int:
+    """Return a number from 0 to 999 that depends on nothing but the key."""
+    return _digest(key.encode()) % 1000
+
+
+def _digest(data: bytes) -> int:
+    return int.from_bytes(blake2b(data, digest_size=8).digest(), "big") & _HALF_OF_64_BITS

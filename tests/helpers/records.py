@@ -1,0 +1,140 @@
+"""Rings whose brokers own records, and brokers that die at a chosen message."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from overlay.ids import Nanos, Peer
+from overlay.machine import Effect, Input, Machine, Message, Refused, Send
+from ring.config import LAN, RingConfig
+from ring.facts import PutRecord
+from sims.warm import spread_evenly, start_warm
+from sims.world import CrashMode
+from tests.helpers.cluster import Cluster
+
+
+class RecordRing(Cluster):
+    """A cluster that knows which records there should be, and who owns them."""
+
+    @classmethod
+    def warm(cls, n: int, seed: int, backups: int, config: RingConfig = LAN) -> RecordRing:
+        """Return a ring of ``n`` brokers at rest that own nothing yet."""
+        ring = cls(seed, replace(config, backups=backups))
+        uids = [ring._add() for _ in range(n)]
+        start_warm(ring.world, dict(zip(uids, spread_evenly(n), strict=True)))
+        ring.rest()
+        ring.facts.clear()
+        return ring
+
+    def put_everywhere(self, count: int = 3) -> list[str]:
+        """Let each broker own ``count`` records, and have them backed up; returns all keys."""
+        keys = []
+        for uid in self.alive:
+            for number in range(count):
+                keys.append(f"{uid}/{number}")
+                self.put(uid, keys[-1], uid.encode())
+        self.run(0.5)
+        assert self.is_backed_up
+        return keys
+
+    def put(self, uid: str, key: str, body: bytes) -> None:
+        self.world.give(uid, PutRecord(key, body))
+
+    def owners(self, key: str) -> list[str]:
+        """Uids of the living brokers that hold themselves for the owner of ``key``."""
+        return [uid for uid in self.alive if key in self.nodes[uid].records]
+
+    @property
+    def is_backed_up(self) -> bool:
+        """All holders of all records have acknowledged the latest version."""
+        return all(status.acknowledged for uid in self.alive for status in self.nodes[uid].backups)
+
+    def settle(self, limit_s: float = 60.0) -> None:
+        """Run until the ring is at rest, every duty is decided and every copy acknowledged.
+
+        Raises:
+            AssertionError: it has not come to that by ``limit_s``.
+        """
+        self.rest(limit_s)
+        self.run(4 * self.config.silence_ns / 1e9)
+        waited = 0.0
+        while not self.is_backed_up:
+            assert waited < limit_s, "backups are not acknowledged"
+            self.run(0.5)
+            waited += 0.5
+
+    def watch(self, uid: str, wrap: Callable[[Machine], Machine]) -> None:
+        """Put something between a broker and the world."""
+        host = self.world.hosts[uid]
+        host.machine = wrap(host.machine)
+
+    def doom(self, uid: str, sends: int, mode: CrashMode) -> None:
+        """Let a broker die after ``sends`` more messages, in the middle of what it does."""
+
+        def die() -> None:
+            self.world.at(self.world.now, self.crash, uid, mode)
+
+        self.watch(uid, lambda machine: Mortal(machine, sends, die))
+
+
+class Wrapper:
+    """A machine around another one that may change what comes out of it."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+
+    @property
+    def peer(self) -> Peer:
+        return self.machine.peer
+
+    def admit(self, peer: Peer) -> Refused | None:
+        return self.machine.admit(peer)
+
+    def handle(self, event: Input, now: Nanos) -> list[Effect]:
+        return self.pass_on(self.machine.handle(event, now))
+
+    def handle_timers(self, now: Nanos) -> list[Effect]:
+        return self.pass_on(self.machine.handle_timers(now))
+
+    def next_deadline(self) -> Nanos | None:
+        return self.machine.next_deadline()
+
+    def pass_on(self, effects: list[Effect]) -> list[Effect]:
+        return effects
+
+
+class Mortal(Wrapper):
+    """Dies after so many messages; what it would have sent after these is never sent."""
+
+    def __init__(self, machine: Machine, sends: int, die: Callable[[], None]) -> None:
+        super().__init__(machine)
+        self._left = sends
+        self._die = die
+        self._dead = False
+
+    def pass_on(self, effects: list[Effect]) -> list[Effect]:
+        if self._dead:
+            return []
+        for at, effect in enumerate(effects):
+            if isinstance(effect, Send):
+                if self._left == 0:
+                    self._dead = True
+                    self._die()
+                    return effects[:at]
+                self._left -= 1
+        return effects
+
+
+class Filter(Wrapper):
+    """Loses the messages that ``loses`` picks, and notes all others with their receivers."""
+
+    def __init__(self, machine: Machine, loses: Callable[[Message], bool]) -> None:
+        super().__init__(machine)
+        self._loses = loses
+        self.sent: list[tuple[str, Message]] = []
+
+    def pass_on(self, effects: list[Effect]) -> list[Effect]:
+        kept = [e for e in effects if not (isinstance(e, Send) and self._loses(e.message))]
+        self.sent += [(e.uid, e.message) for e in kept if isinstance(e, Send)]
+        return kept

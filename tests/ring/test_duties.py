@@ -1,0 +1,275 @@
+"""Who owns a record after crashes, false verdicts and overload: exactly one broker."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from overlay.ids import nanos
+from overlay.rng import rng_for
+from ring.config import LAN
+from ring.facts import (
+    DutyLost,
+    DutyTaken,
+    Leave,
+    ProvisionerNeeded,
+    Rejoining,
+    ReportLoad,
+)
+from tests.helpers.cluster import KILL, POWER
+from tests.helpers.records import RecordRing
+
+
+def check_owners(ring: RecordRing, keys: list[str]) -> None:
+    """Every record has exactly one owner."""
+    wrong = {key: owners for key in keys if len(owners := ring.owners(key)) != 1}
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_exactly_one_owner_when_an_heir_dies_in_the_take_over(seed: int) -> None:
+    """B dies; A, C or another holder dies at some message of what follows."""
+    rng = rng_for("takeover", seed)
+    ring = RecordRing.warm(rng.randrange(5, 10), seed, backups=rng.randrange(2, 5))
+    keys = ring.put_everywhere()
+    order = ring.in_order
+    heir = order[(3 + rng.choice((-2, -1, -1, 1, 1, 2))) % len(order)]
+    mode = rng.choice((KILL, POWER))
+    ring.crash(order[3], rng.choice((KILL, POWER)))
+    ring.doom(heir, rng.randrange(40), mode)
+    ring.settle()
+    if heir in ring.alive:  # there was not that much to say
+        ring.run(60)
+        ring.settle()
+    assert set(order) - set(ring.alive) == {order[3], heir}
+    check_owners(ring, keys)
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_exactly_one_owner_when_one_dies_in_a_handover(seed: int) -> None:
+    """B leaves; B itself or the one it hands over to dies at some message of that."""
+    rng = rng_for("handover", seed)
+    ring = RecordRing.warm(rng.randrange(5, 10), seed, backups=rng.randrange(2, 5))
+    keys = ring.put_everywhere()
+    order = ring.in_order
+    victim = order[(3 + rng.choice((0, 0, -1, 1))) % len(order)]
+    ring.doom(victim, rng.randrange(25), rng.choice((KILL, POWER)))
+    ring.world.give(order[3], Leave())
+    ring.settle()
+    if victim in ring.alive:
+        ring.run(60)
+        ring.settle()
+    assert not {order[3], victim} & set(ring.alive)
+    check_owners(ring, keys)
+
+
+@pytest.mark.parametrize(
+    ("backups", "run"), [(1, 1), (1, 3), (2, 3), (3, 3), (3, 5), (4, 4), (4, 6)]
+)
+def test_a_run_of_the_dead_loses_what_had_no_living_holder(backups: int, run: int) -> None:
+    ring = RecordRing.warm(16, 7, backups)
+    keys = ring.put_everywhere()
+    dead = ring.in_order[4 : 4 + run]
+    for uid in dead:
+        ring.crash(uid, KILL)
+    ring.settle()
+    lost = {key.split("/")[0] for key in keys if not ring.owners(key)}
+    assert len(lost) == max(0, run - backups)
+    assert lost <= set(dead)
+    check_owners(ring, [key for key in keys if key.split("/")[0] not in lost])
+
+
+def test_both_neighbours_take_a_share_and_say_so() -> None:
+    ring = RecordRing.warm(8, 1, backups=2)
+    keys = ring.put_everywhere(20)
+    left, dead, right = ring.in_order[2:5]
+    ring.crash(dead, KILL)
+    ring.settle()
+    theirs = [key for key in keys if key.startswith(dead)]
+    assert {ring.owners(key)[0] for key in theirs} == {left, right}
+    told = {}
+    for uid, fact in ring.told(DutyTaken):
+        assert isinstance(fact, DutyTaken)
+        told[fact.key] = (uid, fact.previous, fact.epoch, fact.body)
+    assert told == {key: (ring.owners(key)[0], dead, 2, dead.encode()) for key in theirs}
+
+
+def test_the_share_follows_the_load() -> None:
+    ring = RecordRing.warm(8, 1, backups=2)
+    left, dead, right = ring.in_order[2:5]
+    ring.world.give(left, ReportLoad(700))
+    ring.world.give(right, ReportLoad(100))
+    keys = [key for key in ring.put_everywhere(40) if key.startswith(dead)]
+    ring.crash(dead, KILL)
+    ring.settle()
+    share = sum(ring.owners(key) == [left] for key in keys)
+    assert 1 <= share <= 12  # an eighth of forty, by a hash
+
+
+def test_a_loaded_heir_passes_duties_on_to_the_next() -> None:
+    ring = RecordRing.warm(8, 1, backups=1)
+    order = ring.in_order
+    dead, heir = order[3:5]
+    ring.world.give(dead, ReportLoad(400))
+    ring.world.give(heir, ReportLoad(700))
+    keys = [key for key in ring.put_everywhere(10) if key.startswith(dead)]
+    ring.crash(dead, KILL)
+    ring.settle()
+    check_owners(ring, keys)
+    owners = {ring.owners(key)[0] for key in keys}
+    assert heir in owners
+    assert owners - {heir} <= {*order[:3], *order[5:7]}
+    assert len(owners) > 1
+    assert ring.told(ProvisionerNeeded) == []
+
+
+def test_where_nobody_has_room_a_new_broker_is_asked_for() -> None:
+    ring = RecordRing.warm(6, 1, backups=2)
+    keys = ring.put_everywhere(5)
+    for uid in ring.alive:
+        ring.world.give(uid, ReportLoad(780))
+    ring.run(0.5)
+    dead = ring.in_order[2]
+    ring.crash(dead, KILL)
+    ring.settle()
+    check_owners(ring, keys)
+    asked = {uid for uid, _ in ring.told(ProvisionerNeeded)}
+    assert asked <= {ring.in_order[1], ring.in_order[2]}
+    assert asked
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_who_was_taken_for_dead_owns_nothing_that_others_took(seed: int) -> None:
+    ring = RecordRing.warm(8, seed, backups=2)
+    keys = ring.put_everywhere()
+    sleeper = ring.in_order[3]
+    theirs = [key for key in keys if key.startswith(sleeper)]
+    ring.pause(sleeper)
+    ring.run(6)
+    assert all(set(ring.owners(key)) - {sleeper} for key in theirs)
+    ring.resume(sleeper)
+    ring.settle()
+    assert [uid for uid, _ in ring.told(Rejoining)] == [sleeper]
+    check_owners(ring, keys)
+    lost = {fact.key for uid, fact in ring.told(DutyLost) if uid == sleeper}  # type: ignore[attr-defined]
+    assert lost == {key for key in theirs if ring.owners(key) != [sleeper]}
+    assert lost == set(theirs)
+
+
+def test_who_comes_back_and_finds_nobody_that_took_its_records_goes_on() -> None:
+    """All others died while it was asleep."""
+    ring = RecordRing.warm(4, 3, backups=2)
+    keys = ring.put_everywhere()
+    sleeper = ring.in_order[0]
+    ring.pause(sleeper)
+    ring.run(6)
+    for uid in ring.alive:
+        if uid != sleeper:
+            ring.crash(uid, KILL)
+    ring.resume(sleeper)
+    ring.settle()
+    assert [ring.owners(key) for key in keys if key.startswith(sleeper)] == [[sleeper]] * 3
+
+
+def test_a_restarted_broker_does_not_bring_its_old_life_back() -> None:
+    ring = RecordRing.warm(8, 2, backups=2)
+    keys = ring.put_everywhere()
+    uid = ring.in_order[3]
+    ring.crash(uid, KILL)
+    ring.restart(uid, ring.alive[:3])
+    ring.settle()
+    assert ring.nodes[uid].records == {}
+    check_owners(ring, keys)
+
+
+def test_a_duty_that_is_put_elsewhere_comes_there() -> None:
+    """As when a client goes to the neighbour of its broker."""
+    ring = RecordRing.warm(8, 2, backups=2)
+    ring.put_everywhere()
+    old, new = ring.in_order[3:5]
+    key = f"{old}/0"
+    ring.put(new, key, b"moved")
+    ring.run(0.5)
+    assert ring.owners(key) == [new]
+    assert [(uid, fact.key) for uid, fact in ring.told(DutyLost)] == [(old, key)]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("backups", [1, 2, 4])
+def test_a_rolling_restart_loses_nothing(backups: int) -> None:
+    ring = RecordRing.warm(6, 5, backups)
+    keys = ring.put_everywhere()
+    for uid in list(ring.alive):
+        ring.leave(uid)
+        ring.run(1)
+        assert uid not in ring.alive
+        check_owners(ring, keys)
+        ring.restart(uid, ring.alive[:3])
+        ring.run(2)
+    ring.settle()
+    check_owners(ring, keys)
+    assert ring.ledger.findings == []
+
+
+def test_many_that_leave_at_once_lose_nothing() -> None:
+    ring = RecordRing.warm(40, 1, backups=2)
+    keys = ring.put_everywhere(2)
+    rng = rng_for("storm")
+    for uid in rng.sample(ring.in_order, 20):
+        ring.world.at(ring.world.now + rng.randrange(10**9), ring.leave, uid)
+    ring.run(4)
+    assert len(ring.alive) == 20
+    ring.settle()
+    check_owners(ring, keys)
+
+
+def test_a_leave_without_anybody_to_hand_over_to_is_not_held_up() -> None:
+    ring = RecordRing.warm(1, 1, backups=2)
+    ring.put(ring.alive[0], "key", b"body")
+    ring.leave(ring.alive[0])
+    ring.run(0.001)
+    assert ring.alive == []
+
+
+def test_a_leave_that_cannot_hand_over_ends_in_time() -> None:
+    """Its neighbours have stopped: they answer nothing, and are not dead yet."""
+    ring = RecordRing.warm(8, 1, backups=2, config=replace(LAN, heartbeat_ns=nanos(10)))
+    keys = ring.put_everywhere()
+    leaver = ring.in_order[3]
+    around = [uid for uid in ring.alive if uid != leaver]
+    for uid in around:
+        ring.pause(uid)
+    ring.leave(leaver)
+    ring.run(LAN.leave_ns / 1e9 + 0.01)
+    assert leaver not in ring.alive
+    for uid in around:
+        ring.resume(uid)
+    ring.settle()
+    check_owners(ring, keys)
+
+
+def test_who_comes_back_asks_around_its_old_place() -> None:
+    """The one that took its records over has handed them on and is gone."""
+    ring = RecordRing.warm(12, 4, backups=1)
+    keys = ring.put_everywhere()
+    sleeper, heir = ring.in_order[3:5]
+    ring.pause(sleeper)
+    ring.run(6)
+    assert ring.owners(f"{sleeper}/0") == [sleeper, heir]
+    ring.leave(heir)
+    ring.run(6)
+    ring.resume(sleeper)
+    ring.settle()
+    check_owners(ring, keys)
+    assert ring.owners(f"{sleeper}/0") != [sleeper]
+
+
+def test_a_fence_counts_on_a_link_that_was_made_for_it() -> None:
+    """Two brokers that do not know each other own one record: a common neighbour sees it."""
+    ring = RecordRing.warm(9, 4, backups=2)
+    better, worse = ring.in_order[3], ring.in_order[7]
+    ring.put(better, "key", b"better")
+    ring.put(worse, "key", b"worse")
+    assert len(ring.owners("key")) == 2
+    ring.run(3 * LAN.reconcile_ns / 1e9)
+    assert ring.owners("key") == [better]
