@@ -19,7 +19,6 @@ import ring.join
 from overlay.machine import Closed, LinkDown
 from ring.chords import Chords
 from ring.confirmation import Suspicions, Tests
-from ring.core import Timer
 from ring.detector import Detector
 from ring.facts import Confirmed, NeighboursChanged
 from ring.geometry import clockwise, gap, midway
@@ -243,11 +242,7 @@ _mutant(
 # ── suspicion ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _beat_nothing(self: Detector) -> None:
-    self._core.arm(Timer.HEARTBEAT, "", self._core.config.heartbeat_ns)
-
-
-_mutant("no-heartbeats", "nobody sends heartbeats", (Detector, "on_heartbeat_due", _beat_nothing))
+_mutant("no-heartbeats", "nobody sends heartbeats", (Detector, "on_heartbeat_due", _nothing))
 _mutant("never-suspects", "silence is no reason for suspicion", (Detector, "on_silent", _nothing))
 _mutant(
     "no-self-doubt",
@@ -257,21 +252,21 @@ _mutant(
 _mutant(
     "suspicion-is-death",
     "nobody is asked to test a suspected neighbour",
-    (Suspicions, "_ask_next", lambda self, case: case.subject),
+    (Suspicions, "_ask", lambda self, case: (case.subject, ())),
 )
 
 
 def _one_witness(original: Method) -> Method:
-    def ask_next(self: Suspicions, case: Any) -> Any:  # noqa: ANN401
-        return case.subject if case.asked else original(self, case)
+    def ask(self: Suspicions, case: Any) -> Any:  # noqa: ANN401
+        return (case.subject, tuple(case.failed)) if case.asked else original(self, case)
 
-    return ask_next
+    return ask
 
 
 _mutant(
-    "one-witness",
-    "when the first witness does not answer, no other one is asked",
-    _around(Suspicions, "_ask_next", _one_witness),
+    "one-round-of-witnesses",
+    "when a witness does not answer, no other one is asked in its place",
+    _around(Suspicions, "_ask", _one_witness),
 )
 _mutant(
     "no-refutation",
@@ -306,7 +301,8 @@ _mutant("witness-silent", "a witness does not test and does not answer", (Tests,
 _mutant(
     "test-without-end",
     "a witness waits for ever for the subject's answer",
-    (RingNode, "_on_probe_failed", _nothing),
+    (Tests, "on_due", _nothing),
+    (Tests, "on_failed", _nothing),
 )
 
 # ── deaths, and lives that go on ──────────────────────────────────────────────────────────────
