@@ -118,11 +118,12 @@ def zave_findings(snapshots: Iterable[Snapshot]) -> list[str]:
     AtLeastOneRing, AtMostOneRing, OrderedRing, ConnectedAppendages (P. Zave, "Using lightweight
     modeling to understand Chord", 2012; 2015), clockwise over the right pointers and anticlockwise
     over the left ones. The best successor of a broker is the first of its list that lives; beyond
-    the list, of whom else it knows (``known``), the nearest that lives. The ring are those that
-    come back to themselves by best successors; the others are appendages.
+    the list, of whom else it knows (``known``), the nearest that lives. Who has no list and knows
+    nobody is a ring of one. The ring are those that come back to themselves by best successors; the
+    others are appendages.
 
-    They hold at any moment as long as every broker knows somebody alive: that is the assumption
-    under which they are proven, and a broker that knows nobody is reported as breaking it.
+    They hold at any moment as long as nobody's list and all it knows die at once: that is the
+    assumption under which they are proven, and who breaks it is reported.
     """
     members = {snapshot.member: snapshot for snapshot in snapshots}
     if len(members) < 2:
@@ -144,6 +145,8 @@ def _one_way(members: dict[Member, Snapshot], step: int) -> list[str]:
         listed = snapshot.right if step > 0 else snapshot.left
         others = sorted(snapshot.known, key=partial(distance, member))
         successor = next((m for m in (*listed, *others) if m in members and m != member), None)
+        if successor is None and not listed:
+            successor = member  # a ring of one
         if successor is None:
             found.append(f"{_name(member)} knows nobody alive")
         else:
@@ -155,7 +158,7 @@ def _one_way(members: dict[Member, Snapshot], step: int) -> list[str]:
         shown = " and ".join(_names(ring) for ring in rings)
         found.append(f"AtMostOneRing: there are {len(rings)}: {shown}")
     for ring in rings:
-        turns = sum(distance(member, best[member]) for member in ring)
+        turns = sum(distance(member, best[member]) or RING_SIZE for member in ring)
         if turns != RING_SIZE:  # the steps of an ordered ring add up to one time round
             found.append(f"OrderedRing: {_names(ring)} goes round {turns / RING_SIZE:g} times")
     on_ring = {member for ring in rings for member in ring}

@@ -280,12 +280,13 @@ class Explorer:
                 if local.view is not None:
                     found += local_findings(local.view)
                 found += [f"b{at} points at {uid[:8]} without a link" for uid in local.unlinked]
-        if self._scenario.accurate:
-            for _, fact in self._met.facts:
-                if isinstance(fact, Confirmed):
-                    subject = self._world.index[fact.subject.uid]
-                    if state.fate[subject] == "alive":
-                        found.append(f"b{subject} lives and was declared dead")
+        for _, fact in self._met.facts:
+            if isinstance(fact, Confirmed):
+                subject = self._world.index[fact.subject.uid]
+                if state.fate[subject] != "alive":
+                    state.confirmed |= {subject}
+                elif self._scenario.accurate:
+                    found.append(f"b{subject} lives and was declared dead")
         together = tuple(
             number if fate == "alive" else -1
             for number, fate in zip(state.brokers, state.fate, strict=True)
@@ -299,8 +300,15 @@ class Explorer:
         return not state.channels and not state.todo
 
     def _rest(self, state: State) -> list[str]:
-        """Let time pass until the ring is ideal and stays so; return what is wrong if it is not."""
+        """Let time pass until the ring is ideal and stays so; return what is wrong if it is not.
+
+        Before that, when all messages have arrived, all know of a death that one has confirmed.
+        """
         world = self._world
+        gone = {world.nodes[at].peer.uid for at in state.confirmed}
+        for view in world.views(state):
+            if gone & {member.uid for member in (*view.left, *view.right)}:
+                return [f"ring id {view.member.ring_id} was not told of a death that is confirmed"]
         state = world.thaw(state)
         calm = 0
         findings: list[str] = []

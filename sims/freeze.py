@@ -22,22 +22,34 @@ from overlay.machine import TimerTable
 from ring.config import RingConfig
 
 #: Attributes that do not tell two states apart. Times, as the clock stands still while we explore;
-#: what is drawn at random, as it decides only pauses and the contact; caches and their counters.
+#: what is drawn at random or measured, as it decides only pauses and the contact; caches and their
+#: counters.
 IGNORED = frozenset(
     {
         "_effects",
+        "_followed",
         "_rng",
         "_row",
         "_row_of",
         "_settled",
         "_shown",
         "_suspect_changes",
+        "_token",
+        "asked_at",
+        "deviation",
         "generation",
         "heard_at",
+        "looked_at",
+        "mean",
         "now",
         "rng",
         "round_trip_ns",
+        "samples",
+        "score",
         "sent_at",
+        "since",
+        "token",
+        "told",
     }
 )
 

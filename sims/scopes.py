@@ -62,6 +62,9 @@ SCENARIOS: dict[str, Scenario] = {
     "crash": Scenario(
         "a broker dies, and its sockets close", 4, 0, lambda m: (_crash(1, m),), COMPLETE
     ),
+    "cut": Scenario(
+        "the link between two neighbours breaks", 4, 0, lambda m: (Action("cut", 0, (1,)),), 2
+    ),
     "two-joins": Scenario(
         "two brokers join at one place",
         5,
@@ -81,21 +84,21 @@ SCENARIOS: dict[str, Scenario] = {
         6,
         2,
         lambda m: (Action("join", m, (0, 1)), Action("join", m + 1, (0, 1)), _crash(0, m)),
-        1,
+        0,
     ),
     "join-two-crashes": Scenario(
         "a broker joins while two neighbours beside its place die",
         6,
         1,
         lambda m: (Action("join", m, (1, 3)), _crash(1, m), _crash(2, m)),
-        1,
+        0,
     ),
     "crash-of-tester": Scenario(
         "a broker dies, and so does the one that is asked to test it",
         6,
         0,
         lambda m: (_crash(1, m), _crash(2, m)),
-        2,
+        0,
         early=1,
     ),
     "crash-unseen": Scenario(
@@ -120,7 +123,7 @@ SCENARIOS: dict[str, Scenario] = {
         6,
         0,
         lambda m: (Action("cut", 0, (1,)), _crash(2, m)),
-        2,
+        1,
     ),
     "leave-join": Scenario(
         "a broker leaves while another joins beside it",

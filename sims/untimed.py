@@ -111,6 +111,7 @@ class State:
     late: tuple[tuple[int, LinkRefused], ...]  #: attempts that will time out
     todo: tuple[int, ...]  #: actions that are still to come
     early: int  #: timers that may still run out early
+    confirmed: frozenset[int] = frozenset()  #: the dead whose death somebody has confirmed
 
     def copy(self) -> State:
         return replace(
@@ -128,6 +129,7 @@ class State:
             self.late,
             self.todo,
             self.early,
+            self.confirmed,
         )
 
 

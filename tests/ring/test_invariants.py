@@ -164,8 +164,15 @@ def test_a_ring_whose_lists_are_dead_goes_on_with_whom_it_knows() -> None:
 
 
 def test_no_ring_at_all_is_found() -> None:
-    chain = snapshots({10: (20,), 20: (30,), 30: ()})
+    chain = snapshots({10: (20,), 20: (30,), 30: (35,)})
     assert "clockwise: AtLeastOneRing: nobody comes back to itself" in zave_findings(chain)
+
+
+def test_who_knows_nobody_is_a_ring_of_one() -> None:
+    assert zave_findings([Snapshot(member(10), (), ())]) == []
+    first = Snapshot(member(10), (), ())
+    assert zave_findings([first, Snapshot(member(20), (member(10),), (member(10),))]) == []
+    assert any("there are 2" in f for f in zave_findings([first, Snapshot(member(20), (), ())]))
 
 
 def test_two_rings_are_found() -> None:
@@ -179,7 +186,7 @@ def test_a_disordered_ring_is_found() -> None:
 
 
 def test_an_appendage_that_leads_nowhere_is_found() -> None:
-    ring = snapshots({10: (20,), 20: (30,), 30: (10,), 35: ()})
+    ring = snapshots({10: (20,), 20: (30,), 30: (10,), 35: (40,)})
     assert any("ConnectedAppendages" in finding for finding in zave_findings(ring))
 
 
