@@ -95,7 +95,10 @@ class Ledger:
                 if not entry.chord_holders:
                     entry.chords_repaired_ns = now
             case Rejoining() | Left():
+                gone = self._snapshots.get(uid)
                 self._exit(uid)
+                if gone is not None:
+                    self._note_repairs_near(gone.member.ring_id, now)
             case _:
                 pass
 
@@ -110,6 +113,8 @@ class Ledger:
             entry.failed_ns, entry.degree = now, degree
             self._unrepaired[key] = entry
         self._exit(uid)
+        if snapshot is not None:
+            self._note_repairs_near(snapshot.member.ring_id, now)
         for other in self._incidents.values():  # its own repairs ended with it
             other.chord_holders.discard(uid)
 
@@ -191,6 +196,19 @@ class Ledger:
         self.findings += local_findings(snapshot)
         for key, entry in list(self._unrepaired.items()):
             if self._is_whole_around(entry.subject.ring_id):
+                entry.repaired_ns = now
+                del self._unrepaired[key]
+
+    def _note_repairs_near(self, ring_id: int, now: Nanos) -> None:
+        """A member at ``ring_id`` is gone: that alone may leave the ring there whole.
+
+        So it is if nobody alive had seen the dead one yet: no pointer will change any more.
+        """
+        n, here = len(self._ring), bisect_left(self._ring, (ring_id, ""))
+        for key, entry in list(self._unrepaired.items()):
+            steps = abs(bisect_left(self._ring, (entry.subject.ring_id, "")) - here)
+            near = n > 0 and min(steps, n - steps) <= 4
+            if near and self._is_whole_around(entry.subject.ring_id):
                 entry.repaired_ns = now
                 del self._unrepaired[key]
 
