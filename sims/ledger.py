@@ -67,6 +67,7 @@ class Ledger:
                 self._on_neighbours(uid, left, right, now)
             case Joined(member):
                 self._enter(member)
+                self._note_repairs_near(member.ring_id, now)
             case Suspected(subject):
                 entry = self._entry(subject)
                 entry.suspected_ns = _first(entry.suspected_ns, now)
@@ -200,9 +201,10 @@ class Ledger:
                 del self._unrepaired[key]
 
     def _note_repairs_near(self, ring_id: int, now: Nanos) -> None:
-        """A member at ``ring_id`` is gone: that alone may leave the ring there whole.
+        """A member at ``ring_id`` is gone or has come: that alone may leave the ring there whole.
 
-        So it is if nobody alive had seen the dead one yet: no pointer will change any more.
+        So it is if nobody alive had seen the dead one, and if one comes back who is the only one
+        left: no pointer will change any more.
         """
         n, here = len(self._ring), bisect_left(self._ring, (ring_id, ""))
         for key, entry in list(self._unrepaired.items()):

@@ -242,3 +242,15 @@ def test_a_death_whose_last_witness_goes_too_leaves_no_open_incident(ledger: Led
     assert ledger.unrepaired == 1
     ledger.on_crash(last.uid, 2, 20)
     assert ledger.unrepaired == 0
+
+
+def test_the_ring_is_whole_once_the_only_one_left_is_back_on_it() -> None:
+    ledger = Ledger()
+    for ring_id in (100, 200):
+        states(ledger, ring_id, 0, Joined(member(ring_id), None, None))
+    whole(ledger, [100, 200], 1)
+    states(ledger, 100, 5, Rejoining(2, "declared dead"))
+    ledger.on_crash(uid(200), 1, 10)
+    assert ledger.unrepaired == 1
+    states(ledger, 100, 20, Joined(member(100, 2), None, None))
+    assert (ledger.unrepaired, row(ledger).repaired_ns) == (0, 20)
