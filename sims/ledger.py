@@ -69,6 +69,7 @@ class Ledger:
                 self._on_neighbours(uid, left, right, now)
             case Joined(member):
                 self._enter(member)
+                self._note_repairs_near(member.ring_id, now)
             case Suspected(subject):
                 entry = self._entry(subject)
                 entry.suspected_ns = _first(entry.suspected_ns, now)
@@ -99,7 +100,10 @@ class Ledger:
             case Reincarnated(member):
                 self._snapshots[uid] = replace(self._snapshots[uid], member=member)
             case Rejoining() | Left():
+                gone = self._snapshots.get(uid)
                 self._exit(uid)
+                if gone is not None:
+                    self._note_repairs_near(gone.member.ring_id, now)
             case _:
                 pass
 
@@ -114,6 +118,8 @@ class Ledger:
             entry.failed_ns, entry.degree = now, degree
             self._unrepaired[key] = entry
         self._exit(uid)
+        if snapshot is not None:
+            self._note_repairs_near(snapshot.member.ring_id, now)
         for other in self._incidents.values():  # its own repairs ended with it
             other.chord_holders.discard(uid)
 
@@ -197,6 +203,20 @@ class Ledger:
         self.findings += local_findings(snapshot)
         for key, entry in list(self._unrepaired.items()):
             if self._is_whole_around(entry.subject.ring_id):
+                entry.repaired_ns = now
+                del self._unrepaired[key]
+
+    def _note_repairs_near(self, ring_id: int, now: Nanos) -> None:
+        """A member at ``ring_id`` is gone or has come: that alone may leave the ring there whole.
+
+        So it is if nobody alive had seen the dead one, and if one comes back who is the only one
+        left: no pointer will change any more.
+        """
+        n, here = len(self._ring), bisect_left(self._ring, (ring_id, ""))
+        for key, entry in list(self._unrepaired.items()):
+            steps = abs(bisect_left(self._ring, (entry.subject.ring_id, "")) - here)
+            near = n > 0 and min(steps, n - steps) <= 4
+            if near and self._is_whole_around(entry.subject.ring_id):
                 entry.repaired_ns = now
                 del self._unrepaired[key]
 

@@ -223,3 +223,34 @@ def test_in_a_large_ring_only_those_near_count() -> None:
     for ring_id in (1700, 1800, 100, 200):
         point(ledger, left, ring_id, 30)
     assert [i.repaired_ns for i in ledger.incidents("run")] == [30, 20, 30]
+
+
+def test_the_death_of_one_that_nobody_had_seen_leaves_the_ring_whole(ledger: Ledger) -> None:
+    """No pointer will change on its account: the incident must not stay open."""
+    unseen = member(350)
+    states(ledger, 350, 5, Joined(unseen, None, None))
+    ledger.on_crash(unseen.uid, 2, 10)
+    assert (ledger.unrepaired, row(ledger).repaired_ns) == (0, 10)
+
+
+def test_a_death_whose_last_witness_goes_too_leaves_no_open_incident(ledger: Ledger) -> None:
+    unseen, last = member(350), member(360)
+    states(ledger, 350, 5, Joined(unseen, None, None))
+    states(ledger, 360, 5, Joined(last, None, None))
+    point(ledger, [*IDS, 350, 360], 360, 6)
+    ledger.on_crash(unseen.uid, 2, 10)
+    assert ledger.unrepaired == 1
+    ledger.on_crash(last.uid, 2, 20)
+    assert ledger.unrepaired == 0
+
+
+def test_the_ring_is_whole_once_the_only_one_left_is_back_on_it() -> None:
+    ledger = Ledger()
+    for ring_id in (100, 200):
+        states(ledger, ring_id, 0, Joined(member(ring_id), None, None))
+    whole(ledger, [100, 200], 1)
+    states(ledger, 100, 5, Rejoining(2, "declared dead"))
+    ledger.on_crash(uid(200), 1, 10)
+    assert ledger.unrepaired == 1
+    states(ledger, 100, 20, Joined(member(100, 2), None, None))
+    assert (ledger.unrepaired, row(ledger).repaired_ns) == (0, 20)
