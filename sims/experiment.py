@@ -166,8 +166,8 @@ class _Run:
         """Run until the ring is whole and stays so for a detection time, or give up."""
         world, config = self._world, self._config
         step = config.heartbeat_ns
-        limit = world.now + 120 * config.silence_ns
         world.run(world.now + extra)
+        limit = world.now + 120 * config.silence_ns
         calm = 0
         enough = -(-2 * config.silence_ns // step)
         while calm < enough:

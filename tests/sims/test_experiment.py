@@ -47,7 +47,11 @@ def test_the_run_row_says_what_was_run() -> None:
     row = run(experiment(profile="local")).run
     assert (row.source, row.scenario, row.nodes, row.seed) == (Source.SIMULATOR, "crash", 16, 1)
     assert (row.profile, row.started_unix_ns) == ("local", None)
-    assert json.loads(row.parameters) == {"crash_mode": "power", "crash_share": 0.25}
+    assert json.loads(row.parameters) == {
+        "chords": "rank",
+        "crash_mode": "power",
+        "crash_share": 0.25,
+    }
 
 
 @pytest.mark.parametrize("mode", CrashMode)

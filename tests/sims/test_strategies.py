@@ -63,4 +63,4 @@ def test_about_as_many_are_drawn_as_rank_has_and_dead_ones_are_replaced(
 
 def test_without_chords_there_is_the_ring_alone() -> None:
     cluster = settled(ChordStrategy.NONE)
-    assert all(len(cluster.nodes[uid].linked) == 4 for uid in cluster.alive)
+    assert all(cluster.nodes[uid].chords == cluster.nodes[uid].right[1:] for uid in cluster.alive)
