@@ -302,10 +302,12 @@ class Explorer:
     def _rest(self, state: State) -> list[str]:
         """Let time pass until the ring is ideal and stays so; return what is wrong if it is not.
 
-        Before that, when all messages have arrived, all know of a death that one has confirmed.
+        Before that, when all messages have arrived, all members know of a death that one has
+        confirmed. Not so newcomers: who was not yet beside the dead is told by nobody.
         """
         world = self._world
-        gone = {world.nodes[at].peer.uid for at in state.confirmed}
+        told = () if self._scenario.newcomers else state.confirmed
+        gone = {world.nodes[at].peer.uid for at in told}
         for view in world.views(state):
             if gone & {member.uid for member in (*view.left, *view.right)}:
                 return [f"ring id {view.member.ring_id} was not told of a death that is confirmed"]
