@@ -29,7 +29,7 @@ from overlay.machine import Fact
 from overlay.rng import rng_for
 from ring.config import LAN
 from ring.core import Timer
-from ring.facts import Confirmed, Found, Join, Leave
+from ring.facts import Confirmed, Found, Join, Leave, NeighboursChanged
 from ring.invariants import local_findings, ring_findings, symmetry_findings, zave_findings
 from ring.node import RingNode
 from sims.errors import SimulationError
@@ -287,6 +287,8 @@ class Explorer:
                     state.confirmed |= {subject}
                 elif self._scenario.accurate:
                     found.append(f"b{subject} lives and was declared dead")
+            elif isinstance(fact, NeighboursChanged) and self._scenario.steady:
+                found.append("a pointer has moved although nobody came or died")
         together = tuple(
             number if fate == "alive" else -1
             for number, fate in zip(state.brokers, state.fate, strict=True)

@@ -47,6 +47,7 @@ class Scenario:
     delays: int  #: bound of the search by default; COMPLETE: none
     early: int = 0  #: timers that may run out early
     accurate: bool = True  #: nobody alive may be declared dead
+    steady: bool = False  #: no pointer may move: who is suspected keeps its place
 
 
 def _all_but(who: int, members: int) -> tuple[int, ...]:
@@ -63,7 +64,12 @@ SCENARIOS: dict[str, Scenario] = {
         "a broker dies, and its sockets close", 4, 0, lambda m: (_crash(1, m),), COMPLETE
     ),
     "cut": Scenario(
-        "the link between two neighbours breaks", 4, 0, lambda m: (Action("cut", 0, (1,)),), 2
+        "the link between two neighbours breaks",
+        4,
+        0,
+        lambda m: (Action("cut", 0, (1,)),),
+        2,
+        steady=True,
     ),
     "two-joins": Scenario(
         "two brokers join at one place",
