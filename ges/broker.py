@@ -51,7 +51,7 @@ from ring.facts import (
     Suspected,
     Undecided,
 )
-from ring.messages import RING_MESSAGES
+from ring.wire import RING_MESSAGES
 
 LINK_CODEC = MessageCodec(*RING_MESSAGES, SecureState, Goodbye)
 

@@ -20,20 +20,20 @@ from ring.core import Core, Timer
 from ring.facts import DutyLost, RecordRefused
 from ring.holders import BackupStatus, Target, holders_among
 from ring.links import Links
-from ring.messages import (
+from ring.messages import Member
+from ring.neighbourhood import Neighbourhood
+from ring.record_messages import (
     MAX_ENTRIES,
     MAX_RECORD_BYTES,
     Entry,
     Forget,
     IndexRequest,
-    Member,
     RecordIndex,
     RecordRequest,
     RecordSummary,
     Replicate,
     SummaryAgreed,
 )
-from ring.neighbourhood import Neighbourhood
 from ring.records import (
     MAX_KEY_CHARS,
     MAX_RECORDS,

@@ -29,10 +29,11 @@ from ring.facts import DutyTaken
 from ring.geometry import between, clockwise
 from ring.handover import Handover
 from ring.links import Links
-from ring.messages import Entry, Fence, Member
+from ring.messages import Member
 from ring.neighbourhood import Neighbourhood
 from ring.overload import Overload
 from ring.reclaim import Reclaimer
+from ring.record_messages import Entry, Fence
 from ring.records import fraction_of
 from ring.replicas import Held, Replicas
 

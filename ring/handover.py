@@ -20,8 +20,9 @@ from ring.core import Core
 from ring.facts import DutyTaken
 from ring.geometry import clockwise
 from ring.links import Links
-from ring.messages import Answer, Entry, Fence, Member, Offer, OfferAnswer
+from ring.messages import Member
 from ring.neighbourhood import Neighbourhood
+from ring.record_messages import Answer, Entry, Fence, Offer, OfferAnswer
 from ring.records import fraction_of
 from ring.replicas import Replicas
 

@@ -21,8 +21,9 @@ from ring.core import Core, Timer
 from ring.facts import DutyLost, DutyTaken
 from ring.geometry import clockwise
 from ring.links import Links
-from ring.messages import MAX_ENTRIES, Entry, Fence, Member, Reclaim, ReclaimAnswer, Taken
+from ring.messages import Member
 from ring.neighbourhood import Neighbourhood
+from ring.record_messages import MAX_ENTRIES, Entry, Fence, Reclaim, ReclaimAnswer, Taken
 from ring.records import outranks
 from ring.replicas import Replicas
 

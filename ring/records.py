@@ -16,7 +16,7 @@ from hashlib import blake2b
 
 import msgspec
 
-from ring.messages import Entry
+from ring.record_messages import Entry
 
 MAX_RECORDS = 16_384  #: records of one broker, whether it owns them or we keep them for it
 MAX_RECORDS_BYTES = 64 * 1024 * 1024  #: and their size in sum

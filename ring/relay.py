@@ -15,13 +15,13 @@ from overlay.ids import Peer
 from overlay.machine import Message
 from ring.messages import (
     MAX_RELAYED_BYTES,
-    RING_MESSAGES,
     DetourBroken,
     DetourClosed,
     DetourOpen,
     DetourOpened,
     Relay,
 )
+from ring.wire import RING_MESSAGES
 
 #: All that can stand in a relay; not a relay itself.
 _CODEC = MessageCodec(

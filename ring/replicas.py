@@ -4,9 +4,9 @@ The counterpart of :mod:`ring.backups`. Each owner's entries are summed up as it
 the sums differ, its index is gone through and missing bytes are asked for.
 
 Claims meet here. Of two claims to one key the better one is kept, and the other's owner hears of
-it, but only from the better one's owner itself (:class:`~ring.messages.Dispute` asks it to speak
-up): what we remember of a third broker may be out of date, and a record that is fenced on hearsay
-would have no owner at all.
+it, but only from the better one's owner itself (:class:`~ring.record_messages.Dispute` asks it to
+speak up): what we remember of a third broker may be out of date, and a record that is fenced on
+hearsay would have no owner at all.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from overlay.ids import Nanos, Peer
 from ring.backups import Backups
 from ring.core import Core
 from ring.links import Links
-from ring.messages import (
+from ring.record_messages import (
     Dispute,
     Entry,
     Fence,

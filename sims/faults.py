@@ -23,14 +23,8 @@ from overlay.handshake import GREETINGS, Hello, Welcome
 from overlay.ids import LinkClass, Nanos, nanos
 from overlay.machine import Message, OpenLink, Refused
 from overlay.rng import rng_for
-from ring.messages import (
-    RING_MESSAGES,
-    Heartbeat,
-    Ping,
-    Pong,
-    Tested,
-    TestNeighbour,
-)
+from ring.messages import Heartbeat, Ping, Pong, Tested, TestNeighbour
+from ring.wire import RING_MESSAGES
 from sims.network import Distances, Latency
 from sims.world import CONNECT_TIMEOUT_NS, Wire, World
 

@@ -18,8 +18,8 @@ from overlay.rng import rng_for
 from overlay.transport import Wire
 from ring.config import LAN
 from ring.facts import Confirmed, Found, Join, Joined, Leave, Repaired
-from ring.messages import RING_MESSAGES
 from ring.node import RingNode
+from ring.wire import RING_MESSAGES
 from sims.network import Distances, Latency
 from sims.world import CrashMode, World
 

@@ -21,7 +21,8 @@ from overlay.codec import (
 )
 from overlay.errors import CodecError
 from overlay.machine import Message
-from ring.messages import RING_MESSAGES, Heartbeat, Peers
+from ring.messages import Heartbeat, Peers
+from ring.wire import RING_MESSAGES
 from tests.helpers.strategies import largest, structs
 
 CODEC = MessageCodec(*RING_MESSAGES)

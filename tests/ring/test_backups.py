@@ -13,7 +13,7 @@ from overlay.machine import Message
 from ring.config import LAN, RingConfig
 from ring.facts import DropRecord, RecordRefused
 from ring.holders import BURST_BYTES, holders_among
-from ring.messages import (
+from ring.record_messages import (
     MAX_RECORD_BYTES,
     Entry,
     Forget,
