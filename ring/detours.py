@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from overlay.ids import Nanos, Peer
 from overlay.machine import Closed, Message, Refused
 from ring.core import Core, Timer
+from ring.facts import LinkFailed
 from ring.links import Links
 from ring.messages import (
     DetourBroken,
@@ -49,7 +50,7 @@ class _Attempt:
 
 @dataclass(slots=True)
 class Handlers:
-    """What the node does about what happens to detours."""
+    """What is done about what happens to detours: :class:`~ring.link_events.LinkEvents`."""
 
     admit: Callable[[Peer], Refused | None]
     on_up: Callable[[Peer, Member | None, Path], None]
@@ -60,13 +61,12 @@ class Handlers:
 class Detours:
     """The detours of one broker, and its part in those of others."""
 
-    def __init__(
-        self, core: Core, links: Links, neighbourhood: Neighbourhood, handlers: Handlers
-    ) -> None:
+    handlers: Handlers  #: given by those who act on detours, and so are built upon them
+
+    def __init__(self, core: Core, links: Links, neighbourhood: Neighbourhood) -> None:
         self._core = core
         self._links = links
         self._neighbourhood = neighbourhood
-        self._handlers = handlers
         self._attempts: dict[str, _Attempt] = {}
 
     # ── looking for a way ─────────────────────────────────────────────────────────────────────
@@ -125,6 +125,11 @@ class Detours:
         hops = dict.fromkeys(path[1] for path in self._core.detours.values())
         return {uid: up[uid].peer for uid in hops if uid in up and not up[uid].detoured}
 
+    def conclude(self, subject: Member, path: Path) -> None:
+        """The link failed, not the broker; the last one on the path to it is witness."""
+        if not self._core.verdicts.is_down(subject.uid, subject.incarnation):
+            self._core.notify(LinkFailed(subject, path[-2]))
+
     def on_relay(self, came_from: str, relay: Relay) -> tuple[str, Message] | None:
         """Pass a relay on; or return what has arrived here over a detour, and from whom."""
         here = self._core.peer.uid
@@ -179,7 +184,7 @@ class Detours:
         if not ways:
             self.forget(uid)
             self._links.damper.release(uid)
-            self._handlers.on_no_way(attempt.subject)
+            self.handlers.on_no_way(attempt.subject)
             return
         core.arm(Timer.DETOUR, uid, 2 * core.config.test_ns)
         self._answer(ways[0], DetourOpen(core.ring_id if core.joined else None, attempt.down_ns))
@@ -204,7 +209,7 @@ class Detours:
 
     def _on_open(self, sender: Peer, request: DetourOpen, back: Path) -> None:
         core, uid = self._core, sender.uid
-        refused = self._handlers.admit(sender)
+        refused = self.handlers.admit(sender)
         if refused is not None:
             is_dead = refused is Refused.DECLARED_DEAD
             self._answer(back, DetourClosed(Closed.DECLARED_DEAD if is_dead else Closed.UNWANTED))
@@ -223,7 +228,7 @@ class Detours:
         uid = sender.uid
         if uid in self._links.up:
             return  # it has crossed with the link's return, or with the other end's request
-        if uid in self._attempts and self._handlers.admit(sender) is None:
+        if uid in self._attempts and self.handlers.admit(sender) is None:
             self._up(sender, answer.ring_id, path)
         else:
             self._answer(path, DetourClosed(Closed.LOST))
@@ -231,13 +236,13 @@ class Detours:
     def _up(self, peer: Peer, ring_id: int | None, path: Path) -> None:
         self.forget(peer.uid)
         member = Member(peer, ring_id) if ring_id is not None else None
-        self._handlers.on_up(peer, member, path)
+        self.handlers.on_up(peer, member, path)
 
     def _on_closed(self, uid: str, reason: Closed) -> None:
         was_tried = uid in self._attempts
         if uid in self._core.detours or (was_tried and reason is Closed.DECLARED_DEAD):
             self.forget(uid)
-            self._handlers.on_down(uid, reason)
+            self.handlers.on_down(uid, reason)
         elif was_tried:
             self.on_late(uid)
 
@@ -247,4 +252,4 @@ class Detours:
         if attempt is not None and attempt.ways and teller in attempt.ways[0]:
             self.on_late(uid)
         elif teller in self._core.detours.get(uid, ()):
-            self._handlers.on_down(uid, Closed.LOST)
+            self.handlers.on_down(uid, Closed.LOST)

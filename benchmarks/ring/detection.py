@@ -21,13 +21,11 @@ from benchmarks.ring.rings import Ring
 from overlay.ids import NANOS_PER_SECOND, Nanos, nanos
 from overlay.rng import rng_for
 from ring.config import LAN, WAN, RingConfig
-from ring.core import Core
 from ring.detector import Detector
 from ring.facts import Confirmed, Joined, Suspected
 from ring.health import LocalHealth
-from ring.links import Links
 from ring.messages import Member, TestNeighbour
-from ring.neighbourhood import Neighbourhood
+from ring.parts import Parts
 from sims.faults import DETECTION, Retransmissions, dead_runs, draw_dead
 from sims.network import DISTANCES
 from sims.world import CrashMode
@@ -317,7 +315,7 @@ def pauses(bars: Bars, seed: int, seconds: float) -> None:
             ring.world.clock_first = True
             if naive:
                 for node in ring.nodes.values():
-                    _make_naive(node._core, node._links, node._hood, node)
+                    _make_naive(node._parts)
             ring.run(5)
             ring.wanted = (Confirmed, Joined)
             length = seconds if longest > 2 else seconds / 4
@@ -344,8 +342,8 @@ def pauses(bars: Bars, seed: int, seconds: float) -> None:
         bars.check("B22", what, float(f"{ratio:.3g}"), 1 / 50)
 
 
-def _make_naive(core: Core, links: Links, hood: Neighbourhood, node: object) -> None:
-    node._detector = NaiveDetector(core, links, hood, LocalHealth())  # type: ignore[attr-defined]
+def _make_naive(parts: Parts) -> None:
+    parts.detector = NaiveDetector(parts.core, parts.links, parts.hood, LocalHealth())
 
 
 def _sleep_in_turns(

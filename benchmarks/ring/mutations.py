@@ -9,21 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
 import msgspec
 
 import ring.join
-from overlay.machine import Closed, LinkDown
+from overlay.machine import Closed
 from ring.chords import Chords
 from ring.confirmation import Suspicions, Tests
+from ring.deaths import Deaths
 from ring.detector import Detector
 from ring.facts import Confirmed, NeighboursChanged
 from ring.geometry import clockwise, gap, midway
 from ring.join import GapOwner, Newcomer
+from ring.link_events import LinkEvents
 from ring.links import Links
+from ring.membership import Membership
 from ring.messages import JoinAccept, JoinRequest, Member, Tested
 from ring.neighbourhood import Neighbourhood
 from ring.node import RingNode
@@ -320,21 +323,21 @@ _mutant(
 )
 
 
-def _only_remove(self: RingNode, uid: str, notice: Any) -> None:  # noqa: ANN401
-    if notice.subject.uid != self.peer.uid:
+def _only_remove(self: Deaths, uid: str, notice: Any) -> None:  # noqa: ANN401
+    if notice.subject.uid != self._parts.core.peer.uid:
         self._remove(notice.subject, notice.heir)
 
 
 _mutant(
     "notice-not-passed-on",
     "who is told of a death does not tell its own neighbours, and does not divide the dead",
-    (RingNode, "_on_failed", _only_remove),
+    (Deaths, "on_failed", _only_remove),
 )
 
 
 def _only_about_self(original: Method) -> Method:
-    def on_failed(self: RingNode, uid: str, notice: Any) -> None:  # noqa: ANN401
-        if notice.subject.uid == self.peer.uid:
+    def on_failed(self: Deaths, uid: str, notice: Any) -> None:  # noqa: ANN401
+        if notice.subject.uid == self._parts.core.peer.uid:
             original(self, uid, notice)
 
     return on_failed
@@ -343,7 +346,7 @@ def _only_about_self(original: Method) -> Method:
 _mutant(
     "notice-ignored",
     "who is told of another's death does not believe it",
-    _around(RingNode, "_on_failed", _only_about_self),
+    _around(Deaths, "on_failed", _only_about_self),
 )
 _mutant("no-backups", "no links are backed up", (Repair, "exchange_backups", _nothing))
 _mutant(
@@ -354,15 +357,16 @@ _mutant(
 _mutant(
     "accused-stays",
     "who is told that it was declared dead does not come back as a newcomer",
-    (RingNode, "_rejoin", _nothing),
+    (Membership, "_rejoin", _nothing),
 )
 
 
 def _same_life(original: Method) -> Method:
-    def rejoin(self: RingNode, reason: str) -> None:
-        life = self.peer.incarnation
+    def rejoin(self: Membership, reason: str) -> None:
+        core = self._parts.core
+        life = core.peer.incarnation
         original(self, reason)
-        self._core.peer = msgspec.structs.replace(self._core.peer, incarnation=life)
+        core.peer = msgspec.structs.replace(core.peer, incarnation=life)
 
     return rejoin
 
@@ -370,7 +374,7 @@ def _same_life(original: Method) -> Method:
 _mutant(
     "same-incarnation",
     "who was declared dead comes back under the incarnation that is dead",
-    _around(RingNode, "_rejoin", _same_life),
+    _around(Membership, "_rejoin", _same_life),
 )
 _mutant(
     "admits-the-dead",
@@ -380,27 +384,25 @@ _mutant(
 
 
 def _departure_is_loss(original: Method) -> Method:
-    def on_link_down(self: RingNode, event: LinkDown) -> None:
-        if event.reason is Closed.LEAVING:
-            event = replace(event, reason=Closed.LOST)
-        original(self, event)
+    def on_lost(self: LinkEvents, uid: str, reason: Closed) -> None:
+        original(self, uid, Closed.LOST if reason is Closed.LEAVING else reason)
 
-    return on_link_down
+    return on_lost
 
 
 _mutant(
     "goodbyes-not-heard",
     "a broker that leaves is treated like one that is lost",
-    (RingNode, "_on_leaving", _nothing),
-    _around(RingNode, "_on_link_down", _departure_is_loss),
+    (Deaths, "on_leaving", _nothing),
+    _around(LinkEvents, "_on_lost", _departure_is_loss),
 )
 _mutant(
     "departed-stay",
     "who left, or came back under a new incarnation, is not taken out of the pointers",
-    (RingNode, "_depart", _nothing),
+    (Deaths, "depart", _nothing),
 )
 _mutant(
-    "never-knocks", "who is alone does not look for others", (RingNode, "_on_knock_due", _nothing)
+    "never-knocks", "who is alone does not look for others", (Membership, "on_knock_due", _nothing)
 )
 _mutant("links-never-closed", "links that nobody wants stay", (Links, "on_linger", _nothing))
 _mutant("links-not-retried", "a link that failed is not tried again", (Links, "on_retry", _nothing))

@@ -58,7 +58,7 @@ class OneJoin:
             assert steps < MAX_STEPS, self.cluster.findings()
         order = self.cluster.in_order
         n, at = len(order), order.index(self.newcomer)
-        contact = self.cluster.nodes[self.newcomer]._newcomer.contact
+        contact = self.cluster.nodes[self.newcomer]._parts.newcomer.contact
         assert contact is not None
         parties = {
             Party.NEWCOMER: self.newcomer,

@@ -148,7 +148,7 @@ def test_a_new_neighbour_is_probed_at_once() -> None:
     node = bench()
     node.down(RIGHT)
     node.receive(member(200), Heartbeat(1))
-    node.node._settle((RIGHT, ()))
+    node.node._deaths.settle((RIGHT, ()))
     effects = node.receive(member(200), view_of(200, RING))
     assert uid(500) in [to for to, _ in sent(effects, Ping)]
     found = told(node.wait(LAN.test_min_ns / 1e9, alive=[member(100), LEFT]), Suspected)
@@ -187,8 +187,8 @@ def test_but_never_more_than_was_promised() -> None:
     node = bench()
     for late_s in [0.0, 5.0] * 10:
         node.wait(late_s, alive=EVERYBODY)
-        node.node._detector.on_heartbeat(RIGHT.uid, LAN.heartbeat_ns + nanos(late_s))
-    node.node._detector._health.score = 0
+        node.node._parts.detector.on_heartbeat(RIGHT.uid, LAN.heartbeat_ns + nanos(late_s))
+    node.node._parts.detector._health.score = 0
     beat(node)
     assert suspected_after(node) <= SILENCE_MAX_S + 0.01
 
@@ -204,13 +204,13 @@ def test_a_long_round_trip_is_given_more_time() -> None:
     node = bench()
     start = node.now
     for _ in range(20):
-        node.node._detector.hasten(RIGHT.uid, None)
-        asked = node.node._detector._watches[RIGHT.uid].token
+        node.node._parts.detector.hasten(RIGHT.uid, None)
+        asked = node.node._parts.detector._watches[RIGHT.uid].token
         node.wait(0.3, alive=OTHERS)
         node.receive(RIGHT, Pong(asked))
     assert node.now > start
-    assert node.node._detector.answer_ns(RIGHT.uid) > LAN.answer_ns
-    assert node.node._detector.answer_ns(RIGHT.uid) <= LAN.answer_max_ns * (1 + MAX_SCORE)
+    assert node.node._parts.detector.answer_ns(RIGHT.uid) > LAN.answer_ns
+    assert node.node._parts.detector.answer_ns(RIGHT.uid) <= LAN.answer_max_ns * (1 + MAX_SCORE)
 
 
 # A slow observer
@@ -264,7 +264,7 @@ def test_who_runs_late_waits_longer_for_others() -> None:
 
 def test_who_runs_on_time_again_trusts_itself_again() -> None:
     node = bench()
-    node.node._detector._health.score = MAX_SCORE
+    node.node._parts.detector._health.score = MAX_SCORE
     for _ in range(MAX_SCORE + 1):
         beat(node)
     assert suspected_after(node) == pytest.approx(SILENCE_S, abs=0.02)

@@ -11,7 +11,7 @@ import pytest
 from overlay.errors import ConfigError
 from overlay.ids import Nanos
 from overlay.trace import Source, Verdict
-from ring.node import RingNode
+from ring.deaths import Deaths
 from sims.errors import InvariantViolated
 from sims.experiment import Experiment, RunResult, run
 from sims.summary import summarise
@@ -113,7 +113,7 @@ def test_progress_goes_through_the_stages_with_the_clock() -> None:
 
 def test_a_ring_that_does_not_heal_is_a_violation(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without anybody who suspects, a silent death is never repaired."""
-    monkeypatch.setattr(RingNode, "_on_silent", lambda self, uid: None)
+    monkeypatch.setattr(Deaths, "on_silent", lambda self, uid: None)
     with pytest.raises(InvariantViolated) as caught:
         run(experiment())
     text = str(caught.value)

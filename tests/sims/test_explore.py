@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from overlay.ids import Peer
 from overlay.rng import rng_for
 from ring.config import LAN
+from ring.deaths import Deaths
 from ring.facts import Found
 from ring.node import RingNode
 from sims.cli import sim
@@ -60,8 +61,8 @@ def test_a_search_stops_at_its_limit_and_says_so() -> None:
 
 def _forget_the_dead(monkeypatch: pytest.MonkeyPatch) -> None:
     """Break the protocol: who is told of a death does nothing."""
-    monkeypatch.setattr(RingNode, "_settle", lambda self, verdict: None)
-    monkeypatch.setattr(RingNode, "_on_failed", lambda self, uid, notice: None)
+    monkeypatch.setattr(Deaths, "settle", lambda self, verdict: None)
+    monkeypatch.setattr(Deaths, "on_failed", lambda self, uid, notice: None)
 
 
 def test_a_broken_protocol_is_found_and_shown_again(monkeypatch: pytest.MonkeyPatch) -> None:

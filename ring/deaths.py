@@ -1,0 +1,140 @@
+"""From a suspicion to a ring without the dead (paper 004, sections 3.4 and 3.4.1).
+
+A neighbour goes silent or its link breaks; witnesses test it (:mod:`ring.confirmation`); a verdict
+makes it dead; the dead goes out of every pointer, and its neighbours close the ring and tell those
+who held chords to it (:mod:`ring.repair`). Whoever is told of a death does the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from overlay.machine import Closed
+from ring.confirmation import Test, Verdict
+from ring.facts import Confirmed, Departed
+from ring.membership import Membership
+from ring.messages import Failed, Leaving, Member, Tested, TestNeighbour
+from ring.parts import Parts
+
+
+class Deaths:
+    """Brings suspicions, tests, verdicts and repairs together."""
+
+    def __init__(self, parts: Parts, membership: Membership) -> None:
+        self._parts = parts
+        self._membership = membership
+
+    # ── signs of life, and none ───────────────────────────────────────────────────────────────
+
+    def on_heard(self, uid: str) -> None:
+        """Any sign of life: clears suspicion, answers tests."""
+        parts = self._parts
+        if uid in parts.suspicions.open:
+            parts.suspicions.on_heard(uid)
+        parts.tests.on_alive(uid)
+        parts.runs.on_alive(uid)
+
+    def on_silent(self, uid: str) -> None:
+        """A ring neighbour may have been silent for too long."""
+        subject = self._parts.detector.on_silent(uid)
+        if subject is not None:
+            self.suspect(subject, "silent")
+
+    def suspect(self, subject: Member, reason: str, found_by: str | None = None) -> None:
+        """Have a neighbour tested; ``found_by`` is a witness that finds the same already."""
+        self.settle(self._parts.suspicions.suspect(subject, reason, found_by))
+
+    # ── tests and verdicts ────────────────────────────────────────────────────────────────────
+
+    def on_test_neighbour(self, uid: str, question: TestNeighbour) -> None:
+        parts, subject = self._parts, question.subject
+        if subject.uid == parts.core.peer.uid:
+            return
+        is_dead = parts.hood.is_dead(subject.uid, subject.incarnation)
+        parts.tests.begin(uid, subject, is_dead=is_dead)
+
+    def on_probe_due(self, uid: str) -> None:
+        self._on_test_failed(uid, self._parts.tests.on_due(uid))
+
+    def on_unreachable(self, uid: str) -> None:
+        """A broker tested for others cannot be linked."""
+        self._on_test_failed(uid, self._parts.tests.on_failed(uid))
+
+    def _on_test_failed(self, uid: str, failed: Test | None) -> None:
+        """A test for others failed: we are cut off from the subject as well, if it lives."""
+        if failed is not None and uid in self._parts.hood.adjacent:
+            self.suspect(failed.subject, "test failed", failed.askers[0])
+
+    def on_tested(self, uid: str, answer: Tested) -> None:
+        parts = self._parts
+        self.settle(parts.suspicions.on_tested(uid, answer))
+        case = parts.suspicions.open.get(answer.subject.uid)
+        if case is not None and case.link_failed:
+            parts.detours.begin(case.subject, uid)
+
+    def on_no_answer(self, uid: str) -> None:
+        """The witnesses on ``uid`` did not answer in time."""
+        self.settle(self._parts.suspicions.on_no_answer(uid))
+
+    def on_witness_lost(self, uid: str) -> None:
+        self._settle_all(self._parts.suspicions.on_witness_lost(uid))
+
+    def on_neighbours_changed(self) -> None:
+        self._settle_all(self._parts.suspicions.on_neighbours_changed())
+
+    def settle(self, verdict: Verdict | None) -> None:
+        """Confirm a death for which there is a verdict."""
+        if verdict is None:
+            return
+        parts, (subject, witnesses) = self._parts, verdict
+        if parts.hood.is_dead(subject.uid, subject.incarnation):
+            return
+        if subject.uid in parts.hood.adjacent:
+            parts.repair.begin(subject, witnesses)
+        self._remove(subject, None)
+
+    def _settle_all(self, verdicts: Iterable[Verdict]) -> None:
+        for verdict in verdicts:
+            self.settle(verdict)
+
+    # ── what others say ───────────────────────────────────────────────────────────────────────
+
+    def on_failed(self, uid: str, notice: Failed) -> None:
+        parts, subject, core = self._parts, notice.subject, self._parts.core
+        if subject.uid == core.peer.uid:
+            if subject.incarnation >= core.peer.incarnation:
+                self._membership.outlive(uid)
+            return
+        if parts.hood.is_dead(subject.uid, subject.incarnation):
+            return
+        link = parts.links.up.get(subject.uid)
+        if link is not None and link.peer.incarnation > subject.incarnation:
+            return  # old news: it is back already
+        core.verdicts.note(Confirmed(subject, notice.witnesses), core.now)
+        if subject.uid in parts.hood.adjacent:
+            parts.repair.begin(subject, notice.witnesses)
+        self._remove(subject, notice.heir)
+
+    def on_leaving(self, uid: str, notice: Leaving) -> None:
+        if notice.member.uid == uid:
+            self.depart(notice.member)
+
+    # ── off the ring ──────────────────────────────────────────────────────────────────────────
+
+    def depart(self, member: Member) -> None:
+        """A member left of its own will, or came back under a new incarnation."""
+        if member.uid in self._parts.hood.adjacent:
+            self._parts.core.notify(Departed(member))
+        self._remove(member, None)
+
+    def _remove(self, member: Member, heir: Member | None) -> None:
+        """Take a dead or departed broker out of every pointer."""
+        parts, uid = self._parts, member.uid
+        parts.suspicions.close(uid)
+        parts.detours.forget(uid)
+        parts.queries.forget(uid)
+        parts.links.damper.forget(uid)
+        parts.hood.bury(member)
+        parts.chords.on_dead(uid, heir)
+        parts.links.close(uid, Closed.DECLARED_DEAD)
+        parts.duties.on_gone(member)

@@ -1,0 +1,205 @@
+"""Which part each message and each timer is for, and which of them leave the pointers alone.
+
+What concerns one part goes straight to it; what concerns several, to their coordinator. Only what
+is too small for either is done here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from overlay.machine import Message
+from ring.core import Timer
+from ring.deaths import Deaths
+from ring.membership import Membership
+from ring.messages import (
+    Backup,
+    ChordAnswer,
+    ChordQuery,
+    Failed,
+    Heartbeat,
+    HeldDead,
+    Intent,
+    JoinAccept,
+    JoinRefuse,
+    JoinRequest,
+    Knock,
+    Leaving,
+    Meet,
+    Peers,
+    PeersRequest,
+    Ping,
+    Pong,
+    Route,
+    Routed,
+    RouteHeard,
+    Tested,
+    TestNeighbour,
+    View,
+    ViewRequest,
+)
+from ring.parts import Parts
+from ring.record_messages import (
+    Dispute,
+    Fence,
+    Forget,
+    IndexRequest,
+    Offer,
+    OfferAnswer,
+    Reclaim,
+    ReclaimAnswer,
+    RecordIndex,
+    RecordRequest,
+    RecordSummary,
+    Replicate,
+    SummaryAgreed,
+)
+from ring.views import Views
+
+#: Most of what happens in a quiet ring; it moves no pointer unless the neighbourhood says so.
+PASSIVE: frozenset[type[Message]] = frozenset(
+    {
+        Heartbeat,
+        Ping,
+        ViewRequest,
+        Backup,
+        PeersRequest,
+        ChordQuery,
+        RouteHeard,
+        RecordSummary,
+        SummaryAgreed,
+        IndexRequest,
+        RecordIndex,
+        RecordRequest,
+        Replicate,
+        Forget,
+        Fence,
+        Dispute,
+        Offer,
+        Reclaim,
+        ReclaimAnswer,
+    }
+)
+PASSIVE_TIMERS = frozenset({Timer.HEARTBEAT, Timer.SILENT, Timer.COPY, Timer.RECONCILE})
+
+MessageHandlers = dict[type[Message], Callable[[str, Any], None]]
+TimerHandlers = dict[Timer, Callable[[str], None]]
+
+
+class Dispatch:
+    """The tables of handlers of one node."""
+
+    def __init__(self, parts: Parts, views: Views, membership: Membership, deaths: Deaths) -> None:
+        self._parts = parts
+        self._membership = membership
+        duties = parts.duties
+        self.messages: MessageHandlers = {
+            Heartbeat: views.on_heartbeat,
+            Ping: self._on_ping,
+            Pong: self._on_pong,
+            Intent: parts.links.on_intent,
+            View: membership.on_view,
+            ViewRequest: views.on_request,
+            Backup: parts.repair.on_backup,
+            PeersRequest: views.on_peers_request,
+            Peers: lambda uid, peers: parts.newcomer.on_peers(peers),
+            JoinRequest: parts.owner.on_request,
+            JoinAccept: membership.on_accept,
+            JoinRefuse: lambda uid, refuse: parts.newcomer.on_refuse(refuse),
+            TestNeighbour: deaths.on_test_neighbour,
+            Tested: deaths.on_tested,
+            Failed: deaths.on_failed,
+            Leaving: deaths.on_leaving,
+            ChordQuery: parts.chords.on_query,
+            ChordAnswer: parts.chords.on_answer,
+            Knock: membership.on_knock,
+            Route: parts.routing.on_route,
+            RouteHeard: parts.routing.on_heard,
+            Routed: parts.routing.on_routed,
+            Meet: parts.merge.on_meet,
+            HeldDead: membership.on_held_dead,
+            RecordSummary: self._on_record_summary,
+            SummaryAgreed: self._on_summary_agreed,
+            IndexRequest: duties.backups.on_index_request,
+            RecordIndex: duties.replicas.on_index,
+            RecordRequest: duties.backups.on_record_request,
+            Replicate: duties.replicas.on_replicate,
+            Forget: duties.replicas.on_forget,
+            Fence: duties.replicas.on_fence,
+            Dispute: duties.replicas.on_dispute,
+            Offer: duties.handover.on_offer,
+            OfferAnswer: self._on_offer_answer,
+            Reclaim: duties.reclaimer.on_reclaim,
+            ReclaimAnswer: duties.reclaimer.on_answer,
+        }
+        self.timers: TimerHandlers = {
+            Timer.HEARTBEAT: self._on_heartbeat_due,
+            Timer.SILENT: deaths.on_silent,
+            Timer.TEST: deaths.on_no_answer,
+            Timer.PROBE: deaths.on_probe_due,
+            Timer.LINGER: parts.links.on_linger,
+            Timer.RETRY: parts.links.on_retry,
+            Timer.CHORDS: lambda _: self._on_chords_due(),
+            Timer.MEASURE: lambda _: parts.newcomer.on_measured(),
+            Timer.JOIN: lambda _: membership.on_late(),
+            Timer.RESERVED: parts.owner.release,
+            Timer.KNOCK: lambda _: membership.on_knock_due(),
+            Timer.ROUTE: parts.routing.on_late,
+            Timer.HEARD: parts.routing.on_unheard,
+            Timer.DETOUR: parts.detours.on_late,
+            Timer.QUERY: parts.queries.ask,
+            Timer.GAP: parts.runs.on_due,
+            Timer.DOUBT: parts.runs.on_doubt_due,
+            Timer.CARRIER: self._on_carrier_due,
+            Timer.COPY: duties.on_copy,
+            Timer.RECONCILE: lambda _: duties.on_reconcile(),
+            Timer.DUTIES: lambda _: duties.on_watch(),
+            Timer.LEAVE: lambda _: membership.go(),
+            Timer.RECLAIM: lambda _: duties.reclaimer.on_late(),
+        }
+
+    # ── messages for two parts ────────────────────────────────────────────────────────────────
+
+    def _on_ping(self, uid: str, ping: Ping) -> None:
+        self._parts.core.send(uid, Pong(ping.token))
+
+    def _on_pong(self, uid: str, pong: Pong) -> None:
+        self._parts.newcomer.on_pong(uid)
+        self._parts.detector.on_pong(uid, pong.token)
+
+    def _on_record_summary(self, uid: str, summary: RecordSummary) -> None:
+        duties = self._parts.duties
+        duties.replicas.on_summary(uid, summary)
+        if summary.leaving:
+            duties.follow()
+
+    def _on_summary_agreed(self, uid: str, answer: SummaryAgreed) -> None:
+        duties = self._parts.duties
+        duties.backups.on_agreed(uid, answer)
+        duties.on_answered()
+
+    def _on_offer_answer(self, uid: str, answer: OfferAnswer) -> None:
+        duties = self._parts.duties
+        duties.handover.on_answer(uid, answer)
+        duties.on_answered()
+        if duties.has_left:
+            self._membership.go()
+
+    # ── timers for two parts ──────────────────────────────────────────────────────────────────
+
+    def _on_heartbeat_due(self, uid: str) -> None:
+        self._parts.detector.on_heartbeat_due(uid)
+        self._parts.repair.exchange_backups()
+
+    def _on_chords_due(self) -> None:
+        parts = self._parts
+        parts.queries.watch(parts.chords.wanted)
+        parts.chords.on_refresh_due()
+        parts.merge.stabilise()
+
+    def _on_carrier_due(self, uid: str) -> None:
+        parts = self._parts
+        parts.carriers.on_due(uid)
+        if uid not in parts.links.up:
+            parts.chords.on_link_gone(uid)

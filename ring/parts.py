@@ -1,0 +1,90 @@
+"""The parts that one broker's protocol consists of, and which of them each is built upon.
+
+Each part is one rule, or one role, of the paper, and knows only the parts handed to it here. What
+concerns several of them at once is in the coordinators: :mod:`~ring.views`,
+:mod:`~ring.membership`, :mod:`~ring.deaths`, :mod:`~ring.link_events`, in this order; each of them
+uses the parts, and the coordinators before it.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from overlay.ids import Peer
+from ring.carriers import Carriers
+from ring.chords import Chords
+from ring.config import ChordStrategy, RingConfig
+from ring.confirmation import Suspicions, Tests
+from ring.core import Core
+from ring.detector import Detector
+from ring.detours import Detours
+from ring.drawn import DrawnChords
+from ring.duties import Duties
+from ring.health import LocalHealth
+from ring.join import GapOwner, Newcomer
+from ring.links import Links
+from ring.merge import Merge
+from ring.neighbourhood import Neighbourhood
+from ring.queries import Queries
+from ring.repair import Repair
+from ring.routing import Routing
+from ring.runs import Runs
+
+
+@dataclass(slots=True)
+class Parts:
+    """The parts of one ring node."""
+
+    core: Core
+    links: Links
+    hood: Neighbourhood
+    detector: Detector
+    suspicions: Suspicions
+    tests: Tests
+    repair: Repair
+    routing: Routing
+    chords: Chords
+    runs: Runs
+    carriers: Carriers
+    duties: Duties
+    newcomer: Newcomer
+    owner: GapOwner
+    detours: Detours
+    queries: Queries
+    merge: Merge
+
+    @classmethod
+    def build(cls, config: RingConfig, peer: Peer, rng: random.Random) -> Parts:
+        """Return new parts that share one core."""
+        core = Core(config, peer, rng)
+        links = Links(core)
+        hood = Neighbourhood(core, links)
+        health = LocalHealth()
+        detector = Detector(core, links, hood, health)
+        routing = Routing(core, links, hood)
+        chords = (
+            Chords(core, links, hood)
+            if config.chords is ChordStrategy.RANK
+            else DrawnChords(core, links, hood, routing)
+        )
+        detours = Detours(core, links, hood)
+        return cls(
+            core=core,
+            links=links,
+            hood=hood,
+            detector=detector,
+            suspicions=Suspicions(core, links, hood, detector, health),
+            tests=Tests(core, links, detector, health),
+            repair=Repair(core, links, hood),
+            routing=routing,
+            chords=chords,
+            runs=Runs(core, links, hood, routing),
+            carriers=Carriers(core, links),
+            duties=Duties(core, links, hood),
+            newcomer=Newcomer(core, links, hood),
+            owner=GapOwner(core, links, hood, chords),
+            detours=detours,
+            queries=Queries(core, links, routing, detours),
+            merge=Merge(core, links, hood),
+        )
