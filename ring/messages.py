@@ -318,7 +318,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
 
     key: RecordKey
     epoch: WireCount
-    place: RingId  #: of the owner when it claimed the record
+    place: RingId  #: of the first owner, when it made the record: here claims meet
     version: WireCount
     content: WireCount  #: digest of the bytes
 
@@ -442,6 +442,15 @@ class ReclaimAnswer(Message, frozen=True):
     around: Neighbours
 
 
+class Claims(Message, frozen=True):
+    """``owner`` owns these records, whose place is ``home``; passed on to who is nearest to it."""
+
+    owner: Peer
+    entries: Entries
+    home: RingId
+    hops: Hops
+
+
 RING_MESSAGES: tuple[type[Message], ...] = (
     Intent,
     View,
@@ -481,4 +490,5 @@ RING_MESSAGES: tuple[type[Message], ...] = (
     OfferAnswer,
     Reclaim,
     ReclaimAnswer,
+    Claims,
 )

@@ -66,6 +66,7 @@ from ring.messages import (
     Backup,
     ChordAnswer,
     ChordQuery,
+    Claims,
     Dispute,
     Failed,
     Fence,
@@ -136,6 +137,7 @@ _PASSIVE = frozenset(
         Offer,
         Reclaim,
         ReclaimAnswer,
+        Claims,
     }
 )
 _PASSIVE_TIMERS = frozenset({Timer.HEARTBEAT, Timer.SILENT, Timer.COPY, Timer.RECONCILE})
@@ -222,6 +224,7 @@ class RingNode:
             OfferAnswer: self._on_offer_answer,
             Reclaim: duties.reclaimer.on_reclaim,
             ReclaimAnswer: duties.reclaimer.on_answer,
+            Claims: duties.homes.on_claims,
         }
         self._on_timer: dict[Timer, Callable[[str], None]] = {
             Timer.HEARTBEAT: self._on_heartbeat_due,
