@@ -58,7 +58,7 @@ def check_one_owner(ring: RecordRing, keys: list[str]) -> None:
 @pytest.mark.parametrize("backups", [1, 2, 4])
 @pytest.mark.parametrize("n", [6, 13, 24])
 def test_after_a_partition_each_record_has_one_owner(n: int, backups: int, shape: str) -> None:
-    for seed in range(2 if n < 20 else 1):
+    for seed in range(2 if n < 10 else 1):
         ring = RecordRing.warm(n, seed, backups)
         keys = ring.put_everywhere()
         ring.partition(*split(ring, shape, rng_for(seed, n, shape)))
