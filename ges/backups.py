@@ -55,4 +55,5 @@ def _findings(owner: Status, met: Collection[str]) -> Iterable[str]:
             good.add(uid)
     wanted = min(owner.backups_wanted, len(met) - 1)
     if len(good) < wanted:
-        yield f"{start}, backed up on {len(good)} of its neighbours up to date; there should be {wanted}"
+        on = f"{len(good)} of its neighbours up to date"
+        yield f"{start}, backed up on {on}; there should be {wanted}"
