@@ -164,6 +164,8 @@ class Broker:
             uptime_s=round(self.driver.now() / NANOS_PER_SECOND, 3),
             verdicts=self._verdict_statuses(),
             backups=ring.backups,
+            records=len(ring.records),
+            backups_wanted=self._ring_config.backups,
         )
 
     async def on_ring(self) -> None:

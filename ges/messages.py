@@ -158,6 +158,8 @@ class Status(Message, frozen=True):
     uptime_s: float
     verdicts: tuple[VerdictStatus, ...] = ()  #: the latest, oldest first
     backups: tuple[BackupStatus, ...] = ()  #: who keeps this broker's records
+    records: int = 0  #: it owns
+    backups_wanted: int = 0  #: on so many neighbours, where there are so many
 
 
 #: What clients and brokers say to each other; nothing of it is understood between brokers.

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ges.backups import judge_backups
 from ges.client import connect
 from ges.errors import ConnectionLost
 from ges.messages import Status
@@ -68,11 +69,12 @@ async def walk_ring(url: str, *, identity: Path | None, overlay: str, timeout_s:
         for member in (*status.left, *status.right, *status.chords):
             named[member.uid] = member.peer.url
         here = _tls_url(status.right[0].peer.url, tls) if status.right else None
-    findings += _judge(brokers, named)
+    findings += judge(brokers, named)
     return Walk(tuple(brokers.values()), tuple(findings))
 
 
-def _judge(brokers: dict[str, Status], named: dict[str, str]) -> list[str]:
+def judge(brokers: dict[str, Status], named: dict[str, str]) -> list[str]:
+    """Return what is wrong with the brokers met; ``named``: URLs of those they point at, by uid."""
     found = [
         f"broker {short(uid)} at {url} is pointed at, but not met on the way round"
         for uid, url in named.items()
@@ -85,7 +87,7 @@ def _judge(brokers: dict[str, Status], named: dict[str, str]) -> list[str]:
     ]
     for snapshot in snapshots:
         found += local_findings(snapshot)
-    return found + ring_findings(snapshots)
+    return found + ring_findings(snapshots) + list(judge_backups(list(brokers.values())).findings)
 
 
 def _tls_url(url: str, tls: bool) -> str:

@@ -41,6 +41,7 @@ from ring.messages import (
 )
 from ring.parts import Parts
 from ring.record_messages import (
+    Claims,
     Dispute,
     Fence,
     Forget,
@@ -79,6 +80,7 @@ PASSIVE: frozenset[type[Message]] = frozenset(
         Offer,
         Reclaim,
         ReclaimAnswer,
+        Claims,
     }
 )
 PASSIVE_TIMERS = frozenset({Timer.HEARTBEAT, Timer.SILENT, Timer.COPY, Timer.RECONCILE})
@@ -132,6 +134,7 @@ class Dispatch:
             OfferAnswer: self._on_offer_answer,
             Reclaim: duties.reclaimer.on_reclaim,
             ReclaimAnswer: duties.reclaimer.on_answer,
+            Claims: duties.homes.on_claims,
         }
         self.timers: TimerHandlers = {
             Timer.HEARTBEAT: self._on_heartbeat_due,

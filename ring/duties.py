@@ -12,9 +12,10 @@ after a while A and C take without a choice, and after another while anybody nea
 *At most one owner.* Each take-over raises the epoch in the claim. Claims are told to all four ring
 neighbours and compared (:mod:`ring.replicas`): two owners of one key, as A and C if they did not
 see the same, stand so near each other that a common neighbour knows both, and the smaller claim
-gives way. The smaller claim is also that of a broker that comes back after it was taken for dead.
-Its place may be far away now, so it does not wait to be found out: it asks those that were around
-it before what has become of its records, and owns none until they have answered.
+gives way. Heirs that stand farther apart, as after a partition, meet at the record's home
+(:mod:`ring.homes`). The smaller claim is also that of a broker that comes back after it was taken
+for dead. Its place may be far away now, so it does not wait to be found out: it asks those that
+were around it before what has become of its records, and owns none until they have answered.
 
 The paper takes over as a whole what the backups hold, and does not say how two who act at the same
 time agree; epochs, the hash and the order of claims are this project's.
@@ -28,6 +29,7 @@ from ring.core import Core, Timer
 from ring.facts import DutyTaken
 from ring.geometry import between, clockwise
 from ring.handover import Handover
+from ring.homes import Homes
 from ring.links import Links
 from ring.messages import Member
 from ring.neighbourhood import Neighbourhood
@@ -49,6 +51,7 @@ class Duties:
         self.replicas = Replicas(core, links, self.backups)
         self.handover = Handover(core, links, neighbourhood, self.backups, self.replicas)
         self.reclaimer = Reclaimer(core, links, neighbourhood, self.backups, self.replicas)
+        self.homes = Homes(core, links, self.backups, self.replicas)
         self.overload = Overload(core, neighbourhood, self.backups, self.replicas, self.handover)
         self.is_dirty = False  #: somebody is gone and has left records
 
@@ -70,7 +73,7 @@ class Duties:
             backups.put(key, body)
             return
         held, known = replica.held, replica.entry
-        claim = Entry(key, known.epoch + 1, core.ring_id or 0, 0, 0)
+        claim = Entry(key, known.epoch + 1, known.place, 0, 0)
         backups.hold(claim, body, held.uid, version=known.version + 1)
         core.notify(DutyTaken(key, body, held.uid, claim.epoch))
         if held.gone_at is None:
@@ -163,6 +166,7 @@ class Duties:
         self.reclaimer.ask_again()
         self.overload.begin_again()
         self.backups.compare()
+        self.homes.tell()
         core.arm(Timer.RECONCILE, "", core.jitter(core.config.reconcile_ns))
 
     def on_copy(self, uid: str) -> None:
@@ -244,7 +248,7 @@ class Duties:
             self.overload.ask_provisioner(self.backups.load)
             return False
         self.replicas.remove(key)
-        claim = Entry(key, entry.epoch + 1, self._core.member.ring_id, 0, 0)
+        claim = Entry(key, entry.epoch + 1, entry.place, 0, 0)
         self.backups.hold(claim, body, previous, version=entry.version + 1)
         self._core.notify(DutyTaken(key, body, previous, claim.epoch))
         return True

@@ -68,7 +68,8 @@ class Handover:
         if key in self.pending or len(self.pending) >= WINDOW:
             return
         core, own = self._core, self._backups.own[key]
-        claim = Entry(key, own.entry.epoch + 1, to.ring_id, own.entry.version, own.entry.content)
+        entry = own.entry
+        claim = Entry(key, entry.epoch + 1, entry.place, entry.version, entry.content)
         until = core.now + 2 * core.config.silence_ns
         self.pending[key] = Pending(to, claim, weight, must, until)
         self._send(key, with_body=not self._backups.has_latest(to.uid, key))
@@ -114,8 +115,7 @@ class Handover:
                 if own is None:
                     self.on_weight(-pending.weight)
                 else:
-                    place = self._core.ring_id or 0
-                    claim = Entry(key, pending.claim.epoch + 1, place, 0, 0)
+                    claim = Entry(key, pending.claim.epoch + 1, own.entry.place, 0, 0)
                     self._backups.hold(claim, own.body, own.previous, version=own.entry.version)
 
     def give_all(self) -> None:
@@ -174,7 +174,7 @@ class Handover:
                 self._links.tell(peer, OfferAnswer(key, entry.epoch, Answer.WITHOUT_BODY))
                 return
             self._replicas.remove(key)
-            claim = Entry(key, entry.epoch, core.member.ring_id, 0, 0)
+            claim = Entry(key, entry.epoch, entry.place, 0, 0)
             backups.hold(claim, body, uid, version=entry.version)
             core.notify(DutyTaken(key, body, uid, entry.epoch))
             self.on_weight(offer.weight)

@@ -210,9 +210,8 @@ class Reclaimer:
 
     def _resume(self) -> None:
         """Claim anew what nobody else has claimed."""
-        place = self._core.member.ring_id
         for key, record in self.suspended.items():
-            claim = Entry(key, record.entry.epoch + 1, place, 0, 0)
+            claim = Entry(key, record.entry.epoch + 1, record.entry.place, 0, 0)
             self._backups.hold(claim, record.body, None, version=record.entry.version + 1)
             self._core.notify(DutyTaken(key, record.body, record.owner, claim.epoch))
         self.suspended.clear()

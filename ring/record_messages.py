@@ -1,7 +1,7 @@
 """Wire messages on records and duties (paper 004, sections 3.2 and 3.4).
 
 What they are for: :mod:`ring.backups`, :mod:`ring.replicas`, :mod:`ring.duties`,
-:mod:`ring.handover`, :mod:`ring.reclaim`.
+:mod:`ring.handover`, :mod:`ring.reclaim`, :mod:`ring.homes`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 
 from overlay.ids import Peer, WireCount, WireUid
 from overlay.machine import Message
-from ring.messages import Neighbours, RingId
+from ring.messages import Hops, Neighbours, RingId
 
 #: With the rest of its message it fits into a control frame, also on a way round (``Relay``).
 MAX_RECORD_BYTES = 48 * 1024
@@ -33,7 +33,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
 
     key: RecordKey
     epoch: WireCount
-    place: RingId  #: of the owner when it claimed the record
+    place: RingId  #: of the first owner, when it made the record: here claims meet
     version: WireCount
     content: WireCount  #: digest of the bytes
 
@@ -155,3 +155,12 @@ class ReclaimAnswer(Message, frozen=True):
     taken: Annotated[tuple[Taken, ...], msgspec.Meta(max_length=MAX_ENTRIES)]
     free: Keys
     around: Neighbours
+
+
+class Claims(Message, frozen=True):
+    """``owner`` owns these records, whose place is ``home``; passed on to who is nearest to it."""
+
+    owner: Peer
+    entries: Entries
+    home: RingId
+    hops: Hops

@@ -2,9 +2,10 @@
 
 A record is what a broker must not take to the grave: a key, bytes and a version that grows with
 each write. Whoever answers for it is its *owner*, by a *claim*: an epoch that grows each time the
-record changes hands, and the place on the ring from where it was claimed. Of two claims to one key
-the larger epoch counts, and of equal ones the smaller place; so any two brokers that compare two
-claims agree, and an owner that was taken for dead finds its claim too small when it comes back.
+record changes hands, and the place on the ring of its first owner, its home (:mod:`ring.homes`).
+Of two claims to one key the larger epoch counts, then the smaller place, then the smaller uid of
+the owner; so any two brokers that compare two claims agree, and an owner that was taken for dead
+finds its claim too small when it comes back.
 
 Keys belong to the whole ring: the layer above makes them unique, as by putting a uid in.
 """

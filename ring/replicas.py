@@ -144,14 +144,17 @@ class Replicas:
 
     def on_fence(self, uid: str, message: Fence) -> None:
         """The sender owns what we think is ours, or ours are the better claims after all."""
-        link = self._links.up[uid]
         for entry in message.entries:
-            if entry.key in self._backups.own:
-                # A link made for this message: the other end's place may not be known yet.
-                place = link.member.ring_id if link.member else entry.place
-                held = self._held_of(link.peer, place)
-                if held is not None:
-                    self._apply(held, entry, None)
+            own = self._backups.own.get(entry.key)
+            if own is None:
+                continue
+            held = self._held(uid)
+            if held is not None:
+                self._apply(held, entry, None)
+            elif outranks(own.entry, self._core.peer.uid, entry, uid):
+                self._core.send(uid, Fence((own.entry,)))
+            else:  # over a link made for this message: it stands far away, so we keep no copy
+                self._backups.lose(entry.key, uid, entry)
 
     def on_dispute(self, uid: str, message: Dispute) -> None:
         own = self._backups.own.get(message.entry.key)

@@ -31,6 +31,7 @@ from ring.messages import (
     ViewRequest,
 )
 from ring.record_messages import (
+    Claims,
     Dispute,
     Fence,
     Forget,
@@ -86,4 +87,5 @@ RING_MESSAGES: tuple[type[Message], ...] = (
     OfferAnswer,
     Reclaim,
     ReclaimAnswer,
+    Claims,
 )

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--check", is_flag=True, help="Fail unless order, symmetry and completeness hold.")
+@click.option(
+    "--check", is_flag=True, help="Fail unless order, symmetry, completeness and backups are right."
+)
 @click.option(
     "--wait",
     type=click.FloatRange(min=0),
@@ -48,8 +50,10 @@ def ring(
     With --check every broker's four pointers are compared with the ideal ring of those met, and
     nobody may be pointed at who was not met; exit code 1 says that something is wrong, and what.
     It also tells how many brokers the links can lose, whichever they are, before the others fall
-    apart, and where they are weakest.
+    apart, and where they are weakest. A broker that owns records must have them backed up on its
+    neighbours, up to date.
     """
+    from ges.backups import judge_backups
     from ring.errors import InvariantBroken
 
     if (wait or expect) and not check:
@@ -61,6 +65,8 @@ def ring(
         _print(walk)
         for name, found in strength.items():
             click.echo(_in_words(walk, name, found))
+        if check:
+            click.echo(judge_backups(walk.brokers).in_words)
     if check:
         if walk.findings:
             raise InvariantBroken(walk.findings)
@@ -146,11 +152,19 @@ def _print(walk: Walk) -> None:
 
 
 def _as_json(walk: Walk, strength: dict[str, Connectivity]) -> dict[str, object]:
+    from ges.backups import judge_backups
+
+    backed_up = judge_backups(walk.brokers)
     ids = {status.uid: status.member.ring_id for status in walk.brokers if status.member}
     return {
         "size": len(walk.brokers),
         "whole": not walk.findings,
         "findings": list(walk.findings),
+        "backups": {
+            "owners": backed_up.owners,
+            "records": backed_up.records,
+            "in_place": not backed_up.findings,
+        },
         "connectivity": {
             name: {
                 "links": found.links,
@@ -171,6 +185,11 @@ def _as_json(walk: Walk, strength: dict[str, Connectivity]) -> dict[str, object]
                 "left": [m.uid for m in status.left],
                 "right": [m.uid for m in status.right],
                 "chords": [m.uid for m in status.chords],
+                "records": status.records,
+                "backups": [
+                    {"uid": backup.uid, "acknowledged": backup.acknowledged}
+                    for backup in status.backups
+                ],
                 "counters": status.counters,
             }
             for status in walk.brokers

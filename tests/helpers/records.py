@@ -41,6 +41,12 @@ class RecordRing(Cluster):
     def put(self, uid: str, key: str, body: bytes) -> None:
         self.world.give(uid, PutRecord(key, body))
 
+    def start_beside(self, contacts: list[str]) -> str:
+        """Start a broker on the side of ``contacts`` of a partition, to join by them."""
+        uid = self.name(len(self.nodes))
+        self.side_with(uid, contacts[0])
+        return self.start(contacts)
+
     def owners(self, key: str) -> list[str]:
         """Uids of the living brokers that hold themselves for the owner of ``key``."""
         return [uid for uid in self.alive if key in self.nodes[uid].records]

@@ -1,0 +1,143 @@
+"""Who owns a record after a partition: one broker again, whatever happened while it lasted."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from overlay.rng import rng_for
+from ring.facts import DutyLost, Reincarnated
+from ring.record_messages import Claims
+from tests.helpers.cluster import KILL
+from tests.helpers.records import Filter, RecordRing
+
+APART_S = 30.0  #: time for each side to become a ring and to take over
+LIMIT_S = 200.0  #: small rings knock rarely
+MEETING_S = 30.0  #: claims are told to the records' homes that often, at the least
+
+SHAPES = ("half", "thirds", "every other", "arc", "one")
+
+
+def split(ring: RecordRing, shape: str, rng: random.Random) -> list[list[str]]:
+    """Return the sides of a partition."""
+    order = ring.in_order
+    n = len(order)
+    drawn = rng.sample(order, n)
+    at = rng.randrange(2, n - 1)
+    sides = {
+        "half": [drawn[: n // 2], drawn[n // 2 :]],
+        "thirds": [drawn[: n // 3], drawn[n // 3 : 2 * n // 3], drawn[2 * n // 3 :]],
+        "every other": [order[::2], order[1::2]],
+        "arc": [order[:at], order[at:]],
+        "one": [drawn[:1], drawn[1:]],
+    }
+    return sides[shape]
+
+
+def unify(ring: RecordRing) -> None:
+    """Heal, and let the rings merge and their claims meet."""
+    ring.heal()
+    ring.rest(LIMIT_S)
+    ring.run(2 * MEETING_S)
+    ring.settle(LIMIT_S)
+
+
+def check_one_owner(ring: RecordRing, keys: list[str]) -> None:
+    """Each record has one owner, who has the bytes of its writer; all backups have them too."""
+    assert {key: found for key in keys if len(found := ring.owners(key)) != 1} == {}
+    for key in keys:
+        body = ring.nodes[ring.owners(key)[0]].records[key]
+        assert body == key.split("/")[0].encode()
+    for uid in ring.alive:
+        holders = [status for status in ring.nodes[uid].backups if status.acknowledged]
+        assert len(holders) == min(ring.config.backups, len(ring.alive) - 1)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("backups", [1, 2, 4])
+@pytest.mark.parametrize("n", [6, 13, 24])
+def test_after_a_partition_each_record_has_one_owner(n: int, backups: int, shape: str) -> None:
+    for seed in range(2 if n < 10 else 1):
+        ring = RecordRing.warm(n, seed, backups)
+        keys = ring.put_everywhere()
+        ring.partition(*split(ring, shape, rng_for(seed, n, shape)))
+        ring.run(APART_S)
+        twice = [key for key in keys if len(ring.owners(key)) > 1]
+        assert twice, "each side took over records of the other"
+        unify(ring)
+        check_one_owner(ring, keys)
+        lost = {fact.key for _, fact in ring.told(DutyLost) if isinstance(fact, DutyLost)}
+        assert set(twice) <= lost, "and whoever gave one up was told so"
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_cut_too_short_for_some_to_notice_leaves_one_owner(shape: str) -> None:
+    for seed in range(5):
+        rng = rng_for(seed, shape)
+        ring = RecordRing.warm(rng.randrange(6, 19), seed, rng.choice((1, 2, 4)))
+        keys = ring.put_everywhere()
+        ring.partition(*split(ring, shape, rng))
+        ring.run(rng.uniform(0.3, 6.0))
+        unify(ring)
+        check_one_owner(ring, keys)
+
+
+@pytest.mark.parametrize("backups", [1, 2, 4])
+@pytest.mark.parametrize("what", ["joins", "crashes", "both"])
+def test_owners_that_drifted_apart_during_the_partition_meet(what: str, backups: int) -> None:
+    """Brokers join and die on both sides: no common neighbour knows the two owners."""
+    rng = rng_for(what, backups)
+    shape = rng.choice(("half", "every other", "arc"))
+    ring = RecordRing.warm(12, backups, backups)
+    keys = ring.put_everywhere()
+    sides = split(ring, shape, rng)
+    ring.partition(*sides)
+    ring.run(APART_S)
+    for _ in range(4):
+        for side in sides:
+            if what != "crashes":
+                contacts = list(side)
+                for _ in range(2):
+                    side.append(ring.start_beside(contacts))
+            if what != "joins" and len(side) > 3:
+                dead = side.pop(rng.randrange(len(side)))
+                ring.crash(dead, KILL)
+        ring.run(12)
+    unify(ring)
+    assert ring.told(Reincarnated)
+    check_one_owner(ring, keys)
+
+
+def test_two_owners_far_apart_are_found_by_claims_told_to_the_home() -> None:
+    """Without these they would both go on: the test above would pass by chance else."""
+    owners = {}
+    for is_lost in (True, False):
+        ring = RecordRing.warm(8, 2, backups=4)
+        keys = ring.put_everywhere()
+        sides = split(ring, "every other", rng_for(2))
+        ring.partition(*sides)
+        ring.run(APART_S)
+        for _ in range(4):
+            for side in sides:
+                contacts = list(side)
+                side += [ring.start_beside(contacts) for _ in range(2)]
+            ring.run(12)
+        if is_lost:
+            for uid in ring.alive:
+                ring.watch(uid, lambda machine: Filter(machine, lambda m: isinstance(m, Claims)))
+        unify(ring)
+        owners[is_lost] = max(len(ring.owners(key)) for key in keys)
+    assert owners == {True: 2, False: 1}
+
+
+def test_where_nobody_died_no_claims_are_told() -> None:
+    ring = RecordRing.warm(8, 1, backups=2)
+    ring.put_everywhere()
+    filters = [Filter(ring.world.hosts[uid].machine, lambda message: False) for uid in ring.alive]
+    for wrapper in filters:
+        ring.watch(wrapper.peer.uid, lambda _, wrapper=wrapper: wrapper)  # type: ignore[misc]
+    ring.run(2 * MEETING_S)
+    sent = [message for wrapper in filters for _, message in wrapper.sent]
+    assert sent
+    assert not any(isinstance(message, Claims) for message in sent)
