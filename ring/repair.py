@@ -66,11 +66,15 @@ class Repair:
         core.notify(Confirmed(subject, witnesses))
         self._unrepaired[uid] = subject
         around = [m for other, m in self._neighbourhood.adjacent.items() if other != uid]
+        told = {member.uid for member in around}
         for member in around:
             if member.uid in self._links.up:
                 core.send(member.uid, Failed(subject, witnesses, None), uid)
+        for witness in witnesses:  # it may stand beside the subject, and beyond what we see
+            if witness not in told and witness in self._links.up:
+                core.send(witness, Failed(subject, witnesses, None), uid)
         if uid in self._beside():
-            self._divide(subject, witnesses, {member.uid for member in around})
+            self._divide(subject, witnesses, told)
 
     def check(self) -> None:
         """Notice that the ring around us is whole again."""
