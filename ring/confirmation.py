@@ -200,14 +200,22 @@ class Suspicions:
         return self._health.stretch(config.test_ns + config.answer_max_ns)
 
     def _is_beside(self, subject: Member) -> bool:
-        """Say whether nobody stands between us and the subject, but who is suspected too."""
+        """Say whether nobody between us and the subject will look into it.
+
+        Who is suspected will not, nor who does not see it: a chord of ours may stand in a pointer
+        behind a run of dead that our neighbour has not closed yet.
+        """
         hood = self._neighbourhood
         for side in (hood.left, hood.right):
-            for member in side:
-                if member.uid == subject.uid:
-                    return True
-                if member.uid not in self.open:
-                    break
+            if subject.uid not in [member.uid for member in side]:
+                continue
+            near = side[0].uid
+            link = self._links.up.get(near)
+            if near == subject.uid or near in self.open:
+                return True
+            view = link.view if link is not None else None
+            seen = (*view.left, *view.right) if view is not None else (subject,)
+            return all(member.uid != subject.uid for member in seen)
         return False
 
     def _give_up(self, witness: str) -> None:
@@ -337,6 +345,8 @@ class Tests:
         if uid in self._links.up:
             self._probe(uid)
         else:
+            if core.ring_id is not None:
+                self._detector.hasten_towards(subject.ring_id, uid)
             self._links.open(subject.peer.url, uid, uid)
             core.arm(Timer.PROBE, uid, self._health.stretch(core.config.test_ns))
 
@@ -368,8 +378,8 @@ class Tests:
         test, core = self._open[uid], self._core
         test.tries += 1
         core.send(uid, Ping(0), uid)
-        if test.tries == 2:  # no answer: those that stand between may be dead with it
-            self._detector.hasten_towards(test.subject)
+        if test.tries == 2 and core.ring_id is not None:  # no answer: those that stand between may be dead with it
+            self._detector.hasten_towards(test.subject.ring_id, uid)
         wait = self._detector.answer_ns(uid)
         core.arm(Timer.PROBE, uid, wait if test.tries == core.config.probes else wait // 2)
 

@@ -218,13 +218,13 @@ class Detector:
         elif uid in self._links.up:
             self._core.send(uid, Ping(0), about)
 
-    def hasten_towards(self, subject: Member) -> None:
-        """Find out whether our neighbours on the way to ``subject`` live.
+    def hasten_towards(self, there: int, about: str | None) -> None:
+        """Find out whether our neighbours on the way to the ring id ``there`` live.
 
-        Who stood between us and a dead neighbour may have died with its monitor: a run of dead is
-        seen from both ends so. Those heard of lately are left in peace.
+        Who stands between us and a dead broker may have died with its monitor, so a run of dead is
+        seen from both its ends. Those heard of lately are left in peace.
         """
-        here, there = self._core.member.ring_id, subject.ring_id
+        here = self._core.member.ring_id
         if clockwise(there, here) < clockwise(here, there):
             here, there = there, here
         lately = self._core.now - self._core.config.silence_ns
@@ -233,7 +233,7 @@ class Detector:
             if link is None or link.heard_at > lately:
                 continue
             if between(here, member.ring_id, there):
-                self.hasten(member.uid, subject.uid)
+                self.hasten(member.uid, about)
 
     def on_silent(self, uid: str) -> Member | None:
         """Return the neighbour to suspect, or None if it was heard meanwhile, or is asked now."""

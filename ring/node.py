@@ -101,6 +101,7 @@ from ring.messages import (
     SummaryAgreed,
     Tested,
     TestNeighbour,
+    Towards,
     View,
     ViewRequest,
 )
@@ -204,7 +205,7 @@ class RingNode:
             ChordQuery: self._chords.on_query,
             ChordAnswer: self._chords.on_answer,
             Knock: self._on_knock,
-            Route: self._routing.on_route,
+            Route: self._on_route,
             RouteHeard: self._routing.on_heard,
             Routed: self._routing.on_routed,
             Meet: self._merge.on_meet,
@@ -650,6 +651,11 @@ class RingNode:
         ours = (core.member,) if core.joined else ()
         core.send(uid, Peers((*ours, *(known[name] for name in drawn))))
 
+    def _on_route(self, uid: str, route: Route) -> None:
+        if route.towards is not Towards.NEAREST:  # there is a gap, and we may stand at its edge
+            self._detector.hasten_towards(route.target, route.origin.uid)
+        self._routing.on_route(uid, route)
+
     def _on_record_summary(self, uid: str, summary: RecordSummary) -> None:
         self._duties.replicas.on_summary(uid, summary)
         if summary.leaving:
@@ -854,7 +860,7 @@ class RingNode:
             return  # old news: it is back already
         core.verdicts.note(Confirmed(subject, notice.witnesses), core.now)
         if subject.uid in self._hood.adjacent:
-            self._repair.begin(subject, notice.witnesses)
+            self._repair.begin(subject, notice.witnesses, is_told=True)
         self._remove(subject, notice.heir)
 
     def _on_leaving(self, uid: str, notice: Leaving) -> None:

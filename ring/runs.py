@@ -111,9 +111,11 @@ class Runs:
         self._routing.find(target, found, towards=side.towards, about=about)
 
     def on_doubt_due(self, uid: str) -> None:
-        """One that our neighbour does not see has not answered us either."""
+        """One beyond a gap, or that our neighbour does not see, has not answered us."""
         if uid in self._doubts:
             del self._doubts[uid]
+            if uid in self._in_rows():
+                self._refused[uid] = None
             self._links.close(uid, Closed.LOST)
 
     def clear(self) -> None:
@@ -206,6 +208,8 @@ class Runs:
                 link = self._links.up.get(member.uid)
                 if link is not None and not link.on_ring:  # a chord: nobody watches those
                     core.send(member.uid, Ping(0), member.uid)
+                    self._doubts[member.uid] = None
+                    core.arm(Timer.DOUBT, member.uid, core.config.test_ns)
         left = [
             member
             for member in side.row
@@ -227,8 +231,8 @@ class Runs:
 
     @property
     def _patience_ns(self) -> Nanos:
-        """How long the row has to answer: twice what a suspect has, as links must be made."""
-        return 2 * self._core.config.test_ns
+        """How long the row has to answer: what a suspect has, and more as links must be made."""
+        return self._core.config.test_ns + self._core.config.answer_max_ns
 
     def _is_lost(self, side: Side) -> bool:
         """Say whether all in the row are gone: dead, or without an answer."""
