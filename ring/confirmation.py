@@ -93,6 +93,8 @@ class Suspicions:
             case.asked.append(found_by)
             case.failed.append(found_by)
         if found_by is not None or not self._is_beside(subject):
+            if found_by is None and subject.uid in self._links.up:
+                self._hint(subject)
             core.arm(Timer.TEST, subject.uid, self._patience)
             return None
         return self._ask(case)
@@ -217,6 +219,16 @@ class Suspicions:
             seen = (*view.left, *view.right) if view is not None else (subject,)
             return all(member.uid != subject.uid for member in seen)
         return False
+
+    def _hint(self, subject: Member) -> None:
+        """Let the neighbour that stands beside a silent one look after it.
+
+        If the monitor died with it, that neighbour may not have missed it yet.
+        """
+        hood = self._neighbourhood
+        for side in (hood.left, hood.right):
+            if any(member.uid == subject.uid for member in side[1:]):
+                self._core.send(side[0].uid, TestNeighbour(subject), subject.uid)
 
     def _give_up(self, witness: str) -> None:
         """A witness is suspected now: ask others in its place where it was awaited."""

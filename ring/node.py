@@ -696,6 +696,8 @@ class RingNode:
                 self._rejoin("another broker has the same ring id")
             return
         self._hood.learn((*view.left, *view.right))
+        if core.peer in [member.peer for member in (*view.left[:1], *view.right[:1])]:
+            self._detector.hasten_towards(view.member.ring_id, self._repair.about)
 
     def _send_view(self, uid: str) -> None:
         self._core.send(uid, self._hood.view(), self._repair.about)
