@@ -217,7 +217,8 @@ class Suspicions:
                 return True
             view = link.view if link is not None else None
             seen = (*view.left, *view.right) if view is not None else (subject,)
-            return all(member.uid != subject.uid for member in seen)
+            if all(member.uid != subject.uid for member in seen):
+                return True
         return False
 
     def _hint(self, subject: Member) -> None:
@@ -277,13 +278,13 @@ class Suspicions:
         core, uid, subject = self._core, witness.uid, case.subject
         case.asked.append(uid)
         case.awaited.append(uid)
-        is_linked = uid in self._links.up
+        is_silent = subject.uid in self._links.up  # and its neighbours may be so too
         wait = self._patience
         case.asked_at, case.until = core.now, core.now + wait
-        if not is_linked:
+        if is_silent and uid not in self._links.up:
             case.doubted.append(uid)
         self._links.tell(witness.peer, TestNeighbour(subject), subject.uid)
-        if subject.uid in self._links.up:  # silent, and its neighbours may be so too
+        if is_silent:
             self._detector.ask(uid, subject.uid)
             wait = self._detector.answer_ns(uid)
         core.arm(Timer.TEST, subject.uid, wait)
@@ -390,7 +391,9 @@ class Tests:
         test, core = self._open[uid], self._core
         test.tries += 1
         core.send(uid, Ping(0), uid)
-        if test.tries == 2 and core.ring_id is not None:  # no answer: those that stand between may be dead with it
+        if (
+            test.tries == 2 and core.ring_id is not None
+        ):  # no answer: those that stand between may be dead with it
             self._detector.hasten_towards(test.subject.ring_id, uid)
         wait = self._detector.answer_ns(uid)
         core.arm(Timer.PROBE, uid, wait if test.tries == core.config.probes else wait // 2)

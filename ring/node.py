@@ -602,7 +602,7 @@ class RingNode:
             self._chords.on_dead(uid, None)
 
     def _on_chords_due(self) -> None:
-        self._queries.watch(self._chords.wanted)
+        self._queries.watch()
         self._chords.on_refresh_due()
         self._merge.stabilise()
 

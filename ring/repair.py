@@ -57,9 +57,7 @@ class Repair:
                 core.send(uid, Backup(self._version, linked))
                 self._sent_to[uid] = self._version
 
-    def begin(
-        self, subject: Member, witnesses: tuple[str, ...], *, is_told: bool = False
-    ) -> None:
+    def begin(self, subject: Member, witnesses: tuple[str, ...], *, is_told: bool = False) -> None:
         """``subject``, one of the four, is dead: tell everybody concerned.
 
         To be called while the subject still stands in its pointer. ``is_told``: on the word of
@@ -73,7 +71,9 @@ class Repair:
         for member in around:
             if member.uid in self._links.up:
                 core.send(member.uid, Failed(subject, witnesses, None), uid)
-        for witness in () if is_told else witnesses:  # it may stand beside the subject, and beyond what we see
+        for witness in (
+            () if is_told else witnesses
+        ):  # it may stand beside the subject, and beyond what we see
             if witness not in told and witness in self._links.up:
                 core.send(witness, Failed(subject, witnesses, None), uid)
         if uid in self._beside():
