@@ -309,7 +309,7 @@ class Suspicions:
             ids = (there, member.ring_id)
             return min(clockwise(*ids), clockwise(*reversed(ids)))
 
-        first = min([m for m in known if m.uid not in self.open] or known, key=beyond)
+        first = min(known, key=beyond)
 
         def rank(member: Member) -> tuple[bool, bool, bool, int, str]:
             uid = member.uid
