@@ -7,7 +7,11 @@ and answers ``alive`` or ``failed``. Departs from the paper, which knows one wit
   and DHTs", 2005, saw that for 2.3 % of pairs). A second witness is therefore asked at the same
   time, one that is linked to both if there is any, and ``config.agreeing`` must say ``failed``.
 * A witness that stays silent may be dead: the question goes on to the next nearest broker known, up
-  to ``config.witnesses`` of them; what is known when nobody is left to ask is the verdict.
+  to ``config.witnesses`` of them; what is known when nobody is left to ask is the verdict. In a run
+  of dead neighbours many are silent, and waiting for one after the other would take seconds. So a
+  witness is pinged as it is asked: one that gives no sign of life within a round trip is *doubted*,
+  and another is asked beside it. So is one that must be linked first. Whatever a doubted witness
+  says in the end still counts; what makes a verdict is as before.
 * A and C investigate. Second neighbours, and a witness whose own test failed, wait for their word
   and ask only if it does not come: A or C may be dead too.
 
@@ -40,6 +44,9 @@ class Case:
     subject: Member
     asked: list[str] = field(default_factory=list)  #: uids of witnesses, in order
     awaited: list[str] = field(default_factory=list)  #: of them, who may still answer
+    doubted: list[str] = field(default_factory=list)  #: of these, who may be dead as well
+    asked_at: Nanos = 0  #: when the latest of them were
+    until: Nanos = 0  #: when all of them have had their time
     failed: list[str] = field(default_factory=list)  #: who found that the subject is dead
     link_failed: bool = False  #: a witness reaches the subject; we try to do so again
     retests: int = 0  #: times that has failed, and witnesses were asked anew
@@ -77,6 +84,7 @@ class Suspicions:
         case = self.open[subject.uid] = Case(subject)
         self._neighbourhood.suspect(subject)
         core.notify(Suspected(subject, reason))
+        self._give_up(subject.uid)
         if subject.uid in self._links.up:
             core.send(subject.uid, Ping(0), subject.uid)
         else:
@@ -85,6 +93,8 @@ class Suspicions:
             case.asked.append(found_by)
             case.failed.append(found_by)
         if found_by is not None or not self._is_beside(subject):
+            if found_by is None and subject.uid in self._links.up:
+                self._hint(subject)
             core.arm(Timer.TEST, subject.uid, self._patience)
             return None
         return self._ask(case)
@@ -129,6 +139,8 @@ class Suspicions:
         case = self.open.get(uid)
         if case is None:
             return None
+        if self._core.now < case.until:
+            return self._doubt(case)
         for witness in case.awaited:
             self._health.worse()
             self._detector.hasten(witness, uid)
@@ -190,8 +202,55 @@ class Suspicions:
         return self._health.stretch(config.test_ns + config.answer_max_ns)
 
     def _is_beside(self, subject: Member) -> bool:
+        """Say whether nobody between us and the subject will look into it.
+
+        Who is suspected will not, nor who does not see it: a chord of ours may stand in a pointer
+        behind a run of dead that our neighbour has not closed yet.
+        """
         hood = self._neighbourhood
-        return any(m.uid == subject.uid for m in (*hood.left[:1], *hood.right[:1]))
+        for side in (hood.left, hood.right):
+            if subject.uid not in [member.uid for member in side]:
+                continue
+            near = side[0].uid
+            link = self._links.up.get(near)
+            if near == subject.uid or near in self.open:
+                return True
+            view = link.view if link is not None else None
+            seen = (*view.left, *view.right) if view is not None else (subject,)
+            if all(member.uid != subject.uid for member in seen):
+                return True
+        return False
+
+    def _hint(self, subject: Member) -> None:
+        """Let the neighbour that stands beside a silent one look after it.
+
+        If the monitor died with it, that neighbour may not have missed it yet.
+        """
+        hood = self._neighbourhood
+        for side in (hood.left, hood.right):
+            if any(member.uid == subject.uid for member in side[1:]):
+                self._core.send(side[0].uid, TestNeighbour(subject), subject.uid)
+
+    def _give_up(self, witness: str) -> None:
+        """A witness is suspected now: ask others in its place where it was awaited."""
+        for case in list(self.open.values()):
+            if witness in case.awaited:
+                case.awaited.remove(witness)
+                if self._ask(case) is not None:
+                    case.until = 0
+                    self._core.arm(Timer.TEST, case.subject.uid, 0)
+
+    def _doubt(self, case: Case) -> Verdict | None:
+        """Witnesses had the time of a ping: ask others beside those not heard since."""
+        for witness in case.awaited:
+            link = self._links.up.get(witness)
+            if witness not in case.doubted and (link is None or link.heard_at <= case.asked_at):
+                case.doubted.append(witness)
+        verdict = self._ask(case)
+        uid = case.subject.uid
+        if verdict is None and (Timer.TEST, uid) not in self._core.timers:
+            self._core.timers.set((Timer.TEST, uid), case.until)
+        return verdict
 
     def _ask(self, case: Case) -> Verdict | None:
         """Ask as many as are needed to agree; return the verdict once they do, or nobody is left.
@@ -203,18 +262,32 @@ class Suspicions:
             return subject, tuple(case.failed)
         if case.link_failed:
             return None
-        wanted = core.config.agreeing - len(case.failed) - len(case.awaited)
-        wanted = min(wanted, core.config.witnesses - len(case.asked))
-        if wanted > 0:
-            others = [w for w in self._witnesses(subject) if w.uid not in case.asked]
-            for witness in others[:wanted]:
-                case.asked.append(witness.uid)
-                case.awaited.append(witness.uid)
-                core.arm(Timer.TEST, subject.uid, self._patience)
-                self._links.tell(witness.peer, TestNeighbour(subject), subject.uid)
-                if subject.uid in self._links.up:  # silent, and its neighbours may be so too
-                    self._detector.hasten(witness.uid, subject.uid)
+        sure = [witness for witness in case.awaited if witness not in case.doubted]
+        wanted = core.config.agreeing - len(case.failed) - len(sure)
+        if wanted > 0 and len(case.asked) < core.config.witnesses:
+            for witness in self._witnesses(subject):
+                if wanted == 0 or len(case.asked) == core.config.witnesses:
+                    break
+                if witness.uid not in case.asked:
+                    self._tell(case, witness)
+                    wanted -= witness.uid not in case.doubted
         return None if case.awaited else (subject, tuple(case.failed))
+
+    def _tell(self, case: Case, witness: Member) -> None:
+        """Ask one witness, and whether it lives itself."""
+        core, uid, subject = self._core, witness.uid, case.subject
+        case.asked.append(uid)
+        case.awaited.append(uid)
+        is_silent = subject.uid in self._links.up  # and its neighbours may be so too
+        wait = self._patience
+        case.asked_at, case.until = core.now, core.now + wait
+        if is_silent and uid not in self._links.up:
+            case.doubted.append(uid)
+        self._links.tell(witness.peer, TestNeighbour(subject), subject.uid)
+        if is_silent:
+            self._detector.ask(uid, subject.uid)
+            wait = self._detector.answer_ns(uid)
+        core.arm(Timer.TEST, subject.uid, wait)
 
     def _witnesses(self, subject: Member) -> list[Member]:
         """Whom to ask: the neighbour on the subject's other side, then those linked to us by
@@ -285,6 +358,8 @@ class Tests:
         if uid in self._links.up:
             self._probe(uid)
         else:
+            if core.ring_id is not None:
+                self._detector.hasten_towards(subject.ring_id, uid)
             self._links.open(subject.peer.url, uid, uid)
             core.arm(Timer.PROBE, uid, self._health.stretch(core.config.test_ns))
 
@@ -316,6 +391,10 @@ class Tests:
         test, core = self._open[uid], self._core
         test.tries += 1
         core.send(uid, Ping(0), uid)
+        if (
+            test.tries == 2 and core.ring_id is not None
+        ):  # no answer: those that stand between may be dead with it
+            self._detector.hasten_towards(test.subject.ring_id, uid)
         wait = self._detector.answer_ns(uid)
         core.arm(Timer.PROBE, uid, wait if test.tries == core.config.probes else wait // 2)
 

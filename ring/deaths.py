@@ -112,7 +112,7 @@ class Deaths:
             return  # old news: it is back already
         core.verdicts.note(Confirmed(subject, notice.witnesses), core.now)
         if subject.uid in parts.hood.adjacent:
-            parts.repair.begin(subject, notice.witnesses)
+            parts.repair.begin(subject, notice.witnesses, is_told=True)
         self._remove(subject, notice.heir)
 
     def on_leaving(self, uid: str, notice: Leaving) -> None:

@@ -34,6 +34,7 @@ from overlay.ids import Nanos
 from overlay.machine import Closed
 from ring.arrivals import Arrivals
 from ring.core import Core, Timer
+from ring.geometry import between, clockwise
 from ring.health import LocalHealth
 from ring.links import Link, Links
 from ring.messages import Heartbeat, Member, Ping, Purpose
@@ -209,6 +210,30 @@ class Detector:
         watch = self._watches.get(uid)
         if watch is not None and watch.probes == 0 and uid in self._links.up:
             self._probe(uid, watch, about)
+
+    def ask(self, uid: str, about: str | None) -> None:
+        """Let a broker show that it lives, if it is linked: ring neighbour or not."""
+        if uid in self._watches:
+            self.hasten(uid, about)
+        elif uid in self._links.up:
+            self._core.send(uid, Ping(0), about)
+
+    def hasten_towards(self, there: int, about: str | None) -> None:
+        """Find out whether our neighbours on the way to the ring id ``there`` live.
+
+        Who stands between us and a dead broker may have died with its monitor, so a run of dead is
+        seen from both its ends. Those heard of lately are left in peace.
+        """
+        here = self._core.member.ring_id
+        if clockwise(there, here) < clockwise(here, there):
+            here, there = there, here
+        lately = self._core.now - self._core.config.silence_ns
+        for member in self._neighbourhood.adjacent.values():
+            link = self._links.up.get(member.uid)
+            if link is None or link.heard_at > lately:
+                continue
+            if between(here, member.ring_id, there):
+                self.hasten(member.uid, about)
 
     def on_silent(self, uid: str) -> Member | None:
         """Return the neighbour to suspect, or None if it was heard meanwhile, or is asked now."""

@@ -36,6 +36,7 @@ from ring.messages import (
     RouteHeard,
     Tested,
     TestNeighbour,
+    Towards,
     View,
     ViewRequest,
 )
@@ -116,7 +117,7 @@ class Dispatch:
             ChordQuery: parts.chords.on_query,
             ChordAnswer: parts.chords.on_answer,
             Knock: membership.on_knock,
-            Route: parts.routing.on_route,
+            Route: self._on_route,
             RouteHeard: parts.routing.on_heard,
             Routed: parts.routing.on_routed,
             Meet: parts.merge.on_meet,
@@ -171,6 +172,11 @@ class Dispatch:
         self._parts.newcomer.on_pong(uid)
         self._parts.detector.on_pong(uid, pong.token)
 
+    def _on_route(self, uid: str, route: Route) -> None:
+        if route.towards is not Towards.NEAREST:  # there is a gap, and we may stand at its edge
+            self._parts.detector.hasten_towards(route.target, route.origin.uid)
+        self._parts.routing.on_route(uid, route)
+
     def _on_record_summary(self, uid: str, summary: RecordSummary) -> None:
         duties = self._parts.duties
         duties.replicas.on_summary(uid, summary)
@@ -197,7 +203,7 @@ class Dispatch:
 
     def _on_chords_due(self) -> None:
         parts = self._parts
-        parts.queries.watch(parts.chords.wanted)
+        parts.queries.watch()
         parts.chords.on_refresh_due()
         parts.merge.stabilise()
 

@@ -7,14 +7,13 @@ nobody knows: the chord is given up, and the query is repeated later, as while m
 down some queries fail although the broker lives.
 
 Departs from the paper in waiting first: a death is told to holders of chords by the dead broker's
-neighbours, so only what they do not tell needs a query. Chords are not watched by heartbeats, but
-with each refresh: one that is not heard of from one to the next is pinged, and given until the one
-after that.
+neighbours, so only what they do not tell needs a query. Links that are no ring links are not
+watched by heartbeats, but with each refresh of the chords: one that is not heard of from one to the
+next is pinged, and given until the one after that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 
@@ -90,16 +89,18 @@ class Queries:
             self.forget(member.uid)
             self.given_up.append(member.uid)
 
-    def watch(self, chords: Iterable[str]) -> None:
-        """The chords are refreshed: ping those not heard of since last time.
+    def watch(self) -> None:
+        """The chords are refreshed: ping over all links not heard of since last time.
 
-        The link to one that was pinged last time and has not answered is closed.
+        The link to one that was pinged last time and has not answered is closed. That goes for the
+        chords of others to us as well: a death is told to those that the dead broker's backup
+        names, and who was linked too late to stand in it would keep the link for ever. Of the two
+        ends of a link, what the first sends serves the other, so it costs hardly more pings.
         """
         before, self._refreshed_at = self._refreshed_at, self._core.now
         pinged, self._pinged = self._pinged, set()
-        for uid in chords:
-            link = self._links.up.get(uid)
-            if link is None or link.on_ring or max(link.since, link.heard_at) >= before:
+        for uid, link in list(self._links.up.items()):
+            if link.on_ring or max(link.since, link.heard_at) >= before:
                 continue
             if uid in pinged:
                 self._links.close(uid, Closed.LOST)  # and then opened again like any lost link

@@ -57,20 +57,27 @@ class Repair:
                 core.send(uid, Backup(self._version, linked))
                 self._sent_to[uid] = self._version
 
-    def begin(self, subject: Member, witnesses: tuple[str, ...]) -> None:
+    def begin(self, subject: Member, witnesses: tuple[str, ...], *, is_told: bool = False) -> None:
         """``subject``, one of the four, is dead: tell everybody concerned.
 
-        To be called while the subject still stands in its pointer.
+        To be called while the subject still stands in its pointer. ``is_told``: on the word of
+        another, which has told its witnesses.
         """
         core, uid = self._core, subject.uid
         core.notify(Confirmed(subject, witnesses))
         self._unrepaired[uid] = subject
         around = [m for other, m in self._neighbourhood.adjacent.items() if other != uid]
+        told = {member.uid for member in around}
         for member in around:
             if member.uid in self._links.up:
                 core.send(member.uid, Failed(subject, witnesses, None), uid)
+        for witness in (
+            () if is_told else witnesses
+        ):  # it may stand beside the subject, and beyond what we see
+            if witness not in told and witness in self._links.up:
+                core.send(witness, Failed(subject, witnesses, None), uid)
         if uid in self._beside():
-            self._divide(subject, witnesses, {member.uid for member in around})
+            self._divide(subject, witnesses, told)
 
     def check(self) -> None:
         """Notice that the ring around us is whole again."""

@@ -295,7 +295,7 @@ class Routing:
         key = _key(route.origin.uid, route.token)
         if len(self._passed_on) < MAX_PASSED_ON or key in self._passed_on:
             self._passed_on[key] = (route, uid)
-            core.arm(Timer.HEARD, key, core.config.test_ns)
+            core.arm(Timer.HEARD, key, core.config.answer_max_ns)
 
     def _pass_by(self, route: Route, onward: str) -> None:
         """``onward`` did not take the route: go on without it."""

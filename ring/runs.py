@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from overlay.ids import Nanos, Peer
 from overlay.machine import Closed
 from ring.core import Core, Timer
-from ring.geometry import RING_SIZE, between
+from ring.geometry import RING_SIZE, between, clockwise
 from ring.links import Links
 from ring.messages import Member, Ping, TestNeighbour, Towards, View
 from ring.neighbourhood import Neighbourhood
@@ -111,9 +111,11 @@ class Runs:
         self._routing.find(target, found, towards=side.towards, about=about)
 
     def on_doubt_due(self, uid: str) -> None:
-        """One that our neighbour does not see has not answered us either."""
+        """One beyond a gap, or that our neighbour does not see, has not answered us."""
         if uid in self._doubts:
             del self._doubts[uid]
+            if uid in self._in_rows():
+                self._refused[uid] = None
             self._links.close(uid, Closed.LOST)
 
     def clear(self) -> None:
@@ -185,10 +187,18 @@ class Runs:
         side.doubted = (second, view)
         if second.uid in hood.suspects:
             self._core.send(near.uid, TestNeighbour(second), second.uid)
-        elif second.uid in self._links.up:
-            self._doubts[second.uid] = None
-            self._core.send(second.uid, Ping(0), second.uid)
-            self._core.arm(Timer.DOUBT, second.uid, self._core.config.test_ns)
+        for uid, link in self._links.up.items():  # all of them: else one stands in after the other
+            if link.member is None or uid in hood.suspects:
+                continue
+            if between(ends[0], link.member.ring_id, ends[1]):
+                self._doubt(uid, second.uid)
+
+    def _doubt(self, uid: str, about: str) -> None:
+        """Close the link to ``uid`` unless it gives a sign of life."""
+        if uid not in self._doubts:
+            self._doubts[uid] = None
+            self._core.send(uid, Ping(0), about)
+            self._core.arm(Timer.DOUBT, uid, self._core.config.test_ns)
 
     def _in_rows(self) -> list[str]:
         return [member.uid for side in self._sides.values() for member in side.row]
@@ -201,11 +211,8 @@ class Runs:
             if any(uid in self._links.up for uid in near):
                 return  # the other neighbour is there: no run, as far as can be seen
             side.broken_at = core.now
-            for member in side.row:
-                self._silent[member.uid] = None
-                link = self._links.up.get(member.uid)
-                if link is not None and not link.on_ring:  # a chord: nobody watches those
-                    core.send(member.uid, Ping(0), member.uid)
+            self._silent.update(dict.fromkeys(member.uid for member in side.row))
+            self._doubt_chords(side)
         left = [
             member
             for member in side.row
@@ -225,10 +232,25 @@ class Runs:
         elif not waits and core.now < patience:
             core.timers.set((Timer.GAP, name), patience)
 
+    def _doubt_chords(self, side: Side) -> None:
+        """Ask all chords that lead over the gap for a sign of life: nobody watches those.
+
+        All at once: else each dead one comes to stand in a pointer, and takes its time to be found
+        dead, after the one before it.
+        """
+        here = self._core.member.ring_id
+        for uid, link in self._links.up.items():
+            if link.member is None or link.on_ring:
+                continue
+            steps = clockwise(here, link.member.ring_id)
+            rightward = steps < RING_SIZE // 2
+            if rightward is (side.towards is Towards.RIGHT):
+                self._doubt(uid, side.row[0].uid)
+
     @property
     def _patience_ns(self) -> Nanos:
-        """How long the row has to answer: twice what a suspect has, as links must be made."""
-        return 2 * self._core.config.test_ns
+        """How long the row has to answer: what a suspect has, and more as links must be made."""
+        return self._core.config.test_ns + self._core.config.answer_max_ns
 
     def _is_lost(self, side: Side) -> bool:
         """Say whether all in the row are gone: dead, or without an answer."""

@@ -67,6 +67,8 @@ class Views:
         if core.joined and view.member.ring_id == core.ring_id:
             return uid < core.peer.uid  # two with one id: the larger uid gives way
         hood.learn((*view.left, *view.right))
+        if core.peer in [member.peer for member in (*view.left[:1], *view.right[:1])]:
+            parts.detector.hasten_towards(view.member.ring_id, parts.repair.about)
         return False
 
     def on_peers_request(self, uid: str, request: PeersRequest) -> None:

@@ -323,7 +323,8 @@ def test_a_witness_lost_while_it_is_asked_is_replaced_at_once() -> None:
 def test_a_witness_that_cannot_be_reached_is_replaced_at_once() -> None:
     node = suspecting()
     node.down(C)  # asks 600 in its place, to whom a link must be made first
-    assert sent(node.refused(member(600)), Question) == [(uid(100), Question(B))]
+    asked = sent(node.refused(member(600)), Question)
+    assert asked == [(uid(100), Question(B)), (uid(100), Question(C))]  # nobody else asks about C
 
 
 def test_with_nobody_to_ask_the_verdict_is_immediate() -> None:

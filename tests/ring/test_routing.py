@@ -92,7 +92,7 @@ def test_who_does_not_confirm_is_passed_by_and_avoided_for_a_while() -> None:
     node = bench()
     node.receive(member(100), route(640))
     others = [member(i) for i in (100, 200, 400, 500)]
-    effects = node.wait(1.1 * LAN.test_ns / 1e9, alive=others)
+    effects = node.wait(1.1 * LAN.answer_max_ns / 1e9, alive=others)
     [(onward, passed_on)] = sent(effects, Route)
     assert onward == uid(500)
     assert (passed_on.tried, passed_on.hops) == ((uid(700),), 5)

@@ -78,7 +78,8 @@ def test_files_are_where_it_says(tmp_path: Path) -> None:
 
 def test_the_profile_decides_the_times() -> None:
     slow, fast = (printed("run", "crash", *SMALL, "--profile", p) for p in ("wan", "local"))
-    assert slow["detection_s"]["p50"] > 5 * fast["detection_s"]["p50"]
+    # The means differ by a factor of about 4: half a period, the wait for a late heartbeat, probes.
+    assert slow["detection_s"]["p50"] > 3 * fast["detection_s"]["p50"]
 
 
 def test_a_run_without_crashes_says_so() -> None:
