@@ -5,7 +5,7 @@ from __future__ import annotations
 from overlay.machine import Closed
 from ring.config import LAN
 from ring.facts import Suspected
-from ring.messages import ChordAnswer, Ping, Pong
+from ring.messages import ChordAnswer, Intent, Ping, Pong, Purpose
 from tests.helpers.bench import Bench, closed, member, opened, sent, told, uid, view_of
 
 RING = [100, 200, 300, 400, 500, 600, 700, 800, 900]
@@ -89,3 +89,12 @@ def test_a_pause_of_our_own_is_no_silence() -> None:
     effects = node.oversleep(10.0)
     assert sent(effects, Ping) == []
     assert closed(effects) == []
+
+
+def test_a_link_that_only_the_other_end_wants_is_closed_if_it_stays_silent() -> None:
+    ids = [100, 200, 300, 400, 500, 600, 700, 800]
+    node, other = Bench.on_ring(ids, 300), member(800)
+    node.up(other)
+    node.receive(other, Intent(Purpose.CHORD))
+    node.wait(40.0, alive=[member(i) for i in (100, 200, 400, 500)])
+    assert other.uid not in node.node._links.up
