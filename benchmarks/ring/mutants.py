@@ -37,12 +37,18 @@ def catch(rounds: int, mutant: Mutant | None = None) -> tuple[str, int, str] | N
                 findings = [_short(broken)]
             except Exception as broken:  # a machine that fails is a finding too
                 frame = traceback.extract_tb(broken.__traceback__)[-1]
-                if mutant is not None and Path(frame.filename) == Path(mutations.__file__):
+                ours = Path(frame.filename) == Path(mutations.__file__)
+                if mutant is not None and (ours or _is_misfit(broken)):
                     raise OutOfDate(f"{mutant.name}: {_short(broken)}") from broken
                 findings = [_short(broken)]
             if findings:
                 return oracle.__name__, number, findings[0]
     return None
+
+
+def _is_misfit(broken: Exception) -> bool:
+    """Say whether a call does not fit the signature of what was put in its place."""
+    return isinstance(broken, TypeError) and "argument" in str(broken)
 
 
 def main() -> None:

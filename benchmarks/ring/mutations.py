@@ -181,7 +181,7 @@ _mutant(
 _mutant(
     "no-tombstones",
     "a broker declared dead is not remembered as dead, and may be adopted again",
-    (Neighbourhood, "is_dead", lambda self, uid, incarnation: False),
+    (Neighbourhood, "is_dead", lambda self, uid, incarnation, **how: False),
     zave=True,
 )
 _mutant(

@@ -49,8 +49,7 @@ def joins(seed: int) -> list[str]:
         found += _twins(cluster)
     cluster.rest(PATIENCE_S)
     for _ in range(10):
-        cluster.start([cluster.in_order[0]])
-        cluster.run(0.1)
+        found += _entry(cluster, cluster.start([cluster.in_order[0]]))
     cluster.rest(PATIENCE_S)
     found += _told(cluster, Rejoining, JoinRejected, Suspected)
     ids = [member.ring_id for uid in cluster.in_order if (member := cluster.nodes[uid].member)]
@@ -221,8 +220,11 @@ def quiet(seed: int) -> list[str]:
     links = {uid: set(cluster.nodes[uid].linked) for uid in cluster.alive}
     sent = [0]
     cluster.world.on_sent = lambda uid, about: sent.append(sent.pop() + 1)
-    cluster.run(10)
-    found = _told(cluster, Suspected, NeighboursChanged, LinkFailed, Rejoining)
+    found: list[str] = []
+    for _ in range(500):
+        cluster.run(0.02)
+        found += _unheard(cluster)
+    found += _told(cluster, Suspected, NeighboursChanged, LinkFailed, Rejoining)
     order = cluster.in_order
     n = len(order)
     rate = sent[0] / 10 / n
@@ -333,6 +335,34 @@ def _dead_links(cluster: Cluster, dead: set[str]) -> list[str]:
         for uid in cluster.alive
         for other in sorted(dead & cluster.nodes[uid].linked.keys())
     ]
+
+
+def _entry(cluster: Cluster, newcomer: str) -> list[str]:
+    """Watch a newcomer until it is a member: it then has its neighbours already."""
+    node = cluster.nodes[newcomer]
+    for _ in range(1000):
+        cluster.run(0.0002)
+        if node.member is not None:
+            cluster.run(0.001)  # a neighbour's view may still be on its way; a link takes longer
+            order = cluster.in_order
+            beside = order[(order.index(newcomer) + 1) % len(order)]
+            if [member.uid for member in node.right[:1]] != [beside]:
+                return ["a newcomer is a member before it is linked to its neighbours"]
+            break
+    cluster.run(0.1)
+    return []
+
+
+def _unheard(cluster: Cluster) -> list[str]:
+    """Whose right neighbour has sent nothing for longer than a heartbeat may take to come."""
+    late = LAN.heartbeat_ns + LAN.lateness_ns // 2
+    found = []
+    for uid in cluster.alive:
+        node = cluster.nodes[uid]
+        link = node._links.up[node.right[0].uid]
+        if cluster.world.now - link.heard_at > late:
+            found.append(f"{uid[:8]} has not heard its right neighbour for a period")
+    return found
 
 
 def _snapshots(cluster: Cluster) -> list[Snapshot]:
