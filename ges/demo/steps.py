@@ -41,7 +41,7 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     seeds: int  #: runs of each size
 
 
-FULL = Scale(events=1000, nodes=(64, 256, 1024), seeds=1)
+FULL = Scale(events=1000, nodes=(64, 128, 256, 512), seeds=1)
 QUICK = Scale(events=250, nodes=(16, 32, 64), seeds=1)
 
 
