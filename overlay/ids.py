@@ -39,6 +39,7 @@ class LinkClass(StrEnum):
     """Class of a link and of the events that ask for it (paper 004, section 3.3)."""
 
     NORMAL = "normal"  #: plain TCP
+    EXPRESS = "express"  #: a connection of its own beside a normal link whose latency is in range
     SECURE = "secure"  #: mutually authenticated TLS 1.3 under the overlay's own authority
 
 

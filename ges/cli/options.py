@@ -21,7 +21,8 @@ PIPE_COLUMNS = 200
 
 DEFAULT_URL = "chordal://127.0.0.1:9470"
 
-CLASSES = click.Choice([link_class.value for link_class in LinkClass])
+#: Classes an event may ask for so far.
+CLASSES = click.Choice([LinkClass.NORMAL.value, LinkClass.SECURE.value])
 DIRECTORY = click.Path(path_type=Path)
 
 
