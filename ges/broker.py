@@ -20,11 +20,12 @@ from ges.router import Router
 from ges.software import software_version
 from overlay.address import Address, parse_url
 from overlay.codec import DETOUR, EVENT, FrameReader, MessageCodec
-from overlay.driver import Driver, Link
+from overlay.driver import Driver
 from overlay.errors import ConfigError, ProtocolError
 from overlay.handshake import Goodbye, Hello, check_overlay
 from overlay.identity import Role, load_identity
 from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, Peer, short
+from overlay.link import Link
 from overlay.machine import Fact
 from overlay.rng import rng_for
 from overlay.trace import Incident, Run, Source, Verdict

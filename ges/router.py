@@ -29,9 +29,9 @@ from ges.topics import FilterTree
 from ges.tree import ArcTree
 from overlay.codec import DELIVERY, DETOUR, EVENT, HEADER, PROTOCOL_VERSION
 from overlay.connection import Connection
-from overlay.driver import Link
 from overlay.errors import ProtocolError
 from overlay.ids import LinkClass, Nanos
+from overlay.link import Link
 from ring.messages import Member
 
 MAX_CACHED_TOPICS = 16384

@@ -9,9 +9,10 @@ import trio
 from trio.testing import MockClock
 
 from overlay.codec import FrameReader, MessageCodec
-from overlay.driver import Driver, Link
+from overlay.driver import Driver
 from overlay.handshake import Goodbye, Hello
 from overlay.ids import Nanos, Peer, nanos
+from overlay.link import Link
 from overlay.machine import Command, Fact
 from overlay.memory import MemoryNetwork
 from overlay.rng import rng_for

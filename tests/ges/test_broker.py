@@ -17,8 +17,8 @@ from ges.messages import CLIENT_CODEC, KeepAlive, StatusRequest, Subscribe
 from ges.sequence import LONG_GAP_NS
 from overlay.address import parse_url
 from overlay.codec import DELIVERY, EVENT, PROTOCOL_VERSION, FrameReader, frame
-from overlay.driver import read_greeting
 from overlay.errors import ConfigError, IdentityError
+from overlay.greeting import read_greeting
 from overlay.handshake import GREETINGS, Hello, Welcome
 from overlay.identity import Role
 from overlay.ids import NANOS_PER_SECOND, LinkClass, Peer
@@ -174,7 +174,9 @@ async def test_seeds_may_go_by_another_name(brokers: Brokers) -> None:
     await brokers.whole()
     link = second.driver.links[first.node.peer.uid, LinkClass.NORMAL]
     with trio.fail_after(DEADLINE_SECONDS):
-        await second.driver._call(OpenLink(alias.url))  # as it knocks at its seeds now and then
+        await second.driver._caller.call(
+            OpenLink(alias.url)
+        )  # as it knocks at its seeds now and then
     assert brokers.findings() == []
     assert second.driver.links[first.node.peer.uid, LinkClass.NORMAL] is link
 

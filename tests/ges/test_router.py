@@ -15,9 +15,9 @@ from ges.router import Router
 from ges.session import Session
 from overlay.codec import DELIVERY, DETOUR, EVENT, FrameReader
 from overlay.connection import Connection
-from overlay.driver import Link
 from overlay.errors import CodecError, ProtocolError
 from overlay.ids import LinkClass, Peer
+from overlay.link import Link
 from ring.messages import Member
 
 NORMAL, SECURE = LinkClass.NORMAL, LinkClass.SECURE

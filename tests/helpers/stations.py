@@ -9,9 +9,11 @@ import msgspec
 import trio
 
 from overlay.codec import PROTOCOL_VERSION, FrameReader, MessageCodec
-from overlay.driver import Driver, Link, read_greeting
+from overlay.driver import Driver
+from overlay.greeting import read_greeting
 from overlay.handshake import Goodbye, Hello
 from overlay.ids import LinkClass, Nanos, Peer, nanos
+from overlay.link import Link
 from overlay.machine import (
     Command,
     Effect,

@@ -9,9 +9,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from overlay import driver as driver_module
+from overlay import accepting, link_life
+from overlay.accepting import HANDSHAKE_SECONDS
 from overlay.codec import EVENT, HEADER, PROTOCOL_VERSION, frame
-from overlay.driver import HANDSHAKE_SECONDS
 from overlay.errors import ProtocolError
 from overlay.handshake import GREETINGS, Hello, Refusal, Welcome
 from overlay.ids import LinkClass
@@ -223,7 +223,7 @@ async def test_a_stranger_that_drips_is_dropped_in_time(
 async def test_too_many_strangers_are_turned_away(
     overlay: Overlay, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driver_module, "MAX_STRANGERS", 3)
+    monkeypatch.setattr(accepting, "MAX_STRANGERS", 3)
     a, b = await overlay.station("a"), await overlay.station("b")
     strangers = [await overlay.dial(a) for _ in range(4)]
     assert await strangers[3].receive_some() == b""
@@ -314,7 +314,7 @@ async def test_the_layer_above_may_find_a_frame_senseless(
 async def test_a_link_whose_queue_overflows_is_given_up(
     overlay: Overlay, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driver_module, "LINK_QUEUE_BYTES", 100)
+    monkeypatch.setattr(link_life, "LINK_QUEUE_BYTES", 100)
     a, b = await overlay.linked()
     a.do(*(Send(b.peer.uid, Beat(number)) for number in range(50)))
     await trio.sleep(5)

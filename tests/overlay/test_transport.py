@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 import trio
 
-from overlay import driver as driver_module
+from overlay import accepting
 from overlay.address import Address, parse_endpoint, parse_url
 from overlay.authority import Authority, create_authority, issue_identity
 from overlay.codec import PROTOCOL_VERSION, FrameReader
-from overlay.driver import read_greeting
 from overlay.errors import ConfigError, ConnectionFailed, ProtocolError
+from overlay.greeting import read_greeting
 from overlay.handshake import GREETINGS, Hello, Refusal, Welcome
 from overlay.identity import Identity, PeerIdentity, Role
 from overlay.ids import LinkClass, Peer, Uid
@@ -317,7 +317,7 @@ async def test_the_called_must_be_whom_its_certificate_names(
 async def test_half_a_tls_handshake_is_dropped_in_time(
     station: Stations, monkeypatch: pytest.MonkeyPatch, first: bytes
 ) -> None:
-    monkeypatch.setattr(driver_module, "HANDSHAKE_SECONDS", 0.1)
+    monkeypatch.setattr(accepting, "HANDSHAKE_SECONDS", 0.1)
     a, address = await station("a", Role.BROKER)
     stream = await trio.open_tcp_stream(address.host, address.port)
     async with stream:

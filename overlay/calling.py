@@ -1,0 +1,134 @@
+"""Calling other brokers: from the wish for a link to the link, or to why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import trio
+
+from overlay.address import Address, parse_url
+from overlay.codec import MAX_CONTROL_BYTES, PROTOCOL_VERSION, FrameReader
+from overlay.connection import BROKEN
+from overlay.errors import ConfigError, ConnectionFailed, ProtocolError
+from overlay.greeting import read_greeting
+from overlay.handshake import GREETINGS, Hello, LinkTable, Refusal, Welcome
+from overlay.ids import LinkClass
+from overlay.link_life import Links
+from overlay.machine import Input, LinkRefused, Machine, OpenLink, Refused
+from overlay.transport import Transport, Wire, close
+
+CONNECT_SECONDS = 2.0
+
+
+class Caller:
+    """Makes the links that a machine asks for."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        transport: Transport,
+        table: LinkTable,
+        links: Links,
+        *,
+        overlay: str,
+        give: Callable[[Input], None],
+    ) -> None:
+        self._machine = machine
+        self._transport = transport
+        self._table = table
+        self._links = links
+        self._overlay = overlay
+        self._give = give
+
+    async def call(self, request: OpenLink) -> None:
+        """Try to make a link; the machine is told how it went."""
+        link_class = request.link_class
+        uid = request.uid
+        if uid is not None and not self._table.call(uid, link_class):
+            self._refuse(request, Refused.DUPLICATE, "")
+            return
+        # Numbered now, not when it is sent: by then we may have welcomed the other end's call, and
+        # a greeting that is numbered after that would say that we have lost the link again.
+        serial = self._table.next_serial()
+        try:
+            with trio.fail_after(CONNECT_SECONDS):
+                address = parse_url(request.url)
+                if link_class is LinkClass.SECURE:
+                    address = Address(address.host, address.port, tls=True)
+                wire = await self._transport.connect(address)
+                try:
+                    answer, reader = await self._greet(wire, request, serial)
+                except BaseException:
+                    await close(wire.stream)
+                    raise
+        except trio.TooSlowError:
+            self._fail(request, Refused.TIMEOUT, "no answer in time")
+            return
+        except (ConnectionFailed, ConfigError) as error:
+            reason = error.reason if isinstance(error, ConnectionFailed) else str(error)
+            self._fail(request, Refused.UNREACHABLE, reason)
+            return
+        except BROKEN as error:
+            self._fail(request, Refused.UNREACHABLE, str(error) or "connection lost")
+            return
+        except ProtocolError as error:
+            self._fail(request, Refused.NOT_CHORDAL, str(error))
+            return
+        await self._called(request, wire, answer, reader)
+
+    async def _greet(
+        self, wire: Wire, request: OpenLink, serial: int
+    ) -> tuple[Welcome | Refusal, FrameReader]:
+        peer = self._machine.peer
+        hello = Hello(
+            self._overlay,
+            PROTOCOL_VERSION,
+            peer.uid,
+            peer.incarnation,
+            peer,
+            request.link_class,
+            request.uid,
+            serial,
+        )
+        await wire.stream.send_all(GREETINGS.encode(hello))
+        reader = FrameReader(MAX_CONTROL_BYTES)
+        answer = await read_greeting(wire.stream, reader)
+        if not isinstance(answer, Welcome | Refusal):
+            raise ProtocolError(f"{type(answer).__name__} is no answer to a greeting")
+        return answer, reader
+
+    async def _called(
+        self,
+        request: OpenLink,
+        wire: Wire,
+        answer: Welcome | Refusal,
+        reader: FrameReader,
+    ) -> None:
+        link_class = request.link_class
+        problem: tuple[Refused, str] | None = None
+        if isinstance(answer, Refusal):
+            problem = (answer.reason, answer.detail)
+        elif wire.identity is not None and wire.identity.uid != answer.peer.uid:
+            problem = (Refused.NOT_AUTHENTICATED, "the certificate names another uid")
+        elif request.uid not in (None, answer.peer.uid):
+            problem = (Refused.OTHER_PEER, "another broker listens there now")
+        else:
+            refused = self._machine.admit(answer.peer)
+            if refused is not None:
+                problem = (refused, "")
+            elif not self._table.on_welcome(answer.peer.uid, link_class, answer.serial):
+                problem = (Refused.DUPLICATE, "")
+        if problem is not None:
+            await close(wire.stream)
+            self._fail(request, *problem)
+            return
+        assert isinstance(answer, Welcome)
+        await self._links.run(answer.peer, request.url, link_class, wire, reader)
+
+    def _fail(self, request: OpenLink, reason: Refused, detail: str) -> None:
+        if request.uid is not None:
+            self._table.call_ended(request.uid, request.link_class)
+        self._refuse(request, reason, detail)
+
+    def _refuse(self, request: OpenLink, reason: Refused, detail: str) -> None:
+        self._give(LinkRefused(request.url, request.uid, reason, detail, request.link_class))

@@ -1,0 +1,58 @@
+"""A link that is up, and what the layer above is told of links and their frames."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import trio
+
+from overlay.codec import FrameReader
+from overlay.connection import Connection
+from overlay.handshake import Hello
+from overlay.ids import LinkClass, Nanos, Peer
+from overlay.machine import Fact
+from overlay.transport import Wire
+
+
+class Link:
+    """A link that is up, as the driver holds it."""
+
+    __slots__ = ("connection", "link_class", "parted", "peer", "since_ns")
+
+    def __init__(
+        self, peer: Peer, link_class: LinkClass, connection: Connection, since_ns: Nanos
+    ) -> None:
+        self.parted = trio.Event()  #: the other end has said good-bye
+        self.peer = peer
+        self.link_class = link_class
+        self.connection = connection
+        self.since_ns = since_ns
+
+
+class Upper(Protocol):
+    """What the layer above does with what the driver brings."""
+
+    def on_fact(self, fact: Fact) -> None:
+        """The machine says something."""
+
+    def on_frame(self, link: Link, kind: int, body: bytes) -> None:
+        """A frame came over ``link`` that is no control message.
+
+        Raises:
+            ProtocolError: it makes no sense; the link is closed.
+        """
+
+    async def on_batch(self, link: Link) -> None:
+        """All frames that had arrived together over ``link`` have been handed over.
+
+        Nothing more is read from it before this returns.
+        """
+
+    def on_links_changed(self) -> None:
+        """A link came up or went down."""
+
+    def on_cut(self, link: Link) -> None:
+        """A link ended otherwise than in peace; what was under way on it may be lost."""
+
+    async def on_client(self, hello: Hello, wire: Wire, reader: FrameReader) -> None:
+        """A client has greeted; serve it until it goes."""

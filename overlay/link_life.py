@@ -1,0 +1,198 @@
+"""The life of links: they come up, carry frames both ways, and end, in peace or not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+
+import structlog
+import trio
+
+from overlay.bulkhead import Bulkhead
+from overlay.codec import CONTROL, MAX_FRAME_BYTES, FrameReader, MessageCodec
+from overlay.connection import BROKEN, FINISH_SECONDS, Connection
+from overlay.errors import ProtocolError
+from overlay.handshake import GREETINGS, Goodbye, LinkTable, Welcome
+from overlay.ids import LinkClass, Nanos, Peer, short
+from overlay.link import Link, Upper
+from overlay.machine import Closed, CloseLink, Input, LinkDown, LinkUp, MessageReceived
+from overlay.transport import Wire, close
+
+LINK_QUEUE_BYTES = 64 * 1024 * 1024
+PARTING_SECONDS = 10.0  #: for both ends of a link given up in peace to send what they have queued
+
+#: Ends of a link that lose nothing: both ends go on, and send what they have queued.
+PEACEFUL = frozenset({Closed.UNWANTED, Closed.REPLACED})
+
+
+class Links:
+    """All links of one broker. The tasks that found a link stay in :meth:`run` while it lives."""
+
+    def __init__(
+        self,
+        table: LinkTable,
+        codec: MessageCodec,
+        upper: Upper,
+        *,
+        give: Callable[[Input], None],
+        now: Callable[[], Nanos],
+        counters: Counter[str],
+        bulkhead: Bulkhead,
+        log: structlog.stdlib.BoundLogger,
+    ) -> None:
+        self.up: dict[tuple[str, LinkClass], Link] = {}
+        self._table = table
+        self._codec = codec
+        self._upper = upper
+        self._give = give
+        self._now = now
+        self._counters = counters
+        self._bulkhead = bulkhead
+        self._log = log
+        self._running = 0  #: links whose tasks have not ended
+        self._quiet = trio.Event()
+
+    async def run(
+        self,
+        peer: Peer,
+        url: str,
+        link_class: LinkClass,
+        wire: Wire,
+        reader: FrameReader,
+        welcome: Welcome | None = None,
+    ) -> None:
+        """Read and write until the link ends; the machine is told of both ends of its life."""
+        connection = Connection(
+            wire.stream, secure=wire.identity is not None, limit_bytes=LINK_QUEUE_BYTES
+        )
+        if welcome is not None:
+            connection.send(GREETINGS.encode(welcome))
+        reader.limit(MAX_FRAME_BYTES)
+        link = Link(peer, link_class, connection, self._now())
+        key = (peer.uid, link_class)
+        old = self.up.get(key)
+        self.up[key] = link
+        if old is not None:
+            self._say_goodbye(old, Closed.REPLACED)
+        self._running += 1
+        self._give(LinkUp(peer, url, link_class))
+        self._upper.on_links_changed()
+        reason = None
+        try:
+            reason = await self._bulkhead.contain(partial(self._read_and_write, link), reader)
+        finally:
+            self._running -= 1
+            self._quiet.set()
+            ended_by_itself = self._forget(link)
+            await close(wire.stream)
+        if ended_by_itself:
+            self._upper.on_cut(link)
+            self._give(LinkDown(peer.uid, reason or Closed.LOST, link_class))
+            self._upper.on_links_changed()
+
+    def close(self, effect: CloseLink) -> None:
+        """Give a link up, after what is queued; nobody is told that it went down."""
+        link = self.up.pop((effect.uid, effect.link_class), None)
+        if link is not None:
+            self._table.closed(effect.uid, effect.link_class)
+            self._say_goodbye(link, effect.reason)
+            if effect.reason not in PEACEFUL:
+                self._upper.on_cut(link)
+            self._upper.on_links_changed()
+
+    async def drained(self) -> None:
+        """Wait until no link is left, as after a machine has left."""
+        while self._running:
+            self._quiet = trio.Event()
+            await self._quiet.wait()
+
+    # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _say_goodbye(self, link: Link, reason: Closed) -> None:
+        """Send this last; the other end then sends what it has queued, and closes."""
+        link.connection.send(self._codec.encode(Goodbye(reason)))
+        link.connection.finish(PARTING_SECONDS if reason in PEACEFUL else FINISH_SECONDS)
+
+    def _forget(self, link: Link) -> bool:
+        """Take a link out of the tables; False if it is out already, or another in its place."""
+        key = (link.peer.uid, link.link_class)
+        if self.up.get(key) is not link:
+            return False
+        del self.up[key]
+        self._table.closed(*key)
+        return True
+
+    def _part(self, link: Link, reason: Closed) -> None:
+        """The other end said good-bye: nothing new goes this way, but what is queued still does.
+
+        It reads on until we close, so no event is lost where a link is given up in peace.
+        """
+        link.parted.set()
+        if self._forget(link):
+            if reason not in PEACEFUL:
+                self._upper.on_cut(link)
+            self._give(LinkDown(link.peer.uid, reason, link.link_class))
+            self._upper.on_links_changed()
+        link.connection.finish(PARTING_SECONDS)
+
+    async def _read_and_write(self, link: Link, reader: FrameReader) -> Closed:
+        reason = Closed.LOST
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._write, link, nursery.cancel_scope)
+            reason = await self._read(link, reader)
+            if not link.parted.is_set():
+                nursery.cancel_scope.cancel()
+        return Closed.OVERFLOW if link.connection.overflowed else reason
+
+    async def _write(self, link: Link, scope: trio.CancelScope) -> None:
+        try:
+            await link.connection.write_forever()
+            if not link.connection.overflowed:
+                # Closing with bytes unread would reset the connection, and the other end might
+                # never see our goodbye: wait for its own, or until it closes.
+                with trio.move_on_at(link.connection.closed_by):
+                    await link.parted.wait()
+        except BROKEN:
+            pass
+        scope.cancel()
+
+    async def _read(self, link: Link, reader: FrameReader) -> Closed:
+        upper, uid, codec = self._upper, link.peer.uid, self._codec
+        try:
+            chunk: bytes | bytearray = b"-"
+            while chunk:
+                goodbye = self._take(link, reader, codec, uid)
+                if goodbye is not None:
+                    self._part(link, goodbye)
+                    return goodbye
+                await upper.on_batch(link)
+                chunk = await link.connection.receive()
+                reader.feed(chunk)
+        except ProtocolError as error:
+            self._protocol_error(link, error)
+            return Closed.PROTOCOL
+        except BROKEN:
+            pass
+        return Closed.LOST
+
+    def _take(
+        self, link: Link, reader: FrameReader, codec: MessageCodec, uid: str
+    ) -> Closed | None:
+        on_frame = self._upper.on_frame
+        secure = link.link_class is not LinkClass.NORMAL
+        for kind, body in reader.frames():
+            if kind != CONTROL:
+                on_frame(link, kind, body)
+                continue
+            message = codec.decode(body)
+            if isinstance(message, Goodbye):
+                return message.reason
+            if secure:
+                raise ProtocolError(f"{type(message).__name__} on a link for events")
+            self._give(MessageReceived(uid, message))
+        return None
+
+    def _protocol_error(self, link: Link, error: ProtocolError) -> None:
+        self._counters["protocol_errors"] += 1
+        self._log.warning("protocol error", peer=short(link.peer.uid), why=str(error))
