@@ -59,11 +59,14 @@ from ring.record_messages import (
 )
 from ring.views import Views
 
-#: Most of what happens in a quiet ring; it moves no pointer unless the neighbourhood says so.
+#: Most of what happens in a quiet ring; it moves no pointer of a member unless the neighbourhood
+#: says so.
 PASSIVE: frozenset[type[Message]] = frozenset(
     {
         Heartbeat,
         Ping,
+        Pong,
+        Intent,
         ViewRequest,
         Backup,
         PeersRequest,

@@ -92,7 +92,7 @@ class LinkEvents:
         parts, core, uid = self._parts, self._parts.core, link.peer.uid
         suspect = parts.hood.suspects.get(uid)
         if suspect is not None and link.member is None and suspect.peer == link.peer:
-            link.member = suspect  # the same life of it, so it has the same place
+            parts.links.place(uid, suspect)  # the same life of it, so it has the same place
         parts.merge.on_linked(link.peer)
         parts.duties.on_link_up(link.peer)
         self._deaths.on_heard(uid)

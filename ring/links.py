@@ -57,12 +57,14 @@ class Links:
         self._core = core
         self.up: dict[str, Link] = {}
         self.damper = Damper(core.config)
-        self.generation = 0  #: grows with every change to the links, so that others may cache
+        #: Grow with every change, so that others may cache what they make of the links:
+        self.generation = 0  #: which there are, and which of them are ring links
+        self.members = 0  #: which members are linked, and where they stand
         self._opening: dict[str, str | None] = {}  #: URL -> uid expected there
         self._failures: dict[str, int] = {}  #: URL -> failed attempts in a row
         self._waiting: dict[str, list[tuple[Message, str | None]]] = {}
         self._wanted: dict[str, tuple[Peer, Purpose]] = {}
-        self._settled = -1  #: generation at which the links were as wanted
+        self._settled = False  #: the links were as wanted, and none has come or gone since
 
     # ── what the parts ask for ────────────────────────────────────────────────────────────────
 
@@ -101,7 +103,7 @@ class Links:
 
     def want(self, wanted: Mapping[str, tuple[Peer, Purpose]], about: str | None) -> None:
         """Make the links be as ``wanted``: uid -> (peer, purpose); others may go."""
-        if wanted == self._wanted and self._settled == self.generation:
+        if self._settled and wanted == self._wanted:
             return
         self._wanted = dict(wanted)
         core = self._core
@@ -114,21 +116,20 @@ class Links:
         for uid, link in self.up.items():
             if uid not in wanted:
                 self._set_purpose(uid, link, Purpose.NONE, about)
-        self._settled = self.generation
+        self._settled = True
 
-    def place(self, uid: str, view: View) -> None:
-        """Note where on the ring the other end of a link stands, and what it sees."""
+    def place(self, uid: str, member: Member) -> None:
+        """Note where on the ring the other end of a link stands."""
         link = self.up[uid]
-        if link.member != view.member:
-            link.member = view.member
+        if link.member != member:
+            link.member = member
             self.generation += 1
-        link.view = view
+            self.members += 1
 
     def close(self, uid: str, reason: Closed) -> None:
         """Close the link to ``uid``, if there is one."""
-        link = self.up.pop(uid, None)
+        link = self._remove(uid)
         if link is not None:
-            self.generation += 1
             if reason is Closed.LOST and not link.detoured:
                 self.damper.on_lost(uid, link.since, self._core.now)
             self._core.close(uid, reason)
@@ -163,8 +164,7 @@ class Links:
 
     def on_down(self, uid: str) -> Link | None:
         self._forget(uid)
-        self.generation += 1
-        return self.up.pop(uid, None)
+        return self._remove(uid)
 
     def on_refused(self, event: LinkRefused) -> None:
         self._opening.pop(event.url, None)
@@ -181,7 +181,7 @@ class Links:
 
     def on_retry(self, url: str) -> None:
         """The pause after a failed attempt is over."""
-        self.generation += 1
+        self._settled = False
         for uid, (peer, _) in self._wanted.items():
             if peer.url == url and (uid not in self.up or self.up[uid].detoured):
                 self.reopen(peer)
@@ -191,8 +191,8 @@ class Links:
     def on_intent(self, uid: str, intent: Intent) -> None:
         link = self.up.get(uid)
         if link is not None:
+            self._note(link.remote, intent.purpose)
             link.remote = intent.purpose
-            self.generation += 1
             self._linger(uid, link)
 
     def on_linger(self, uid: str) -> None:
@@ -207,8 +207,11 @@ class Links:
         old = self.up.get(uid)
         if old is not None and old.peer.incarnation == link.peer.incarnation:
             link.member, link.view = old.member, old.view
+        self._remove(uid)
         self.up[uid] = link
         self.generation += 1
+        self.members += link.member is not None
+        self._settled = False
         self._core.disarm(Timer.SILENT, uid)
         for message, about in self._waiting.pop(uid, ()):
             self._core.send(uid, message, about)
@@ -216,6 +219,19 @@ class Links:
             self._set_purpose(uid, link, self._wanted[uid][1], None)
         self._linger(uid, link)
         return link
+
+    def _remove(self, uid: str) -> Link | None:
+        link = self.up.pop(uid, None)
+        if link is not None:
+            self.generation += 1
+            self.members += link.member is not None
+            self._settled = False
+        return link
+
+    def _note(self, *purposes: Purpose) -> None:
+        """Count a change of purpose, if it is one from or to a ring link."""
+        if Purpose.RING in purposes:
+            self.generation += 1
 
     def _forget(self, uid: str) -> None:
         self._core.told.pop(uid, None)
@@ -225,8 +241,8 @@ class Links:
     def _set_purpose(self, uid: str, link: Link, purpose: Purpose, about: str | None) -> None:
         if link.purpose is purpose:
             return
+        self._note(link.purpose, purpose)
         link.purpose = purpose
-        self.generation += 1
         self._core.send(uid, Intent(purpose), about)
         self._linger(uid, link)
 

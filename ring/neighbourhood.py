@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 from overlay.ids import Nanos, Peer
 from ring.core import Core
 from ring.facts import NeighboursChanged
-from ring.geometry import clockwise
+from ring.geometry import RING_SIZE
 from ring.links import Links
 from ring.messages import Member, View
 
@@ -239,7 +239,7 @@ class Neighbourhood:
 
     def _ordered(self) -> list[Member]:
         """Return linked members and suspects by distance going right."""
-        row_of = (self._core.member.ring_id, *self.changes)
+        row_of = (self._core.member.ring_id, self._links.members, self._suspect_changes)
         if self._row_of != row_of:
             found = {uid: link.member for uid, link in self._links.up.items() if link.member}
             for uid, member in self.suspects.items():
@@ -250,7 +250,7 @@ class Neighbourhood:
 
     def _by_distance(self, members: Iterable[Member]) -> list[Member]:
         here = self._core.member.ring_id
-        return sorted(members, key=lambda m: (clockwise(here, m.ring_id), m.uid))
+        return sorted(members, key=lambda m: ((m.ring_id - here) % RING_SIZE, m.peer.uid))
 
     def _seen_by_neighbours(self) -> Iterator[Member]:
         for uid in self.adjacent:

@@ -217,7 +217,8 @@ class RingNode:
             self._links.up[uid].heard_at = now
             self._deaths.on_heard(uid)
         self._on_message[type(message)](uid, message)
-        return type(message) not in PASSIVE or self._hood.changes != changes
+        is_passive = self._core.joined and type(message) in PASSIVE
+        return not is_passive or self._hood.changes != changes
 
     def _on_command(self, command: Command) -> None:
         if isinstance(command, Found):

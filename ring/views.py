@@ -57,7 +57,8 @@ class Views:
             link.peer, link.view = view.member.peer, None  # it rejoined while the link was made
         if link.view is not None and view.version < link.view.version:
             return False
-        parts.links.place(uid, view)
+        parts.links.place(uid, view.member)
+        link.view = view
         if uid in core.detours:
             parts.detours.conclude(view.member, core.detours[uid])  # its place was not known before
         hood.candidates.pop(uid, None)

@@ -176,7 +176,7 @@ def test_another_id_means_another_order() -> None:
     hood = Neighbourhood(core, links)
     for ring_id in (100, 900):
         links.on_up(LinkUp(peer(ring_id), peer(ring_id).url))
-        links.place(uid(ring_id), view_of(ring_id, [100, 900]))
+        links.place(uid(ring_id), member(ring_id))
     core.ring_id, core.joined = 950, True
     hood.refresh()
     assert hood.right == (member(100), member(900))
