@@ -89,9 +89,10 @@ class Deaths:
         parts, (subject, witnesses) = self._parts, verdict
         if parts.hood.is_dead(subject.uid, subject.incarnation):
             return
+        heir = None
         if subject.uid in parts.hood.adjacent:
-            parts.repair.begin(subject, witnesses)
-        self._remove(subject, None)
+            heir = parts.repair.begin(subject, witnesses)
+        self._remove(subject, heir)
 
     def _settle_all(self, verdicts: Iterable[Verdict]) -> None:
         for verdict in verdicts:
@@ -112,7 +113,7 @@ class Deaths:
             return  # old news: it is back already
         core.verdicts.note(Confirmed(subject, notice.witnesses), core.now)
         if subject.uid in parts.hood.adjacent:
-            parts.repair.begin(subject, notice.witnesses, is_told=True)
+            parts.repair.join_in(subject, notice.witnesses, notice.heir)
         self._remove(subject, notice.heir)
 
     def on_leaving(self, uid: str, notice: Leaving) -> None:

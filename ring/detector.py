@@ -218,11 +218,12 @@ class Detector:
         elif uid in self._links.up:
             self._core.send(uid, Ping(0), about)
 
-    def hasten_towards(self, there: int, about: str | None) -> None:
+    def hasten_towards(self, there: int, about: str | None, *, denied: bool = False) -> None:
         """Find out whether our neighbours on the way to the ring id ``there`` live.
 
         Who stands between us and a dead broker may have died with its monitor, so a run of dead is
-        seen from both its ends. Those heard of lately are left in peace.
+        seen from both its ends. Those heard of lately are left in peace, unless their place is
+        ``denied`` by who stands there: nobody else may ever have seen them.
         """
         here = self._core.member.ring_id
         if clockwise(there, here) < clockwise(here, there):
@@ -230,7 +231,7 @@ class Detector:
         lately = self._core.now - self._core.config.silence_ns
         for member in self._neighbourhood.adjacent.values():
             link = self._links.up.get(member.uid)
-            if link is None or link.heard_at > lately:
+            if link is None or (link.heard_at > lately and not denied):
                 continue
             if between(here, member.ring_id, there):
                 self.hasten(member.uid, about)

@@ -97,7 +97,7 @@ class LinkEvents:
         parts.duties.on_link_up(link.peer)
         self._deaths.on_heard(uid)
         if core.joined:
-            self._views.send(uid)
+            self._views.introduce(uid)
         parts.newcomer.on_up(uid, link.peer)
         if self._membership.is_alone:
             core.send(uid, Knock(core.member))

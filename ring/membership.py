@@ -14,7 +14,7 @@ from overlay.machine import Closed
 from ring.facts import Alone, Joined, Left, Reincarnated, Rejoining
 from ring.geometry import FIRST_ID
 from ring.join import Phase
-from ring.messages import Failed, HeldDead, JoinAccept, Knock, Leaving, View
+from ring.messages import Failed, HeldDead, JoinAccept, Knock, Leaving, Place, View
 from ring.parts import Parts
 from ring.views import Views
 
@@ -103,6 +103,10 @@ class Membership:
 
     def on_view(self, uid: str, view: View) -> None:
         if self._views.on_view(uid, view):
+            self._rejoin("another broker has the same ring id")
+
+    def on_place(self, uid: str, place: Place) -> None:
+        if self._views.on_place(uid, place.member):
             self._rejoin("another broker has the same ring id")
 
     def on_held_dead(self, uid: str, notice: HeldDead) -> None:

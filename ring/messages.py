@@ -63,6 +63,12 @@ class View(Message, frozen=True):
     right: Pair
 
 
+class Place(Message, frozen=True):
+    """Where the sender stands, as told on a new link; its view follows if it is a ring link."""
+
+    member: Member
+
+
 class ViewRequest(Message, frozen=True):
     """Send me your view: a heartbeat showed that I hold an older one."""
 

@@ -35,25 +35,19 @@ class Repair:
         """The failure whose repair is under way, latest first, or None."""
         return next(reversed(self._unrepaired), None)
 
-    def begin(self, subject: Member, witnesses: tuple[str, ...], *, is_told: bool = False) -> None:
-        """``subject``, one of the four, is dead: tell everybody concerned.
+    def begin(self, subject: Member, witnesses: tuple[str, ...]) -> Member | None:
+        """``subject``, one of the four, is dead: tell everybody concerned; returns its heir.
 
-        To be called while the subject still stands in its pointer. ``is_told``: on the word of
-        another, which has told its witnesses.
+        To be called while the subject still stands in its pointer.
         """
-        core, uid = self._core, subject.uid
-        core.notify(Confirmed(subject, witnesses))
-        self._unrepaired[uid] = subject
-        is_beside = uid in self._backups.beside
-        around = {other for other in self._neighbourhood.adjacent if other != uid}
-        tell = dict.fromkeys(self._neighbourhood.adjacent)
-        if not is_told:  # a witness may stand beside the subject, and beyond what we see
-            tell.update(dict.fromkeys(witnesses))
-        for other in tell:
-            if other != uid and other in self._links.up:
-                core.send(other, Failed(subject, witnesses, None), uid)
-        if is_beside:
-            self._divide(subject, witnesses, around)
+        # a witness may stand beside the subject, and beyond what we see
+        heir = self._core.member if subject.uid in self._backups.beside else None
+        self._tell(subject, witnesses, witnesses, heir)
+        return heir
+
+    def join_in(self, subject: Member, witnesses: tuple[str, ...], heir: Member | None) -> None:
+        """The same on the word of another, which has told the witnesses."""
+        self._tell(subject, witnesses, (), heir)
 
     def check(self) -> None:
         """Notice that the ring around us is whole again."""
@@ -64,6 +58,23 @@ class Repair:
 
     def clear(self) -> None:
         self._unrepaired.clear()
+
+    def _tell(
+        self,
+        subject: Member,
+        witnesses: tuple[str, ...],
+        others: tuple[str, ...],
+        heir: Member | None,
+    ) -> None:
+        core, uid = self._core, subject.uid
+        core.notify(Confirmed(subject, witnesses))
+        self._unrepaired[uid] = subject
+        around = {other for other in self._neighbourhood.adjacent if other != uid}
+        for other in dict.fromkeys((*self._neighbourhood.adjacent, *others)):
+            if other != uid and other in self._links.up:
+                core.send(other, Failed(subject, witnesses, heir), uid)
+        if uid in self._backups.beside:
+            self._divide(subject, witnesses, around)
 
     def _divide(self, subject: Member, witnesses: tuple[str, ...], told: set[str]) -> None:
         """Tell our share of the subject's neighbours to route to us instead [divide-neighbour].

@@ -1,7 +1,8 @@
 """Views: what brokers show each other of their neighbours, and what is made of it.
 
-A view goes to whoever is newly linked, and, as it changes, to all ring neighbours; while somebody
-who would stand in a pointer is still being linked, a change is shown a little later, once for all.
+Whoever is newly linked is told our place. A view goes to all ring neighbours, as it changes; while
+somebody who would stand in a pointer is still being linked, a change is shown a little later, once
+for all.
 Heartbeats carry its version, so that one who has missed a change asks for it. What a view names are
 candidates (:mod:`ring.neighbourhood`): none becomes a pointer without a link.
 """
@@ -9,7 +10,15 @@ candidates (:mod:`ring.neighbourhood`): none becomes a pointer without a link.
 from __future__ import annotations
 
 from ring.core import Timer
-from ring.messages import Heartbeat, Peers, PeersRequest, View, ViewRequest
+from ring.messages import (
+    Heartbeat,
+    Member,
+    Peers,
+    PeersRequest,
+    Place,
+    View,
+    ViewRequest,
+)
 from ring.parts import Parts
 
 MAX_PEERS_TOLD = 64
@@ -27,6 +36,14 @@ class Views:
         parts = self._parts
         parts.core.send(uid, parts.hood.view(), parts.repair.about)
         parts.links.up[uid].sent_version = parts.hood.version
+
+    def introduce(self, uid: str) -> None:
+        """Say on a new link where we stand, and what we see if we want it for the ring."""
+        parts = self._parts
+        if parts.links.up[uid].on_ring:
+            self.send(uid)
+        else:
+            parts.core.send(uid, Place(parts.core.member), parts.repair.about)
 
     def send_changes(self) -> None:
         """Show our view to those ring neighbours that have an older one; soon, if it changes on."""
@@ -61,29 +78,38 @@ class Views:
     def on_view(self, uid: str, view: View) -> bool:
         """Take a neighbour's view; returns whether it has our ring id, and we are to give way."""
         parts = self._parts
-        core, hood = parts.core, parts.hood
-        link = parts.links.up[uid]
-        if view.member.uid != uid or view.member.incarnation < link.peer.incarnation:
+        core, link = parts.core, parts.links.up[uid]
+        is_same_life = link.peer.incarnation == view.member.incarnation
+        if is_same_life and link.view is not None and view.version < link.view.version:
             return False
-        if hood.is_dead(uid, view.member.incarnation, at_any_time=True):
-            return False  # we have told it; it answers in a later life
-        if view.member.incarnation > link.peer.incarnation:
-            link.peer, link.view = view.member.peer, None  # it rejoined while the link was made
-        if link.view is not None and view.version < link.view.version:
+        clash = self.on_place(uid, view.member)
+        if clash is None:
             return False
-        parts.links.place(uid, view.member)
         link.view = view
+        if clash or core.ring_id is None:
+            return clash
+        parts.hood.learn((*view.left, *view.right))
+        if core.peer in [member.peer for member in (*view.left[:1], *view.right[:1])]:
+            parts.detector.hasten_towards(view.member.ring_id, parts.repair.about, denied=True)
+        return False
+
+    def on_place(self, uid: str, member: Member) -> bool | None:
+        """Take the place of the other end; None if it is not to be believed, else as above."""
+        parts = self._parts
+        core, hood, link = parts.core, parts.hood, parts.links.up[uid]
+        if member.uid != uid or member.incarnation < link.peer.incarnation:
+            return None
+        if hood.is_dead(uid, member.incarnation, at_any_time=True):
+            return None  # we have told it; it answers in a later life
+        if member.incarnation > link.peer.incarnation:
+            link.peer, link.view = member.peer, None  # it rejoined while the link was made
+        parts.links.place(uid, member)
         if uid in core.detours:
-            parts.detours.conclude(view.member, core.detours[uid])  # its place was not known before
+            parts.detours.conclude(member, core.detours[uid])  # its place was not known before
         hood.candidates.pop(uid, None)
         parts.owner.release(uid)
-        if core.ring_id is None:
-            return False
-        if core.joined and view.member.ring_id == core.ring_id:
+        if core.joined and member.ring_id == core.ring_id:
             return uid < core.peer.uid  # two with one id: the larger uid gives way
-        hood.learn((*view.left, *view.right))
-        if core.peer in [member.peer for member in (*view.left[:1], *view.right[:1])]:
-            parts.detector.hasten_towards(view.member.ring_id, parts.repair.about)
         return False
 
     def on_peers_request(self, uid: str, request: PeersRequest) -> None:

@@ -48,7 +48,7 @@ def notices(bench: Bench, effects: list[Effect]) -> dict[str, Failed]:
 def test_the_brokers_around_are_told() -> None:
     effects = confirm(Bench.on_ring(RING, 300), C, Z)
     assert sent(effects, Failed) == [
-        (uid(neighbour), Failed(B, (C.uid, Z.uid), None)) for neighbour in (200, 500, 100)
+        (uid(neighbour), Failed(B, (C.uid, Z.uid), A)) for neighbour in (200, 500, 100)
     ]
 
 
