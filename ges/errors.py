@@ -3,6 +3,8 @@
 ::
 
     ChordalError
+    ├── AccessError             a rule file is wrong (a ConfigError)
+    ├── TokenError              a token, or the file that holds some, is wrong (a ConfigError)
     └── EventError
         ├── TopicError          a topic or filter is malformed (also a ConfigError)
         ├── PublishRefused      the broker did not take an event: it definitely was not delivered
@@ -13,6 +15,14 @@
 from __future__ import annotations
 
 from overlay.errors import ChordalError, ConfigError
+
+
+class AccessError(ConfigError):
+    """A file of access rules is wrong; the text names file, rule and mend."""
+
+
+class TokenError(ConfigError):
+    """A token, or a file of tokens, is missing, malformed or open to others."""
 
 
 class EventError(ChordalError):

@@ -26,6 +26,8 @@ COMMANDS = {
     "ring": ("ges.cli.ring", "ring", "Walk the ring, print it, check it."),
     "status": ("ges.cli.status", "status", "Show one broker."),
     "identity": ("ges.cli.identity", "identity", "Authority and certificates of an overlay."),
+    "token": ("ges.cli.token", "token", "Tokens of clients."),
+    "access": ("ges.cli.access", "access", "Check rules of who may publish and subscribe."),
     "demo": ("ges.cli.demo", "demo", "See the main job done, end to end, in about a minute."),
 }
 
