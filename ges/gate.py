@@ -13,7 +13,7 @@ from pathlib import Path
 from ges.access import MAX_FILE_BYTES, NOBODY, AccessRules, Permissions, Principal, parse_access
 from ges.errors import AccessError
 from ges.token_file import file_mark, load_book
-from ges.tokens import TokenBook, TokenRecord
+from ges.tokens import TokenRecord
 from overlay.identity import PeerIdentity
 
 

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
+from collections.abc import Callable, Iterator
 
-import structlog
 import trio
 
 from overlay.codec import MAX_CONTROL_BYTES, FrameReader
 from overlay.connection import BROKEN
+from overlay.doorkeeper import Doorkeeper, site_of
 from overlay.errors import ProtocolError
 from overlay.greeting import read_greeting
 from overlay.handshake import GREETINGS, Hello, LinkTable, Refusal, Welcome, judge_hello
 from overlay.identity import PeerIdentity, Role
-from overlay.ids import LinkClass
+from overlay.ids import LinkClass, Nanos
+from overlay.limits import Limits
 from overlay.link import Upper
 from overlay.link_life import Links
 from overlay.machine import Machine, Refused
-from overlay.transport import Transport, Wire, close
+from overlay.notices import Notices
+from overlay.transport import Transport, Wire, close, remote_host
+from overlay.versions import Agreement, Dialect
 
-HANDSHAKE_SECONDS = 2.0  #: for a stranger to become a peer or a client
-MAX_STRANGERS = 512  #: connections that have not greeted yet
-MAX_CONNECTIONS = 8192
+EVICTED_AT_ONCE = 16  #: strangers dropped when the process can open no more files
 
 
 class Acceptor:
@@ -37,8 +39,10 @@ class Acceptor:
         upper: Upper,
         *,
         overlay: str,
-        counters: Counter[str],
-        log: structlog.stdlib.BoundLogger,
+        dialect: Dialect,
+        limits: Limits,
+        notices: Notices,
+        now: Callable[[], Nanos],
     ) -> None:
         self._machine = machine
         self._transport = transport
@@ -46,31 +50,36 @@ class Acceptor:
         self._links = links
         self._upper = upper
         self._overlay = overlay
-        self._counters = counters
-        self._log = log
-        self._strangers = 0
+        self._dialect = dialect
+        self._limits = limits
+        self._notices = notices
+        self._now = now
+        self._doorkeeper = Doorkeeper(limits)
+        self._strangers: dict[trio.CancelScope, str | None] = {}  #: their sites, oldest first
+        self._by_site: Counter[str | None] = Counter()
         self._connections = 0
+
+    @property
+    def strangers(self) -> int:
+        """Connections that have not greeted yet."""
+        return len(self._strangers)
 
     async def accept(self, stream: trio.abc.Stream) -> None:
         """Serve one incoming connection; whatever it does, nobody else notices."""
-        if self._strangers >= MAX_STRANGERS or self._connections >= MAX_CONNECTIONS:
-            self._counters["connections_turned_away"] += 1
+        host = remote_host(stream)
+        if self._connections >= self._limits.connections:
+            self._notices.note("connections_turned_away", "too many connections", host=host)
             await trio.aclose_forcefully(stream)
             return
-        self._strangers += 1
-        wire = None
-        reader = FrameReader(MAX_CONTROL_BYTES)
-        try:
-            with trio.fail_after(HANDSHAKE_SECONDS):
-                wire = await self._transport.accept(stream)
-                hello = await read_greeting(wire.stream, reader)
-        except (trio.TooSlowError, *BROKEN, ProtocolError) as error:
-            self._counters["strangers_dropped"] += 1
-            self._log.debug("stranger dropped", why=str(error) or type(error).__name__)
-            await close(wire.stream if wire is not None else stream)
+        if host is not None and not self._doorkeeper.admit(host, self._now()):
+            self._notices.note("connections_too_fast", "too many new connections", host=host)
+            await trio.aclose_forcefully(stream)
             return
-        finally:
-            self._strangers -= 1
+        reader = FrameReader(MAX_CONTROL_BYTES)
+        greeted = await self._meet(stream, host, reader)
+        if greeted is None:
+            return
+        hello, wire = greeted
         self._connections += 1
         try:
             await self._on_greeting(hello, wire, reader)
@@ -78,31 +87,103 @@ class Acceptor:
             self._connections -= 1
             await close(wire.stream)
 
+    def on_no_more_files(self) -> None:
+        """The system gives no descriptor for the next connection: make room."""
+        self._notices.note("accepts_failed", "too many open files; strangers are dropped")
+        for scope in list(self._strangers)[:EVICTED_AT_ONCE]:
+            scope.cancel()
+
+    async def _meet(
+        self, stream: trio.abc.Stream, host: str | None, reader: FrameReader
+    ) -> tuple[object, Wire] | None:
+        """Return the first message of a stranger, if one comes in time; else drop it."""
+        wire: Wire | None = None
+        hello: object = None
+        with self._as_stranger(host) as scope:
+            try:
+                with scope, trio.fail_after(self._limits.handshake_seconds):
+                    wire = await self._transport.accept(stream)
+                    hello = await read_greeting(wire.stream, reader)
+                kind, why = "strangers_evicted", "others came, and this one had waited longest"
+            except trio.TooSlowError:
+                kind, why = "strangers_too_slow", "no greeting in time"
+            except ProtocolError as error:
+                kind, why = "strangers_not_chordal", str(error)
+            except BROKEN as error:
+                kind, why = "strangers_gone", str(error) or type(error).__name__
+        if hello is not None and wire is not None:
+            return hello, wire
+        self._drop(kind, why, host)
+        await close(wire.stream if wire is not None else stream)
+        return None
+
+    def _drop(self, kind: str, why: str, host: str | None) -> None:
+        self._notices.count("strangers_dropped")
+        if kind == "strangers_gone":
+            self._notices.count(kind)  # it asked for nothing: a probe of the port, say
+        else:
+            self._notices.note(kind, "stranger dropped", why=why, host=host)
+
+    @contextlib.contextmanager
+    def _as_stranger(self, host: str | None) -> Iterator[trio.CancelScope]:
+        """Count a stranger; where there are too many, the one that has waited longest goes."""
+        site = site_of(host) if host is not None else None
+        if self._by_site[site] >= self._limits.strangers_per_host:
+            next(scope for scope, other in self._strangers.items() if other == site).cancel()
+        elif len(self._strangers) >= self._limits.strangers:
+            next(iter(self._strangers)).cancel()
+        scope = trio.CancelScope()
+        self._strangers[scope] = site
+        self._by_site[site] += 1
+        try:
+            yield scope
+        finally:
+            self._strangers.pop(scope, None)
+            self._by_site[site] -= 1
+            if not self._by_site[site]:
+                del self._by_site[site]
+
     async def _on_greeting(self, hello: object, wire: Wire, reader: FrameReader) -> None:
         own = self._machine.peer
         if not isinstance(hello, Hello):
-            self._counters["strangers_dropped"] += 1
+            self._drop("strangers_not_chordal", "no greeting", wire.remote)
             return
-        refusal = judge_hello(hello, overlay=self._overlay, own_uid=own.uid)
-        if refusal is None:
-            refusal = _judge_identity(hello, wire.identity)
-        if refusal is None and hello.peer is not None:
-            refused = self._machine.admit(hello.peer)
-            if refused is not None:
-                refusal = Refusal(refused, "")
-            elif self._is_blind_duplicate(hello):
-                refusal = Refusal(Refused.DUPLICATE, "there is a link already")
-            elif not self._table.on_hello(hello.uid, hello.link_class, hello.serial):
-                refusal = Refusal(Refused.DUPLICATE, "")
+        agreed = judge_hello(hello, overlay=self._overlay, own_uid=own.uid, dialect=self._dialect)
+        if isinstance(agreed, Refusal):
+            await self._refuse(wire, agreed)
+            return
+        refusal = self._judge(hello, wire.identity)
         if refusal is not None:
-            await self._reply(wire, GREETINGS.encode(refusal))
+            await self._refuse(wire, refusal)
         elif hello.peer is None:
+            reader.agree(agreed.version)
             await self._upper.on_client(hello, wire, reader)
         else:
-            welcome = Welcome(own, self._table.next_serial())
-            await self._links.run(
-                hello.peer, hello.peer.url, hello.link_class, wire, reader, welcome
-            )
+            await self._welcome(hello, wire, reader, agreed)
+
+    async def _welcome(
+        self, hello: Hello, wire: Wire, reader: FrameReader, agreed: Agreement
+    ) -> None:
+        assert hello.peer is not None
+        welcome = Welcome(
+            self._machine.peer, self._table.next_serial(), agreed.version, self._dialect.names
+        )
+        await self._links.run(
+            hello.peer, hello.peer.url, hello.link_class, wire, reader, agreed, welcome
+        )
+
+    def _judge(self, hello: Hello, identity: PeerIdentity | None) -> Refusal | None:
+        refusal = _judge_identity(hello, identity)
+        if refusal is not None or hello.peer is None:
+            return refusal
+        refused = self._machine.admit(hello.peer)
+        if refused is not None:
+            return Refusal(refused, "")
+        if self._is_blind_duplicate(hello):
+            return Refusal(Refused.DUPLICATE, "there is a link already")
+        if not self._table.on_hello(hello.uid, hello.link_class, hello.serial):
+            return Refusal(Refused.DUPLICATE, "")
+        return None
 
     def _is_blind_duplicate(self, hello: Hello) -> bool:
         """Say whether the caller does not know that it is linked to whom it calls.
@@ -117,10 +198,11 @@ class Acceptor:
             and link.peer.incarnation == hello.incarnation
         )
 
-    async def _reply(self, wire: Wire, data: bytes) -> None:
-        with trio.move_on_after(HANDSHAKE_SECONDS):
+    async def _refuse(self, wire: Wire, refusal: Refusal) -> None:
+        self._notices.count(f"greetings_refused_{refusal.reason.value}")
+        with trio.move_on_after(self._limits.handshake_seconds):
             with contextlib.suppress(*BROKEN):
-                await wire.stream.send_all(data)
+                await wire.stream.send_all(GREETINGS.encode(refusal))
 
 
 def _judge_identity(hello: Hello, identity: PeerIdentity | None) -> Refusal | None:

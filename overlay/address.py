@@ -6,6 +6,7 @@ A broker listens on one port for both; the scheme says how the caller speaks.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from overlay.errors import ConfigError
@@ -79,6 +80,16 @@ def parse_endpoint(text: str, *, default_port: int = DEFAULT_PORT) -> tuple[str,
         raise ConfigError(f"{text!r} is not HOST:PORT")
     _check_host(host, text)
     return host, default_port if port is None else port
+
+
+def is_loopback(host: str) -> bool:
+    """Say whether ``host`` is this machine by its look alone: ``localhost`` or such an address."""
+    try:
+        address = ip_address(host.partition("%")[0])
+    except ValueError:
+        return host.rstrip(".").lower() == "localhost"
+    mapped = getattr(address, "ipv4_mapped", None)
+    return bool((mapped or address).is_loopback)
 
 
 def _check_host(host: str, text: str) -> None:

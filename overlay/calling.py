@@ -7,7 +7,7 @@ from collections.abc import Callable
 import trio
 
 from overlay.address import Address, parse_url
-from overlay.codec import MAX_CONTROL_BYTES, PROTOCOL_VERSION, FrameReader
+from overlay.codec import MAX_CONTROL_BYTES, FrameReader
 from overlay.connection import BROKEN
 from overlay.errors import ConfigError, ConnectionFailed, ProtocolError
 from overlay.greeting import read_greeting
@@ -16,6 +16,7 @@ from overlay.ids import LinkClass
 from overlay.link_life import Links
 from overlay.machine import Input, LinkRefused, Machine, OpenLink, Refused
 from overlay.transport import Transport, Wire, close
+from overlay.versions import EXPRESS, Dialect
 
 CONNECT_SECONDS = 2.0
 
@@ -31,6 +32,7 @@ class Caller:
         links: Links,
         *,
         overlay: str,
+        dialect: Dialect,
         give: Callable[[Input], None],
     ) -> None:
         self._machine = machine
@@ -38,6 +40,7 @@ class Caller:
         self._table = table
         self._links = links
         self._overlay = overlay
+        self._dialect = dialect
         self._give = give
 
     async def call(self, request: OpenLink) -> None:
@@ -46,6 +49,9 @@ class Caller:
         uid = request.uid
         if uid is not None and not self._table.call(uid, link_class):
             self._refuse(request, Refused.DUPLICATE, "")
+            return
+        if link_class is LinkClass.EXPRESS and not self._knows(uid, EXPRESS):
+            self._fail(request, Refused.OTHER_VERSION, "that broker knows no express links")
             return
         # Numbered now, not when it is sent: by then we may have welcomed the other end's call, and
         # a greeting that is numbered after that would say that we have lost the link again.
@@ -76,19 +82,29 @@ class Caller:
             return
         await self._called(request, wire, answer, reader)
 
+    def _knows(self, uid: str | None, capability: str) -> bool:
+        """Say whether a broker has a capability, by the normal link to it; True if there is none.
+
+        A word that it does not know in our greeting would be a broken protocol to it.
+        """
+        link = self._links.up.get((uid or "", LinkClass.NORMAL))
+        return link is None or capability in link.agreed.capabilities
+
     async def _greet(
         self, wire: Wire, request: OpenLink, serial: int
     ) -> tuple[Welcome | Refusal, FrameReader]:
         peer = self._machine.peer
         hello = Hello(
             self._overlay,
-            PROTOCOL_VERSION,
+            self._dialect.highest,
             peer.uid,
             peer.incarnation,
             peer,
             request.link_class,
             request.uid,
             serial,
+            self._dialect.lowest,
+            self._dialect.names,
         )
         await wire.stream.send_all(GREETINGS.encode(hello))
         reader = FrameReader(MAX_CONTROL_BYTES)
@@ -106,8 +122,11 @@ class Caller:
     ) -> None:
         link_class = request.link_class
         problem: tuple[Refused, str] | None = None
+        agreed = None
         if isinstance(answer, Refusal):
             problem = (answer.reason, answer.detail)
+        elif (agreed := self._dialect.accept(answer.version, answer.capabilities)) is None:
+            problem = (Refused.OTHER_VERSION, f"it wants to speak version {answer.version}")
         elif wire.identity is not None and wire.identity.uid != answer.peer.uid:
             problem = (Refused.NOT_AUTHENTICATED, "the certificate names another uid")
         elif request.uid not in (None, answer.peer.uid):
@@ -123,7 +142,8 @@ class Caller:
             self._fail(request, *problem)
             return
         assert isinstance(answer, Welcome)
-        await self._links.run(answer.peer, request.url, link_class, wire, reader)
+        assert agreed is not None
+        await self._links.run(answer.peer, request.url, link_class, wire, reader, agreed)
 
     def _fail(self, request: OpenLink, reason: Refused, detail: str) -> None:
         if request.uid is not None:

@@ -25,7 +25,8 @@ import msgspec
 from overlay.errors import CodecError
 from overlay.machine import Message
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 1  #: the highest spoken
+LOWEST_VERSION = 1  #: the lowest; greetings are framed so for ever
 
 #: Frame kinds.
 CONTROL = 0
@@ -40,9 +41,9 @@ HEADER = struct.Struct("!IBB")
 _LENGTH_COVERS = 2  # version and kind are counted in the length
 
 
-def frame(kind: int, body: bytes) -> bytes:
-    """Return ``body`` as one frame."""
-    return HEADER.pack(len(body) + _LENGTH_COVERS, PROTOCOL_VERSION, kind) + body
+def frame(kind: int, body: bytes, version: int = LOWEST_VERSION) -> bytes:
+    """Return ``body`` as one frame, in the layout of ``version``."""
+    return HEADER.pack(len(body) + _LENGTH_COVERS, version, kind) + body
 
 
 class FrameReader:
@@ -51,11 +52,21 @@ class FrameReader:
     ``feed`` bytes as they come, then take ``frames``; at most one unfinished frame is kept.
     """
 
-    __slots__ = ("_buffer", "_limit")
+    __slots__ = ("_buffer", "_highest", "_limit")
 
     def __init__(self, limit_bytes: int = MAX_FRAME_BYTES) -> None:
         self._buffer = bytearray()
         self._limit = limit_bytes
+        self._highest = LOWEST_VERSION
+
+    @property
+    def has_begun(self) -> bool:
+        """A frame has begun, and is not whole yet."""
+        return bool(self._buffer)
+
+    def agree(self, version: int) -> None:
+        """Take frames of versions up to this one, as agreed in the greetings."""
+        self._highest = version
 
     def limit(self, limit_bytes: int) -> None:
         """Change the largest length accepted, as when a stranger has become a peer."""
@@ -95,12 +106,11 @@ class FrameReader:
         size = len(buffer)
         at = 0
         unpack = HEADER.unpack_from
+        highest = self._highest
         while size - at >= HEADER.size:
             length, version, kind = unpack(buffer, at)
-            if version != PROTOCOL_VERSION:
-                raise CodecError(
-                    f"protocol version {version}, this broker speaks {PROTOCOL_VERSION}"
-                )
+            if not LOWEST_VERSION <= version <= highest:
+                raise CodecError(f"a frame of version {version}, agreed is at most {highest}")
             if length < _LENGTH_COVERS or length > self._limit or kind > DETOUR:
                 raise CodecError(f"no frame of kind {kind} may have {length} bytes")
             if kind == CONTROL and length > MAX_CONTROL_BYTES:
@@ -123,9 +133,9 @@ class MessageCodec:
         self._decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(union)
         self._encoder = msgspec.msgpack.Encoder()
 
-    def encode(self, message: Message) -> bytes:
-        """Return ``message`` as a whole frame."""
-        return frame(CONTROL, self._encoder.encode(message))
+    def encode(self, message: Message, version: int = LOWEST_VERSION) -> bytes:
+        """Return ``message`` as a whole frame of that version."""
+        return frame(CONTROL, self._encoder.encode(message), version)
 
     def decode(self, body: bytes) -> Message:
         """Return the message in the body of a control frame.

@@ -25,10 +25,13 @@ from overlay.calling import Caller
 from overlay.codec import MessageCodec
 from overlay.handshake import LinkTable
 from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, short
+from overlay.limits import LIMITS, Limits
 from overlay.link import Link, Upper
 from overlay.link_life import Links
 from overlay.machine import CloseLink, Effect, Input, Machine, Notify, OpenLink, Send
+from overlay.notices import Notices
 from overlay.transport import Transport
+from overlay.versions import DIALECT, Dialect
 
 
 class Driver:
@@ -42,6 +45,8 @@ class Driver:
         upper: Upper,
         *,
         overlay: str = "chordal",
+        dialect: Dialect = DIALECT,
+        limits: Limits = LIMITS,
     ) -> None:
         self.machine = machine
         self.counters: Counter[str] = Counter()
@@ -56,6 +61,7 @@ class Driver:
         self._armed: Nanos | None = None
         log = structlog.get_logger("chordal.overlay").bind(broker=short(machine.peer.uid))
         self._bulkhead = Bulkhead(self.counters, log)
+        self.notices = Notices(self.counters, log, self.now)
         table = LinkTable(machine.peer.uid)
         self._links = Links(
             table,
@@ -63,12 +69,17 @@ class Driver:
             upper,
             give=self.give,
             now=self.now,
-            counters=self.counters,
             bulkhead=self._bulkhead,
-            log=log,
+            notices=self.notices,
         )
         self._caller = Caller(
-            machine, transport, table, self._links, overlay=overlay, give=self.give
+            machine,
+            transport,
+            table,
+            self._links,
+            overlay=overlay,
+            dialect=dialect,
+            give=self.give,
         )
         self._acceptor = Acceptor(
             machine,
@@ -77,9 +88,12 @@ class Driver:
             self._links,
             upper,
             overlay=overlay,
-            counters=self.counters,
-            log=log,
+            dialect=dialect,
+            limits=limits,
+            notices=self.notices,
+            now=self.now,
         )
+        transport.on_no_more_files = self._acceptor.on_no_more_files
 
     # ── for the layer above ───────────────────────────────────────────────────────────────────
 
@@ -87,6 +101,11 @@ class Driver:
     def links(self) -> dict[tuple[str, LinkClass], Link]:
         """The links that are up, by uid and class; always the same mapping."""
         return self._links.up
+
+    @property
+    def strangers(self) -> int:
+        """Incoming connections that have not greeted yet."""
+        return self._acceptor.strangers
 
     def now(self) -> Nanos:
         """Nanoseconds since the driver was made."""
@@ -115,8 +134,11 @@ class Driver:
         for effect in effects:
             if isinstance(effect, Send):
                 link = self.links.get((effect.uid, LinkClass.NORMAL))
-                if link is not None:
-                    link.connection.send(self._codec.encode(effect.message))
+                needs = effect.message.capability
+                if link is not None and needs is not None and needs not in link.agreed.capabilities:
+                    self.counters["control_messages_not_known_there"] += 1
+                elif link is not None:
+                    link.connection.send(self._codec.encode(effect.message, link.agreed.version))
                     self.counters["control_messages_sent"] += 1
                     if effect.about is not None:
                         self.sent_about[effect.about] += 1

@@ -17,12 +17,21 @@ from typing import Annotated
 
 import msgspec
 
-from overlay.codec import PROTOCOL_VERSION, MessageCodec
+from overlay.codec import LOWEST_VERSION, MessageCodec
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass, Peer, WireCount, WireText, WireUid
 from overlay.machine import Closed, Message, Refused
+from overlay.versions import (
+    DIALECT,
+    Agreement,
+    Dialect,
+    WireCapabilities,
+    WireVersion,
+    describe_range,
+)
 
 MAX_OVERLAY_NAME = 64
+MAX_TOKEN = 128
 
 Overlay = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_OVERLAY_NAME)]
 
@@ -31,13 +40,20 @@ class Hello(Message, frozen=True):
     """The caller's greeting. A client has no address, so it is no peer."""
 
     overlay: Overlay
-    version: Annotated[int, msgspec.Meta(ge=0, le=255)]
+    version: WireVersion  #: the highest that the caller speaks
     uid: WireUid
     incarnation: WireCount
     peer: Peer | None  #: None: a client calls
     link_class: LinkClass
     expected: WireUid | None  #: who the caller believes to be here
     serial: WireCount
+    lowest: WireVersion | None = None  #: version that the caller speaks; None: the highest alone
+    capabilities: WireCapabilities = ()
+    token: Annotated[str, msgspec.Meta(max_length=MAX_TOKEN)] | None = None  #: a client's, secret
+
+    def __repr__(self) -> str:
+        """Leave the token out: what is printed may be kept."""
+        return f"Hello(uid={self.uid!r}, link_class={self.link_class.value!r})"
 
 
 class Welcome(Message, frozen=True):
@@ -45,6 +61,8 @@ class Welcome(Message, frozen=True):
 
     peer: Peer
     serial: WireCount
+    version: WireVersion = LOWEST_VERSION  #: that holds for this link
+    capabilities: WireCapabilities = ()  #: of the broker called
 
 
 class Refusal(Message, frozen=True):
@@ -77,16 +95,20 @@ def check_overlay(name: str) -> str:
     return name
 
 
-def judge_hello(hello: Hello, *, overlay: str, own_uid: str) -> Refusal | None:
-    """Return why ``hello`` cannot lead to a link whatever the state of this broker, or None."""
+def judge_hello(
+    hello: Hello, *, overlay: str, own_uid: str, dialect: Dialect = DIALECT
+) -> Refusal | Agreement:
+    """Return what holds for the link, or why there can be none whatever this broker's state."""
     if hello.overlay != overlay:
         return Refusal(
             Refused.OTHER_OVERLAY, f"this broker belongs to {overlay!r}, not {hello.overlay!r}"
         )
-    if hello.version != PROTOCOL_VERSION:
+    agreement = dialect.agree(hello.lowest, hello.version, hello.capabilities)
+    if agreement is None:
         return Refusal(
             Refused.OTHER_VERSION,
-            f"this broker speaks version {PROTOCOL_VERSION}, not {hello.version}",
+            f"this broker speaks protocol {describe_range(dialect.lowest, dialect.highest)}, "
+            f"the caller {describe_range(hello.lowest, hello.version)}",
         )
     if hello.expected not in (None, own_uid):
         return Refusal(Refused.OTHER_PEER, "another broker listens here now")
@@ -95,7 +117,7 @@ def judge_hello(hello: Hello, *, overlay: str, own_uid: str) -> Refusal | None:
         hello.incarnation,
     ):
         return Refusal(Refused.NOT_CHORDAL, "the greeting contradicts itself")
-    return None
+    return agreement
 
 
 @dataclass(slots=True)

@@ -12,21 +12,28 @@ from overlay.handshake import Hello
 from overlay.ids import LinkClass, Nanos, Peer
 from overlay.machine import Fact
 from overlay.transport import Wire
+from overlay.versions import OLDEST, Agreement
 
 
 class Link:
     """A link that is up, as the driver holds it."""
 
-    __slots__ = ("connection", "link_class", "parted", "peer", "since_ns")
+    __slots__ = ("agreed", "connection", "link_class", "parted", "peer", "since_ns")
 
     def __init__(
-        self, peer: Peer, link_class: LinkClass, connection: Connection, since_ns: Nanos
+        self,
+        peer: Peer,
+        link_class: LinkClass,
+        connection: Connection,
+        since_ns: Nanos,
+        agreed: Agreement = OLDEST,
     ) -> None:
         self.parted = trio.Event()  #: the other end has said good-bye
         self.peer = peer
         self.link_class = link_class
         self.connection = connection
         self.since_ns = since_ns
+        self.agreed = agreed  #: version, and the capabilities of both ends
 
 
 class Upper(Protocol):

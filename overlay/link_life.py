@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
-import structlog
 import trio
 
 from overlay.bulkhead import Bulkhead
@@ -17,7 +15,9 @@ from overlay.handshake import GREETINGS, Goodbye, LinkTable, Welcome
 from overlay.ids import LinkClass, Nanos, Peer, short
 from overlay.link import Link, Upper
 from overlay.machine import Closed, CloseLink, Input, LinkDown, LinkUp, MessageReceived
+from overlay.notices import Notices
 from overlay.transport import Wire, close
+from overlay.versions import Agreement
 
 LINK_QUEUE_BYTES = 64 * 1024 * 1024
 PARTING_SECONDS = 10.0  #: for both ends of a link given up in peace to send what they have queued
@@ -37,9 +37,8 @@ class Links:
         *,
         give: Callable[[Input], None],
         now: Callable[[], Nanos],
-        counters: Counter[str],
         bulkhead: Bulkhead,
-        log: structlog.stdlib.BoundLogger,
+        notices: Notices,
     ) -> None:
         self.up: dict[tuple[str, LinkClass], Link] = {}
         self._table = table
@@ -47,9 +46,8 @@ class Links:
         self._upper = upper
         self._give = give
         self._now = now
-        self._counters = counters
         self._bulkhead = bulkhead
-        self._log = log
+        self._notices = notices
         self._running = 0  #: links whose tasks have not ended
         self._quiet = trio.Event()
 
@@ -60,6 +58,7 @@ class Links:
         link_class: LinkClass,
         wire: Wire,
         reader: FrameReader,
+        agreed: Agreement,
         welcome: Welcome | None = None,
     ) -> None:
         """Read and write until the link ends; the machine is told of both ends of its life."""
@@ -69,7 +68,8 @@ class Links:
         if welcome is not None:
             connection.send(GREETINGS.encode(welcome))
         reader.limit(MAX_FRAME_BYTES)
-        link = Link(peer, link_class, connection, self._now())
+        reader.agree(agreed.version)
+        link = Link(peer, link_class, connection, self._now(), agreed)
         key = (peer.uid, link_class)
         old = self.up.get(key)
         self.up[key] = link
@@ -111,7 +111,7 @@ class Links:
 
     def _say_goodbye(self, link: Link, reason: Closed) -> None:
         """Send this last; the other end then sends what it has queued, and closes."""
-        link.connection.send(self._codec.encode(Goodbye(reason)))
+        link.connection.send(self._codec.encode(Goodbye(reason), link.agreed.version))
         link.connection.finish(PARTING_SECONDS if reason in PEACEFUL else FINISH_SECONDS)
 
     def _forget(self, link: Link) -> bool:
@@ -194,5 +194,5 @@ class Links:
         return None
 
     def _protocol_error(self, link: Link, error: ProtocolError) -> None:
-        self._counters["protocol_errors"] += 1
-        self._log.warning("protocol error", peer=short(link.peer.uid), why=str(error))
+        uid = short(link.peer.uid)
+        self._notices.note("protocol_errors", "protocol error", peer=uid, why=str(error))

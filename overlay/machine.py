@@ -16,7 +16,7 @@ import heapq
 from collections.abc import Hashable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Generic, Protocol, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -24,7 +24,13 @@ from overlay.ids import LinkClass, Nanos, Peer
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True, tag=True):
-    """Base of all wire messages between brokers, and between clients and brokers."""
+    """Base of all wire messages between brokers, and between clients and brokers.
+
+    Fields may be appended in later versions, with defaults: who does not know them ignores them.
+    """
+
+    #: Sent only to brokers that have said in their greeting that they have this; None: to all.
+    capability: ClassVar[str | None] = None
 
 
 class Refused(StrEnum):

@@ -57,6 +57,7 @@ class MemoryTransport:
     """One broker's end of a :class:`MemoryNetwork`; a :class:`overlay.transport.Transport`."""
 
     def __init__(self, network: MemoryNetwork, url: str) -> None:
+        self.on_no_more_files: Callable[[], None] = lambda: None
         self._network = network
         self._url = url
 

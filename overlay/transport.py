@@ -11,27 +11,41 @@ from typing import Protocol
 
 import trio
 
-from overlay.address import Address
+from overlay.address import Address, is_loopback
 from overlay.connection import BROKEN
 from overlay.errors import ConfigError, ConnectionFailed, ProtocolError
 from overlay.identity import Identity, PeerIdentity, Role
 
 TLS_FIRST_BYTE = 0x16  # a TLS handshake record; no frame of ours is long enough to start so
 CLOSE_SECONDS = 1.0
+EXHAUSTED_SECONDS = 0.1  #: to wait before the next connection is taken, when files have run out
+
+#: Errors of accept() that say that the process or the system has no room at the moment.
+_EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
 class Wire:
     """A fresh stream, and who is certified to be at its other end; None: plain."""
 
-    __slots__ = ("identity", "stream")
+    __slots__ = ("identity", "remote", "stream")
 
-    def __init__(self, stream: trio.abc.Stream, identity: PeerIdentity | None) -> None:
+    def __init__(
+        self, stream: trio.abc.Stream, identity: PeerIdentity | None, remote: str | None = None
+    ) -> None:
         self.stream = stream
         self.identity = identity
+        self.remote = remote  #: IP address of the other end; None: there is none
+
+    @property
+    def is_exposed(self) -> bool:
+        """Others than this machine's users may read what goes over it."""
+        return self.identity is None and self.remote is not None and not is_loopback(self.remote)
 
 
 class Transport(Protocol):
     """Makes streams to other brokers, and takes those that others make."""
+
+    on_no_more_files: Callable[[], None]  #: called when a connection cannot be taken for that
 
     async def connect(self, address: Address) -> Wire:
         """Return a stream to ``address``.
@@ -65,6 +79,7 @@ class TcpTransport:
         Raises:
             IdentityError: its files no longer load.
         """
+        self.on_no_more_files: Callable[[], None] = lambda: None
         self._listeners: list[trio.SocketListener] = []
         self._calling: ssl.SSLContext | None = None
         self._called: ssl.SSLContext | None = None
@@ -101,11 +116,29 @@ class TcpTransport:
         *,
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        async def handle(stream: trio.SocketStream) -> None:
-            await handler(stream)
-
         task_status.started()
-        await trio.serve_listeners(handle, self._listeners)
+        async with trio.open_nursery() as nursery:
+            for listener in self._listeners:
+                nursery.start_soon(self._serve_one, listener, handler, nursery)
+
+    async def _serve_one(
+        self,
+        listener: trio.SocketListener,
+        handler: Callable[[trio.abc.Stream], Awaitable[None]],
+        nursery: trio.Nursery,
+    ) -> None:
+        """Take connections for ever; being out of descriptors passes, so it is waited out."""
+        async with listener:
+            while True:
+                try:
+                    stream = await listener.accept()
+                except OSError as error:
+                    if error.errno not in _EXHAUSTED:
+                        raise
+                    self.on_no_more_files()
+                    await trio.sleep(EXHAUSTED_SECONDS)
+                    continue
+                nursery.start_soon(_handle, handler, stream)
 
     async def connect(self, address: Address) -> Wire:
         try:
@@ -117,7 +150,7 @@ class TcpTransport:
             reason = "connection refused" if refused else str(error)
             raise ConnectionFailed(address.url, reason) from error
         if not address.tls:
-            return Wire(stream, None)
+            return Wire(stream, None, remote_host(stream))
         try:
             return await self._connect_tls(stream, address)
         except BROKEN as error:
@@ -143,14 +176,15 @@ class TcpTransport:
         except BaseException:
             await trio.aclose_forcefully(secured)
             raise
-        return Wire(secured, identity)
+        return Wire(secured, identity, remote_host(stream))
 
     async def accept(self, stream: trio.abc.Stream) -> Wire:
         if not isinstance(stream, trio.SocketStream):
             return Wire(stream, None)
+        remote = remote_host(stream)
         first = await stream.socket.recv(1, socket.MSG_PEEK)
         if not first or first[0] != TLS_FIRST_BYTE:
-            return Wire(stream, None)
+            return Wire(stream, None, remote)
         if self._called is None:
             raise ProtocolError("the caller speaks TLS, and this broker has no identity")
         from overlay.tls import peer_identity
@@ -160,7 +194,26 @@ class TcpTransport:
             await secured.do_handshake()
         except BROKEN as error:
             raise ProtocolError(f"no TLS: {_reason(error)}") from error
-        return Wire(secured, peer_identity(secured))
+        return Wire(secured, peer_identity(secured), remote)
+
+
+async def _handle(
+    handler: Callable[[trio.abc.Stream], Awaitable[None]], stream: trio.SocketStream
+) -> None:
+    try:
+        await handler(stream)
+    finally:
+        await trio.aclose_forcefully(stream)
+
+
+def remote_host(stream: trio.abc.Stream) -> str | None:
+    """Return the IP address at the other end of a TCP connection; None: it is none, or is gone."""
+    if not isinstance(stream, trio.SocketStream):
+        return None
+    try:
+        return str(stream.socket.getpeername()[0])
+    except OSError:
+        return None
 
 
 def _secured(

@@ -13,6 +13,7 @@ from overlay.driver import Driver
 from overlay.greeting import read_greeting
 from overlay.handshake import Goodbye, Hello
 from overlay.ids import LinkClass, Nanos, Peer, nanos
+from overlay.limits import LIMITS, Limits
 from overlay.link import Link
 from overlay.machine import (
     Command,
@@ -25,6 +26,7 @@ from overlay.machine import (
 )
 from overlay.memory import MemoryNetwork
 from overlay.transport import Transport, Wire
+from overlay.versions import DIALECT, Dialect
 
 In = TypeVar("In")
 
@@ -82,10 +84,27 @@ class Puppet:
 class Station:
     """A puppet with its driver; and the layer above it, which notes what it is given."""
 
-    def __init__(self, name: str, transport: Transport, overlay: str = "chordal") -> None:
+    def __init__(
+        self,
+        name: str,
+        transport: Transport,
+        overlay: str = "chordal",
+        *,
+        codec: MessageCodec | None = None,
+        dialect: Dialect = DIALECT,
+        limits: Limits = LIMITS,
+    ) -> None:
         self.machine = Puppet(name)
         self.peer = self.machine.peer
-        self.driver = Driver(self.machine, transport, CODEC, self, overlay=overlay)
+        self.driver = Driver(
+            self.machine,
+            transport,
+            codec or CODEC,
+            self,
+            overlay=overlay,
+            dialect=dialect,
+            limits=limits,
+        )
         self.facts: list[Fact] = []
         self.frames: list[tuple[int, bytes]] = []
         self.cut: list[str] = []
@@ -137,8 +156,18 @@ class Overlay:
     def transport(self, name: str) -> Transport:
         return self.network.transport(Puppet(name).peer.url)
 
-    async def station(self, name: str, overlay: str = "chordal") -> Station:
-        made = Station(name, self.transport(name), overlay)
+    async def station(
+        self,
+        name: str,
+        overlay: str = "chordal",
+        *,
+        codec: MessageCodec | None = None,
+        dialect: Dialect = DIALECT,
+        limits: Limits = LIMITS,
+    ) -> Station:
+        made = Station(
+            name, self.transport(name), overlay, codec=codec, dialect=dialect, limits=limits
+        )
         await self._nursery.start(made.driver.run)
         return made
 

@@ -9,12 +9,12 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from overlay import accepting, link_life
-from overlay.accepting import HANDSHAKE_SECONDS
+from overlay import link_life
 from overlay.codec import EVENT, HEADER, PROTOCOL_VERSION, frame
 from overlay.errors import ProtocolError
 from overlay.handshake import GREETINGS, Hello, Refusal, Welcome
 from overlay.ids import LinkClass
+from overlay.limits import LIMITS, Limits
 from overlay.machine import (
     Closed,
     LinkDown,
@@ -33,6 +33,8 @@ from tests.helpers.stations import (
     answer,
     hello,
 )
+
+HANDSHAKE_SECONDS = LIMITS.handshake_seconds
 
 # Refused links
 
@@ -220,18 +222,31 @@ async def test_a_stranger_that_drips_is_dropped_in_time(
     assert a.machine.inputs == []
 
 
-async def test_too_many_strangers_are_turned_away(
-    overlay: Overlay, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+async def test_of_too_many_strangers_the_oldest_makes_room(
+    overlay: Overlay, autojump_clock: MockClock
 ) -> None:
-    monkeypatch.setattr(accepting, "MAX_STRANGERS", 3)
-    a, b = await overlay.station("a"), await overlay.station("b")
-    strangers = [await overlay.dial(a) for _ in range(4)]
-    assert await strangers[3].receive_some() == b""
-    assert a.driver.counters["connections_turned_away"] == 1
-    await trio.sleep(HANDSHAKE_SECONDS + 1)
+    a, b = await overlay.station("a", limits=Limits(strangers=3)), await overlay.station("b")
+    strangers = [await overlay.dial(a) for _ in range(3)]
+    assert a.driver.counters["strangers_evicted"] == 0
     b.do(OpenLink(a.peer.url))
     await trio.sleep(0.1)
-    assert a.linked == ["b"], "their places are free again"
+    assert a.linked == ["b"], "silent strangers keep nobody out"
+    assert await strangers[0].receive_some() == b""
+    assert a.driver.counters["strangers_evicted"] == 1
+    await strangers[1].send_all(GREETINGS.encode(hello()))
+    assert isinstance(await answer(strangers[1]), Welcome), "the others still have their time"
+
+
+async def test_more_connections_than_allowed_are_turned_away(
+    overlay: Overlay, autojump_clock: MockClock
+) -> None:
+    a, b = await overlay.station("a", limits=Limits(connections=1)), await overlay.station("b")
+    b.do(OpenLink(a.peer.url))
+    await trio.sleep(0.1)
+    stranger = await overlay.dial(a)
+    assert await stranger.receive_some() == b""
+    assert a.driver.counters["connections_turned_away"] == 1
+    assert a.linked == ["b"]
 
 
 async def test_a_client_is_handed_to_the_layer_above(

@@ -17,6 +17,7 @@ from overlay.errors import CodecError
 from overlay.handshake import GREETINGS, Hello, LinkTable, Refusal, Welcome, judge_hello
 from overlay.ids import LinkClass, Peer
 from overlay.machine import Refused
+from overlay.versions import Agreement
 
 NORMAL, SECURE = LinkClass.NORMAL, LinkClass.SECURE
 A, B = "a" * 32, "b" * 32
@@ -34,7 +35,13 @@ def hello(**changes: Any) -> Hello:  # noqa: ANN401 - fields of a greeting
 
 def test_greetings_survive_the_wire() -> None:
     peer = Peer(A, 1, "chordal://a:1", secure=True)
-    for message in (hello(), hello(peer=None), Welcome(peer, 4), Refusal(Refused.BUSY, "later")):
+    for message in (
+        hello(),
+        hello(peer=None),
+        hello(token="t", capabilities=("x",)),
+        Welcome(peer, 4),
+        Refusal(Refused.BUSY, "later"),
+    ):
         assert GREETINGS.decode(GREETINGS.encode(message)[HEADER.size :]) == message
 
 
@@ -58,14 +65,15 @@ def test_greetings_that_lead_to_no_link(
     changes: dict[str, Any], reason: Refused, words: list[str]
 ) -> None:
     refusal = judge_hello(hello(**changes), overlay="chordal", own_uid=A)
-    assert refusal is not None
+    assert isinstance(refusal, Refusal)
     assert refusal.reason is reason
     assert [word for word in words if word not in refusal.detail] == []
 
 
 @pytest.mark.parametrize("changes", [{}, {"expected": None}, {"peer": None, "expected": None}])
 def test_greetings_that_may(changes: dict[str, Any]) -> None:
-    assert judge_hello(hello(**changes), overlay="chordal", own_uid=A) is None
+    found = judge_hello(hello(**changes), overlay="chordal", own_uid=A)
+    assert found == Agreement(PROTOCOL_VERSION, frozenset())
 
 
 # One end of the table

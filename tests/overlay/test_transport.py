@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
@@ -11,7 +12,6 @@ from pathlib import Path
 import pytest
 import trio
 
-from overlay import accepting
 from overlay.address import Address, parse_endpoint, parse_url
 from overlay.authority import Authority, create_authority, issue_identity
 from overlay.codec import PROTOCOL_VERSION, FrameReader
@@ -20,6 +20,7 @@ from overlay.greeting import read_greeting
 from overlay.handshake import GREETINGS, Hello, Refusal, Welcome
 from overlay.identity import Identity, PeerIdentity, Role
 from overlay.ids import LinkClass, Peer, Uid
+from overlay.limits import Limits
 from overlay.machine import (
     Closed,
     LinkDown,
@@ -205,7 +206,14 @@ Stations = Callable[[str, Role], Awaitable[tuple[Station, Address]]]
 
 
 @pytest.fixture
-def station(authority: Authority, tmp_path: Path, nursery: trio.Nursery) -> Stations:
+def limits() -> Limits:
+    return Limits()
+
+
+@pytest.fixture
+def station(
+    authority: Authority, tmp_path: Path, nursery: trio.Nursery, limits: Limits
+) -> Stations:
     """Start a driver on TCP; its certificate names the uid of its machine."""
 
     async def station(name: str, role: Role = Role.BROKER) -> tuple[Station, Address]:
@@ -213,7 +221,7 @@ def station(authority: Authority, tmp_path: Path, nursery: trio.Nursery) -> Stat
             authority, tmp_path / name, role=role, uid=Uid(name * 32), lifetime=DAY
         )
         transport = TcpTransport(identity)
-        made = Station(name, transport)
+        made = Station(name, transport, limits=limits)
         address = Address("127.0.0.1", await transport.listen("127.0.0.1", 0))
         await nursery.start(made.driver.run)
         return made, address
@@ -313,11 +321,9 @@ async def test_the_called_must_be_whom_its_certificate_names(
     assert a.linked == []
 
 
+@pytest.mark.parametrize("limits", [Limits(handshake_seconds=0.1)])
 @pytest.mark.parametrize("first", [b"\x16", b"\x16\x03\x01\x02\x00" + bytes(100)])
-async def test_half_a_tls_handshake_is_dropped_in_time(
-    station: Stations, monkeypatch: pytest.MonkeyPatch, first: bytes
-) -> None:
-    monkeypatch.setattr(accepting, "HANDSHAKE_SECONDS", 0.1)
+async def test_half_a_tls_handshake_is_dropped_in_time(station: Stations, first: bytes) -> None:
     a, address = await station("a", Role.BROKER)
     stream = await trio.open_tcp_stream(address.host, address.port)
     async with stream:
@@ -335,3 +341,49 @@ async def test_callers_that_hang_up_at_once(station: Stations) -> None:
     await until(lambda: b.driver.counters["strangers_dropped"] == 50)
     a.do(OpenLink(address.url, b.peer.uid))
     await until(lambda: a.linked == ["b"])
+
+
+@pytest.mark.parametrize("limits", [Limits(connections_per_second=0.001, connections_at_once=3)])
+async def test_an_address_that_calls_too_often_is_turned_away(station: Stations) -> None:
+    a, address = await station("a", Role.BROKER)
+    for _ in range(10):
+        stream = await trio.open_tcp_stream(address.host, address.port)
+        await stream.aclose()
+    await until(lambda: a.driver.counters["connections_too_fast"] == 7)
+    assert a.driver.counters["strangers_gone"] == 3
+    elsewhere = await trio.open_tcp_stream(address.host, address.port, local_address="127.0.0.2")
+    async with elsewhere:
+        await elsewhere.send_all(GREETINGS.encode(hello("c" * 32, secure=False)))
+        assert isinstance(await read_greeting(elsewhere, FrameReader()), Welcome)
+
+
+async def test_running_out_of_files_is_waited_out(
+    station: Stations, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, address = await station("a", Role.BROKER)
+    silent = await trio.open_tcp_stream(address.host, address.port)
+    accept = trio.SocketListener.accept
+    failing = 2
+
+    async def out_of_files(listener: trio.SocketListener) -> trio.SocketStream:
+        nonlocal failing
+        stream = await accept(listener)
+        if failing:
+            failing -= 1
+            await stream.aclose()
+            raise OSError(errno.EMFILE, "too many open files")
+        return stream
+
+    await until(lambda: a.driver.strangers == 1)
+    monkeypatch.setattr(trio.SocketListener, "accept", out_of_files)
+    for _ in range(4):  # one is taken by the accept that waits already
+        await (await trio.open_tcp_stream(address.host, address.port)).aclose()
+    await until(lambda: a.driver.counters["accepts_failed"] == 2)
+    assert a.driver.counters["strangers_evicted"] >= 1, "strangers make room"
+    async with silent:
+        with trio.fail_after(DEADLINE_SECONDS):
+            assert await silent.receive_some() == b""
+    stream = await trio.open_tcp_stream(address.host, address.port)
+    async with stream:
+        await stream.send_all(GREETINGS.encode(hello("c" * 32, secure=False)))
+        assert isinstance(await read_greeting(stream, FrameReader()), Welcome)

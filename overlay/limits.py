@@ -1,0 +1,59 @@
+"""Everything that a stranger can hold or grow, and how much of it.
+
+A stranger is whoever connects; a client is one too, as it need not have proven anything. What is
+sized by the frame is in :mod:`overlay.codec` (``MAX_FRAME_BYTES``, ``MAX_CONTROL_BYTES``); the
+types of messages bound their own names, lists and texts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from overlay.errors import ConfigError
+
+SPARE_FILES = 64  #: descriptors for links that this end makes, for files and for logs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Limits of one broker. All defaults are guesses that leave room for a ring of thousands."""
+
+    handshake_seconds: float = 2.0  #: for a stranger to become a peer or a client, TLS included
+    strangers: int = 512  #: connections that have not greeted; beyond it the oldest goes
+    strangers_per_host: int = 256  #: the same for one remote address
+    connections: int = 8192  #: of peers and clients
+    connections_per_second: float = 200.0  #: new ones, for one remote address; 0: no limit
+    connections_at_once: int = 2000  #: that one address may make in a burst
+    hosts: int = 4096  #: remote addresses of which something is remembered
+    clients: int = 4096
+    subscriptions: int = 4096  #: of one client
+    subscription_bytes: int = 16 * 1024 * 1024  #: memory for the filters of one client
+    subscription_bytes_total: int = 256 * 1024 * 1024  #: and of all clients
+    frame_seconds: float = 30.0  #: for a client to finish a frame it has begun
+    client_silence_seconds: float = 15.0  #: a client that sends nothing for so long is gone
+
+    def within(self, open_files: int) -> Limits:
+        """Return limits that keep to so many open files, with room for links of our own.
+
+        Raises:
+            ConfigError: there are too few for a broker.
+        """
+        room = open_files - SPARE_FILES
+        if room < SPARE_FILES:
+            raise ConfigError(
+                f"this process may open {open_files} files, and a broker needs "
+                f"{2 * SPARE_FILES}; raise the limit (ulimit -n)"
+            )
+        strangers = min(self.strangers, room // 4)
+        connections = min(self.connections, room - strangers)
+        return replace(
+            self,
+            strangers=strangers,
+            strangers_per_host=min(self.strangers_per_host, max(1, strangers // 2)),
+            connections=connections,
+            # Some are kept for brokers: clients must not keep the ring from closing.
+            clients=min(self.clients, connections * 3 // 4),
+        )
+
+
+LIMITS = Limits()
