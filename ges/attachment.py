@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import trio
@@ -26,13 +26,12 @@ from ges.messages import (
     SubscriptionRefused,
     Unsubscribe,
 )
-from overlay.address import Address, parse_url
+from overlay.address import Address, is_loopback, parse_url
 from overlay.codec import (
     CONTROL,
     DELIVERY,
     MAX_CONTROL_BYTES,
     MAX_FRAME_BYTES,
-    PROTOCOL_VERSION,
     FrameReader,
     MessageCodec,
 )
@@ -43,6 +42,7 @@ from overlay.identity import Identity
 from overlay.ids import LinkClass
 from overlay.machine import Message, Refused
 from overlay.transport import TcpTransport, Wire, close
+from overlay.versions import DIALECT
 
 if TYPE_CHECKING:
     from ges.client import Subscription
@@ -54,6 +54,11 @@ RETRY_SECONDS = 0.05  #: first pause after all brokers known have failed; double
 RETRY_MAX_SECONDS = 1.0
 QUEUE_BYTES = 16 * 1024 * 1024
 MAX_ALTERNATES = 64
+
+TOKEN_EXPOSED = (
+    "a token is not sent over a plain connection to another host: anybody on the way could take "
+    "it; write chordals:// and give an identity"
+)
 
 #: Refusals that no waiting and no other broker will change.
 _HOPELESS = frozenset({Refused.OTHER_OVERLAY, Refused.OTHER_VERSION, Refused.NOT_AUTHENTICATED})
@@ -70,6 +75,7 @@ class Wish:
     incarnation: int
     timeout: float
     reattach: bool
+    token: str | None = field(default=None, repr=False)
 
 
 class Attachment:
@@ -255,7 +261,8 @@ class Attachment:
         found = list(self.wish.addresses)
         for url in self.alternates:
             address = parse_url(url)
-            found.append(Address(address.host, address.port, tls))
+            if self.wish.token is None or tls or is_loopback(address.host):
+                found.append(Address(address.host, address.port, tls))
         unique = list(dict.fromkeys(found))
         return sorted(unique, key=lambda address: address.url == self._lost_url)
 
@@ -263,15 +270,20 @@ class Attachment:
         wire = await self._transport.connect(address)
         try:
             wish = self.wish
+            if wish.token is not None and wire.is_exposed:
+                raise ConnectionFailed(address.url, TOKEN_EXPOSED)
             hello = Hello(
                 wish.overlay,
-                PROTOCOL_VERSION,
+                DIALECT.highest,
                 wish.uid,
                 wish.incarnation,
                 None,
                 LinkClass.SECURE if address.tls else LinkClass.NORMAL,
                 None,
                 0,
+                DIALECT.lowest,
+                DIALECT.names,
+                wish.token,
             )
             await wire.stream.send_all(GREETINGS.encode(hello))
             reader = FrameReader(MAX_CONTROL_BYTES)
@@ -288,7 +300,10 @@ class Attachment:
                 raise ConnectionFailed(address.url, reason)
             if not isinstance(answer, Attached):
                 raise ProtocolError(f"{type(answer).__name__} is no answer to a greeting")
+            if DIALECT.accept(answer.version, ()) is None:
+                raise ProtocolError(f"it wants to speak version {answer.version}")
             reader.limit(MAX_FRAME_BYTES)
+            reader.agree(answer.version)
             self.url = address.url
             return wire, reader, answer
         except BaseException:
@@ -372,7 +387,7 @@ class Attachment:
                     self._pending[number][1].append(reason)
                     self._pending[number][0].set()
                 elif number in self._subscriptions:
-                    self._subscriptions.pop(number).end()
+                    self._subscriptions.pop(number).end(reason)
             case Alternates(urls):
                 self.alternates = urls[:MAX_ALTERNATES]
             case KeepAlive(token, answer) if not answer:

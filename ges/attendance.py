@@ -10,6 +10,7 @@ import trio
 
 from ges.errors import TopicError
 from ges.events import PATCH, PATCH_AT, PATCH_END, Head, read_head
+from ges.gate import Admission, Rejection
 from ges.messages import (
     CLIENT_CODEC,
     Accepted,
@@ -23,21 +24,19 @@ from ges.messages import (
     SubscriptionRefused,
     Unsubscribe,
 )
-from ges.session import CLIENT_QUEUE_BYTES, MAX_SUBSCRIPTIONS, Session
+from ges.session import CLIENT_QUEUE_BYTES, Session, filter_cost
 from ges.topics import check_filter, check_topic
 from overlay.codec import CONTROL, EVENT, MAX_FRAME_BYTES, FrameReader
 from overlay.connection import BROKEN, Connection
 from overlay.errors import ProtocolError
-from overlay.handshake import Hello
+from overlay.handshake import GREETINGS, Hello, Refusal
 from overlay.ids import LinkClass, short
-from overlay.machine import Message
+from overlay.machine import Message, Refused
 from overlay.transport import CLOSE_SECONDS, Wire
 
 if TYPE_CHECKING:
     from ges.broker import Broker
 
-MAX_CLIENTS = 4096
-SILENCE_SECONDS = 15.0  #: a client that sends nothing for so long, not even a keep-alive, is gone
 MAX_ALTERNATES = 16
 MAX_KNOWN_TOPICS = 16384
 
@@ -47,6 +46,9 @@ class Attendance:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        self._limits = broker.config.limits
+        self._notices = broker.driver.notices
+        self._filter_bytes = 0  #: memory the filters of all may take
         self._sessions: set[Session] = set()
         self._topics: set[bytes] = set()  #: topics found to be well-formed
         self._gone = trio.Event()  #: one of them went
@@ -60,17 +62,19 @@ class Attendance:
     async def serve(self, hello: Hello, wire: Wire, reader: FrameReader) -> None:
         """Serve one client until it goes, or breaks the protocol."""
         broker = self._broker
+        admission = self._admit(hello, wire)
+        if isinstance(admission, Refusal):
+            await self._turn_away(wire, admission)
+            return
         connection = Connection(
             wire.stream, secure=wire.identity is not None, limit_bytes=CLIENT_QUEUE_BYTES
         )
-        if self._closed or len(self._sessions) >= MAX_CLIENTS:
-            broker.driver.counters["clients_turned_away"] += 1
-            return
-        session = Session(hello.uid, hello.incarnation, connection)
+        session = Session(hello.uid, hello.incarnation, connection, admission)
         reader.limit(MAX_FRAME_BYTES)
         self._sessions.add(session)
         peer = broker.node.peer
-        self._send(session, Attached(peer.uid, peer.url, session.secure))
+        subject = admission.principal.label
+        self._send(session, Attached(peer.uid, peer.url, session.secure, reader.version, subject))
         self._send(session, self._alternates())
         try:
             async with trio.open_nursery() as nursery:
@@ -79,17 +83,42 @@ class Attendance:
                 nursery.cancel_scope.cancel()
         finally:
             self._sessions.discard(session)
+            self._filter_bytes -= session.filter_bytes
             self._gone.set()
             broker.router.forget(session)
             if connection.overflowed:
-                broker.driver.counters["clients_too_slow"] += 1
-                self._log.warning("client too slow, cut off", client=short(session.uid))
+                client = short(session.uid)
+                self._notices.note("clients_too_slow", "client too slow, cut off", client=client)
 
     def tell_alternates(self) -> None:
         """The neighbourhood has changed: tell all clients where else they can go."""
         message = self._alternates()
         for session in self._sessions:
             self._send(session, message)
+
+    def apply_rules(self) -> None:
+        """The rules have changed: judge anew what clients have, and what they do from now on."""
+        gate = self._broker.gate
+        for session in self._sessions:
+            old = session.admission
+            permissions = gate.permissions(old.principal)
+            session.admission = Admission(old.principal, old.record, permissions)
+            session.verdicts.clear()
+            for number, (text, _) in list(session.filters.items()):
+                decision = permissions.subscribe(text) if permissions is not None else None
+                if decision is not None and not decision.allowed:
+                    self._unsubscribe(session, number)
+                    self._deny(session, number, decision.reason)
+
+    def check_tokens(self) -> None:
+        """Cut off whose token was revoked, or has expired."""
+        for session in self._sessions:
+            record = session.admission.record
+            if record is not None and not self._broker.gate.is_good(record):
+                self._notices.note(
+                    "clients_token_ended", "client cut off, its token has ended", name=record.name
+                )
+                session.connection.finish()
 
     async def dismiss(self) -> None:
         """Close all clients' connections after what is queued; they go to other brokers."""
@@ -99,6 +128,26 @@ class Attendance:
         while self._sessions:
             self._gone = trio.Event()
             await self._gone.wait()
+
+    # ── letting in ────────────────────────────────────────────────────────────────────────────
+
+    def _admit(self, hello: Hello, wire: Wire) -> Admission | Refusal:
+        if self._closed:
+            return Refusal(Refused.LEAVING, "this broker is leaving")
+        if len(self._sessions) >= self._limits.clients:
+            self._notices.note("clients_turned_away", "too many clients", host=wire.remote)
+            return Refusal(Refused.BUSY, f"this broker serves {len(self._sessions)} clients")
+        found = self._broker.gate.admit(hello.token, wire.identity, exposed=wire.is_exposed)
+        if isinstance(found, Rejection):
+            self._notices.note(
+                "clients_not_authenticated", "client refused", why=found.reason, host=wire.remote
+            )
+            return Refusal(Refused.NOT_AUTHENTICATED, found.reason)
+        return found
+
+    async def _turn_away(self, wire: Wire, refusal: Refusal) -> None:
+        with trio.move_on_after(CLOSE_SECONDS), contextlib.suppress(*BROKEN):
+            await wire.stream.send_all(GREETINGS.encode(refusal))
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────
 
@@ -114,24 +163,40 @@ class Attendance:
 
     async def _read(self, session: Session, reader: FrameReader) -> None:
         broker = self._broker
+        client = short(session.uid)
+        begun = None  #: since when an unfinished frame waits for its rest
         try:
             chunk: bytes | bytearray = b"-"
             while chunk:
                 await broker.on_ring()
-                for kind, body in reader.frames():
+                frames = reader.frames()
+                for kind, body in frames:
                     self._take(session, kind, body)
                 self._acknowledge(session)
                 await broker.after_batch()
-                with trio.fail_after(SILENCE_SECONDS):
+                begun = self._begun(reader, begun if not frames else None)
+                with trio.fail_after(self._limits.client_silence_seconds):
                     chunk = await session.connection.receive()
                 reader.feed(chunk)
         except ProtocolError as error:
-            broker.driver.counters["protocol_errors"] += 1
-            self._log.warning("protocol error", client=short(session.uid), why=str(error))
+            self._notices.note("protocol_errors", "protocol error", client=client, why=str(error))
         except trio.TooSlowError:
-            self._log.info("client silent, given up", client=short(session.uid))
+            self._notices.note("clients_silent", "client silent, given up", client=client)
         except BROKEN:
             pass
+
+    def _begun(self, reader: FrameReader, since: float | None) -> float | None:
+        """Return when the frame that is on its way has begun; None: none is.
+
+        Raises:
+            ProtocolError: it takes too long.
+        """
+        if not reader.has_begun:
+            return None
+        now = trio.current_time()
+        if since is not None and now - since > self._limits.frame_seconds:
+            raise ProtocolError(f"a frame not finished in {self._limits.frame_seconds:g} s")
+        return now if since is None else since
 
     def _take(self, session: Session, kind: int, body: bytes) -> None:
         if kind == EVENT:
@@ -143,7 +208,7 @@ class Attendance:
         if isinstance(message, Subscribe):
             self._subscribe(session, message)
         elif isinstance(message, Unsubscribe):
-            self._broker.router.unsubscribe(session, message.number)
+            self._unsubscribe(session, message.number)
         elif isinstance(message, KeepAlive):
             if not message.answer:
                 self._send(session, KeepAlive(message.token, answer=True))
@@ -157,7 +222,11 @@ class Attendance:
         if (head.publisher, head.incarnation) != (session.publisher, session.incarnation):
             raise ProtocolError("an event in somebody else's name")
         link_class = LinkClass.SECURE if head.secure else LinkClass.NORMAL
-        problem = self._topic_problem(head) or self._broker.router.why_not(session, head)
+        problem = self._topic_problem(head)
+        if problem is None and (problem := session.why_not(head.topic)) is not None:
+            self._notices.note("events_denied", "event denied", client=short(session.uid))
+        if problem is None:
+            problem = self._broker.router.why_not(session, head)
         if problem is not None:
             self._broker.driver.counters["events_refused"] += 1
             self._send(session, EventRefused(link_class, head.sequence, problem[:500]))
@@ -190,13 +259,46 @@ class Attendance:
             reason = str(error)
         if request.link_class is LinkClass.SECURE and not session.secure:
             reason = "the hop from the broker to this client is not secure; attach over chordals://"
-        if len(session.filters) >= MAX_SUBSCRIPTIONS and request.number not in session.filters:
-            reason = f"a client may have {MAX_SUBSCRIPTIONS} subscriptions"
+        permissions = session.admission.permissions
+        if reason is None and permissions is not None:
+            decision = permissions.subscribe(request.filter)
+            if not decision.allowed:
+                self._deny(session, request.number, decision.reason)
+                return
+        if reason is None:
+            self._unsubscribe(session, request.number)  # the same number again replaces it
+            reason = self._no_room(session, filter_cost(request.filter))
         if reason is not None:
             self._send(session, SubscriptionRefused(request.number, reason[:500]))
             return
+        self._charge(session, filter_cost(request.filter))
         self._broker.router.subscribe(session, request.number, request.filter, request.link_class)
         self._send(session, Subscribed(request.number))
+
+    def _deny(self, session: Session, number: int, reason: str) -> None:
+        client = short(session.uid)
+        self._notices.note("subscriptions_denied", "subscription denied", client=client)
+        self._send(session, SubscriptionRefused(number, reason[:500]))
+
+    def _no_room(self, session: Session, cost: int) -> str | None:
+        limits = self._limits
+        if len(session.filters) >= limits.subscriptions:
+            return f"a client may have {limits.subscriptions} subscriptions"
+        if session.filter_bytes + cost > limits.subscription_bytes:
+            return "this client's filters take too much memory; unsubscribe some, or shorten them"
+        if self._filter_bytes + cost > limits.subscription_bytes_total:
+            return "this broker has no memory for more filters; attach to another"
+        return None
+
+    def _charge(self, session: Session, cost: int) -> None:
+        session.filter_bytes += cost
+        self._filter_bytes += cost
+
+    def _unsubscribe(self, session: Session, number: int) -> None:
+        entry = session.filters.get(number)
+        if entry is not None:
+            self._charge(session, -filter_cost(entry[0]))
+            self._broker.router.unsubscribe(session, number)
 
     def _acknowledge(self, session: Session) -> None:
         """Tell the client, once for all it sent together, what has been taken."""

@@ -11,7 +11,9 @@ import structlog
 import trio
 
 from ges.attendance import Attendance
+from ges.errors import AccessError, TokenError
 from ges.events import read_head
+from ges.gate import Gate
 from ges.home import Home, open_home
 from ges.messages import LinkStatus, SecureState, Status, VerdictStatus
 from ges.node import BrokerNode
@@ -25,6 +27,7 @@ from overlay.errors import ConfigError, ProtocolError
 from overlay.handshake import Goodbye, Hello, check_overlay
 from overlay.identity import Role, load_identity
 from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, Peer, short
+from overlay.limits import LIMITS, Limits
 from overlay.link import Link
 from overlay.machine import Fact
 from overlay.rng import rng_for
@@ -57,6 +60,7 @@ from ring.wire import RING_MESSAGES
 LINK_CODEC = MessageCodec(*RING_MESSAGES, SecureState, Goodbye)
 
 ROOM_SECONDS = 0.1  #: a reader waits that long for crowded queues before it reads on
+TOKEN_SECONDS = 1.0  #: between two looks at the file of tokens
 LEAVE_SECONDS = 3.0  #: for the last messages of a broker that leaves
 
 
@@ -73,6 +77,9 @@ class BrokerConfig:
     directory: Path | None = None  #: None: a new broker each time, and no trace
     identity: Path | None = None
     trace: Path | None = None  #: None: DIRECTORY/trace
+    access: Path | None = None  #: rules for clients; None: everything is allowed
+    tokens: Path | None = None  #: book of the tokens of clients; None: tokens are not looked at
+    limits: Limits = LIMITS  #: on strangers
 
 
 class Broker:
@@ -94,6 +101,7 @@ class Broker:
                 "say with --advertise HOST which one others are to use"
             )
         check_overlay(config.overlay)
+        self.gate = Gate(config.access, config.tokens, time.time)
         self._ring_config = profile(config.profile)
         certified = self.identity.uid if self.identity is not None else None
         self._home: Home = open_home(config.directory, certified_uid=certified)
@@ -127,6 +135,18 @@ class Broker:
             await self.attendance.dismiss()
             await self.driver.drained()
         self.recorder.close(self.driver.sent_about)
+
+    def reload(self) -> None:
+        """Read access rules and tokens again; where a file is wrong, what was in force stays so."""
+        if not self._composed:
+            return
+        try:
+            if self.gate.read_rules_again():
+                self.attendance.apply_rules()
+                self._log.info("access rules read again")
+        except AccessError as error:
+            self._log.error("wrong access rules, the earlier ones stay in force", why=str(error))
+        self._read_tokens()
 
     @property
     def url(self) -> str:
@@ -252,6 +272,8 @@ class Broker:
         async with trio.open_nursery() as nursery:
             await nursery.start(self.driver.run)
             nursery.start_soon(self._expire_events)
+            if config.tokens is not None:
+                nursery.start_soon(self._watch_tokens)
             own = self.node.peer.url
             seeds = tuple(seed.url for seed in config.seeds if seed.url != own)
             self.driver.give(Join(seeds) if seeds else Found())
@@ -269,7 +291,9 @@ class Broker:
         # The seed is the identity: runs need not be repeatable here, only streams distinct.
         rng = rng_for(home.uid, "node", home.incarnation)
         self.node = BrokerNode(self._ring_config, peer, rng)
-        self.driver = Driver(self.node, transport, LINK_CODEC, self, overlay=config.overlay)
+        self.driver = Driver(
+            self.node, transport, LINK_CODEC, self, overlay=config.overlay, limits=config.limits
+        )
         self.router = Router(
             self.driver.links,
             self.node.secure_graph,
@@ -321,6 +345,20 @@ class Broker:
                 await self._expiry.wait()  # something else is given up sooner
                 continue
             self.router.expire()
+
+    async def _watch_tokens(self) -> None:
+        """Let tokens that are issued, revoked or expire take effect while the broker runs."""
+        while True:
+            await trio.sleep(TOKEN_SECONDS)
+            self._read_tokens()
+            self.attendance.check_tokens()
+
+    def _read_tokens(self) -> None:
+        try:
+            if self.gate.read_tokens_again():
+                self._log.info("tokens read again")
+        except TokenError as error:
+            self._log.error("wrong tokens, the earlier ones stay in force", why=str(error))
 
     def _link_statuses(self) -> tuple[LinkStatus, ...]:
         ring, now = self.node.ring, self.driver.now()

@@ -30,12 +30,13 @@ from pathlib import Path
 
 import trio
 
-from ges.attachment import Attachment, Wish
+from ges.attachment import TOKEN_EXPOSED, Attachment, Wish
 from ges.errors import ConnectionLost, PublishRefused, SubscribeRefused
 from ges.events import MAX_PAYLOAD_BYTES, Event, pack_attributes, pack_event
 from ges.messages import Status
+from ges.tokens import check_token
 from ges.topics import check_filter, check_topic
-from overlay.address import parse_urls
+from overlay.address import is_loopback, parse_urls
 from overlay.codec import EVENT, HEADER, PROTOCOL_VERSION
 from overlay.errors import ConfigError
 from overlay.handshake import check_overlay
@@ -67,6 +68,7 @@ class Subscription:
         self._events: deque[Event] = deque(maxlen=MAX_UNREAD)
         self._arrived = trio.Event()
         self._closed = False
+        self._refusal: str | None = None
 
     def __aiter__(self) -> Subscription:
         return self
@@ -75,16 +77,23 @@ class Subscription:
         events = self._events
         while not events:
             if self._closed:
+                self._raise_refusal()
                 raise StopAsyncIteration
             self._arrived = trio.Event()
             await self._arrived.wait()
         return events.popleft()
 
     async def batch(self) -> list[Event]:
-        """Return all events that have arrived, at least one; empty once the subscription ended."""
+        """Return all events that have arrived, at least one; empty once the subscription ended.
+
+        Raises:
+            SubscribeRefused: a broker no longer serves it, or the next one does not, and why.
+        """
         while not self._events and not self._closed:
             self._arrived = trio.Event()
             await self._arrived.wait()
+        if not self._events:
+            self._raise_refusal()
         events = list(self._events)
         self._events.clear()
         return events
@@ -96,10 +105,15 @@ class Subscription:
         self._events.append(event)
         self._arrived.set()
 
-    def end(self) -> None:
-        """Let the iteration end after what has arrived."""
+    def end(self, refusal: str | None = None) -> None:
+        """Let the iteration end after what has arrived; with an error if it was refused."""
         self._closed = True
+        self._refusal = refusal
         self._arrived.set()
+
+    def _raise_refusal(self) -> None:
+        if self._refusal is not None:
+            raise SubscribeRefused(f"{self.filter}: {self._refusal}")
 
 
 class Client:
@@ -244,6 +258,7 @@ async def connect(
     timeout: float = 10.0,
     reattach: bool = True,
     on_gap: Callable[[Gap], None] | None = None,
+    token: str | None = None,
 ) -> AsyncIterator[Client]:
     """Attach to the first broker that answers.
 
@@ -255,10 +270,11 @@ async def connect(
         timeout: seconds to find a broker, at first and after losing one.
         reattach: go to another broker when this one is lost.
         on_gap: called after each re-attachment.
+        token: says who this client is, to brokers that know tokens; goes over TLS or loopback only.
 
     Raises:
-        ConfigError: a URL is none, some are chordals:// and some are not, or the identity cannot be
-            used.
+        ConfigError: a URL is none, some are chordals:// and some are not, the identity cannot be
+            used, or a token would go over a plain connection to another host.
         ConnectionLost: no broker was found in time; the text says what each answered.
     """
     addresses = parse_urls(list(urls))
@@ -268,6 +284,11 @@ async def connect(
         raise ConfigError(
             "write all URLs with chordals://, or none: a client is secure or it is not"
         )
+    if token is not None:
+        check_token(token, "the argument token")
+        for address in addresses:
+            if not address.tls and not is_loopback(address.host):
+                raise ConfigError(f"{address.url}: {TOKEN_EXPOSED}")
     own = load_identity(Path(identity)) if identity is not None else None
     if own is None and any(address.tls for address in addresses):
         raise ConfigError("chordals:// needs an identity; give the folder of one")
@@ -280,6 +301,7 @@ async def connect(
         incarnation=time.time_ns(),
         timeout=timeout,
         reattach=reattach,
+        token=token,
     )
     attachment = Attachment(wish, random.Random(f"{uid}:attach"))
     client = Client(attachment, uid)

@@ -7,10 +7,11 @@ from typing import Annotated
 import msgspec
 
 from ges.topics import MAX_TOPIC_BYTES
-from overlay.codec import MessageCodec
+from overlay.codec import LOWEST_VERSION, MessageCodec
 from overlay.ids import LinkClass, WireCount, WireText, WireUid, WireUrl
 from overlay.machine import Message
 from overlay.trace import Verdict
+from overlay.versions import WireVersion
 from ring.holders import BackupStatus
 from ring.messages import Member, Pair, RingId
 
@@ -76,6 +77,8 @@ class Attached(Message, frozen=True):
     broker: WireUid
     url: WireUrl
     secure: bool
+    version: WireVersion = LOWEST_VERSION  #: of the protocol, that holds for this connection
+    subject: WireText = "anyone"  #: as whom the broker knows the client, see docs/access.md
 
 
 class Alternates(Message, frozen=True):

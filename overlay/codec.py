@@ -60,6 +60,11 @@ class FrameReader:
         self._highest = LOWEST_VERSION
 
     @property
+    def version(self) -> int:
+        """The highest version of frames it takes."""
+        return self._highest
+
+    @property
     def has_begun(self) -> bool:
         """A frame has begun, and is not whole yet."""
         return bool(self._buffer)

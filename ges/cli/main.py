@@ -25,6 +25,7 @@ COMMANDS = {
     "sub": ("ges.cli.sub", "sub", "Print events as they come."),
     "ring": ("ges.cli.ring", "ring", "Walk the ring, print it, check it."),
     "status": ("ges.cli.status", "status", "Show one broker."),
+    "metrics": ("ges.cli.metrics", "metrics", "Counters of one broker, for Prometheus."),
     "identity": ("ges.cli.identity", "identity", "Authority and certificates of an overlay."),
     "token": ("ges.cli.token", "token", "Tokens of clients."),
     "access": ("ges.cli.access", "access", "Check rules of who may publish and subscribe."),

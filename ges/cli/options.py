@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -58,6 +59,28 @@ def client_options(command: Command) -> Command:
         command = option(command)
     return command
 
+
+def _read_token(ctx: click.Context, _: click.Parameter, path: Path | None) -> str | None:
+    """Return the token in the file named, or in the environment; arguments are seen by others."""
+    from ges.token_file import load_token
+    from ges.tokens import check_token
+
+    if path is not None:
+        return load_token(path)
+    text = os.environ.get("CHORDAL_TOKEN", "").strip()
+    return check_token(text, "CHORDAL_TOKEN") if text else None
+
+
+token_option = click.option(
+    "--token-file",
+    "token",
+    type=click.Path(path_type=Path),
+    envvar="CHORDAL_TOKEN_FILE",
+    callback=_read_token,
+    metavar="PATH",
+    help="Holds a token that says who this is; else the token is in CHORDAL_TOKEN.  "
+    "[env: CHORDAL_TOKEN_FILE]",
+)
 
 overlay_option = click.option(
     "--overlay",

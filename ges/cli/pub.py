@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from ges.cli.options import CLASSES, client_options, json_option, run_async
+from ges.cli.options import CLASSES, client_options, json_option, run_async, token_option
 from overlay.ids import LinkClass
 
 READ_BYTES = 64 * 1024
@@ -32,6 +32,7 @@ READ_BYTES = 64 * 1024
     "--count", type=click.IntRange(min=1), default=1, help="Publish the payload this many times."
 )
 @json_option
+@token_option
 @client_options
 def pub(
     topic: str,
@@ -41,6 +42,7 @@ def pub(
     lines: bool,
     count: int,
     as_json: bool,
+    token: str | None,
     broker: str,
     identity: Path | None,
     overlay: str,
@@ -64,6 +66,7 @@ def pub(
         identity=identity,
         overlay=overlay,
         timeout=timeout,
+        token=token,
     )
 
 
@@ -120,11 +123,14 @@ async def _publish(
     identity: Path | None,
     overlay: str,
     timeout: float,
+    token: str | None,
 ) -> None:
     from ges.client import connect
 
     done = 0
-    async with connect(broker, identity=identity, overlay=overlay, timeout=timeout) as client:
+    async with connect(
+        broker, identity=identity, overlay=overlay, timeout=timeout, token=token
+    ) as client:
         while batch := await payloads.batch():
             for payload in batch:
                 await client.publish(topic, payload, attributes=attributes, link_class=link_class)

@@ -6,6 +6,8 @@ import json
 import signal
 import sys
 from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +15,7 @@ import click
 
 from ges.cli.options import DIRECTORY, overlay_option, run_async
 from overlay.address import DEFAULT_PORT, parse_endpoint, parse_urls
+from overlay.limits import LIMITS, SPARE_FILES, Limits
 
 if TYPE_CHECKING:
     import trio
@@ -65,6 +68,39 @@ if TYPE_CHECKING:
     help="A broker's identity, for secure links.  [env: CHORDAL_IDENTITY]",
 )
 @click.option(
+    "--access",
+    type=DIRECTORY,
+    envvar="CHORDAL_ACCESS",
+    metavar="FILE",
+    help="Rules of who may publish and subscribe; none: everybody may.  [env: CHORDAL_ACCESS]",
+)
+@click.option(
+    "--tokens",
+    type=DIRECTORY,
+    envvar="CHORDAL_TOKENS",
+    metavar="FILE",
+    help="Tokens of clients, see 'chordal token'.  [env: CHORDAL_TOKENS]",
+)
+@click.option(
+    "--connection-rate",
+    type=click.FloatRange(min=0, max=1e6),
+    default=LIMITS.connections_per_second,
+    envvar="CHORDAL_CONNECTION_RATE",
+    show_default=True,
+    metavar="N",
+    help="New connections a second from one address, ten times as many at once; 0: no limit.  "
+    "[env: CHORDAL_CONNECTION_RATE]",
+)
+@click.option(
+    "--max-clients",
+    type=click.IntRange(min=0, max=1_000_000),
+    default=LIMITS.clients,
+    envvar="CHORDAL_MAX_CLIENTS",
+    show_default=True,
+    metavar="N",
+    help="Clients served at a time.  [env: CHORDAL_MAX_CLIENTS]",
+)
+@click.option(
     "--profile",
     default="lan",
     type=click.Choice(["local", "lan", "wan"]),
@@ -88,13 +124,18 @@ def serve(
     directory: Path | None,
     trace: Path | None,
     identity: Path | None,
+    access: Path | None,
+    tokens: Path | None,
+    connection_rate: float,
+    max_clients: int,
     profile: str,
     log_level: str,
     overlay: str,
 ) -> None:
     """Start a broker. It joins the ring by itself and prints one line of JSON when it has.
 
-    SIGTERM and SIGINT make it leave the ring and stop.
+    SIGTERM and SIGINT make it leave the ring and stop. With --access or --tokens, SIGHUP makes it
+    read those files again.
     """
     from ges.broker import BrokerConfig
     from ges.cli.logs import configure_logs
@@ -111,8 +152,31 @@ def serve(
         directory=directory,
         identity=identity,
         trace=trace,
+        access=access,
+        tokens=tokens,
+        limits=_limits(connection_rate, max_clients),
     )
     run_async(_serve, config)
+
+
+def _limits(connection_rate: float, clients: int) -> Limits:
+    """Raise the number of files this process may open as far as it may, and keep to it."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limits = replace(
+        LIMITS,
+        connections_per_second=connection_rate,
+        connections_at_once=max(1, round(10 * connection_rate)),
+        clients=clients,
+    )
+    wanted = limits.connections + limits.strangers + SPARE_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        with suppress(ValueError, OSError):  # not allowed here: keep to what there is
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return limits if soft == resource.RLIM_INFINITY else limits.within(soft)
 
 
 def _parse_advertise(text: str | None) -> tuple[str, int | None] | None:
@@ -128,7 +192,9 @@ async def _serve(config: BrokerConfig) -> None:
     from ges.broker import Broker
 
     broker = Broker(config)
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+    # A hang-up ends a broker that has nothing to read again, as it ends any process.
+    reloads = (signal.SIGHUP,) if config.access or config.tokens else ()
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, *reloads) as signals:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_stop_on_signal, signals, broker, nursery.cancel_scope)
             await nursery.start(broker.run)
@@ -138,7 +204,10 @@ async def _serve(config: BrokerConfig) -> None:
 async def _stop_on_signal(
     signals: AsyncIterator[int], broker: Broker, scope: trio.CancelScope
 ) -> None:
-    async for _ in signals:
+    async for number in signals:
+        if number == signal.SIGHUP:
+            broker.reload()
+            continue
         await broker.leave()
         scope.cancel()
         return

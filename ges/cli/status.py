@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @client_options
 def status(as_json: bool, broker: str, identity: Path | None, overlay: str, timeout: float) -> None:
     """Show one broker: its place on the ring, its links, clients and counters."""
-    found = run_async(_ask, broker, identity, overlay, timeout)
+    found = run_async(ask, broker, identity, overlay, timeout)
     if as_json:
         import msgspec
 
@@ -33,12 +33,13 @@ def status(as_json: bool, broker: str, identity: Path | None, overlay: str, time
         _print(found)
 
 
-async def _ask(
+async def ask(
     broker: str,
     identity: Path | None,
     overlay: str,
     timeout: float,
 ) -> Status:
+    """Return what the broker says of itself."""
     from ges.client import connect
 
     async with connect(

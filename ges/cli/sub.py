@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ges.cli.options import CLASSES, client_options, json_option, run_async
+from ges.cli.options import CLASSES, client_options, json_option, run_async, token_option
 from overlay.ids import LinkClass
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     help="Stop after that time; with --count, too few events by then are an error.",
 )
 @json_option
+@token_option
 @client_options
 def sub(
     filter: str,
@@ -36,6 +37,7 @@ def sub(
     count: int | None,
     wait: float | None,
     as_json: bool,
+    token: str | None,
     broker: str,
     identity: Path | None,
     overlay: str,
@@ -57,6 +59,7 @@ def sub(
         identity=identity,
         overlay=overlay,
         timeout=timeout,
+        token=token,
     )
 
 
@@ -71,6 +74,7 @@ async def _subscribe(
     identity: Path | None,
     overlay: str,
     timeout: float,
+    token: str | None,
 ) -> None:
     import trio
 
@@ -82,7 +86,12 @@ async def _subscribe(
     with trio.move_on_after(wait if wait is not None else float("inf")):
         async with (
             connect(
-                broker, identity=identity, overlay=overlay, timeout=timeout, on_gap=_tell_gap
+                broker,
+                identity=identity,
+                overlay=overlay,
+                timeout=timeout,
+                token=token,
+                on_gap=_tell_gap,
             ) as client,
             client.subscribe(text, link_class=link_class) as events,
         ):

@@ -1,0 +1,34 @@
+"""A broker's status as metrics, in the text exposition format of Prometheus, version 0.0.4."""
+
+from __future__ import annotations
+
+from ges.messages import Status
+from overlay.ids import LinkClass
+
+
+def exposition(status: Status) -> str:
+    """Return the metrics of one broker; every sample names it by its uid."""
+    broker = f'broker="{status.uid}"'
+    lines: list[str] = []
+
+    def metric(name: str, kind: str, about: str, samples: list[tuple[str, float]]) -> None:
+        lines.append(f"# HELP {name} {about}")
+        lines.append(f"# TYPE {name} {kind}")
+        lines.extend(f"{name}{{{labels}}} {value:.15g}" for labels, value in samples)
+
+    for name, value in sorted(status.counters.items()):
+        about = f"Counter {name} of the broker, see docs/links.md."
+        metric(f"chordal_{name}_total", "counter", about, [(broker, value)])
+    by_class = [
+        (f'{broker},class="{kind}"', sum(link.link_class is kind for link in status.links))
+        for kind in LinkClass
+    ]
+    queued = sum(link.queued_bytes for link in status.links)
+    on_ring = int(status.member is not None)
+    metric("chordal_links", "gauge", "Links that are up.", [*by_class])
+    metric("chordal_queued_bytes", "gauge", "Bytes queued for all links.", [(broker, queued)])
+    metric("chordal_clients", "gauge", "Clients attached.", [(broker, status.clients)])
+    metric("chordal_subscriptions", "gauge", "Filters held.", [(broker, status.subscriptions)])
+    metric("chordal_on_ring", "gauge", "1 on the ring, 0 not.", [(broker, on_ring)])
+    metric("chordal_uptime_seconds", "gauge", "Since its start.", [(broker, status.uptime_s)])
+    return "\n".join(lines) + "\n"
