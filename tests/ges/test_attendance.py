@@ -30,9 +30,11 @@ from ges.messages import (
 )
 from overlay.address import parse_url
 from overlay.codec import CONTROL, DELIVERY, EVENT, PROTOCOL_VERSION, FrameReader, frame
-from overlay.handshake import GREETINGS, Hello
+from overlay.greeting import read_greeting
+from overlay.handshake import GREETINGS, Hello, Refusal
 from overlay.ids import LinkClass
-from overlay.machine import Message
+from overlay.limits import Limits
+from overlay.machine import Message, Refused
 from tests.helpers.brokers import Brokers
 from tests.helpers.waiting import until
 
@@ -104,8 +106,13 @@ async def raw(broker: Broker) -> AsyncIterator[Raw]:
 
 
 @pytest.fixture
-async def broker(brokers: Brokers) -> Broker:
-    return await brokers.start()
+def limits() -> Limits:
+    return Limits()
+
+
+@pytest.fixture
+async def broker(brokers: Brokers, limits: Limits) -> Broker:
+    return await brokers.start(limits=limits)
 
 
 async def test_requests_are_answered(broker: Broker) -> None:
@@ -242,8 +249,8 @@ async def test_subscriptions_that_are_refused(
         assert broker.router.subscriptions == 0
 
 
-async def test_subscriptions_are_bounded(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attendance, "MAX_SUBSCRIPTIONS", 2)
+@pytest.mark.parametrize("limits", [Limits(subscriptions=2)])
+async def test_subscriptions_are_bounded(broker: Broker) -> None:
     async with raw(broker) as client:
         await client.say(*(Subscribe(number, "a", None) for number in (1, 2, 2, 3)))
         answers = [await client.hear() for _ in range(4)]
@@ -253,14 +260,57 @@ async def test_subscriptions_are_bounded(broker: Broker, monkeypatch: pytest.Mon
         assert await client.hear() == Subscribed(3)
 
 
-async def test_clients_are_bounded(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attendance, "MAX_CLIENTS", 1)
+@pytest.mark.parametrize(
+    "limits",
+    [Limits(subscription_bytes=100_000), Limits(subscription_bytes_total=100_000)],
+    ids=["a client's", "all clients'"],
+)
+async def test_the_memory_of_filters_is_bounded(broker: Broker) -> None:
+    deep = "/".join("abcdefgh" for _ in range(64))
+    async with raw(broker) as client:
+        await client.say(*(Subscribe(number, f"{number}{deep}", None) for number in range(4)))
+        answers = [await client.hear() for _ in range(4)]
+        assert [type(found) for found in answers] == [Subscribed] * 2 + [SubscriptionRefused] * 2
+        await client.say(Unsubscribe(0), Subscribe(3, f"3{deep}", None))
+        assert await client.hear() == Subscribed(3)
+    await until(lambda: broker.attendance.size == 0)
+    async with raw(broker) as client:
+        await client.say(Subscribe(1, deep, None))
+        assert await client.hear() == Subscribed(1), "who goes leaves room"
+
+
+@pytest.mark.parametrize("limits", [Limits(frame_seconds=0.2)])
+async def test_a_frame_that_drips_is_given_up(broker: Broker) -> None:
+    async with raw(broker) as client:
+        with suppress(trio.BrokenResourceError):
+            for byte in frame(EVENT, event(1, payload=bytes(1000))):
+                await client.stream.send_all(bytes([byte]))
+                await trio.sleep(0.01)
+    await until(lambda: broker.attendance.size == 0)
+    assert broker.driver.counters["protocol_errors"] == 1
+
+
+@pytest.mark.parametrize("limits", [Limits(frame_seconds=0.2)])
+async def test_frames_that_come_one_after_another_may_go_on_for_ever(broker: Broker) -> None:
+    async with raw(broker) as client:
+        data = b"".join(CLIENT_CODEC.encode(KeepAlive(n, answer=True)) for n in range(60))
+        for at in range(0, len(data), 7):  # there is always one that is not finished
+            await client.stream.send_all(data[at : at + 7])
+            await trio.sleep(0.005)
+        await client.say(KeepAlive(7, answer=False))
+        assert await client.hear() == KeepAlive(7, answer=True)
+
+
+@pytest.mark.parametrize("limits", [Limits(clients=1)])
+async def test_clients_are_bounded(broker: Broker) -> None:
     async with raw(broker):
         address = parse_url(broker.url)
         hello = Hello("chordal", PROTOCOL_VERSION, UID, 1, None, LinkClass.NORMAL, None, 0)
         async with await trio.open_tcp_stream(address.host, address.port) as stream:
             await stream.send_all(GREETINGS.encode(hello))
-            assert await Raw(stream).is_cut_off()
+            with trio.fail_after(DEADLINE_SECONDS):
+                refusal = await read_greeting(stream, FrameReader())
+            assert refusal == Refusal(Refused.BUSY, "this broker serves 1 clients")
     assert broker.driver.counters["clients_turned_away"] == 1
     await until(lambda: broker.attendance.size == 0)
     async with raw(broker):
@@ -276,8 +326,8 @@ async def test_a_client_that_goes_leaves_nothing(broker: Broker) -> None:
     assert broker.router.subscriptions == 0
 
 
-async def test_a_silent_client_is_given_up(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attendance, "SILENCE_SECONDS", 0.1)
+@pytest.mark.parametrize("limits", [Limits(client_silence_seconds=0.1)])
+async def test_a_silent_client_is_given_up(broker: Broker) -> None:
     async with raw(broker) as client:
         assert await client.is_cut_off()
     await until(lambda: broker.attendance.size == 0)
