@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import structlog
 import trio
@@ -33,6 +34,7 @@ from overlay.machine import Fact
 from overlay.rng import rng_for
 from overlay.trace import Incident, Run, Source, Verdict
 from overlay.transport import TcpTransport, Transport, Wire
+from overlay.versions import DIALECT, Dialect
 from ring.config import profile
 from ring.errors import JoinFailed
 from ring.facts import (
@@ -83,7 +85,14 @@ class BrokerConfig:
 
 
 class Broker:
-    """A broker process. ``run`` serves until cancelled; ``leave`` ends it with good manners."""
+    """A broker process. ``run`` serves until cancelled; ``leave`` ends it with good manners.
+
+    A broker of another version has another machine, codec or dialect.
+    """
+
+    machine_type: ClassVar[type[BrokerNode]] = BrokerNode
+    codec: ClassVar[MessageCodec] = LINK_CODEC
+    dialect: ClassVar[Dialect] = DIALECT
 
     def __init__(self, config: BrokerConfig) -> None:
         """Check the settings and begin a life; opens no socket yet.
@@ -290,9 +299,15 @@ class Broker:
         peer = Peer(home.uid, home.incarnation, address.url, self.identity is not None)
         # The seed is the identity: runs need not be repeatable here, only streams distinct.
         rng = rng_for(home.uid, "node", home.incarnation)
-        self.node = BrokerNode(self._ring_config, peer, rng)
+        self.node = self.machine_type(self._ring_config, peer, rng)
         self.driver = Driver(
-            self.node, transport, LINK_CODEC, self, overlay=config.overlay, limits=config.limits
+            self.node,
+            transport,
+            self.codec,
+            self,
+            overlay=config.overlay,
+            dialect=self.dialect,
+            limits=config.limits,
         )
         self.router = Router(
             self.driver.links,

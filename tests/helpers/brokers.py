@@ -25,10 +25,11 @@ class Brokers:
         self._nursery = nursery
         self._scopes: dict[Broker, trio.CancelScope] = {}
 
-    async def start(self, **settings: Any) -> Broker:  # noqa: ANN401 - fields of BrokerConfig
+    async def start(self, **settings: Any) -> Broker:  # noqa: ANN401 - fields of BrokerConfig, and kind
         """Start a broker and wait until it has joined the others."""
         settings.setdefault("seeds", tuple(parse_url(other.url) for other in self.alive[:1]))
-        broker = Broker(BrokerConfig(port=0, profile="local", **settings))
+        kind: type[Broker] = settings.pop("kind", Broker)
+        broker = kind(BrokerConfig(port=0, profile="local", **settings))
         await self._nursery.start(self._run, broker)
         self.alive.append(broker)
         return broker
