@@ -181,7 +181,7 @@ class Acceptor:
             return Refusal(refused, "")
         if self._is_blind_duplicate(hello):
             return Refusal(Refused.DUPLICATE, "there is a link already")
-        if not self._table.on_hello(hello.uid, hello.link_class, hello.serial):
+        if not self._table.on_hello(hello.uid, hello.link_class, hello.serial, hello.incarnation):
             return Refusal(Refused.DUPLICATE, "")
         return None
 

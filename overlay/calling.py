@@ -135,7 +135,9 @@ class Caller:
             refused = self._machine.admit(answer.peer)
             if refused is not None:
                 problem = (refused, "")
-            elif not self._table.on_welcome(answer.peer.uid, link_class, answer.serial):
+            elif not self._table.on_welcome(
+                answer.peer.uid, link_class, answer.serial, answer.peer.incarnation
+            ):
                 problem = (Refused.DUPLICATE, "")
         if problem is not None:
             await close(wire.stream)

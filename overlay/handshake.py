@@ -7,7 +7,8 @@ such that both ends decide alike:
 * of two crossing calls, that of the smaller uid wins;
 * a call from a broker to which there is a link already means that it has lost that link, unless the
   call began before that link was made. Each broker numbers its calls and welcomes, as they begin,
-  with a *serial* that is sent in both greetings and tells the two cases apart.
+  with a *serial* that is sent in both greetings and tells the two cases apart. For the same
+  reason a greeting that somebody repeats does not put an end to the link it once made.
 """
 
 from __future__ import annotations
@@ -122,8 +123,9 @@ def judge_hello(
 
 @dataclass(slots=True)
 class _Established:
-    ours: bool  #: this end called
     remote_serial: int  #: of the other end's greeting
+    incarnation: int  #: of the other end: another life numbers anew
+    ours: bool = False  #: this end called
 
 
 class LinkTable:
@@ -152,26 +154,28 @@ class LinkTable:
         """A call has led nowhere."""
         self._calling.discard((uid, link_class))
 
-    def on_hello(self, uid: str, link_class: LinkClass, serial: int) -> bool:
+    def on_hello(self, uid: str, link_class: LinkClass, serial: int, incarnation: int = 0) -> bool:
         """Say whether a call from ``uid`` is to be welcomed (and replaces what there was)."""
         key = (uid, link_class)
         link = self._links.get(key)
-        if link is not None and link.ours and serial < link.remote_serial:
-            return False  # it began before the other end welcomed our own call
+        if link is not None and serial <= link.remote_serial and incarnation <= link.incarnation:
+            return False  # it began before the link was made, or it is a call made twice
         if link is None and key in self._calling and self._own_uid < uid:
             return False  # our call wins
         self._calling.discard(key)
-        self._links[key] = _Established(ours=False, remote_serial=serial)
+        self._links[key] = _Established(serial, incarnation)
         return True
 
-    def on_welcome(self, uid: str, link_class: LinkClass, serial: int) -> bool:
+    def on_welcome(
+        self, uid: str, link_class: LinkClass, serial: int, incarnation: int = 0
+    ) -> bool:
         """Say whether the answer to our call still makes a link."""
         key = (uid, link_class)
         link = self._links.get(key)
         if link is not None and not link.ours and key not in self._calling:
             return False  # their call has won meanwhile
         self._calling.discard(key)
-        self._links[key] = _Established(ours=True, remote_serial=serial)
+        self._links[key] = _Established(serial, incarnation, ours=True)
         return True
 
     def closed(self, uid: str, link_class: LinkClass) -> None:

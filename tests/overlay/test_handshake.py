@@ -111,6 +111,16 @@ def test_a_call_from_where_there_is_a_link_replaces_it() -> None:
     assert called.on_hello(B, NORMAL, 6)
 
 
+def test_a_greeting_said_twice_replaces_nothing() -> None:
+    table = LinkTable(A)
+    assert table.on_hello(B, NORMAL, 5, incarnation=3)
+    assert not table.on_hello(B, NORMAL, 5, incarnation=3)
+    assert not table.on_hello(B, NORMAL, 4, incarnation=3), "nor an older one"
+    assert table.on_hello(B, NORMAL, 1, incarnation=4), "another life numbers anew"
+    table.closed(B, NORMAL)
+    assert table.on_hello(B, NORMAL, 1, incarnation=4), "there is nothing to replace"
+
+
 # Two ends, and whatever may happen between them
 
 
