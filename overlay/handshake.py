@@ -158,7 +158,8 @@ class LinkTable:
         """Say whether a call from ``uid`` is to be welcomed (and replaces what there was)."""
         key = (uid, link_class)
         link = self._links.get(key)
-        if link is not None and serial <= link.remote_serial and incarnation <= link.incarnation:
+        greeted = (incarnation, serial)
+        if link is not None and greeted <= (link.incarnation, link.remote_serial):
             return False  # it began before the link was made, or it is a call made twice
         if link is None and key in self._calling and self._own_uid < uid:
             return False  # our call wins
