@@ -35,12 +35,16 @@ def chordal(*arguments: str, given: str | None = None) -> subprocess.CompletedPr
 class Running:
     """A command that goes on; what it prints goes to files."""
 
-    def __init__(self, folder: Path, name: str, arguments: tuple[str, ...]) -> None:
+    def __init__(
+        self, folder: Path, name: str, arguments: tuple[str, ...], files: int | None = None
+    ) -> None:
+        """``files``: how many the process may open, at most."""
+        limited = ["sh", "-c", f'ulimit -n {files} && exec "$@"', "sh"] if files else []
         self.arguments = arguments
         self._out, self._err = folder / f"{name}.out", folder / f"{name}.err"
         with self._out.open("w") as out, self._err.open("w") as err:
             self.process = subprocess.Popen(
-                [*COMMAND, *arguments], stdout=out, stderr=err, cwd=REPOSITORY
+                [*limited, *COMMAND, *arguments], stdout=out, stderr=err, cwd=REPOSITORY
             )
 
     @property
@@ -68,11 +72,13 @@ class Running:
 class Broker(Running):
     """``chordal serve``."""
 
-    def __init__(self, folder: Path, name: str, arguments: tuple[str, ...]) -> None:
+    def __init__(
+        self, folder: Path, name: str, arguments: tuple[str, ...], files: int | None = None
+    ) -> None:
         self.trace = folder / name / "trace"
         listen = () if "--listen" in arguments else ("--listen", "127.0.0.1:0")
         data = ("--data", str(folder / name))
-        super().__init__(folder, name, ("serve", *listen, *data, *arguments))
+        super().__init__(folder, name, ("serve", *listen, *data, *arguments), files)
 
     @property
     def ready(self) -> dict[str, Any]:
