@@ -15,7 +15,7 @@ import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -94,7 +94,8 @@ class Stream:
                     yield
                     nursery.cancel_scope.cancel()
                 assert pub.stdin is not None
-                pub.stdin.close()
+                with suppress(BrokenPipeError):
+                    pub.stdin.close()
                 await trio.to_thread.run_sync(pub.wait, 30)
                 with suppress(TimeoutError):
                     await _until(lambda: len(self.arrived) >= self.published, "events", 10)
@@ -106,11 +107,12 @@ class Stream:
 
     async def _feed(self, pub: subprocess.Popen[bytes]) -> None:
         assert pub.stdin is not None
-        while True:
-            pub.stdin.write(b"%d\n" % self.published)
-            pub.stdin.flush()
-            self.published += 1
-            await trio.sleep(1 / EVENTS_PER_SECOND)
+        with suppress(BrokenPipeError):  # it has ended: its events will be missing
+            while True:
+                self.published += 1
+                pub.stdin.write(b"%d\n" % (self.published - 1))
+                pub.stdin.flush()
+                await trio.sleep(1 / EVENTS_PER_SECOND)
 
     @property
     def arrived(self) -> list[str]:
@@ -126,9 +128,14 @@ class Stream:
         return misplaced + abs(len(wanted) - len(arrived))
 
     @property
+    def told(self) -> str:
+        """What both ends said on stderr."""
+        return self._err.read_text()
+
+    @property
     def gaps(self) -> int:
         """Return how often an end lost its broker."""
-        return self._err.read_text().count("attached to") + self._err.read_text().count("error")
+        return self.told.count("attached to") + self.told.count("error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +152,14 @@ def use_of(broker: Broker) -> Use:
     return Use(pages * resource.getpagesize() / MIB, len(os.listdir(process / "fd")))
 
 
-async def run(folder: Path, seed: int, *, long: bool, tell: Callable[[str], None]) -> Campaign:
+async def run(
+    folder: Path,
+    seed: int,
+    *,
+    long: bool,
+    tell: Callable[[str], None],
+    names: Collection[str] = tuple(ATTACKS),
+) -> Campaign:
     """Attack a ring of three for a while, and judge it afterwards."""
     campaign = Campaign()
     _allow_files(16_000 if long else 2_000)
@@ -159,8 +173,9 @@ async def run(folder: Path, seed: int, *, long: bool, tell: Callable[[str], None
             await _warm_up(opened, proxy)
             before = {name: use_of(broker) for name, broker in _named(brokers)}
             recorded = bytes(proxy.records[0].called)
-            plan = [(name, opened) for name in ATTACKS]
-            plan += [(name, broker) for name in CROWDS for broker in (guarded, narrow)]
+            plan = [(name, opened) for name in names]
+            crowds = [name for name in CROWDS if name in names]
+            plan += [(name, broker) for name in crowds for broker in (guarded, narrow)]
             async with trio.open_nursery() as nursery:
                 for name, broker in plan:
                     attack = partial(_attack, campaign, name, broker, recorded, seed, tell)
@@ -177,6 +192,8 @@ async def run(folder: Path, seed: int, *, long: bool, tell: Callable[[str], None
                 Figure(f"{what}, missing, doubled or misplaced", stream.wrong, 0),
                 Figure(f"stream {stream.name}: ends that lost their broker", stream.gaps, 0),
             ]
+            if stream.gaps:
+                tell(stream.told)
         check = chordal("ring", "--check", "--expect", "3", "--wait", "30", "--broker", opened.url)
         campaign.figures.append(Figure("ring --check, exit code", check.returncode, 0))
     return campaign
@@ -313,10 +330,13 @@ def main() -> int:
     """Run a campaign and print what was found; exit code 1 if anything is not as it must be."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--attack", choices=ATTACKS, action="append", help="this one alone")
     parser.add_argument("--short", action="store_true", help="as the tests do, in seconds")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="chordal-fuzz-") as folder:
-        campaign = trio.run(_main, Path(folder), options.seed, not options.short)
+        campaign = trio.run(
+            _main, Path(folder), options.seed, not options.short, options.attack or [*ATTACKS]
+        )
     print(f"\n{sum(campaign.connections.values())} connections, seed {options.seed}")  # noqa: T201
     for figure in campaign.figures:
         print(figure)  # noqa: T201
@@ -327,8 +347,11 @@ def main() -> int:
     return 1 if campaign.failures else 0
 
 
-async def _main(folder: Path, seed: int, long: bool) -> Campaign:
-    return await run(folder, seed, long=long, tell=lambda line: print(line, flush=True))  # noqa: T201
+async def _main(folder: Path, seed: int, long: bool, names: list[str]) -> Campaign:
+    def tell(line: str) -> None:
+        print(line, flush=True)  # noqa: T201
+
+    return await run(folder, seed, long=long, names=names, tell=tell)
 
 
 if __name__ == "__main__":
