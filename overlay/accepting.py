@@ -21,6 +21,7 @@ from overlay.link import Upper
 from overlay.link_life import Links
 from overlay.machine import Machine, Refused
 from overlay.notices import Notices
+from overlay.tidying import Tidying
 from overlay.transport import Transport, Wire, close, remote_host
 from overlay.versions import Agreement, Dialect
 
@@ -58,6 +59,7 @@ class Acceptor:
         self._strangers: dict[trio.CancelScope, str | None] = {}  #: their sites, oldest first
         self._by_site: Counter[str | None] = Counter()
         self._connections = 0
+        self.tidying = Tidying()
 
     @property
     def strangers(self) -> int:
@@ -76,10 +78,14 @@ class Acceptor:
             await trio.aclose_forcefully(stream)
             return
         reader = FrameReader(MAX_CONTROL_BYTES)
-        greeted = await self._meet(stream, host, reader)
-        if greeted is None:
-            return
-        hello, wire = greeted
+        try:
+            greeted = await self._meet(stream, host, reader)
+            if greeted is not None:
+                await self._serve(*greeted, reader)
+        finally:
+            self.tidying.note_end()
+
+    async def _serve(self, hello: object, wire: Wire, reader: FrameReader) -> None:
         self._connections += 1
         try:
             await self._on_greeting(hello, wire, reader)

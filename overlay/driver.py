@@ -122,6 +122,7 @@ class Driver:
             accept = partial(self._bulkhead.contain, self._acceptor.accept)
             await nursery.start(self._transport.serve, accept)
             nursery.start_soon(self._run_timers)
+            nursery.start_soon(self._acceptor.tidying.run)
             task_status.started()
 
     async def drained(self) -> None:

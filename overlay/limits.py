@@ -27,8 +27,8 @@ class Limits:
     hosts: int = 4096  #: remote addresses of which something is remembered
     clients: int = 4096
     subscriptions: int = 4096  #: of one client
-    subscription_bytes: int = 16 * 1024 * 1024  #: memory for the filters of one client
-    subscription_bytes_total: int = 256 * 1024 * 1024  #: and of all clients
+    subscription_bytes: int = 4 * 1024 * 1024  #: memory for the filters of one client
+    subscription_bytes_total: int = 128 * 1024 * 1024  #: and of all clients
     frame_seconds: float = 30.0  #: for a client to finish a frame it has begun
     client_silence_seconds: float = 15.0  #: a client that sends nothing for so long is gone
 

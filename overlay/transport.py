@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import gc
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
@@ -18,6 +19,7 @@ from overlay.identity import Identity, PeerIdentity, Role
 
 TLS_FIRST_BYTE = 0x16  # a TLS handshake record; no frame of ours is long enough to start so
 CLOSE_SECONDS = 1.0
+COLLECT_EVERY = 128  #: failed TLS handshakes; each holds some 50 KiB until it is collected
 EXHAUSTED_SECONDS = 0.1  #: to wait before the next connection is taken, when files have run out
 
 #: Errors of accept() that say that the process or the system has no room at the moment.
@@ -80,6 +82,7 @@ class TcpTransport:
             IdentityError: its files no longer load.
         """
         self.on_no_more_files: Callable[[], None] = lambda: None
+        self._failures = 0  #: of those that began TLS with us
         self._listeners: list[trio.SocketListener] = []
         self._calling: ssl.SSLContext | None = None
         self._called: ssl.SSLContext | None = None
@@ -162,6 +165,16 @@ class TcpTransport:
         except ProtocolError as error:
             raise ConnectionFailed(address.url, str(error)) from error
 
+    def _note_failure(self) -> None:
+        """Free what failed handshakes hold, now and then.
+
+        A TLS stream refers to itself and has some 50 KiB outside of Python's sight: left to the
+        collector, which counts objects, thousands of them would gather.
+        """
+        self._failures += 1
+        if self._failures % COLLECT_EVERY == 0:
+            gc.collect()
+
     async def _connect_tls(self, stream: trio.SocketStream, address: Address) -> Wire:
         from overlay.tls import peer_identity, require_role
 
@@ -192,8 +205,11 @@ class TcpTransport:
         secured = _secured(stream, self._called, called=True)
         try:
             await secured.do_handshake()
-        except BROKEN as error:
-            raise ProtocolError(f"no TLS: {_reason(error)}") from error
+        except BaseException as error:
+            self._note_failure()
+            if isinstance(error, BROKEN):
+                raise ProtocolError(f"no TLS: {_reason(error)}") from error
+            raise
         return Wire(secured, peer_identity(secured), remote)
 
 

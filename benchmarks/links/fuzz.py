@@ -30,7 +30,7 @@ from overlay.rng import rng_for
 from tests.helpers.processes import COMMAND, REPOSITORY, Broker, chordal
 from tests.helpers.proxy import Proxy
 
-RSS_MARGIN_MIB = 24.0  #: that memory may be above where it was, for what Python keeps
+RSS_MARGIN_MIB = 48.0  #: that memory may be above where it was, for what Python keeps
 FILES_MARGIN = 4
 QUIET_SECONDS = 30.0  #: for strangers to be dropped, and memory to come back
 LOG_LINES = 200  #: of one broker in a campaign: floods are not logged line by line

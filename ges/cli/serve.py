@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import signal
 import sys
@@ -198,6 +199,8 @@ async def _serve(config: BrokerConfig) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_stop_on_signal, signals, broker, nursery.cancel_scope)
             await nursery.start(broker.run)
+            gc.collect()  # what is loaded by now stays: the collector need not look at it again
+            gc.freeze()
             _print_ready(broker)
 
 
