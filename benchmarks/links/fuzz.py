@@ -84,18 +84,18 @@ class Stream:
     async def running(self) -> AsyncIterator[None]:
         topic = f"stream/{self.name}"
         with self._out.open("w") as out, self._err.open("w") as err:
-            sub = _start("sub", topic, "--broker", self._sink, stdout=out, stderr=err)
+            sub = _start("sub", topic, "--broker", self._sink, out=out, err=err)
             pub = None
             try:
                 await _until(lambda: "subscribed to" in self._err.read_text(), "subscription")
-                pub = _start("pub", topic, "-", "--lines", "--broker", self._source, stderr=err)
+                pub = _start("pub", topic, "-", "--lines", "--broker", self._source, err=err)
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self._feed, pub)
                     yield
                     nursery.cancel_scope.cancel()
                 assert pub.stdin is not None
                 with suppress(BrokenPipeError):
-                    pub.stdin.close()
+                    pub.stdin.close()  # it confirms what it has sent, and ends
                 await trio.to_thread.run_sync(pub.wait, 30)
                 with suppress(TimeoutError):
                     await _until(lambda: len(self.arrived) >= self.published, "events", 10)
@@ -299,14 +299,13 @@ def _ok(done: subprocess.CompletedProcess[str]) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def _start(
-    *arguments: str, stdout: IO[str] | int = subprocess.DEVNULL, stderr: IO[str]
-) -> subprocess.Popen[bytes]:
+def _start(*arguments: str, out: IO[str] | None = None, err: IO[str]) -> subprocess.Popen[bytes]:
+    """Start a command; one without ``out`` is fed through its standard input."""
     return subprocess.Popen(
         [*COMMAND, *arguments],
-        stdin=subprocess.PIPE,
-        stdout=stdout,
-        stderr=stderr,
+        stdin=subprocess.PIPE if out is None else subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL if out is None else out,
+        stderr=err,
         cwd=REPOSITORY,
     )
 
