@@ -16,6 +16,9 @@ matter. A topic may be published to if an allowing filter matches it. A subscrip
 allowing filter covers its filter as a whole and no denying filter shares a topic with it: what it
 can ever match is decided when it is made, so nothing needs to be checked as events are delivered.
 
+``brokers = ["10.1.0.0/16"]``, above all rules, lets only brokers at such addresses link to this
+one: who could link as a broker would need no rule.
+
 Subjects: ``anyone``; ``authenticated`` (by certificate or token); ``certificate``; ``token``;
 ``role:client`` and ``role:broker`` (a certificate's); ``uid:HEX32`` (a certificate's: a uid that is
 only claimed counts for nothing); ``token:NAME``. The level ``{token}`` of a filter stands for the
@@ -29,6 +32,7 @@ import re
 import tomllib
 from dataclasses import dataclass
 from difflib import get_close_matches
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
 from ges.containment import covers, overlaps
 from ges.errors import AccessError, TopicError
@@ -151,10 +155,19 @@ class AccessRules:
     """The rules of one file."""
 
     rules: tuple[Rule, ...]
+    brokers: tuple[IPv4Network | IPv6Network, ...] | None = None  #: None: wherever they are
 
     def permissions(self, principal: Principal) -> Permissions:
         """Return what ``principal`` may do."""
         return Permissions(self.rules, principal)
+
+    def admits_broker(self, host: str) -> bool:
+        """Say whether a broker at that IP address may link to this one."""
+        if self.brokers is None:
+            return True
+        address = ip_address(host.partition("%")[0])
+        address = getattr(address, "ipv4_mapped", None) or address
+        return any(address in network for network in self.brokers)
 
 
 def parse_access(text: str, source: str) -> AccessRules:
@@ -171,8 +184,10 @@ def parse_access(text: str, source: str) -> AccessRules:
     except tomllib.TOMLDecodeError as error:
         raise AccessError(f"{source}: no TOML: {error}") from error
     for key in document:
-        if key not in ("allow", "deny"):
-            raise AccessError(f"{source}: unknown key {key!r}; write [[allow]] or [[deny]]")
+        if key not in ("allow", "deny", "brokers"):
+            raise AccessError(
+                f"{source}: unknown key {key!r}; write [[allow]], [[deny]] or brokers = [...]"
+            )
     lines = [
         (number, match[1])
         for number, line in enumerate(text.splitlines(), start=1)
@@ -189,7 +204,22 @@ def parse_access(text: str, source: str) -> AccessRules:
             rules.append(_rule(table, kind, f"the {kind} rule{line}", source))
     if len(rules) > MAX_RULES:
         raise AccessError(f"{source}: {len(rules)} rules, {MAX_RULES} are allowed")
-    return AccessRules(tuple(rules))
+    return AccessRules(tuple(rules), _networks(document, source))
+
+
+def _networks(
+    document: dict[str, object], source: str
+) -> tuple[IPv4Network | IPv6Network, ...] | None:
+    if "brokers" not in document:
+        return None
+    found = []
+    for text in _texts(document, "brokers", source):
+        try:
+            found.append(ip_network(text))
+        except ValueError as error:
+            mend = "write addresses or networks, such as 10.1.0.0/16"
+            raise AccessError(f"{source}: brokers: {error}; {mend}") from error
+    return tuple(found)
 
 
 def parse_principal(text: str) -> Principal:
@@ -218,6 +248,8 @@ def _rule(table: dict[str, object], kind: str, title: str, source: str) -> Rule:
         if key not in KEYS:
             close = get_close_matches(key, KEYS, 1)
             mend = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(KEYS)}"
+            if key == "brokers":
+                mend = "write it above all rules"
             raise AccessError(f"{where}: unknown key {key!r}; {mend}")
     name = table.get("name")
     if name is not None:

@@ -25,12 +25,12 @@ from overlay.address import Address, parse_url
 from overlay.codec import DETOUR, EVENT, FrameReader, MessageCodec
 from overlay.driver import Driver
 from overlay.errors import ConfigError, ProtocolError
-from overlay.handshake import Goodbye, Hello, check_overlay
+from overlay.handshake import Goodbye, Hello, Refusal, check_overlay
 from overlay.identity import Role, load_identity
 from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, Peer, short
 from overlay.limits import LIMITS, Limits
 from overlay.link import Link
-from overlay.machine import Fact
+from overlay.machine import Fact, Refused
 from overlay.rng import rng_for
 from overlay.trace import Incident, Run, Source, Verdict
 from overlay.transport import TcpTransport, Transport, Wire
@@ -308,6 +308,7 @@ class Broker:
             overlay=config.overlay,
             dialect=self.dialect,
             limits=config.limits,
+            judge_broker=self._judge_broker,
         )
         self.router = Router(
             self.driver.links,
@@ -360,6 +361,15 @@ class Broker:
                 await self._expiry.wait()  # something else is given up sooner
                 continue
             self.router.expire()
+
+    def _judge_broker(self, wire: Wire) -> Refusal | None:
+        if self.gate.admits_broker(wire.remote):
+            return None
+        self.driver.notices.note("brokers_denied", "broker refused by the rules", host=wire.remote)
+        return Refusal(
+            Refused.NOT_AUTHENTICATED,
+            f"the access rules let no broker at {wire.remote} link to this one",
+        )
 
     async def _watch_tokens(self) -> None:
         """Let tokens that are issued, revoked or expire take effect while the broker runs."""

@@ -81,6 +81,10 @@ class Gate:
             )
         return Admission(principal, record, self.permissions(principal))
 
+    def admits_broker(self, host: str | None) -> bool:
+        """Say whether a broker at that IP address may link to this one; None: it has none."""
+        return self._rules is None or host is None or self._rules.admits_broker(host)
+
     def permissions(self, principal: Principal) -> Permissions | None:
         """Return what ``principal`` may do by the rules in force; None: everything."""
         return self._rules.permissions(principal) if self._rules is not None else None

@@ -44,6 +44,7 @@ class Acceptor:
         limits: Limits,
         notices: Notices,
         now: Callable[[], Nanos],
+        judge_broker: Callable[[Wire], Refusal | None],
     ) -> None:
         self._machine = machine
         self._transport = transport
@@ -55,6 +56,7 @@ class Acceptor:
         self._limits = limits
         self._notices = notices
         self._now = now
+        self._judge_broker = judge_broker
         self._doorkeeper = Doorkeeper(limits)
         self._strangers: dict[trio.CancelScope, str | None] = {}  #: their sites, oldest first
         self._by_site: Counter[str | None] = Counter()
@@ -158,7 +160,7 @@ class Acceptor:
         if isinstance(agreed, Refusal):
             await self._refuse(wire, agreed)
             return
-        refusal = self._judge(hello, wire.identity)
+        refusal = self._judge(hello, wire)
         if refusal is not None:
             await self._refuse(wire, refusal)
         elif hello.peer is None:
@@ -178,10 +180,16 @@ class Acceptor:
             hello.peer, hello.peer.url, hello.link_class, wire, reader, agreed, welcome
         )
 
-    def _judge(self, hello: Hello, identity: PeerIdentity | None) -> Refusal | None:
-        refusal = _judge_identity(hello, identity)
+    def _judge(self, hello: Hello, wire: Wire) -> Refusal | None:
+        refusal = _judge_identity(hello, wire.identity)
         if refusal is not None or hello.peer is None:
             return refusal
+        refusal = self._judge_broker(wire)
+        if refusal is not None:
+            return refusal
+        up = self._links.up
+        if len(up) >= self._limits.links and (hello.uid, hello.link_class) not in up:
+            return Refusal(Refused.BUSY, f"this broker has {len(up)} links")
         refused = self._machine.admit(hello.peer)
         if refused is not None:
             return Refusal(refused, "")

@@ -14,6 +14,7 @@ Here are the machine's effects and timers. ``calling`` and ``accepting`` make li
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 
 import structlog
@@ -23,14 +24,14 @@ from overlay.accepting import Acceptor
 from overlay.bulkhead import Bulkhead
 from overlay.calling import Caller
 from overlay.codec import MessageCodec
-from overlay.handshake import LinkTable
+from overlay.handshake import LinkTable, Refusal
 from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, short
 from overlay.limits import LIMITS, Limits
 from overlay.link import Link, Upper
 from overlay.link_life import Links
 from overlay.machine import CloseLink, Effect, Input, Machine, Notify, OpenLink, Send
 from overlay.notices import Notices
-from overlay.transport import Transport
+from overlay.transport import Transport, Wire
 from overlay.versions import DIALECT, Dialect
 
 
@@ -47,6 +48,7 @@ class Driver:
         overlay: str = "chordal",
         dialect: Dialect = DIALECT,
         limits: Limits = LIMITS,
+        judge_broker: Callable[[Wire], Refusal | None] = lambda wire: None,
     ) -> None:
         self.machine = machine
         self.counters: Counter[str] = Counter()
@@ -92,6 +94,7 @@ class Driver:
             limits=limits,
             notices=self.notices,
             now=self.now,
+            judge_broker=judge_broker,
         )
         transport.on_no_more_files = self._acceptor.on_no_more_files
 

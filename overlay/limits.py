@@ -22,6 +22,7 @@ class Limits:
     strangers: int = 512  #: connections that have not greeted; beyond it the oldest goes
     strangers_per_host: int = 256  #: the same for one remote address
     connections: int = 8192  #: of peers and clients
+    links: int = 1024  #: to brokers; a ring of a million has some forty for each
     connections_per_second: float = 200.0  #: new ones, for one remote address; 0: no limit
     connections_at_once: int = 2000  #: that one address may make in a burst
     hosts: int = 4096  #: remote addresses of which something is remembered

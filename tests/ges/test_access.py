@@ -116,7 +116,10 @@ def test_a_rule_for_one_thing_says_nothing_of_the_other() -> None:
     ("text", "words"),
     [
         ("[[allow]", "no TOML"),
-        ("allowed = 1", "unknown key 'allowed'; write [[allow]] or [[deny]]"),
+        ("allowed = 1", "unknown key 'allowed'; write [[allow]], [[deny]] or brokers"),
+        ("brokers = '10.0.0.1/8'", "10.0.0.1/8 has host bits set; write addresses or networks"),
+        ("brokers = ['here']", "brokers: 'here' does not appear to be"),
+        ("[[deny]]\nsubject = 'anyone'\npublish = ['a']\nbrokers = []", "above all rules"),
         ("allow = 1", "write [[allow]] above each"),
         ("[allow]\nsubject = 'anyone'", "write [[allow]] above each"),
         ("[[allow]]\npublish = ['a']", "the allow rule on line 1: no subject"),
@@ -151,6 +154,25 @@ def test_subjects_describe_clients() -> None:
     assert parse_principal("token:line-1") == LINE
     assert parse_principal(CERTIFIED.label) == CERTIFIED
     assert "role:broker" in parse_principal("role:broker").subjects
+
+
+@pytest.mark.parametrize(
+    ("source", "admitted"),
+    [
+        ("", ["10.1.2.3", "192.0.2.1", "::1"]),
+        ("brokers = []", []),
+        ("brokers = ['10.1.0.0/16', '::1']", ["10.1.2.3", "::ffff:10.1.2.3", "::1"]),
+        ("brokers = '192.0.2.1'", ["192.0.2.1"]),
+    ],
+)
+def test_where_brokers_may_be(source: str, admitted: list[str]) -> None:
+    rules = parse_access(source, "rules.toml")
+    hosts = ["10.1.2.3", "::ffff:10.1.2.3", "192.0.2.1", "::1", "fe80::1%eth0"]
+    assert {host for host in hosts if rules.admits_broker(host)} >= set(admitted)
+    if source:
+        assert [host for host in hosts if rules.admits_broker(host)] == sorted(
+            admitted, key=hosts.index
+        )
 
 
 # What a subscription may match is decided as it is made

@@ -251,6 +251,10 @@ def rewrite(access: Path, old: str, new: str) -> None:
     access.write_text(RULES.replace(old, new))
 
 
+def place(access: Path, network: str) -> None:
+    access.write_text(f"brokers = ['{network}']\n{RULES}")
+
+
 async def test_new_rules_apply_to_those_attached(broker: Broker, access: Path, token: str) -> None:
     async with (
         connect(broker.url, token=token) as client,
@@ -298,6 +302,20 @@ async def test_a_subscription_that_the_next_broker_denies_ends_with_an_error(
             pytest.raises(SubscribeRefused, match="'#' is denied"),
         ):
             await anext(events)
+
+
+async def test_only_brokers_at_the_addresses_named_may_link(brokers: Brokers, access: Path) -> None:
+    place(access, "192.0.2.0/24")
+    closed = await brokers.start(access=access)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(brokers.start)
+        await until(lambda: closed.driver.counters["brokers_denied"] > 1)
+        assert closed.driver.links == {}
+        async with connect(closed.url):
+            pass  # clients are no brokers
+        place(access, "127.0.0.0/8")
+        closed.reload()
+    assert len(closed.driver.links) == 1, "it went on trying"
 
 
 @pytest.mark.parametrize(

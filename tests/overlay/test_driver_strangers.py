@@ -249,6 +249,21 @@ async def test_more_connections_than_allowed_are_turned_away(
     assert a.linked == ["b"]
 
 
+async def test_links_are_bounded_and_one_may_be_made_anew(
+    overlay: Overlay, autojump_clock: MockClock
+) -> None:
+    a, b = await overlay.station("a", limits=Limits(links=1)), await overlay.station("b")
+    b.do(OpenLink(a.peer.url))
+    await trio.sleep(0.1)
+    stream = await overlay.dial(a)
+    await stream.send_all(GREETINGS.encode(hello()))
+    assert await answer(stream) == Refusal(Refused.BUSY, "this broker has 1 links")
+    assert a.linked == ["b"]
+    again = await overlay.dial(a)
+    await again.send_all(GREETINGS.encode(hello(Puppet("b"), serial=9, expected=a.peer.uid)))
+    assert isinstance(await answer(again), Welcome)
+
+
 async def test_a_client_is_handed_to_the_layer_above(
     overlay: Overlay, autojump_clock: MockClock
 ) -> None:
