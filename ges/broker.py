@@ -14,6 +14,7 @@ import trio
 from ges.attendance import Attendance
 from ges.errors import AccessError, TokenError
 from ges.events import read_head
+from ges.exposition import COUNTED
 from ges.gate import Gate
 from ges.home import Home, open_home
 from ges.messages import LinkStatus, SecureState, Status, VerdictStatus
@@ -173,7 +174,8 @@ class Broker:
     def status(self) -> Status:
         """Describe this broker as it is now."""
         ring, router = self.node.ring, self.router
-        counters = Counter(self.driver.counters)
+        counters = Counter(dict.fromkeys(COUNTED, 0))
+        counters.update(self.driver.counters)
         counters["events_lost"] = router.sequencer.lost
         return Status(
             uid=self.node.peer.uid,

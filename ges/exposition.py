@@ -5,6 +5,30 @@ from __future__ import annotations
 from ges.messages import Status
 from overlay.ids import LinkClass
 
+#: Counters of what strangers and clients do wrong; a broker shows them from its start on, so that
+#: one that begins to grow is seen to grow.
+COUNTED = (
+    "accepts_failed",
+    "brokers_denied",
+    "clients_not_authenticated",
+    "clients_silent",
+    "clients_token_ended",
+    "clients_too_slow",
+    "clients_turned_away",
+    "connections_too_fast",
+    "connections_turned_away",
+    "events_denied",
+    "events_refused",
+    "internal_errors",
+    "protocol_errors",
+    "strangers_dropped",
+    "strangers_evicted",
+    "strangers_gone",
+    "strangers_not_chordal",
+    "strangers_too_slow",
+    "subscriptions_denied",
+)
+
 
 def exposition(status: Status) -> str:
     """Return the metrics of one broker; every sample names it by its uid."""
