@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import structlog
 import trio
 
+from ges.access import AccessRules
 from ges.errors import TopicError
 from ges.events import PATCH, PATCH_AT, PATCH_END, Head, read_head
 from ges.gate import Admission, Rejection
@@ -37,6 +38,7 @@ from overlay.transport import CLOSE_SECONDS, Wire
 if TYPE_CHECKING:
     from ges.broker import Broker
 
+NOTHING = AccessRules(())  #: allows nothing
 MAX_ALTERNATES = 16
 MAX_KNOWN_TOPICS = 16384
 
@@ -96,10 +98,11 @@ class Attendance:
         for session in self._sessions:
             self._send(session, message)
 
-    def apply_rules(self) -> None:
+    async def apply_rules(self) -> None:
         """The rules have changed: judge anew what clients have, and what they do from now on."""
         gate = self._broker.gate
-        for session in self._sessions:
+        for session in tuple(self._sessions):
+            await trio.lowlevel.checkpoint()  # there may be thousands
             old = session.admission
             permissions = gate.permissions(old.principal)
             session.admission = Admission(old.principal, old.record, permissions)
@@ -118,6 +121,11 @@ class Attendance:
                 self._notices.note(
                     "clients_token_ended", "client cut off, its token has ended", name=record.name
                 )
+                # Until its connection is closed, it gets nothing and may do nothing.
+                self._broker.router.forget(session)
+                principal = session.admission.principal
+                session.admission = Admission(principal, None, NOTHING.permissions(principal))
+                session.verdicts.clear()
                 session.connection.finish()
 
     async def dismiss(self) -> None:

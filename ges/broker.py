@@ -12,10 +12,10 @@ import structlog
 import trio
 
 from ges.attendance import Attendance
-from ges.errors import AccessError, TokenError
 from ges.events import read_head
 from ges.exposition import COUNTED
 from ges.gate import Gate
+from ges.guard import Guard
 from ges.home import Home, open_home
 from ges.messages import LinkStatus, SecureState, Status, VerdictStatus
 from ges.node import BrokerNode
@@ -26,12 +26,12 @@ from overlay.address import Address, parse_url
 from overlay.codec import DETOUR, EVENT, FrameReader, MessageCodec
 from overlay.driver import Driver
 from overlay.errors import ConfigError, ProtocolError
-from overlay.handshake import Goodbye, Hello, Refusal, check_overlay
+from overlay.handshake import Goodbye, Hello, check_overlay
 from overlay.identity import Role, load_identity
 from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, Peer, short
 from overlay.limits import LIMITS, Limits
 from overlay.link import Link
-from overlay.machine import Fact, Refused
+from overlay.machine import Fact
 from overlay.rng import rng_for
 from overlay.trace import Incident, Run, Source, Verdict
 from overlay.transport import TcpTransport, Transport, Wire
@@ -63,7 +63,6 @@ from ring.wire import RING_MESSAGES
 LINK_CODEC = MessageCodec(*RING_MESSAGES, SecureState, Goodbye)
 
 ROOM_SECONDS = 0.1  #: a reader waits that long for crowded queues before it reads on
-TOKEN_SECONDS = 1.0  #: between two looks at the file of tokens
 LEAVE_SECONDS = 3.0  #: for the last messages of a broker that leaves
 
 
@@ -146,17 +145,10 @@ class Broker:
             await self.driver.drained()
         self.recorder.close(self.driver.sent_about)
 
-    def reload(self) -> None:
-        """Read access rules and tokens again; where a file is wrong, what was in force stays so."""
-        if not self._composed:
-            return
-        try:
-            if self.gate.read_rules_again():
-                self.attendance.apply_rules()
-                self._log.info("access rules read again")
-        except AccessError as error:
-            self._log.error("wrong access rules, the earlier ones stay in force", why=str(error))
-        self._read_tokens()
+    async def reload(self) -> None:
+        """Read access rules and tokens again; a file that is wrong changes nothing."""
+        if self._composed:
+            await self.guard.reload()
 
     @property
     def url(self) -> str:
@@ -284,7 +276,7 @@ class Broker:
             await nursery.start(self.driver.run)
             nursery.start_soon(self._expire_events)
             if config.tokens is not None:
-                nursery.start_soon(self._watch_tokens)
+                nursery.start_soon(self.guard.watch_tokens)
             own = self.node.peer.url
             seeds = tuple(seed.url for seed in config.seeds if seed.url != own)
             self.driver.give(Join(seeds) if seeds else Found())
@@ -310,7 +302,7 @@ class Broker:
             overlay=config.overlay,
             dialect=self.dialect,
             limits=config.limits,
-            judge_broker=self._judge_broker,
+            judge_broker=lambda wire: self.guard.judge_broker(wire),
         )
         self.router = Router(
             self.driver.links,
@@ -320,6 +312,7 @@ class Broker:
             self.node.ring.detours,
         )
         self.attendance = Attendance(self)
+        self.guard = Guard(self.gate, self.attendance, self.driver.notices, self._log)
         trace = config.trace
         if trace is None and config.directory is not None:
             trace = config.directory / "trace"
@@ -363,29 +356,6 @@ class Broker:
                 await self._expiry.wait()  # something else is given up sooner
                 continue
             self.router.expire()
-
-    def _judge_broker(self, wire: Wire) -> Refusal | None:
-        if self.gate.admits_broker(wire.remote):
-            return None
-        self.driver.notices.note("brokers_denied", "broker refused by the rules", host=wire.remote)
-        return Refusal(
-            Refused.NOT_AUTHENTICATED,
-            f"the access rules let no broker at {wire.remote} link to this one",
-        )
-
-    async def _watch_tokens(self) -> None:
-        """Let tokens that are issued, revoked or expire take effect while the broker runs."""
-        while True:
-            await trio.sleep(TOKEN_SECONDS)
-            self._read_tokens()
-            self.attendance.check_tokens()
-
-    def _read_tokens(self) -> None:
-        try:
-            if self.gate.read_tokens_again():
-                self._log.info("tokens read again")
-        except TokenError as error:
-            self._log.error("wrong tokens, the earlier ones stay in force", why=str(error))
 
     def _link_statuses(self) -> tuple[LinkStatus, ...]:
         ring, now = self.node.ring, self.driver.now()

@@ -209,7 +209,7 @@ async def _stop_on_signal(
 ) -> None:
     async for number in signals:
         if number == signal.SIGHUP:
-            broker.reload()
+            await broker.reload()
             continue
         await broker.leave()
         scope.cancel()

@@ -15,7 +15,7 @@ from ges.client import connect
 from ges.errors import AccessError, ConnectionLost, PublishRefused, SubscribeRefused, TokenError
 from ges.token_file import issue_token, revoke_token
 from overlay.address import parse_url
-from overlay.codec import PROTOCOL_VERSION, FrameReader
+from overlay.codec import EVENT, PROTOCOL_VERSION, FrameReader, frame
 from overlay.errors import ConfigError
 from overlay.greeting import read_greeting
 from overlay.handshake import GREETINGS, Hello, Refusal
@@ -23,6 +23,7 @@ from overlay.identity import Role
 from overlay.ids import LinkClass
 from overlay.transport import Wire
 from tests.ges.conftest import Issue
+from tests.ges.test_attendance import UID, event
 from tests.helpers.brokers import Brokers
 from tests.helpers.waiting import until
 
@@ -146,6 +147,10 @@ async def test_without_rules_everything_is_allowed(
 # Tokens
 
 
+def greeting(token: str) -> Hello:
+    return Hello("chordal", PROTOCOL_VERSION, UID, 1, None, LinkClass.NORMAL, None, 0, token=token)
+
+
 async def stay(broker: Broker, token: str, attached: Callable[[], None] = lambda: None) -> None:
     """Attach, and stay until that is no longer possible."""
     async with connect(broker.url, token=token):
@@ -157,7 +162,7 @@ async def stay(broker: Broker, token: str, attached: Callable[[], None] = lambda
 async def test_a_wrong_token_is_refused_at_once(broker: Broker, book: Path, tmp_path: Path) -> None:
     stranger = issue_token(tmp_path / "other", "line-1", int(time.time()), None)
     ended = issue_token(book, "ended", int(time.time()) - 100, 50)
-    broker.reload()
+    await broker.reload()
     for wrong in (stranger, ended):
         with (
             trio.fail_after(5),
@@ -187,9 +192,29 @@ async def test_tokens_issued_and_revoked_take_effect_on_a_running_broker(
         pass
 
 
+async def test_who_is_being_cut_off_may_do_nothing_more(
+    brokers: Brokers, book: Path, token: str
+) -> None:
+    broker = await brokers.start(tokens=book)
+    async with connect(broker.url) as other, other.subscribe("#") as events:
+        address = parse_url(broker.url)
+        async with await trio.open_tcp_stream(address.host, address.port) as stream:
+            await stream.send_all(GREETINGS.encode(greeting(token)))
+            await until(lambda: broker.attendance.size == 2)
+            revoke_token(book, "line-1")
+            await broker.reload()
+            broker.attendance.check_tokens()
+            await stream.send_all(frame(EVENT, event(1, topic=b"a", payload=b"too late")))
+            await until(lambda: broker.driver.counters["events_denied"] == 1)
+        await other.publish("a", b"fence")
+        with trio.fail_after(DEADLINE_SECONDS):
+            assert (await anext(events)).payload == b"fence"
+    assert broker.driver.counters["clients_token_ended"] == 1
+
+
 async def test_a_token_that_ends_ends_the_attachment(broker: Broker, book: Path) -> None:
     brief = issue_token(book, "brief", int(time.time()), 3)
-    broker.reload()
+    await broker.reload()
     with pytest.raises(ConnectionLost, match="has expired"):
         await stay(broker, brief)
 
@@ -217,16 +242,14 @@ async def test_a_broker_refuses_a_token_that_came_in_the_clear(
 ) -> None:
     monkeypatch.setattr("overlay.transport.remote_host", lambda stream: "192.0.2.1")
     address = parse_url(broker.url)
-    greeting = Hello(
-        "chordal", PROTOCOL_VERSION, "c" * 32, 1, None, LinkClass.NORMAL, None, 0, token=token
-    )
+    said = greeting(token)
     async with await trio.open_tcp_stream(address.host, address.port) as stream:
-        await stream.send_all(GREETINGS.encode(greeting))
+        await stream.send_all(GREETINGS.encode(said))
         with trio.fail_after(DEADLINE_SECONDS):
             refusal = await read_greeting(stream, FrameReader())
     assert isinstance(refusal, Refusal)
     assert "held for stolen" in refusal.detail
-    assert token not in repr(greeting)
+    assert token not in repr(said)
 
 
 async def test_no_token_is_logged(brokers: Brokers, book: Path, token: str) -> None:
@@ -265,7 +288,7 @@ async def test_new_rules_apply_to_those_attached(broker: Broker, access: Path, t
         with trio.fail_after(DEADLINE_SECONDS):
             assert (await anext(events)).payload == b"before"
         rewrite(access, "sensors", "readings")
-        broker.reload()
+        await broker.reload()
         with pytest.raises(PublishRefused):
             await client.publish("sensors/line-1/1", confirm=True)
         await client.publish("readings/line-1/1", confirm=True)
@@ -279,7 +302,7 @@ async def test_wrong_new_rules_leave_the_old_in_force(
 ) -> None:
     rewrite(access, "subject", "subjekt")
     with structlog.testing.capture_logs() as lines:
-        broker.reload()
+        await broker.reload()
     (line,) = [line for line in lines if line["log_level"] == "error"]
     assert "unknown key 'subjekt'" in line["why"]
     async with connect(broker.url, token=token) as client:
@@ -314,7 +337,7 @@ async def test_only_brokers_at_the_addresses_named_may_link(brokers: Brokers, ac
         async with connect(closed.url):
             pass  # clients are no brokers
         place(access, "127.0.0.0/8")
-        closed.reload()
+        await closed.reload()
     assert len(closed.driver.links) == 1, "it went on trying"
 
 
