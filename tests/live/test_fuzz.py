@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks.links import fuzz
 from benchmarks.links.attacks import ATTACKS
+from tests.helpers.processes import Broker
 
 pytestmark = pytest.mark.live
 
@@ -22,3 +23,12 @@ async def test_strangers_disturb_nobody_and_leave_nothing(tmp_path: Path) -> Non
     } == dict.fromkeys(wanted, True), "the attacks took place"
     for kind in ("strangers_not_chordal", "strangers_too_slow", "protocol_errors"):
         assert campaign.counters[kind] > 0, f"{kind} are counted"
+
+
+def test_a_process_that_may_open_too_few_files_does_not_start_a_broker(tmp_path: Path) -> None:
+    broker = Broker(tmp_path, "poor", (), files=100)
+    assert broker.ended() == 2
+    assert broker.err == (
+        "chordal: error: this process may open 100 files, and a broker needs 128; "
+        "raise the limit (ulimit -n)\n"
+    )
