@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from ges.broker import Broker
 
 NOTHING = AccessRules(())  #: allows nothing
+ENDS_AT_ONCE = 8  #: clients let go in one turn; thousands that close together hold nobody up
 MAX_ALTERNATES = 16
 MAX_KNOWN_TOPICS = 16384
 
@@ -54,6 +55,7 @@ class Attendance:
         self._sessions: set[Session] = set()
         self._topics: set[bytes] = set()  #: topics found to be well-formed
         self._gone = trio.Event()  #: one of them went
+        self._ends = trio.Semaphore(ENDS_AT_ONCE)
         self._closed = False
         self._log = structlog.get_logger("chordal.clients").bind(broker=short(broker.node.peer.uid))
 
@@ -78,12 +80,17 @@ class Attendance:
         subject = admission.principal.label
         self._send(session, Attached(peer.uid, peer.url, session.secure, reader.version, subject))
         self._send(session, self._alternates())
+        ends, is_ending = self._ends, False
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._write, connection, nursery.cancel_scope)
                 await self._read(session, reader)
+                await ends.acquire()
+                is_ending = True
                 nursery.cancel_scope.cancel()
         finally:
+            if is_ending:
+                ends.release()
             self._sessions.discard(session)
             self._filter_bytes -= session.filter_bytes
             self._gone.set()
