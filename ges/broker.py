@@ -31,7 +31,7 @@ from overlay.identity import Role, load_identity
 from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, Peer, short
 from overlay.limits import LIMITS, Limits
 from overlay.link import Link
-from overlay.machine import Fact
+from overlay.machine import Fact, Message
 from overlay.rng import rng_for
 from overlay.trace import Incident, Run, Source, Verdict
 from overlay.transport import TcpTransport, Transport, Wire
@@ -60,7 +60,9 @@ from ring.facts import (
 )
 from ring.wire import RING_MESSAGES
 
-LINK_CODEC = MessageCodec(*RING_MESSAGES, SecureState, Goodbye)
+#: What brokers say to each other.
+LINK_MESSAGES: tuple[type[Message], ...] = (*RING_MESSAGES, SecureState, Goodbye)
+LINK_CODEC = MessageCodec(*LINK_MESSAGES)
 
 ROOM_SECONDS = 0.1  #: a reader waits that long for crowded queues before it reads on
 LEAVE_SECONDS = 3.0  #: for the last messages of a broker that leaves

@@ -51,9 +51,9 @@ class Notices:
         self._now = now
         self._gate = Gate()
 
-    def count(self, kind: str) -> None:
-        """Count one more of ``kind`` and say nothing."""
-        self._counters[kind] += 1
+    def count(self, kind: str, many: int = 1) -> None:
+        """Count so many more of ``kind`` and say nothing."""
+        self._counters[kind] += many
 
     def note(self, kind: str, text: str, **details: object) -> None:
         """Count one more of ``kind``, a counter's name, and say so unless that was said lately."""

@@ -6,16 +6,13 @@ that capability with every step, and appends a field to the heartbeats that all 
 
 from __future__ import annotations
 
-from ges.broker import Broker
-from ges.messages import SecureState
+from ges.broker import LINK_MESSAGES, Broker
 from ges.node import BrokerNode
 from overlay.codec import PROTOCOL_VERSION, MessageCodec
-from overlay.handshake import Goodbye
 from overlay.ids import Nanos, WireCount
 from overlay.machine import Effect, Input, LinkUp, Message, MessageReceived, Send
 from overlay.versions import CAPABILITIES, Dialect
 from ring.messages import Heartbeat
-from ring.wire import RING_MESSAGES
 
 NEXT = PROTOCOL_VERSION + 1
 
@@ -70,11 +67,7 @@ class NextBroker(Broker):
 
     machine_type = NextNode
     codec = MessageCodec(
-        *(kind for kind in RING_MESSAGES if kind is not Heartbeat),
-        NextHeartbeat,
-        Mood,
-        SecureState,
-        Goodbye,
+        *(kind for kind in LINK_MESSAGES if kind is not Heartbeat), NextHeartbeat, Mood
     )
     dialect = Dialect(PROTOCOL_VERSION, NEXT, CAPABILITIES | {"mood"})
 
