@@ -168,8 +168,7 @@ class Broker:
     def status(self) -> Status:
         """Describe this broker as it is now."""
         ring, router = self.node.ring, self.router
-        counters = Counter(dict.fromkeys(COUNTED, 0))
-        counters.update(self.driver.counters)
+        counters = Counter(self.driver.counters)
         counters["events_lost"] = router.sequencer.lost
         return Status(
             uid=self.node.peer.uid,
@@ -186,7 +185,7 @@ class Broker:
             links=self._link_statuses(),
             clients=self.attendance.size,
             subscriptions=router.subscriptions,
-            counters=dict(sorted(counters.items())),
+            counters=dict(sorted((dict.fromkeys(COUNTED, 0) | counters).items())),
             uptime_s=round(self.driver.now() / NANOS_PER_SECOND, 3),
             verdicts=self._verdict_statuses(),
             backups=ring.backups,

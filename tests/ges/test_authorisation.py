@@ -338,7 +338,7 @@ async def test_only_brokers_at_the_addresses_named_may_link(brokers: Brokers, ac
             pass  # clients are no brokers
         place(access, "127.0.0.0/8")
         await closed.reload()
-    assert len(closed.driver.links) == 1, "it went on trying"
+    assert len({uid for uid, _ in closed.driver.links}) == 1, "it went on trying"
 
 
 @pytest.mark.parametrize(
