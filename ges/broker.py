@@ -13,7 +13,6 @@ import trio
 
 from ges.attendance import Attendance
 from ges.events import read_head
-from ges.exposition import COUNTED
 from ges.gate import Gate
 from ges.guard import Guard
 from ges.home import Home, open_home
@@ -185,7 +184,7 @@ class Broker:
             links=self._link_statuses(),
             clients=self.attendance.size,
             subscriptions=router.subscriptions,
-            counters=dict(sorted((dict.fromkeys(COUNTED, 0) | counters).items())),
+            counters=dict(sorted(counters.items())),
             uptime_s=round(self.driver.now() / NANOS_PER_SECOND, 3),
             verdicts=self._verdict_statuses(),
             backups=ring.backups,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ges.messages import Status
 from overlay.ids import LinkClass
 
-#: Counters of what strangers and clients do wrong; a broker shows them from its start on, so that
-#: one that begins to grow is seen to grow.
+#: Counters of what strangers and clients do wrong, shown before there is anything to count as well:
+#: one that begins to grow is then seen to grow.
 COUNTED = (
     "accepts_failed",
     "brokers_denied",
@@ -40,7 +40,7 @@ def exposition(status: Status) -> str:
         lines.append(f"# TYPE {name} {kind}")
         lines.extend(f"{name}{{{labels}}} {value:.15g}" for labels, value in samples)
 
-    for name, value in sorted(status.counters.items()):
+    for name, value in sorted((dict.fromkeys(COUNTED, 0) | status.counters).items()):
         about = f"Counter {name} of the broker, see docs/links.md."
         metric(f"chordal_{name}_total", "counter", about, [(broker, value)])
     by_class = [

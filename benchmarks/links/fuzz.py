@@ -196,6 +196,10 @@ async def run(
                 tell(stream.told)
         check = chordal("ring", "--check", "--expect", "3", "--wait", "30", "--broker", opened.url)
         campaign.figures.append(Figure("ring --check, exit code", check.returncode, 0))
+    for broker in brokers:
+        for line in broker.err.splitlines():
+            if "BUG" in line:
+                tell(line)
     return campaign
 
 

@@ -99,7 +99,5 @@ def _print(found: Status) -> None:
         out.print(verdicts)
     counters = Table("counter", "value", box=None)
     for name, value in found.counters.items():
-        if not value:
-            continue
         counters.add_row(name, str(value))
     out.print(counters)
