@@ -10,13 +10,29 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from benchmarks.ring.oracles.churn import churn
-from benchmarks.ring.oracles.deaths import holders, kills, long_runs, outages, runs
+from benchmarks.ring.oracles.deaths import (
+    bare_runs,
+    holders,
+    kills,
+    long_runs,
+    outages,
+    routes,
+    runs,
+)
 from benchmarks.ring.oracles.joins import early_starters, joins
 from benchmarks.ring.oracles.links import carriers, chord_cuts, cuts, flaps, mended, tangles
 from benchmarks.ring.oracles.lives import alone, doors, leaves, pauses, restarts, wakings
-from benchmarks.ring.oracles.partitions import castaways, partitions, strangers
+from benchmarks.ring.oracles.partitions import bridges, castaways, partitions, strangers
 from benchmarks.ring.oracles.quiet import quiet
-from benchmarks.ring.oracles.records import comebacks, drifts, estates, followed, handovers, heirs
+from benchmarks.ring.oracles.records import (
+    comebacks,
+    drifts,
+    estates,
+    followed,
+    handovers,
+    heirs,
+    slow_handovers,
+)
 from benchmarks.ring.oracles.scopes import scopes
 
 Oracle = Callable[[int], list[str]]
@@ -46,11 +62,15 @@ STORIES: tuple[Oracle, ...] = (
     followed,
     comebacks,
     long_runs,
+    bare_runs,
+    routes,
     holders,
     carriers,
     chord_cuts,
     flaps,
     handovers,
+    slow_handovers,
+    bridges,
     tangles,
     drifts,
 )

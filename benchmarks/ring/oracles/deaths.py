@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from benchmarks.ring.oracles.seen import (
     PATIENCE_S,
     confirmed,
@@ -11,14 +13,17 @@ from benchmarks.ring.oracles.seen import (
     told,
 )
 from overlay.ids import nanos
-from ring.config import LAN
-from ring.facts import Confirmed, Rejoining
+from overlay.rng import rng_for
+from ring.config import LAN, ChordStrategy
+from ring.facts import Confirmed, Locate, Located, Rejoining
 from ring.invariants import DeadPointers
 from tests.helpers.cluster import KILL, POWER, Cluster
 
 TOLD_NS = nanos(0.1)  #: a death confirmed by one is known to all who point there after this
 REPAIRED_NS = nanos(2.5)  #: the ring around one dead broker is whole after this ...
 RUN_REPAIRED_NS = nanos(7.0)  #: ... and around two or three dead neighbours after this
+SEARCHED_S = 7.5  #: and around five, without chords
+MAX_MISSED = 0.1  #: share of searches that may be lost while a quarter of the ring is dead
 MAX_DEAD_LINKS = 3  #: that may be left after six deaths
 
 
@@ -97,3 +102,35 @@ def long_runs(seed: int) -> list[str]:
     cluster.rest(PATIENCE_S)
     found = [f"{uid[:8]} lives and was declared dead" for uid in confirmed(cluster) - dead]
     return found + told(cluster, Rejoining) + cluster.ledger.findings
+
+
+def bare_runs(seed: int) -> list[str]:
+    """Five neighbours lose power in a ring without chords: only a search leads round the gap."""
+    cluster = Cluster.ring_of(16, seed, replace(LAN, chords=ChordStrategy.NONE))
+    cluster.run(3)
+    for uid in cluster.in_order[4:9]:
+        cluster.crash(uid, POWER)
+    cluster.rest(SEARCHED_S)
+    return told(cluster, Rejoining) + cluster.ledger.findings
+
+
+def routes(seed: int) -> list[str]:
+    """A quarter of the ring lost power a moment ago: searches go round those not missed yet."""
+    rng = rng_for(seed, "mutants", "routes")
+    cluster = Cluster.ring_of(24, seed)
+    cluster.run(30)
+    for uid in rng.sample(cluster.in_order, 6):
+        cluster.crash(uid, POWER)
+    asked = set()
+    for uid in cluster.alive:
+        for other in rng.sample([other for other in cluster.alive if other != uid], 5):
+            member = cluster.nodes[other].member
+            assert member is not None
+            asked.add((uid, other))
+            cluster.world.give(uid, Locate(member.ring_id, other))
+    cluster.run(1)
+    located = [(uid, fact) for uid, fact in cluster.told(Located) if isinstance(fact, Located)]
+    missed = asked - {(uid, fact.uid) for uid, fact in located if fact.reached}
+    if len(missed) > MAX_MISSED * len(asked):
+        return [f"{len(missed)} of {len(asked)} searches among the living did not arrive"]
+    return []

@@ -56,6 +56,20 @@ def strangers(seed: int) -> list[str]:
     return cluster.ledger.findings
 
 
+def bridges(seed: int) -> list[str]:
+    """Two rings without an id in common become one by one newcomer that knows both."""
+    cluster = Cluster(seed)
+    founders = [cluster.found(), cluster.found(123_456_789 + 77 * seed)]
+    for founder in founders:
+        for _ in range(15):
+            cluster.start([founder])
+            cluster.run(0.1)
+    cluster.run(10)
+    cluster.start(founders)
+    cluster.rest(LIMIT_S)
+    return told(cluster, Rejoining) + cluster.ledger.findings
+
+
 def _with_the_dead(cluster: Cluster) -> list[str]:
     """Return who is linked to a life that it declared dead itself.
 
