@@ -14,6 +14,7 @@ BACK_S = 1.5 * LAN.retry_max_ns / 1e9 + 2.5
 DEATH_S = (LAN.silence_ns + 4 * LAN.test_ns) / 1e9  #: a death behind a failed link is found in
 CHORD_S = 1.5 * 4 * LAN.chord_refresh_ns / 1e9  #: a chord that fell silent is found within
 CARRIER_S = (2 * LAN.silence_ns + 4 * LAN.test_ns) / 1e9  #: the same, if events go over it
+CALM_S = 90.0  #: after this all chords are where they are to stay
 FLAPS = 120  #: times that a link breaks, once a second ...
 MAX_STARTS = 12  #: ... and is given up for a way round that often at most
 TANGLES = 80  #: rings of which half the links break ...
@@ -92,7 +93,7 @@ def flaps(seed: int) -> list[str]:
 def chord_cuts(seed: int) -> list[str]:
     """The link to a chord fails: it is gone round by the path of a query."""
     cluster = Cluster.ring_of(24, seed)
-    cluster.run(30)
+    cluster.run(CALM_S)
     cluster.facts.clear()
     a = cluster.in_order[seed % 24]
     b = cluster.nodes[a].chords[-1].uid
@@ -111,7 +112,7 @@ def chord_cuts(seed: int) -> list[str]:
 def carriers(seed: int) -> list[str]:
     """A chord that events go over falls silent: its link is given up at once, not at a refresh."""
     cluster = Cluster.ring_of(24, seed)
-    cluster.run(30)
+    cluster.run(CALM_S)
     a = cluster.in_order[seed % 24]
     b = cluster.nodes[a].chords[-1].uid
     cluster.world.silence(a, b)
