@@ -7,11 +7,13 @@ from ring.config import LAN
 from ring.facts import LinkFailed, NeighboursChanged, Rejoining, Suspected
 from tests.helpers.cluster import Cluster
 
+CALM_S = 120.0  #: after this all chords are where they are to stay
+
 
 def quiet(seed: int) -> list[str]:
     """Where nothing happens, nothing happens; chords double, and only links in use are kept."""
     cluster = Cluster.ring_of(16 + seed % 4, seed)
-    cluster.run(60)
+    cluster.run(CALM_S)
     cluster.facts.clear()
     links = {uid: set(cluster.nodes[uid].linked) for uid in cluster.alive}
     sent = [0]
