@@ -14,7 +14,7 @@ from ring.queries import Queries
 from ring.routing import Routing
 from ring.runs import Runs
 
-CHORDS = Chapter()
+CHORDS = Chapter(first="quiet")
 
 
 def _any_other(self: Chords, level: int, member: Member) -> bool:

@@ -16,7 +16,7 @@ from ring.membership import Membership
 from ring.messages import Member
 from ring.repair import Repair
 
-DEATHS = Chapter()
+DEATHS = Chapter(first="deaths")
 
 
 def _tell_nobody(self: Repair, subject: Member, witnesses: tuple[str, ...]) -> None:

@@ -8,7 +8,7 @@ from ring.geometry import gap, midway
 from ring.join import GapOwner, Newcomer
 from ring.messages import JoinAccept, JoinRequest
 
-JOINS = Chapter()
+JOINS = Chapter(first="joins")
 
 
 def _insert_anywhere(self: GapOwner, sender: str, request: JoinRequest) -> None:

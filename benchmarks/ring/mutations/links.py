@@ -16,7 +16,7 @@ from ring.node import RingNode
 from ring.queries import Queries
 from ring.suspicions import Suspicions
 
-LINKS = Chapter()
+LINKS = Chapter(first="links")
 
 LINKS.add("links-never-closed", "links that nobody wants stay", (Links, "on_linger", nothing))
 LINKS.add(

@@ -7,7 +7,7 @@ from ring.membership import Membership
 from ring.merge import Merge
 from ring.messages import View
 
-MERGE = Chapter()
+MERGE = Chapter(first="partitions")
 
 MERGE.add(
     "never-knocks", "nobody looks for lost peers", (Membership, "on_knock_due", nothing), zave=True

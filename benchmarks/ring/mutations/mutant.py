@@ -24,6 +24,7 @@ class Mutant:
     what: str
     zave: bool  #: the like of one of the flaws P. Zave found in Chord
     patches: tuple[Patch, ...]
+    first: str = ""  #: module of the oracles that are asked first
 
     @contextmanager
     def applied(self) -> Iterator[None]:
@@ -41,10 +42,14 @@ class Mutant:
 
 
 class Chapter(list[Mutant]):
-    """The mutants of one part of the protocol."""
+    """The mutants of one part of the protocol; ``first``: which oracles are asked first."""
+
+    def __init__(self, first: str) -> None:
+        super().__init__()
+        self._first = first
 
     def add(self, name: str, what: str, *patches: Patch, zave: bool = False) -> None:
-        self.append(Mutant(name, what, zave, patches))
+        self.append(Mutant(name, what, zave, patches, self._first))
 
 
 def nothing(*args: object, **more: object) -> None:

@@ -10,7 +10,7 @@ from ring.messages import Member
 from ring.neighbourhood import Neighbourhood
 from ring.views import Views
 
-POINTERS = Chapter()
+POINTERS = Chapter(first="joins")
 
 
 def _with_candidates(original: Method) -> Method:

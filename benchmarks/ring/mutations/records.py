@@ -17,7 +17,7 @@ from ring.homes import Homes
 from ring.record_messages import Entry
 from ring.replicas import Replicas
 
-RECORDS = Chapter()
+RECORDS = Chapter(first="records")
 
 RECORDS.add("no-copies", "records are not copied to neighbours", (Backups, "_push", nothing))
 

@@ -11,7 +11,7 @@ from ring.messages import Member, Tested
 from ring.suspicions import Suspicions
 from ring.witness import Tests
 
-SUSPICION = Chapter()
+SUSPICION = Chapter(first="lives")
 
 
 SUSPICION.add("no-heartbeats", "nobody sends heartbeats", (Detector, "on_heartbeat_due", nothing))
