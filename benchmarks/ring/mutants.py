@@ -3,10 +3,10 @@
     python -m benchmarks.ring.mutants [--rounds N] [--only NAME,NAME,...] [--list]
 
 Every mutant breaks one rule of the ring at run time (``mutations/``). The oracles play their
-stories with it (``oracles/``), round by round, each with other seeds, and explore the small scopes, until
-one of them finds something; those that know the broken part best are asked first. The protocol as
-it is must pass all of that. Exit code 1 if it does not, or if fewer than 95 % are caught; 2 for a
-mutant that does not fit any more.
+stories with it (``oracles/``), round by round, each with other seeds, and explore the small scopes,
+until one of them finds something; those that know the broken part best are asked first. The
+protocol as it is must pass all of that. Exit code 1 if it does not, or if fewer than 95 % are
+caught; 2 for a mutant that does not fit any more.
 """
 
 from __future__ import annotations
