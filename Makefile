@@ -39,7 +39,7 @@ bench: $(READY) ## Measure events per second, and simulated time per real second
 	$(BIN)/python -m benchmarks.events
 	$(BIN)/python -m benchmarks.simulator
 
-mutants: $(READY) ## Break the ring protocol in forty ways, and see who notices
+mutants: $(READY) ## Break the ring protocol in many ways, and see who notices
 	$(BIN)/python -m benchmarks.ring.mutants
 
 lint: $(READY) ## Check style
