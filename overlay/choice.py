@@ -67,8 +67,9 @@ class PathChoice:
         """Nothing goes to that broker any more."""
         self._ways.pop(key, None)
 
-    def keys(self) -> tuple[Key, ...]:
-        """Return what has been decided on."""
+    @property
+    def decided(self) -> tuple[Key, ...]:
+        """What has been decided on, relay or direct link."""
         return tuple(self._ways)
 
     def decide(self, key: Key, offer: Offer, now: Nanos) -> Nanos | None:

@@ -31,7 +31,7 @@ MAX_COST_NS = nanos(3600)
 RISE = 1.25  #: a cost that has grown by so much counts at once
 FALL = 0.75  #: one that has shrunk by so much ...
 CALM_NS = nanos(3)  #: ... counts when it has stayed so for this long
-LEAST_NS = nanos(0.0002)  #: smaller changes are noise, whatever their ratio
+LEAST_NS = nanos(0.0005)  #: smaller changes are noise, whatever their ratio
 
 
 def cost_ns(link_class: LinkClass, weights: Weights) -> Nanos:

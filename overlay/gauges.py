@@ -82,8 +82,9 @@ class Gauges:
     def __contains__(self, key: LinkKey) -> bool:
         return key in self._gauges
 
-    def keys(self) -> tuple[LinkKey, ...]:
-        """Return the links that are up."""
+    @property
+    def links(self) -> tuple[LinkKey, ...]:
+        """The links that are up."""
         return tuple(self._gauges)
 
     # ── inputs ────────────────────────────────────────────────────────────────────────────────

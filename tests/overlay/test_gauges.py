@@ -156,7 +156,7 @@ def test_a_link_that_breaks_remembers_it_and_one_given_up_does_not() -> None:
     bench.gauges.on_up(KEY, bench.now)
     bench.run(1)
     assert bench.weights().resets_milli < 1000
-    assert bench.gauges.keys() == (KEY,)
+    assert bench.gauges.links == (KEY,)
 
 
 def test_a_new_connection_counts_what_it_sends_from_the_start() -> None:
