@@ -110,9 +110,22 @@ def test_what_is_gone_is_left_at_once() -> None:
     assert bench.way == VIA_C
     bench.decide(None, None, 40)
     assert bench.way == VIA_D
-    bench.decide(10, None, 40)
-    bench.decide(10, None, None)
+    bench.decide(None, 20, 40)
+    assert bench.last(10, None, 20, 40) == VIA_C
+    bench.decide(None, None, None)
     assert bench.way == DIRECT
+
+
+def test_a_link_that_was_gone_is_taken_again_when_it_is_back() -> None:
+    bench = Bench()
+    bench.decide(None, 5)
+    assert bench.way == VIA_C
+    bench.decide(8, 5)
+    assert bench.way == DIRECT
+    bench.decide(None, 5)
+    bench.decide(100, 5)
+    assert bench.way == VIA_C, "a relay that is really faster is kept"
+    assert bench.last(1, 8, 5) == VIA_C
 
 
 def test_where_nothing_leads_there_is_no_relay() -> None:
