@@ -22,7 +22,8 @@ LinkKey = tuple[str, LinkClass]
 RTT_GAIN = 4  #: a sample counts 1/4. RFC 6298 has 1/8, for samples that come with every round trip
 JITTER_GAIN = 4
 TRAFFIC_SECONDS = 2.0  #: time constant of the mean traffic
-BACKED_UP_SECONDS = 0.05  #: a queue that takes longer to drain shows what the link can carry
+BACKED_UP_SECONDS = 0.05  #: a queue that takes longer to drain shows what the link can carry ...
+BACKED_UP_BYTES = 8192  #: ... if it holds so much; less may just have come
 HALF_LIFE_NS = nanos(60)  #: a reset counts half after this
 MAX_HISTORIES = 1024
 
@@ -111,7 +112,7 @@ class Flow:
         rate = max(0, sent_bytes - self._sent) / seconds
         self.traffic += (rate - self.traffic) * -math.expm1(-seconds / TRAFFIC_SECONDS)
         waiting = min(self._queued, queued_bytes)
-        if waiting and waiting >= rate * BACKED_UP_SECONDS:
+        if rate and waiting >= max(BACKED_UP_BYTES, rate * BACKED_UP_SECONDS):
             self.capacity = (self.capacity + rate) / 2 if self.capacity else rate
         elif self.capacity:
             self.capacity = max(self.capacity, rate)  # it has just carried more

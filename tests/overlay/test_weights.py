@@ -78,6 +78,19 @@ def test_a_link_that_was_never_backed_up_has_no_capacity_to_tell() -> None:
     assert flow.queued_ns == 0
 
 
+def test_a_few_bytes_that_have_just_come_back_nothing_up() -> None:
+    flow = Flow(0)
+    read(flow, 5, 100, 60)
+    assert flow.capacity == 0
+
+
+def test_a_link_that_stands_still_keeps_its_capacity() -> None:
+    flow = Flow(0)
+    seconds = read(flow, 5, MIB, 4 * MIB)
+    flow.on_reading(MIB * seconds, 4 * MIB, (seconds + 1) * NANOS_PER_SECOND)
+    assert flow.capacity == MIB
+
+
 def test_a_link_that_carries_more_than_its_capacity_has_more() -> None:
     flow = Flow(0)
     read(flow, 5, MIB, 4 * MIB)
