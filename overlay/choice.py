@@ -4,7 +4,7 @@ The cheapest path of the moment is no good choice: two ways of about the same co
 and traffic that moves makes the one it leaves cheaper. So a relay has to be really faster, for some
 time; the direct link is taken again only when it is no dearer than the relay, and each return that
 did not last makes the next one wait twice as long (as routes are damped, RFC 2439). Only what is
-gone is left at once, and a link that was gone is taken again as soon as it is back.
+gone is left at once, and a link that was gone is taken again when it is measured.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class PathChoice:
     def decide(self, key: Key, offer: Offer, now: Nanos) -> Nanos | None:
         """Choose anew; return when to ask again though no cost changes, or None."""
         way = self._ways.setdefault(key, _Way(since=now))
-        if not self._is_usable(way, offer) or (way.is_forced and offer.has_link):
+        if not self._is_usable(way, offer) or (way.is_forced and offer.direct_ns is not None):
             again = self._take(way, self._best(offer), now)
             way.is_forced = way.path is not None and not offer.has_link
             return again

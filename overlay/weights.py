@@ -90,7 +90,7 @@ class RoundTrip:
 class Flow:
     """Traffic and capacity of one connection, from readings of its queue."""
 
-    __slots__ = ("_at", "_queued", "_sent", "capacity", "traffic")
+    __slots__ = ("_at", "_drained", "_queued", "_sent", "capacity", "traffic")
 
     def __init__(self, now: Nanos) -> None:
         self.traffic = 0.0  #: bytes per second
@@ -98,6 +98,7 @@ class Flow:
         self._at = now
         self._sent = 0
         self._queued = 0
+        self._drained = (now, 0)  #: when a batch of the queue was last seen to have left, and sent
 
     @property
     def queued_ns(self) -> Nanos:
@@ -111,12 +112,22 @@ class Flow:
         seconds = (now - self._at) / NANOS_PER_SECOND
         rate = max(0, sent_bytes - self._sent) / seconds
         self.traffic += (rate - self.traffic) * -math.expm1(-seconds / TRAFFIC_SECONDS)
-        waiting = min(self._queued, queued_bytes)
-        if rate and waiting >= max(BACKED_UP_BYTES, rate * BACKED_UP_SECONDS):
-            self.capacity = (self.capacity + rate) / 2 if self.capacity else rate
-        elif self.capacity:
-            self.capacity = max(self.capacity, rate)  # it has just carried more
+        self._on_drained(sent_bytes, min(self._queued, queued_bytes), now)
         self._at, self._sent, self._queued = now, sent_bytes, queued_bytes
+
+    def _on_drained(self, sent_bytes: int, waiting: int, now: Nanos) -> None:
+        """See what a queue that holds ``waiting`` all the while has drained.
+
+        A slow link takes large batches, so nothing may have left it between two readings.
+        """
+        since, before = self._drained
+        rate = (sent_bytes - before) / (now - since) * NANOS_PER_SECOND
+        is_backed_up = waiting >= max(BACKED_UP_BYTES, rate * BACKED_UP_SECONDS)
+        if is_backed_up and sent_bytes == before:
+            return
+        if is_backed_up:
+            self.capacity = (self.capacity + rate) / 2 if self.capacity else rate
+        self._drained = (now, sent_bytes)
 
 
 class Resets:

@@ -10,6 +10,7 @@ from trio.testing import MockClock
 
 from ges.broker import Broker
 from ges.client import Client, Subscription, connect
+from ges.messages import LinkStatus
 from overlay.address import parse_url
 from overlay.ids import LinkClass
 from tests.helpers.brokers import Brokers
@@ -35,6 +36,11 @@ def pair(a: Broker, b: Broker) -> frozenset[int]:
 def relay(a: Broker, b: Broker, link_class: LinkClass = NORMAL) -> tuple[str, ...] | None:
     """Return the brokers to pass from ``a`` to ``b``; None: by the direct link."""
     return a.node.ways.relays.get((uid(b), link_class))
+
+
+def status_of(a: Broker, b: Broker, link_class: LinkClass = NORMAL) -> LinkStatus:
+    """Return what ``a`` says of its link to ``b``."""
+    return {(link.uid, link.link_class): link for link in a.status().links}[uid(b), link_class]
 
 
 class Traffic:
@@ -125,14 +131,29 @@ async def test_events_leave_a_link_that_is_loaded_beyond_what_it_carries(
         with trio.fail_after(30):
             while relay(a, b) is None:
                 await anext(events)
-        links = {(link.uid, link.link_class): link for link in a.status().links}
-        link = links[uid(b), NORMAL]
-        assert 15_000 < link.capacity < 25_000
-        assert link.traffic > 1000
-        assert link.cost_ms is not None
-        assert link.cost_ms > 100
+        cost_ms = status_of(a, b).cost_ms
+        assert cost_ms is not None
+        assert cost_ms > 10
         nursery.cancel_scope.cancel()
     assert relay(a, c) is None
+
+
+async def test_what_a_loaded_link_carries_is_measured(
+    autojump_clock: MockClock, weather: Weather, brokers: Brokers
+) -> None:
+    a, b = await brokers.ring_of(2)
+    weather.rate[pair(a, b)] = 100_000
+    async with connect(a.url) as here:
+        assert status_of(a, b).capacity == 0
+        with trio.fail_after(30):
+            while not status_of(a, b).capacity:  # at 160 kB a second
+                await here.publish("t", bytes(8000))
+                await trio.sleep(0.05)
+        link = status_of(a, b)
+    assert 75_000 < link.capacity < 125_000
+    assert 40_000 < link.traffic < 125_000
+    assert link.cost_ms is not None
+    assert link.cost_ms > 100
 
 
 async def test_a_relay_that_dies_is_left_at_once(

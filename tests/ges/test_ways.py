@@ -59,7 +59,7 @@ def test_a_link_that_is_gone_is_gone_round_at_once_while_events_go_there() -> No
     assert mesh.path("ab") == "acb"
     assert mesh.nodes["a"].ways.relays == {("b", NORMAL): ("c", "b")}
     mesh.link("ab", 1)
-    mesh.run(1)
+    mesh.run(2)
     assert mesh.path("ab") == "ab"
 
 
