@@ -302,7 +302,7 @@ def test_an_express_link_keeps_its_promise_once_it_is_measured() -> None:
     bench = Bench()
     bench.up("a")
     effects = bench.up("a", EXPRESS)
-    assert bench.node.express_links == ()
+    assert not bench.node.express_links
     echo(bench, [*effects, *bench.node.handle_timers(bench.now)], 4)
     assert bench.node.express_links == ("a" * 32,)
 
