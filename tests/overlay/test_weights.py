@@ -39,6 +39,17 @@ def test_a_slower_link_shows_within_a_few_round_trips_and_certainty_grows() -> N
     assert trip.jitter_ns > nanos(0.040)
 
 
+def test_a_link_that_has_recovered_shows_it_after_a_few_round_trips() -> None:
+    trip = RoundTrip()
+    for _ in range(20):
+        trip.on_sample(nanos(0.2))
+    for _ in range(3):
+        trip.on_sample(nanos(0.002))
+    assert trip.rtt_ns > nanos(0.05), "that may be luck"
+    trip.on_sample(nanos(0.002))
+    assert trip.rtt_ns == nanos(0.002)
+
+
 @given(st.lists(st.integers(min_value=1, max_value=10**10), min_size=1, max_size=50))
 def test_the_smoothed_round_trip_stays_among_the_samples(samples: list[int]) -> None:
     trip = RoundTrip()
