@@ -69,6 +69,7 @@ def worse(one: Weights, other: Weights) -> Weights:
 class RoundTrip:
     """Smoothed round trip time and its mean deviation, as in RFC 6298 but with other gains.
 
+    The deviation begins with none: it judges the link here, and sets no timer that must not fire.
     After some samples in a row of less than half the mean the link is another: it begins anew.
     """
 
@@ -87,7 +88,7 @@ class RoundTrip:
         if self.samples == 1 or self._low >= RECOVERED_SAMPLES:
             self._low = 0
             self.rtt_ns = sample_ns
-            self.jitter_ns = sample_ns // 2
+            self.jitter_ns = 0
             return
         deviation = abs(sample_ns - self.rtt_ns)
         self.jitter_ns += (deviation - self.jitter_ns) // JITTER_GAIN
