@@ -173,7 +173,7 @@ def test_a_link_just_out_of_range_is_told_of_no_longer_though_its_cost_hardly_ch
     mesh.run(22)
     assert mesh.nodes["c"].survey.graph.has("a", "b", EXPRESS)
     mesh.link("ab", 5.1, EXPRESS)
-    mesh.run(15)  # less than the time after which everything is told again
+    mesh.run(11)  # less than the time after which everything is told again
     assert not mesh.nodes["a"].survey.is_express("b")
     assert not any(node.survey.graph.has("a", "b", EXPRESS) for node in mesh.nodes.values())
 
