@@ -13,7 +13,8 @@ import trio
 from ges.attendance import Attendance
 from ges.events import read_head
 from ges.home import Home, open_home
-from ges.messages import LinkStatus, SecureState, Status, VerdictStatus
+from ges.link_status import link_statuses, way_statuses
+from ges.messages import MeasuredLinks, SecureState, Status, VerdictStatus
 from ges.node import BrokerNode
 from ges.recorder import Recorder
 from ges.router import Router
@@ -22,6 +23,8 @@ from overlay.address import Address, parse_url
 from overlay.codec import DETOUR, EVENT, FrameReader, MessageCodec
 from overlay.driver import Driver
 from overlay.errors import ConfigError, ProtocolError
+from overlay.express_range import DEFAULT_RANGE_NS, check_range
+from overlay.gauges import LinkEcho, LinkProbe, LinksRead, Reading
 from overlay.handshake import Goodbye, Hello, check_overlay
 from overlay.identity import Role, load_identity
 from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, Peer, short
@@ -54,9 +57,10 @@ from ring.facts import (
 )
 from ring.wire import RING_MESSAGES
 
-LINK_CODEC = MessageCodec(*RING_MESSAGES, SecureState, Goodbye)
+LINK_CODEC = MessageCodec(*RING_MESSAGES, SecureState, MeasuredLinks, LinkProbe, LinkEcho, Goodbye)
 
 ROOM_SECONDS = 0.1  #: a reader waits that long for crowded queues before it reads on
+READ_SECONDS = 1.0  #: between two readings of the queues of all links
 LEAVE_SECONDS = 3.0  #: for the last messages of a broker that leaves
 
 
@@ -73,6 +77,7 @@ class BrokerConfig:
     directory: Path | None = None  #: None: a new broker each time, and no trace
     identity: Path | None = None
     trace: Path | None = None  #: None: DIRECTORY/trace
+    express_ms: float = DEFAULT_RANGE_NS / 1e6  #: express range, one way; 0: no express links
 
 
 class Broker:
@@ -94,6 +99,7 @@ class Broker:
                 "say with --advertise HOST which one others are to use"
             )
         check_overlay(config.overlay)
+        self._express_range_ns = check_range(round(config.express_ms * 1e6))
         self._ring_config = profile(config.profile)
         certified = self.identity.uid if self.identity is not None else None
         self._home: Home = open_home(config.directory, certified_uid=certified)
@@ -146,6 +152,11 @@ class Broker:
         ring, router = self.node.ring, self.router
         counters = Counter(self.driver.counters)
         counters["events_lost"] = router.sequencer.lost
+        survey, ways = self.node.survey, self.node.ways
+        counters["path_changes"] = ways.choice.changes
+        counters["express_demotions"] = survey.express_range.demotions
+        counters["express_promotions"] = survey.express_range.promotions
+        counters["weights_told"] = survey.told
         return Status(
             uid=self.node.peer.uid,
             incarnation=self.node.peer.incarnation,
@@ -158,7 +169,7 @@ class Broker:
             right=ring.right,
             chords=ring.chords,
             suspects=ring.suspects,
-            links=self._link_statuses(),
+            links=link_statuses(self.driver.links, self.node, self.driver.now()),
             clients=self.attendance.size,
             subscriptions=router.subscriptions,
             counters=dict(sorted(counters.items())),
@@ -167,6 +178,8 @@ class Broker:
             backups=ring.backups,
             records=len(ring.records),
             backups_wanted=self._ring_config.backups,
+            ways=way_statuses(self.node),
+            express_range_ms=survey.express_range.range_ns / 1e6,
         )
 
     async def on_ring(self) -> None:
@@ -176,8 +189,8 @@ class Broker:
     # ── what the driver brings ────────────────────────────────────────────────────────────────
 
     def on_frame(self, link: Link, kind: int, body: bytes) -> None:
-        if kind == DETOUR and link.link_class is LinkClass.NORMAL:
-            self.router.pass_on(body)
+        if kind == DETOUR:
+            self.router.pass_on(body, link.link_class)
             return
         if kind != EVENT:
             raise ProtocolError("a delivery from a broker")
@@ -252,6 +265,7 @@ class Broker:
         async with trio.open_nursery() as nursery:
             await nursery.start(self.driver.run)
             nursery.start_soon(self._expire_events)
+            nursery.start_soon(self._read_links)
             own = self.node.peer.url
             seeds = tuple(seed.url for seed in config.seeds if seed.url != own)
             self.driver.give(Join(seeds) if seeds else Found())
@@ -268,7 +282,9 @@ class Broker:
         peer = Peer(home.uid, home.incarnation, address.url, self.identity is not None)
         # The seed is the identity: runs need not be repeatable here, only streams distinct.
         rng = rng_for(home.uid, "node", home.incarnation)
-        self.node = BrokerNode(self._ring_config, peer, rng)
+        self.node = BrokerNode(
+            self._ring_config, peer, rng, express_range_ns=self._express_range_ns
+        )
         self.driver = Driver(self.node, transport, LINK_CODEC, self, overlay=config.overlay)
         self.router = Router(
             self.driver.links,
@@ -276,6 +292,7 @@ class Broker:
             self.driver.counters,
             self.driver.now,
             self.node.ring.detours,
+            self.node.ways.relays,
         )
         self.attendance = Attendance(self)
         trace = config.trace
@@ -322,31 +339,15 @@ class Broker:
                 continue
             self.router.expire()
 
-    def _link_statuses(self) -> tuple[LinkStatus, ...]:
-        ring, now = self.node.ring, self.driver.now()
-        roles: dict[str, list[str]] = {}
-        for names, members in (
-            (("left", "left-left"), ring.left),
-            (("right", "right-right"), ring.right),
-        ):
-            for name, member in zip(names, members, strict=False):
-                roles.setdefault(member.uid, []).append(name)
-        for level, member in enumerate(ring.chords[1:], start=1):
-            roles.setdefault(member.uid, []).append(f"chord {level}")
-        linked = ring.linked
-        return tuple(
-            LinkStatus(
-                uid=uid,
-                url=link.peer.url,
-                ring_id=linked[uid].ring_id if uid in linked else None,
-                link_class=link_class,
-                roles=tuple(roles.get(uid, ())),
-                queued_bytes=link.connection.queued_bytes,
-                age_s=round((now - link.since_ns) / NANOS_PER_SECOND, 3),
-                cipher=link.connection.cipher,
+    async def _read_links(self) -> None:
+        """Tell the machine, now and then, what the connections have sent and have queued."""
+        while True:
+            await trio.sleep(READ_SECONDS)
+            readings = (
+                Reading(key, link.connection.sent_bytes, link.connection.queued_bytes)
+                for key, link in self.driver.links.items()
             )
-            for (uid, link_class), link in sorted(self.driver.links.items())
-        )
+            self.driver.give(LinksRead(tuple(readings)))
 
     def _verdict_statuses(self) -> tuple[VerdictStatus, ...]:
         return tuple(

@@ -28,6 +28,7 @@ class Connection:
         self.stream = stream
         self.secure = secure  #: runs over TLS
         self.queued_bytes = 0
+        self.sent_bytes = 0  #: taken by the kernel so far
         self.overflowed = False
         self.closed_by = math.inf  #: trio's time at which it is closed, finished or not
         self._limit = limit_bytes
@@ -113,6 +114,7 @@ class Connection:
         del queue[:taken]
         await self.stream.send_all(batch)
         self.queued_bytes = max(0, self.queued_bytes - size)
+        self.sent_bytes += size
         if not self._room.is_set() and not self.crowded:
             self._room.set()
 

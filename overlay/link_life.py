@@ -16,7 +16,7 @@ from overlay.errors import ProtocolError
 from overlay.handshake import GREETINGS, Goodbye, LinkTable, Welcome
 from overlay.ids import LinkClass, Nanos, Peer, short
 from overlay.link import Link, Upper
-from overlay.machine import Closed, CloseLink, Input, LinkDown, LinkUp, MessageReceived
+from overlay.machine import Closed, CloseLink, Input, LinkDown, LinkMessage, LinkUp, MessageReceived
 from overlay.transport import Wire, close
 
 LINK_QUEUE_BYTES = 64 * 1024 * 1024
@@ -180,7 +180,7 @@ class Links:
         self, link: Link, reader: FrameReader, codec: MessageCodec, uid: str
     ) -> Closed | None:
         on_frame = self._upper.on_frame
-        secure = link.link_class is not LinkClass.NORMAL
+        link_class = link.link_class
         for kind, body in reader.frames():
             if kind != CONTROL:
                 on_frame(link, kind, body)
@@ -188,9 +188,9 @@ class Links:
             message = codec.decode(body)
             if isinstance(message, Goodbye):
                 return message.reason
-            if secure:
+            if link_class is not LinkClass.NORMAL and not isinstance(message, LinkMessage):
                 raise ProtocolError(f"{type(message).__name__} on a link for events")
-            self._give(MessageReceived(uid, message))
+            self._give(MessageReceived(uid, message, link_class))
         return None
 
     def _protocol_error(self, link: Link, error: ProtocolError) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ges.cli.durations import duration
 from ges.cli.options import DIRECTORY, overlay_option, run_async
 from overlay.address import DEFAULT_PORT, parse_endpoint, parse_urls
 
@@ -73,6 +74,16 @@ if TYPE_CHECKING:
     help="Timing of heartbeats and tests.  [env: CHORDAL_PROFILE]",
 )
 @click.option(
+    "--express-range",
+    default="5ms",
+    type=duration,
+    envvar="CHORDAL_EXPRESS_RANGE",
+    show_default=True,
+    metavar="TIME",
+    help="Express links are those with at most this latency, one way; 0: none.  "
+    "[env: CHORDAL_EXPRESS_RANGE]",
+)
+@click.option(
     "--log-level",
     default="info",
     type=click.Choice(["debug", "info", "warning", "error"]),
@@ -89,6 +100,7 @@ def serve(
     trace: Path | None,
     identity: Path | None,
     profile: str,
+    express_range: float,
     log_level: str,
     overlay: str,
 ) -> None:
@@ -111,6 +123,7 @@ def serve(
         directory=directory,
         identity=identity,
         trace=trace,
+        express_ms=1000 * express_range,
     )
     run_async(_serve, config)
 
