@@ -105,9 +105,9 @@ class Attachment:
         """Something can be sent now."""
         return self._connection is not None and not self._connection.crowded
 
-    def send(self, *parts: bytes) -> None:
+    def send(self, item: bytes) -> None:
         if self._connection is not None:
-            self._connection.send(*parts)
+            self._connection.send(item)
 
     async def wait_for_room(self) -> None:
         """Wait until something can be sent.
@@ -347,11 +347,11 @@ class Attachment:
             while chunk:
                 for kind, body in reader.frames():
                     if kind == DELIVERY:
-                        numbers, event = read_delivery(body)
+                        numbers, events = read_delivery(body)
                         for number in numbers:
                             subscription = subscriptions.get(number)
                             if subscription is not None:
-                                subscription.take(event)
+                                subscription.take(events)
                     elif kind == CONTROL:
                         self._take(CLIENT_CODEC.decode(body))
                 chunk = await connection.receive()

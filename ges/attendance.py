@@ -9,7 +9,7 @@ import structlog
 import trio
 
 from ges.errors import TopicError
-from ges.events import PATCH, PATCH_AT, PATCH_END, Head, read_head
+from ges.events import EventRun, Head, event_runs
 from ges.messages import (
     CLIENT_CODEC,
     Accepted,
@@ -25,7 +25,7 @@ from ges.messages import (
 )
 from ges.session import CLIENT_QUEUE_BYTES, MAX_SUBSCRIPTIONS, Session
 from ges.topics import check_filter, check_topic
-from overlay.codec import CONTROL, EVENT, MAX_FRAME_BYTES, FrameReader
+from overlay.codec import CONTROL, EVENT, MAX_FRAME_BYTES, FrameReader, Run
 from overlay.connection import BROKEN, Connection
 from overlay.errors import ProtocolError
 from overlay.handshake import Hello
@@ -61,7 +61,10 @@ class Attendance:
         """Serve one client until it goes, or breaks the protocol."""
         broker = self._broker
         connection = Connection(
-            wire.stream, secure=wire.identity is not None, limit_bytes=CLIENT_QUEUE_BYTES
+            wire.stream,
+            secure=wire.identity is not None,
+            limit_bytes=CLIENT_QUEUE_BYTES,
+            turn=broker.driver.turn,
         )
         if self._closed or len(self._sessions) >= MAX_CLIENTS:
             broker.driver.counters["clients_turned_away"] += 1
@@ -118,9 +121,10 @@ class Attendance:
             chunk: bytes | bytearray = b"-"
             while chunk:
                 await broker.on_ring()
-                for kind, body in reader.frames():
-                    self._take(session, kind, body)
-                self._acknowledge(session)
+                with broker.driver.turn.taken():
+                    for run in reader.runs():
+                        self._take(session, run)
+                    self._acknowledge(session)
                 await broker.after_batch()
                 with trio.fail_after(SILENCE_SECONDS):
                     chunk = await session.connection.receive()
@@ -133,13 +137,17 @@ class Attendance:
         except BROKEN:
             pass
 
-    def _take(self, session: Session, kind: int, body: bytes) -> None:
-        if kind == EVENT:
-            self._take_event(session, body)
-            return
-        if kind != CONTROL:
+    def _take(self, session: Session, run: Run) -> None:
+        if run.kind == EVENT:
+            for events in event_runs(run.data, run.bounds):
+                self._take_events(session, events)
+        elif run.kind == CONTROL:
+            for body in run.bodies():
+                self._take_message(session, CLIENT_CODEC.decode(body))
+        else:
             raise ProtocolError("a delivery from a client")
-        message = CLIENT_CODEC.decode(body)
+
+    def _take_message(self, session: Session, message: Message) -> None:
         if isinstance(message, Subscribe):
             self._subscribe(session, message)
         elif isinstance(message, Unsubscribe):
@@ -152,20 +160,24 @@ class Attendance:
         else:
             raise ProtocolError(f"{type(message).__name__} from a client")
 
-    def _take_event(self, session: Session, body: bytes) -> None:
-        head = read_head(body)
+    def _take_events(self, session: Session, run: EventRun) -> None:
+        head = run.head
         if (head.publisher, head.incarnation) != (session.publisher, session.incarnation):
             raise ProtocolError("an event in somebody else's name")
+        if head.attribute_bytes:
+            run.check_attributes()
+        router = self._broker.router
         link_class = LinkClass.SECURE if head.secure else LinkClass.NORMAL
-        problem = self._topic_problem(head) or self._broker.router.why_not(session, head)
+        problem = self._topic_problem(head) or router.why_not(session, head)
         if problem is not None:
-            self._broker.driver.counters["events_refused"] += 1
-            self._send(session, EventRefused(link_class, head.sequence, problem[:500]))
+            self._broker.driver.counters["events_refused"] += run.count
+            for sequence in range(head.sequence, head.sequence + run.count):
+                self._send(session, EventRefused(link_class, sequence, problem[:500]))
             return
         if head.hops or head.limit:
-            body = body[:PATCH_AT] + PATCH.pack(0, 0) + body[PATCH_END:]
-        self._broker.router.publish(session, head, body)
-        session.accepted[link_class] = head.sequence
+            run = run.unpatched()
+        router.publish_run(session, run)
+        session.accepted[link_class] = head.sequence + run.count - 1
 
     def _topic_problem(self, head: Head) -> str | None:
         topic = head.topic

@@ -11,7 +11,7 @@ import structlog
 import trio
 
 from ges.attendance import Attendance
-from ges.events import read_head
+from ges.events import event_runs
 from ges.home import Home, open_home
 from ges.messages import LinkStatus, SecureState, Status, VerdictStatus
 from ges.node import BrokerNode
@@ -19,7 +19,7 @@ from ges.recorder import Recorder
 from ges.router import Router
 from ges.software import software_version
 from overlay.address import Address, parse_url
-from overlay.codec import DETOUR, EVENT, FrameReader, MessageCodec
+from overlay.codec import DETOUR, EVENT, FrameReader, MessageCodec, Run
 from overlay.driver import Driver
 from overlay.errors import ConfigError, ProtocolError
 from overlay.handshake import Goodbye, Hello, check_overlay
@@ -28,7 +28,8 @@ from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, Peer, short
 from overlay.link import Link
 from overlay.machine import Fact
 from overlay.rng import rng_for
-from overlay.trace import Incident, Run, Source, Verdict
+from overlay.trace import Incident, Source, Verdict
+from overlay.trace import Run as TraceRun
 from overlay.transport import TcpTransport, Transport, Wire
 from ring.config import profile
 from ring.errors import JoinFailed
@@ -175,16 +176,17 @@ class Broker:
 
     # ── what the driver brings ────────────────────────────────────────────────────────────────
 
-    def on_frame(self, link: Link, kind: int, body: bytes) -> None:
-        if kind == DETOUR and link.link_class is LinkClass.NORMAL:
-            self.router.pass_on(body)
-            return
-        if kind != EVENT:
+    def on_frames(self, link: Link, run: Run) -> None:
+        if run.kind == EVENT:
+            for events in event_runs(run.data, run.bounds):
+                if events.head.secure and link.link_class is not LinkClass.SECURE:
+                    raise ProtocolError("a secure event on a link that is not")
+                self.router.relay_run(events)
+        elif run.kind == DETOUR and link.link_class is LinkClass.NORMAL:
+            for body in run.bodies():
+                self.router.pass_on(body)
+        else:
             raise ProtocolError("a delivery from a broker")
-        head = read_head(body)
-        if head.secure and link.link_class is not LinkClass.SECURE:
-            raise ProtocolError("a secure event on a link that is not")
-        self.router.relay(head, body)
 
     async def on_batch(self, link: Link) -> None:
         if link.link_class is LinkClass.NORMAL:
@@ -281,7 +283,7 @@ class Broker:
         trace = config.trace
         if trace is None and config.directory is not None:
             trace = config.directory / "trace"
-        run = Run(
+        run = TraceRun(
             run_id=f"live-{short(home.uid)}-{home.incarnation}",
             source=Source.LIVE,
             scenario="live",

@@ -36,7 +36,7 @@ from ges.events import MAX_PAYLOAD_BYTES, Event, pack_attributes, pack_event
 from ges.messages import Status
 from ges.topics import check_filter, check_topic
 from overlay.address import parse_urls
-from overlay.codec import EVENT, HEADER, PROTOCOL_VERSION
+from overlay.codec import EVENT, frame
 from overlay.errors import ConfigError
 from overlay.handshake import check_overlay
 from overlay.identity import load_identity
@@ -89,11 +89,10 @@ class Subscription:
         self._events.clear()
         return events
 
-    def take(self, event: Event) -> None:
-        """Called by the connection: one more event."""
-        if len(self._events) == MAX_UNREAD:
-            self.dropped += 1
-        self._events.append(event)
+    def take(self, events: list[Event]) -> None:
+        """Called by the connection: more events."""
+        self.dropped += max(0, len(self._events) + len(events) - MAX_UNREAD)
+        self._events.extend(events)
         self._arrived.set()
 
     def end(self) -> None:
@@ -177,7 +176,7 @@ class Client:
             packed,
             payload,
         )
-        attachment.send(HEADER.pack(len(body) + 2, PROTOCOL_VERSION, EVENT), body)
+        attachment.send(frame(EVENT, body))
         attachment.published[link_class] = sequence
         self._since_yield += 1
         if confirm:

@@ -15,20 +15,27 @@ patches what changes on the way without decoding the rest::
     u16 attribute bytes
     topic (UTF-8) | attributes (msgpack map of strings) | payload
 
-A delivery to a client is the same with the numbers of the matching subscriptions before it::
+A delivery to a client has the numbers of the matching subscriptions, and then the event frames, one
+or more, just as they came::
 
-    u16 count | u32 each | event
+    u16 count | u32 each | event frames
+
+Events mostly come in runs: many from one publisher to one topic, with sequences without a gap.
+:func:`event_runs` finds them, so that all of a run is decided, patched and passed on at once.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from types import MappingProxyType
 
 import msgspec
 
 from ges.topics import MAX_TOPIC_BYTES
+from overlay.codec import EVENT, PROTOCOL_VERSION, frame
+from overlay.codec import HEADER as FRAME_HEADER
 from overlay.errors import CodecError, ConfigError
 from overlay.ids import LinkClass
 
@@ -63,6 +70,7 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     topic: bytes
     flood: bool = False
     marked: bool = False
+    attribute_bytes: int = 0
 
 
 class Event(msgspec.Struct, frozen=True):
@@ -117,19 +125,22 @@ def pack_event(
     return b"".join((head, topic, attributes, payload))
 
 
-def read_head(body: bytes) -> Head:
+def read_head(data: bytes, start: int = 0, end: int | None = None) -> Head:
     """Read the header of an event frame, checking what a broker relies on.
+
+    The body of the frame is ``data`` between ``start`` and ``end``.
 
     Raises:
         CodecError: the frame is too short for what it announces, or a part is too long.
     """
     try:
         flags, hops, limit, publisher, incarnation, sequence, published, topics, attributes = (
-            HEADER.unpack_from(body)
+            HEADER.unpack_from(data, start)
         )
     except struct.error:
-        raise CodecError(f"event frame of {len(body)} bytes") from None
-    payload = len(body) - HEADER.size - topics - attributes
+        raise CodecError(f"event frame of {len(data) - start} bytes") from None
+    topic_at = start + HEADER.size
+    payload = (len(data) if end is None else end) - topic_at - topics - attributes
     if (
         payload < 0
         or not 0 < topics <= MAX_TOPIC_BYTES
@@ -139,7 +150,7 @@ def read_head(body: bytes) -> Head:
         or sequence == 0
     ):
         raise CodecError("event frame whose lengths make no sense")
-    topic = body[HEADER.size : HEADER.size + topics]
+    topic = data[topic_at : topic_at + topics]
     return Head(
         bool(flags & SECURE_FLAG),
         hops,
@@ -151,39 +162,116 @@ def read_head(body: bytes) -> Head:
         topic,
         bool(flags & FLOOD_FLAG),
         bool(flags & MARK_FLAG),
+        attributes,
     )
 
 
-def read_event(body: bytes, start: int = 0) -> Event:
-    """Decode a whole event frame that begins at ``start``.
+class EventRun(msgspec.Struct, frozen=True, gc=False):
+    """Events alike: from one publisher to one topic, the same way so far, sequences without gap."""
+
+    head: Head  #: of the first
+    data: bytes
+    bounds: list[int]  #: frame ``i`` is ``data[bounds[i]:bounds[i + 1]]``
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.bounds) - 1
+
+    @property
+    def frames(self) -> bytes:
+        """All frames in one piece."""
+        return self.data[self.bounds[0] : self.bounds[-1]]
+
+    def singles(self) -> Iterator[tuple[Head, bytes]]:
+        """Yield the head and the body of each."""
+        for start, end in pairwise(self.bounds):
+            body = self.data[start + FRAME_HEADER.size : end]
+            yield read_head(body), body
+
+    def check_attributes(self) -> None:
+        """Check what no broker looks at, where a client publishes it.
+
+        Raises:
+            CodecError: the attributes of an event are no map of strings.
+        """
+        shift = FRAME_HEADER.size + HEADER.size + len(self.head.topic)
+        size = self.head.attribute_bytes
+        try:
+            for bound in self.bounds[:-1]:
+                _attributes.decode(self.data[bound + shift : bound + shift + size])
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise CodecError(f"attributes: {error}") from None
+
+    def unpatched(self) -> EventRun:
+        """Return the run as a client should have sent it: without hops and limit."""
+        first = self.bounds[0]
+        flags = self.data[first + FRAME_HEADER.size]
+        data = bytes(self.patched(flags, 0, 0))
+        head = msgspec.structs.replace(self.head, hops=0, limit=0)
+        return EventRun(head, data, [bound - first for bound in self.bounds])
+
+    def patched(self, flags: int, hops: int, limit: int) -> bytearray:
+        """Return all frames with other flags, hops and limit."""
+        first = self.bounds[0]
+        frames = bytearray(self.data[first : self.bounds[-1]])
+        patch = bytes((flags,)) + PATCH.pack(hops, limit)
+        shift = FRAME_HEADER.size - first
+        for bound in self.bounds[:-1]:
+            at = bound + shift
+            frames[at : at + PATCH_END] = patch
+        return frames
+
+
+#: Within a frame: what the events of a run have in common, the sequence, and the rest of that.
+_ALIKE = FRAME_HEADER.size - 2, FRAME_HEADER.size + 30
+_SEQUENCE = struct.Struct("!Q")
+_ALIKE_TOO = FRAME_HEADER.size + 46
+
+
+def event_runs(data: bytes, bounds: list[int]) -> Iterator[EventRun]:
+    """Yield the runs of the event frames between ``bounds``.
+
+    Raises:
+        CodecError: as :func:`read_head` does, after the runs before the malformed frame.
+    """
+    sequence_of = _SEQUENCE.unpack_from
+    alike, until = _ALIKE
+    size_before = FRAME_HEADER.size + HEADER.size
+    index, count = 0, len(bounds) - 1
+    while index < count:
+        start = bounds[index]
+        head = read_head(data, start + FRAME_HEADER.size, bounds[index + 1])
+        begins = data[start + alike : start + until]
+        end_too = size_before + len(head.topic)
+        ends = data[start + _ALIKE_TOO : start + end_too]
+        smallest = end_too + head.attribute_bytes
+        largest = smallest + MAX_PAYLOAD_BYTES
+        sequence = head.sequence
+        first = index
+        index += 1
+        while index < count:
+            at = bounds[index]
+            sequence += 1
+            if (
+                data[at + alike : at + until] != begins
+                or data[at + _ALIKE_TOO : at + end_too] != ends
+                or sequence_of(data, at + until) != (sequence,)
+                or not smallest <= bounds[index + 1] - at <= largest
+            ):
+                break
+            index += 1
+        yield EventRun(head, data, bounds[first : index + 1])
+
+
+def read_event(body: bytes) -> Event:
+    """Decode the body of one event frame.
 
     Raises:
         CodecError: it is malformed.
     """
-    try:
-        flags, hops, _, publisher, _, sequence, published, topics, attributes = HEADER.unpack_from(
-            body, start
-        )
-    except struct.error:
-        raise CodecError(f"event frame of {len(body) - start} bytes") from None
-    topic_at = start + HEADER.size
-    attributes_at = topic_at + topics
-    payload_at = attributes_at + attributes
-    if payload_at > len(body):
-        raise CodecError("event frame whose lengths make no sense")
-    try:
-        return Event(
-            body[topic_at:attributes_at].decode(),
-            body[payload_at:],
-            _attributes.decode(body[attributes_at:payload_at]) if attributes else _NONE,
-            LinkClass.SECURE if flags & SECURE_FLAG else LinkClass.NORMAL,
-            publisher.hex(),
-            sequence,
-            published,
-            hops,
-        )
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise CodecError(f"event frame: {error}") from None
+    (event,) = read_events(frame(EVENT, body))
+    return event
 
 
 def pack_matches(numbers: tuple[int, ...]) -> bytes:
@@ -191,8 +279,8 @@ def pack_matches(numbers: tuple[int, ...]) -> bytes:
     return struct.pack(f"!H{len(numbers)}I", len(numbers), *numbers)
 
 
-def read_delivery(body: bytes) -> tuple[tuple[int, ...], Event]:
-    """Decode a delivery: the numbers of the subscriptions, and the event.
+def read_delivery(body: bytes) -> tuple[tuple[int, ...], list[Event]]:
+    """Decode a delivery: the numbers of the subscriptions, and the events.
 
     Raises:
         CodecError: it is malformed.
@@ -202,4 +290,56 @@ def read_delivery(body: bytes) -> tuple[tuple[int, ...], Event]:
         numbers = struct.unpack_from(f"!{count}I", body, 2)
     except struct.error:
         raise CodecError(f"delivery of {len(body)} bytes") from None
-    return numbers, read_event(body, 2 + 4 * count)
+    return numbers, read_events(body, 2 + 4 * count)
+
+
+def read_events(data: bytes, at: int = 0) -> list[Event]:
+    """Decode the event frames that fill ``data`` from ``at`` on.
+
+    Raises:
+        CodecError: one is malformed.
+    """
+    events: list[Event] = []
+    size = len(data)
+    unpack = _DELIVERED.unpack_from
+    last: bytes = b""
+    topic = publisher = ""
+    try:
+        while at < size:
+            length, tag, flags, hops, who, sequence, published, topics, attributes = unpack(
+                data, at
+            )
+            end = at + 4 + length
+            topic_at = at + _DELIVERED.size
+            attributes_at = topic_at + topics
+            payload_at = attributes_at + attributes
+            if payload_at > end or end > size or tag != _EVENT_TAG:
+                raise CodecError("event frame whose lengths make no sense")
+            named = who + data[topic_at:attributes_at]
+            if named != last:
+                last = named
+                topic = named[16:].decode()
+                publisher = who.hex()
+            events.append(
+                Event(
+                    topic,
+                    data[payload_at:end],
+                    _attributes.decode(data[attributes_at:payload_at]) if attributes else _NONE,
+                    LinkClass.SECURE if flags & SECURE_FLAG else LinkClass.NORMAL,
+                    publisher,
+                    sequence,
+                    published,
+                    hops,
+                )
+            )
+            at = end
+    except struct.error:
+        raise CodecError(f"event frame of {size - at} bytes") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise CodecError(f"event frame: {error}") from None
+    return events
+
+
+#: Frame header and event header in one, but for what concerns brokers alone.
+_DELIVERED = struct.Struct("!IHBB4x16s8xQQHH")
+_EVENT_TAG = PROTOCOL_VERSION << 8 | EVENT

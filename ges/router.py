@@ -17,6 +17,7 @@ from ges.events import (
     PATCH,
     PATCH_END,
     SECURE_FLAG,
+    EventRun,
     Head,
     pack_matches,
     read_head,
@@ -27,7 +28,7 @@ from ges.sequence import Key, Seen, Sequencer
 from ges.session import Session
 from ges.topics import FilterTree
 from ges.tree import ArcTree
-from overlay.codec import DELIVERY, DETOUR, EVENT, HEADER, PROTOCOL_VERSION
+from overlay.codec import DELIVERY, DETOUR, EVENT, HEADER, PROTOCOL_VERSION, frame
 from overlay.connection import Connection
 from overlay.errors import ProtocolError
 from overlay.ids import LinkClass, Nanos
@@ -141,6 +142,30 @@ class Router:
         key = (head.publisher, head.incarnation, head.secure)
         self._admit(key, head, body, head.limit, flood=head.flood)
 
+    def publish_run(self, session: Session, run: EventRun) -> None:
+        """Take a run of events from a client of ours."""
+        head = run.head
+        key = (head.publisher, head.incarnation, head.secure)
+        due = session.last.get(head.secure, 0) + 1
+        here = self._here
+        assert here is not None
+        if head.sequence == due and self._pass_run(key, run, here):
+            session.last[head.secure] = head.sequence + run.count - 1
+            self._counters["events_published"] += run.count
+        else:
+            for each, body in run.singles():
+                self.publish(session, each, body)
+
+    def relay_run(self, run: EventRun) -> None:
+        """Take a run of events from another broker."""
+        head = run.head
+        key = (head.publisher, head.incarnation, head.secure)
+        if self._pass_run(key, run, head.limit):
+            self._counters["events_received"] += run.count
+        else:
+            for each, body in run.singles():
+                self.relay(each, body)
+
     def pass_on(self, body: bytes) -> None:
         """Pass on an event between two brokers whose own link has failed; it is not for us.
 
@@ -161,6 +186,40 @@ class Router:
         """Give up events that do not come; deliver those that waited for them."""
         for topic, body, secure in self.sequencer.expire(self._now()):
             self._deliver(topic, body, secure)
+
+    def _pass_run(self, key: Key, run: EventRun, limit: int) -> bool:
+        """Do all at once what is the same for all; False if each must be looked at."""
+        head = run.head
+        if (
+            self._here is None
+            or head.secure  # all-secure ways are decided event by event
+            or head.marked
+            or key in self._to_mark
+            or not self.sequencer.admit_run(key, head.sequence, run.count)
+        ):
+            return False
+        onward = self._tree.onward(limit)
+        if onward:
+            self._forward_run(run, onward)
+        targets = self._targets_of(head.topic, secure=False)
+        if targets:
+            self._deliver_frames(targets, run.frames, run.count)
+        return True
+
+    def _forward_run(self, run: EventRun, onward: Sequence[tuple[str, int]]) -> None:
+        head = run.head
+        if head.hops >= MAX_HOPS:
+            self._counters["events_too_many_hops"] += run.count
+            return
+        for uid, limit in onward:
+            link = self._links.get((uid, LinkClass.NORMAL))
+            if link is None:
+                for each, body in run.singles():
+                    self._forward(each, body, ((uid, limit),), 0, LinkClass.NORMAL)
+            else:
+                self.told[uid] = limit
+                self._send(link, run.patched(0, head.hops + 1, limit), run.count)
+                self._counters["events_forwarded"] += run.count
 
     def _admit(self, key: Key, head: Head, body: bytes, limit: int, *, flood: bool) -> None:
         marked = head.marked
@@ -216,7 +275,7 @@ class Router:
         for uid, limit in onward:
             link = self._links.get((uid, link_class))
             if link is not None:
-                self._send(link, start + PATCH.pack(head.hops + 1, limit), rest)
+                self._send(link, start + PATCH.pack(head.hops + 1, limit) + rest)
                 self._counters["events_forwarded"] += 1
             elif link_class is LinkClass.NORMAL and uid in self._detours:
                 first = bytes((flags,)) + PATCH.pack(head.hops + 1, limit)
@@ -233,29 +292,38 @@ class Router:
         way = way[1:]
         kind, start = (DETOUR, pack_way(way) + first) if way else (EVENT, first)
         size = len(start) + len(rest) + 2
-        self._send(link, HEADER.pack(size, PROTOCOL_VERSION, kind) + start, rest)
+        self._send(link, HEADER.pack(size, PROTOCOL_VERSION, kind) + start + rest)
         self._counters["events_sent_round"] += 1
 
-    def _send(self, link: Link, start: bytes, rest: bytes) -> None:
+    def _send(self, link: Link, frames: bytes | bytearray, count: int = 1) -> None:
         connection = link.connection
-        connection.send(start, rest)
+        connection.send(frames, count)
         if connection.crowded:
             self.crowded.add(connection)
 
     def _deliver(self, topic: bytes, body: bytes, secure: bool) -> None:
+        targets = self._targets_of(topic, secure)
+        if targets:
+            self._deliver_frames(targets, frame(EVENT, body), 1)
+
+    def _targets_of(self, topic: bytes, secure: bool) -> Targets:
         targets = self._targets.get((topic, secure))
         if targets is None:
             targets = self._match(topic, secure)
             if len(self._targets) >= MAX_CACHED_TOPICS:
                 self._targets.clear()
             self._targets[topic, secure] = targets
+        return targets
+
+    def _deliver_frames(self, targets: Targets, frames: bytes, count: int) -> None:
         for session, matches in targets:
             connection = session.connection
-            size = len(matches) + len(body) + 2
-            connection.send(HEADER.pack(size, PROTOCOL_VERSION, DELIVERY) + matches, body)
-            self._counters["events_delivered"] += 1
+            size = len(matches) + len(frames) + 2
+            start = HEADER.pack(size, PROTOCOL_VERSION, DELIVERY) + matches
+            connection.send(start + frames, count)
             if connection.crowded:
                 self.crowded.add(connection)
+        self._counters["events_delivered"] += count * len(targets)
 
     def _match(self, topic: bytes, secure: bool) -> Targets:
         try:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from functools import reduce
+from itertools import pairwise
 from operator import or_
 from typing import Any
 
@@ -32,11 +33,13 @@ CONTROL = 0
 EVENT = 1
 DELIVERY = 2
 DETOUR = 3  #: an event on its way round a failed link
+LAST_KIND = DETOUR
 
 MAX_CONTROL_BYTES = 64 * 1024
-MAX_FRAME_BYTES = 1024 * 1024 + 8 * 1024  #: a payload of 1 MiB, its topic and its attributes
+MAX_FRAME_BYTES = 1024 * 1024 + 16 * 1024  #: a payload of 1 MiB, and all that goes before it
 
 HEADER = struct.Struct("!IBB")
+_LENGTH_AND_TAG = struct.Struct("!IH")  #: the same, version and kind in one number
 _LENGTH_COVERS = 2  # version and kind are counted in the length
 
 
@@ -45,71 +48,117 @@ def frame(kind: int, body: bytes) -> bytes:
     return HEADER.pack(len(body) + _LENGTH_COVERS, PROTOCOL_VERSION, kind) + body
 
 
+class Run(msgspec.Struct, frozen=True, gc=False):
+    """Frames of one kind that came one behind the other, still in the bytes they came in.
+
+    Frame ``i`` is ``data[bounds[i]:bounds[i + 1]]``, its header included, so neighbours can be
+    passed on as one slice.
+    """
+
+    kind: int
+    data: bytes
+    bounds: list[int]
+
+    def bodies(self) -> Iterator[bytes]:
+        """Yield a copy of the body of each frame."""
+        for start, end in pairwise(self.bounds):
+            yield self.data[start + HEADER.size : end]
+
+
 class FrameReader:
     """Cuts a byte stream into frames.
 
-    ``feed`` bytes as they come, then take ``frames``; at most one unfinished frame is kept.
+    ``feed`` bytes as they come, then take ``runs`` or ``frames``; at most one unfinished frame is
+    kept. Bytes are not copied while a frame is unfinished, however many pieces it comes in.
     """
 
-    __slots__ = ("_buffer", "_limit")
+    __slots__ = ("_limit", "_missing", "_pieces")
 
     def __init__(self, limit_bytes: int = MAX_FRAME_BYTES) -> None:
-        self._buffer = bytearray()
+        self._pieces: list[bytes] = []
+        self._missing = 0  #: bytes to come before there is anything to cut
         self._limit = limit_bytes
 
     def limit(self, limit_bytes: int) -> None:
         """Change the largest length accepted, as when a stranger has become a peer."""
         self._limit = limit_bytes
+        self._missing = 0
 
     def feed(self, data: bytes | bytearray) -> None:
         """Take more bytes from the connection."""
-        self._buffer += data
+        self._pieces.append(bytes(data))
+        self._missing -= len(data)
 
     def next_frame(self) -> tuple[int, bytes] | None:
         """Return ``(kind, body)`` of the next whole frame alone, or None.
 
         Raises:
-            CodecError: as :meth:`frames` does.
+            CodecError: as :meth:`runs` does.
         """
-        for kind, body, end in self._cut():
-            del self._buffer[:end]
-            return kind, body
+        for run in self._cut(most=1):
+            return run.kind, next(run.bodies())
         return None
 
     def frames(self) -> list[tuple[int, bytes]]:
         """Return ``(kind, body)`` of every whole frame received.
 
         Raises:
+            CodecError: as :meth:`runs` does.
+        """
+        return [(run.kind, body) for run in self.runs() for body in run.bodies()]
+
+    def runs(self) -> list[Run]:
+        """Return every whole frame received, in runs of one kind.
+
+        Raises:
             CodecError: the stream is not ours, or a frame is too long; the stream is then lost.
         """
-        found = []
-        end = 0
-        for kind, body, end in self._cut():  # noqa: B007 - the last end counts
-            found.append((kind, body))
-        del self._buffer[:end]
-        return found
+        return self._cut()
 
-    def _cut(self) -> Iterator[tuple[int, bytes, int]]:
-        """Yield kind, body and end of each whole frame in the buffer."""
-        buffer = self._buffer
-        size = len(buffer)
+    def _cut(self, most: int = 2**31) -> list[Run]:
+        """Take up to ``most`` frames from the beginning of what was fed."""
+        if self._missing > 0 or not self._pieces:
+            return []
+        data = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+        found: list[Run] = []
+        size = len(data)
+        last = size - HEADER.size  #: where a header may begin
+        unpack = _LENGTH_AND_TAG.unpack_from
         at = 0
-        unpack = HEADER.unpack_from
-        while size - at >= HEADER.size:
-            length, version, kind = unpack(buffer, at)
-            if version != PROTOCOL_VERSION:
-                raise CodecError(
-                    f"protocol version {version}, this broker speaks {PROTOCOL_VERSION}"
-                )
-            if length < _LENGTH_COVERS or length > self._limit or kind > DETOUR:
-                raise CodecError(f"no frame of kind {kind} may have {length} bytes")
-            if kind == CONTROL and length > MAX_CONTROL_BYTES:
-                raise CodecError(f"control message of {length} bytes")
+        tag = -1  #: version and kind of the run
+        limit = 0
+        bounds: list[int] = []
+        while at <= last and most:
+            length, this_tag = unpack(data, at)
+            if this_tag != tag:
+                tag = this_tag
+                limit = self._limit_of(tag)
+                bounds = [at]
+                new = True
+            if not _LENGTH_COVERS <= length <= limit:
+                raise CodecError(f"no frame of kind {tag & 255} may have {length} bytes")
             end = at + 4 + length
             if end > size:
-                return
-            yield kind, bytes(buffer[at + HEADER.size : end]), end
+                self._missing = end - size
+                break
+            if new:
+                found.append(Run(tag & 255, data, bounds))
+                new = False
+            bounds.append(end)
             at = end
+            most -= 1
+        else:
+            self._missing = 0
+        self._pieces = [data[at:]] if at < size else []
+        return found
+
+    def _limit_of(self, tag: int) -> int:
+        version, kind = tag >> 8, tag & 255
+        if version != PROTOCOL_VERSION:
+            raise CodecError(f"protocol version {version}, this broker speaks {PROTOCOL_VERSION}")
+        if kind > LAST_KIND:
+            raise CodecError(f"no frame is of kind {kind}")
+        return min(self._limit, MAX_CONTROL_BYTES) if kind == CONTROL else self._limit
 
 
 class MessageCodec:

@@ -1,20 +1,28 @@
 """One connection with its outgoing queue.
 
 Nothing on the path of an event switches tasks or calls the kernel: :meth:`Connection.send` appends
-to the queue, and one writer task sends all that has gathered in a single write; one reader task
-takes what the kernel has, however many frames that is. Coalescing of this kind decides between some
-50,000 and some 800,000 events a second.
+to the queue, and all that has gathered is sent in a single write; one reader task takes what the
+kernel has, however many frames that is. Coalescing of this kind decides between some 50,000 and
+some 800,000 events a second.
+
+A plain TCP connection is written to and read from without trio's streams in between, which switch
+tasks at each call: at the end of a :class:`~overlay.turn.Turn` what the kernel takes at once goes
+out at once, and only what it does not take waits for the writer's task.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import ssl
+import sys
 
 import trio
 
-READ_BYTES = 256 * 1024
-WRITE_BYTES = 256 * 1024  #: at most this much in one write, so that a close need not wait long
+from overlay.outbox import WRITE_BYTES, Lane, Outbox, Overflow, Policy
+from overlay.turn import Turn
+
+READ_BYTES = 64 * 1024  #: also what a reader handles before others have a turn
 FINISH_SECONDS = 2.0  #: what is queued may take that long when the connection is closed
 
 #: What an I/O error of a connection looks like, whatever the transport.
@@ -24,14 +32,28 @@ BROKEN = (OSError, trio.BrokenResourceError, trio.ClosedResourceError, ssl.SSLEr
 class Connection:
     """A byte stream with a bounded queue in front of it."""
 
-    def __init__(self, stream: trio.abc.Stream, *, secure: bool, limit_bytes: int) -> None:
+    def __init__(
+        self,
+        stream: trio.abc.Stream,
+        *,
+        secure: bool,
+        limit_bytes: int,
+        turn: Turn | None = None,
+    ) -> None:
         self.stream = stream
         self.secure = secure  #: runs over TLS
-        self.queued_bytes = 0
         self.overflowed = False
         self.closed_by = math.inf  #: trio's time at which it is closed, finished or not
+        self.outbox = Outbox(
+            Lane(limit_bytes, Policy.DISCONNECT), Lane(limit_bytes, Policy.DISCONNECT)
+        )
         self._limit = limit_bytes
-        self._queue: list[bytes] = []
+        self._turn = turn
+        # Reading and writing a socket by its number is not to be had everywhere.
+        direct = isinstance(stream, trio.SocketStream) and sys.platform != "win32"
+        self._socket = stream.socket if isinstance(stream, trio.SocketStream) and direct else None
+        self._rest = memoryview(b"")  #: taken from the outbox, and not yet written
+        self._is_drained = True  #: the kernel had no more to read when last asked
         self._parked = False
         self._wake = trio.Event()
         self._closing = False
@@ -48,24 +70,34 @@ class Connection:
         return f"{suite[1]} {suite[0]}" if suite else None
 
     @property
+    def queued_bytes(self) -> int:
+        """Bytes that the kernel has not taken yet."""
+        return self.outbox.queued_bytes + len(self._rest)
+
+    @property
     def crowded(self) -> bool:
         """More than half of the queue's limit waits; who can should hold back."""
         return self.queued_bytes * 2 > self._limit
 
-    def send(self, *parts: bytes) -> None:
-        """Queue ``parts``, in order. Beyond the limit the connection is given up, not the order."""
+    def send(self, item: bytes | bytearray, events: int = 0) -> None:
+        """Queue whole frames that hold so many events.
+
+        Beyond the limit the connection is given up, not the order.
+        """
         if self._closing:
             return
-        for part in parts:
-            self.queued_bytes += len(part)
-        if self.queued_bytes > self._limit:
+        try:
+            self.outbox.normal.put(item, events, len(self._rest))
+        except Overflow:
             self.overflowed = True
             self.abort()
             return
-        self._queue += parts
         if self._parked:
             self._parked = False
-            self._wake.set()
+            if self._turn is not None and self._turn.is_open and self._socket is not None:
+                self._turn.note(self)
+            else:
+                self._wake.set()
 
     async def room(self) -> None:
         """Wait until the queue is no longer crowded, or the connection is closing."""
@@ -83,39 +115,85 @@ class Connection:
 
     def abort(self) -> None:
         """Close now, dropping what is queued."""
-        self._queue.clear()
-        self.queued_bytes = 0
+        self.outbox.clear()
+        self._rest = memoryview(b"")
         self.finish()
         self._writing.cancel()
+
+    # ── writing ───────────────────────────────────────────────────────────────────────────────
+
+    def write_now(self) -> None:
+        """Write what the kernel takes without waiting; the writer's task does the rest.
+
+        Called at the end of a turn, for a connection whose writer is parked.
+        """
+        try:
+            while self._write_some():
+                pass
+        except OSError:
+            pass  # the writer's task meets it as well, and that one tells who needs to know
+        if self.outbox or self._rest or self._closing:
+            self._wake.set()
+        else:
+            self._parked = True
 
     async def write_forever(self) -> None:
         """Send what is queued until :meth:`finish`; raises one of :data:`BROKEN` on failure."""
         with self._writing:
-            while self._queue or not self._closing:
-                if self._queue:
-                    await self._write()
-                else:
+            while self.outbox or self._rest or not self._closing:
+                if not self.outbox and not self._rest:
                     self._parked = True
                     self._wake = trio.Event()
                     await self._wake.wait()
                     self._parked = False
+                elif self._socket is None:
+                    await self._write_stream()
+                elif self._write_some():
+                    await trio.lowlevel.checkpoint()
+                else:
+                    await trio.lowlevel.wait_writable(self._socket)
+                if not self._room.is_set() and not self.crowded:
+                    self._room.set()
 
-    async def _write(self) -> None:
-        queue = self._queue
-        taken = 0
-        size = 0
-        for part in queue:
-            size += len(part)
-            taken += 1
-            if size >= WRITE_BYTES:
-                break
-        batch = b"".join(queue[:taken])
-        del queue[:taken]
-        await self.stream.send_all(batch)
-        self.queued_bytes = max(0, self.queued_bytes - size)
-        if not self._room.is_set() and not self.crowded:
-            self._room.set()
+    def _write_some(self) -> bool:
+        """Write once; False if the kernel takes no more for now, or there is nothing to write."""
+        assert self._socket is not None
+        data = self._rest or self.outbox.take(WRITE_BYTES)
+        if not data:
+            return False
+        try:
+            written = os.write(self._socket.fileno(), data)
+        except BlockingIOError:
+            written = 0
+        except OSError:
+            self._rest = memoryview(data)
+            raise
+        if written < len(data):
+            self._rest = memoryview(data)[written:]
+            return False
+        self._rest = memoryview(b"")
+        return True
+
+    async def _write_stream(self) -> None:
+        self._rest = memoryview(self.outbox.take(WRITE_BYTES))
+        await self.stream.send_all(self._rest)
+        self._rest = memoryview(b"")
+
+    # ── reading ───────────────────────────────────────────────────────────────────────────────
 
     async def receive(self) -> bytes | bytearray:
         """Return bytes as they come; empty once the other end has closed."""
-        return await self.stream.receive_some(READ_BYTES)
+        if self._socket is None:
+            return await self.stream.receive_some(READ_BYTES)
+        if not self._is_drained:
+            await trio.lowlevel.checkpoint()
+        while True:
+            if self._is_drained:
+                await trio.lowlevel.wait_readable(self._socket)
+            try:
+                data = os.read(self._socket.fileno(), READ_BYTES)
+            except BlockingIOError:
+                self._is_drained = True
+                continue
+            self._is_drained = 0 < len(data) < READ_BYTES
+            return data

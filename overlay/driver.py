@@ -29,6 +29,7 @@ from overlay.link import Link, Upper
 from overlay.link_life import Links
 from overlay.machine import CloseLink, Effect, Input, Machine, Notify, OpenLink, Send
 from overlay.transport import Transport
+from overlay.turn import Turn
 
 
 class Driver:
@@ -87,6 +88,11 @@ class Driver:
     def links(self) -> dict[tuple[str, LinkClass], Link]:
         """The links that are up, by uid and class; always the same mapping."""
         return self._links.up
+
+    @property
+    def turn(self) -> Turn:
+        """The turn that connections of clients take part in as well."""
+        return self._links.turn
 
     def now(self) -> Nanos:
         """Nanoseconds since the driver was made."""

@@ -10,7 +10,7 @@ import structlog
 import trio
 
 from overlay.bulkhead import Bulkhead
-from overlay.codec import CONTROL, MAX_FRAME_BYTES, FrameReader, MessageCodec
+from overlay.codec import CONTROL, MAX_FRAME_BYTES, FrameReader, MessageCodec, Run
 from overlay.connection import BROKEN, FINISH_SECONDS, Connection
 from overlay.errors import ProtocolError
 from overlay.handshake import GREETINGS, Goodbye, LinkTable, Welcome
@@ -18,6 +18,7 @@ from overlay.ids import LinkClass, Nanos, Peer, short
 from overlay.link import Link, Upper
 from overlay.machine import Closed, CloseLink, Input, LinkDown, LinkUp, MessageReceived
 from overlay.transport import Wire, close
+from overlay.turn import Turn
 
 LINK_QUEUE_BYTES = 64 * 1024 * 1024
 PARTING_SECONDS = 10.0  #: for both ends of a link given up in peace to send what they have queued
@@ -42,6 +43,7 @@ class Links:
         log: structlog.stdlib.BoundLogger,
     ) -> None:
         self.up: dict[tuple[str, LinkClass], Link] = {}
+        self.turn = Turn()
         self._table = table
         self._codec = codec
         self._upper = upper
@@ -64,7 +66,10 @@ class Links:
     ) -> None:
         """Read and write until the link ends; the machine is told of both ends of its life."""
         connection = Connection(
-            wire.stream, secure=wire.identity is not None, limit_bytes=LINK_QUEUE_BYTES
+            wire.stream,
+            secure=wire.identity is not None,
+            limit_bytes=LINK_QUEUE_BYTES,
+            turn=self.turn,
         )
         if welcome is not None:
             connection.send(GREETINGS.encode(welcome))
@@ -158,11 +163,12 @@ class Links:
         scope.cancel()
 
     async def _read(self, link: Link, reader: FrameReader) -> Closed:
-        upper, uid, codec = self._upper, link.peer.uid, self._codec
+        upper, turn = self._upper, self.turn
         try:
             chunk: bytes | bytearray = b"-"
             while chunk:
-                goodbye = self._take(link, reader, codec, uid)
+                with turn.taken():
+                    goodbye = self._take(link, reader.runs())
                 if goodbye is not None:
                     self._part(link, goodbye)
                     return goodbye
@@ -176,21 +182,19 @@ class Links:
             pass
         return Closed.LOST
 
-    def _take(
-        self, link: Link, reader: FrameReader, codec: MessageCodec, uid: str
-    ) -> Closed | None:
-        on_frame = self._upper.on_frame
-        secure = link.link_class is not LinkClass.NORMAL
-        for kind, body in reader.frames():
-            if kind != CONTROL:
-                on_frame(link, kind, body)
+    def _take(self, link: Link, runs: list[Run]) -> Closed | None:
+        """Hand over what has come; returns why, if the other end says good-bye."""
+        for run in runs:
+            if run.kind != CONTROL:
+                self._upper.on_frames(link, run)
                 continue
-            message = codec.decode(body)
-            if isinstance(message, Goodbye):
-                return message.reason
-            if secure:
-                raise ProtocolError(f"{type(message).__name__} on a link for events")
-            self._give(MessageReceived(uid, message))
+            for body in run.bodies():
+                message = self._codec.decode(body)
+                if isinstance(message, Goodbye):
+                    return message.reason
+                if link.link_class is not LinkClass.NORMAL:
+                    raise ProtocolError(f"{type(message).__name__} on a link for events")
+                self._give(MessageReceived(link.peer.uid, message))
         return None
 
     def _protocol_error(self, link: Link, error: ProtocolError) -> None:

@@ -86,7 +86,7 @@ class Bench:
 
 def _frames(connection: Connection) -> list[tuple[int, bytes]]:
     reader = FrameReader()
-    reader.feed(b"".join(connection._queue))
+    reader.feed(b"".join(item for item, _ in connection.outbox.normal.waiting))
     return reader.frames()
 
 
@@ -94,7 +94,7 @@ def delivered(session: Session) -> list[tuple[tuple[int, ...], bytes]]:
     frames = _frames(session.connection)
     assert all(kind == DELIVERY for kind, _ in frames)
     found = [read_delivery(body) for _, body in frames]
-    return [(numbers, event.payload) for numbers, event in found]
+    return [(numbers, event.payload) for numbers, events in found for event in events]
 
 
 def event(sequence: int = 1, *, secure: bool = False, topic: bytes = b"t") -> tuple[Head, bytes]:
