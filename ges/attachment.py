@@ -354,7 +354,7 @@ class Attachment:
                                 subscription.take(events)
                     elif kind == CONTROL:
                         self._take(CLIENT_CODEC.decode(body))
-                chunk = await connection.receive()
+                chunk = await connection.receive(reader.appetite)
                 self._heard_at = trio.current_time()
                 reader.feed(chunk)
 

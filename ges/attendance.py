@@ -127,7 +127,7 @@ class Attendance:
                     self._acknowledge(session)
                 await broker.after_batch()
                 with trio.fail_after(SILENCE_SECONDS):
-                    chunk = await session.connection.receive()
+                    chunk = await session.connection.receive(reader.appetite)
                 reader.feed(chunk)
         except ProtocolError as error:
             broker.driver.counters["protocol_errors"] += 1

@@ -57,7 +57,6 @@ from ring.wire import RING_MESSAGES
 
 LINK_CODEC = MessageCodec(*RING_MESSAGES, SecureState, Goodbye)
 
-ROOM_SECONDS = 0.1  #: a reader waits that long for crowded queues before it reads on
 LEAVE_SECONDS = 3.0  #: for the last messages of a broker that leaves
 
 
@@ -224,11 +223,7 @@ class Broker:
             self._update_router()
 
     async def after_batch(self) -> None:
-        """Wait a little for crowded queues: readers slow down rather than queues grow.
-
-        Bounded, so that one that does not drain holds the others back only so much, and never for
-        good: beyond its limit its connection is given up.
-        """
+        """Wait a little for crowded queues: readers slow down rather than queues grow."""
         deadline = self.router.sequencer.next_deadline()
         if deadline is not None and (self._expires is None or deadline < self._expires):
             self._expiry.set()
@@ -238,11 +233,9 @@ class Broker:
             for uid in told:
                 self.node.ring.told(uid, now)
             told.clear()
-        crowded = self.router.crowded
-        if crowded:
-            with trio.move_on_after(ROOM_SECONDS):
-                while crowded:
-                    await crowded.pop().room()
+        crowded, self.router.crowded = self.router.crowded, set()
+        for connection in crowded:
+            await connection.hold()
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 

@@ -27,6 +27,7 @@ Events mostly come in runs: many from one publisher to one topic, with sequences
 from __future__ import annotations
 
 import struct
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from types import MappingProxyType
@@ -223,6 +224,8 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
         return frames
 
 
+RUN_BYTES = 64 * 1024  #: of a run, unless it is a single event
+
 #: Within a frame: what the events of a run have in common, the sequence, and the rest of that.
 _ALIKE = FRAME_HEADER.size - 2, FRAME_HEADER.size + 30
 _SEQUENCE = struct.Struct("!Q")
@@ -250,7 +253,8 @@ def event_runs(data: bytes, bounds: list[int]) -> Iterator[EventRun]:
         sequence = head.sequence
         first = index
         index += 1
-        while index < count:
+        most = bisect_right(bounds, start + RUN_BYTES, index) - 1
+        while index < most:
             at = bounds[index]
             sequence += 1
             if (

@@ -43,9 +43,29 @@ _LENGTH_AND_TAG = struct.Struct("!IH")  #: the same, version and kind in one num
 _LENGTH_COVERS = 2  # version and kind are counted in the length
 
 
+Bytes = bytes | bytearray | memoryview
+
+
+def piece(data: bytes, start: int, end: int) -> Bytes:
+    """Return a part of what was read, to be queued: copied unless it is most of it.
+
+    A small part that is not copied would keep the whole in memory.
+    """
+    return memoryview(data)[start:end] if 2 * (end - start) > len(data) else data[start:end]
+
+
 def frame(kind: int, body: bytes) -> bytes:
     """Return ``body`` as one frame."""
     return HEADER.pack(len(body) + _LENGTH_COVERS, PROTOCOL_VERSION, kind) + body
+
+
+#: Bytes for one read: about so many frames, as they have been of late, and not beyond these.
+FRAMES_A_READ = 256
+READ_BYTES = 32 * 1024
+MAX_READ_BYTES = 256 * 1024
+
+UNCOPIED = 1024  #: bytes of an unfinished frame from which on what follows it is not joined to it
+MANY = 8  #: frames of one length in a row that make it likely that others follow
 
 
 class Run(msgspec.Struct, frozen=True, gc=False):
@@ -72,9 +92,10 @@ class FrameReader:
     kept. Bytes are not copied while a frame is unfinished, however many pieces it comes in.
     """
 
-    __slots__ = ("_limit", "_missing", "_pieces")
+    __slots__ = ("_limit", "_missing", "_pieces", "appetite")
 
     def __init__(self, limit_bytes: int = MAX_FRAME_BYTES) -> None:
+        self.appetite = READ_BYTES  #: bytes to read and feed next
         self._pieces: list[bytes] = []
         self._missing = 0  #: bytes to come before there is anything to cut
         self._limit = limit_bytes
@@ -95,9 +116,17 @@ class FrameReader:
         Raises:
             CodecError: as :meth:`runs` does.
         """
-        for run in self._cut(most=1):
-            return run.kind, next(run.bodies())
-        return None
+        data = b"".join(self._pieces)
+        self._pieces = [data]
+        if len(data) < HEADER.size:
+            return None
+        length, tag = _LENGTH_AND_TAG.unpack_from(data)
+        self._check(length, tag, self._limit_of(tag))
+        end = 4 + length
+        if end > len(data):
+            return None
+        self._pieces = [data[end:]]
+        return tag & 255, data[HEADER.size : end]
 
     def frames(self) -> list[tuple[int, bytes]]:
         """Return ``(kind, body)`` of every whole frame received.
@@ -113,44 +142,68 @@ class FrameReader:
         Raises:
             CodecError: the stream is not ours, or a frame is too long; the stream is then lost.
         """
-        return self._cut()
-
-    def _cut(self, most: int = 2**31) -> list[Run]:
-        """Take up to ``most`` frames from the beginning of what was fed."""
         if self._missing > 0 or not self._pieces:
             return []
-        data = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
         found: list[Run] = []
+        pieces = self._pieces
+        data = pieces[-1]
+        before = sum(map(len, pieces)) - len(data)
+        after = -self._missing  #: bytes of the last piece behind the frame that was unfinished
+        at = 0
+        if before > UNCOPIED and 0 < after < len(data):
+            # A long frame is finished by the first bytes of the last piece; the rest of that piece
+            # is cut where it stands.
+            at = len(data) - after
+            head = b"".join([*pieces[:-1], data[:at]])
+            self._cut(head, 0, found)
+        elif before:
+            data = b"".join(pieces)
+        end = self._cut(data, at, found)
+        self._pieces = [data[end:]] if end < len(data) else []
+        if found:
+            frames = sum(len(run.bounds) - 1 for run in found)
+            average = (before + len(data)) // frames
+            self.appetite = min(max(READ_BYTES, average * FRAMES_A_READ), MAX_READ_BYTES)
+        return found
+
+    def _cut(self, data: bytes, at: int, found: list[Run]) -> int:
+        """Add to ``found`` the whole frames from ``at`` on; return where they end."""
         size = len(data)
         last = size - HEADER.size  #: where a header may begin
         unpack = _LENGTH_AND_TAG.unpack_from
-        at = 0
-        tag = -1  #: version and kind of the run
-        limit = 0
         bounds: list[int] = []
-        while at <= last and most:
+        tag = -1  #: version and kind of the run
+        limit = length = last_length = 0
+        is_even = True  #: many frames of one length have followed each other, if any
+        self._missing = 0
+        while at <= last:
             length, this_tag = unpack(data, at)
             if this_tag != tag:
+                limit = self._limit_of(this_tag)
                 tag = this_tag
-                limit = self._limit_of(tag)
-                bounds = [at]
-                new = True
+                bounds = []
             if not _LENGTH_COVERS <= length <= limit:
-                raise CodecError(f"no frame of kind {tag & 255} may have {length} bytes")
+                self._check(length, tag, limit)
             end = at + 4 + length
             if end > size:
                 self._missing = end - size
                 break
-            if new:
+            if not bounds:
+                bounds.append(at)
                 found.append(Run(tag & 255, data, bounds))
-                new = False
+            if length == last_length and is_even:
+                alike = _alike(data, at, 4 + length)
+                is_even = alike >= MANY
+                end = at + alike * (4 + length)
+                bounds.extend(range(at + 4 + length, end, 4 + length))
+            last_length = length
             bounds.append(end)
             at = end
-            most -= 1
-        else:
-            self._missing = 0
-        self._pieces = [data[at:]] if at < size else []
-        return found
+        return at
+
+    def _check(self, length: int, tag: int, limit: int) -> None:
+        if not _LENGTH_COVERS <= length <= limit:
+            raise CodecError(f"no frame of kind {tag & 255} may have {length} bytes")
 
     def _limit_of(self, tag: int) -> int:
         version, kind = tag >> 8, tag & 255
@@ -159,6 +212,20 @@ class FrameReader:
         if kind > LAST_KIND:
             raise CodecError(f"no frame is of kind {kind}")
         return min(self._limit, MAX_CONTROL_BYTES) if kind == CONTROL else self._limit
+
+
+def _alike(data: bytes, at: int, size: int) -> int:
+    """Return how many whole frames of ``size`` bytes begin one behind the other at ``at``.
+
+    Their headers are the same, byte for byte, so all first bytes are, all second ones, and so on:
+    six comparisons instead of one for each frame.
+    """
+    count = (len(data) - at) // size
+    end = at + count * size
+    for byte in range(at, at + HEADER.size):
+        column = data[byte:end:size]
+        count = min(count, len(column) - len(column.lstrip(data[byte : byte + 1])))
+    return count
 
 
 class MessageCodec:

@@ -19,10 +19,15 @@ import sys
 
 import trio
 
+from overlay.codec import READ_BYTES, Bytes
 from overlay.outbox import WRITE_BYTES, Lane, Outbox, Overflow, Policy
 from overlay.turn import Turn
 
-READ_BYTES = 64 * 1024  #: also what a reader handles before others have a turn
+VECTOR_BYTES = 2048  #: items of that size are written as they are, smaller ones joined ...
+MAX_VECTORS = 512  #: ... and so are more of them
+HOLD_BYTES = 1024 * 1024  #: with so much in a queue, who can holds back ...
+HOLD_SECONDS = 0.5  #: ... for at most so long at a time ...
+HOLD_RATE = 1024 * 1024  #: ... for a reader that takes so many bytes a second, or more
 FINISH_SECONDS = 2.0  #: what is queued may take that long when the connection is closed
 
 #: What an I/O error of a connection looks like, whatever the transport.
@@ -47,7 +52,8 @@ class Connection:
         self.outbox = Outbox(
             Lane(limit_bytes, Policy.DISCONNECT), Lane(limit_bytes, Policy.DISCONNECT)
         )
-        self._limit = limit_bytes
+        self._hold_bytes = min(HOLD_BYTES, limit_bytes // 2)
+        self._patience = HOLD_SECONDS  #: for as long others hold back yet
         self._turn = turn
         # Reading and writing a socket by its number is not to be had everywhere.
         direct = isinstance(stream, trio.SocketStream) and sys.platform != "win32"
@@ -76,10 +82,10 @@ class Connection:
 
     @property
     def crowded(self) -> bool:
-        """More than half of the queue's limit waits; who can should hold back."""
-        return self.queued_bytes * 2 > self._limit
+        """So much waits that who can should hold back."""
+        return self.queued_bytes > self._hold_bytes
 
-    def send(self, item: bytes | bytearray, events: int = 0) -> None:
+    def send(self, item: Bytes, events: int = 0) -> None:
         """Queue whole frames that hold so many events.
 
         Beyond the limit the connection is given up, not the order.
@@ -105,6 +111,19 @@ class Connection:
             if self._room.is_set():
                 self._room = trio.Event()
             await self._room.wait()
+
+    async def hold(self) -> None:
+        """Wait for room, but not for a reader that hardly takes anything.
+
+        A reader earns the time that others wait for it by what it takes, so that they are held back
+        to the speed of the slowest reader, but not below :data:`HOLD_RATE`.
+        """
+        if self._patience <= 0:
+            return
+        began = trio.current_time()
+        with trio.move_on_after(self._patience):
+            await self.room()
+        self._patience -= trio.current_time() - began
 
     def finish(self, seconds: float = FINISH_SECONDS) -> None:
         """Close after what is queued has been sent, if the other end takes it in time."""
@@ -158,42 +177,53 @@ class Connection:
     def _write_some(self) -> bool:
         """Write once; False if the kernel takes no more for now, or there is nothing to write."""
         assert self._socket is not None
-        data = self._rest or self.outbox.take(WRITE_BYTES)
-        if not data:
-            return False
+        if self._rest:
+            items: list[Bytes] = [self._rest]
+        else:
+            items = self.outbox.take(WRITE_BYTES)
+            if not items:
+                return False
+            if len(items) > 1 and (len(items) > MAX_VECTORS or len(items[0]) < VECTOR_BYTES):
+                items = [b"".join(items)]
+        size = sum(map(len, items))
+        written = 0
         try:
-            written = os.write(self._socket.fileno(), data)
+            written = os.writev(self._socket.fileno(), items)
         except BlockingIOError:
-            written = 0
-        except OSError:
-            self._rest = memoryview(data)
-            raise
-        if written < len(data):
-            self._rest = memoryview(data)[written:]
-            return False
-        self._rest = memoryview(b"")
-        return True
+            pass
+        finally:
+            self._rest = memoryview(b"")
+            if written < size:
+                whole = items[0] if len(items) == 1 else b"".join(items)
+                self._rest = memoryview(whole)[written:]
+        self._earn(written)
+        return written == size
+
+    def _earn(self, written: int) -> None:
+        self._patience = min(HOLD_SECONDS, self._patience + written / HOLD_RATE)
 
     async def _write_stream(self) -> None:
-        self._rest = memoryview(self.outbox.take(WRITE_BYTES))
+        items = self.outbox.take(WRITE_BYTES)
+        self._rest = memoryview(items[0] if len(items) == 1 else b"".join(items))
         await self.stream.send_all(self._rest)
+        self._earn(len(self._rest))
         self._rest = memoryview(b"")
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────
 
-    async def receive(self) -> bytes | bytearray:
-        """Return bytes as they come; empty once the other end has closed."""
+    async def receive(self, most: int = READ_BYTES) -> bytes | bytearray:
+        """Return up to ``most`` bytes as they come; empty once the other end has closed."""
         if self._socket is None:
-            return await self.stream.receive_some(READ_BYTES)
+            return await self.stream.receive_some(most)
         if not self._is_drained:
             await trio.lowlevel.checkpoint()
         while True:
             if self._is_drained:
                 await trio.lowlevel.wait_readable(self._socket)
             try:
-                data = os.read(self._socket.fileno(), READ_BYTES)
+                data = os.read(self._socket.fileno(), most)
             except BlockingIOError:
                 self._is_drained = True
                 continue
-            self._is_drained = 0 < len(data) < READ_BYTES
+            self._is_drained = 0 < len(data) < most
             return data

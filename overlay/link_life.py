@@ -173,7 +173,7 @@ class Links:
                     self._part(link, goodbye)
                     return goodbye
                 await upper.on_batch(link)
-                chunk = await link.connection.receive()
+                chunk = await link.connection.receive(reader.appetite)
                 reader.feed(chunk)
         except ProtocolError as error:
             self._protocol_error(link, error)

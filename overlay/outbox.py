@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections import deque
 from enum import StrEnum
 
+from overlay.codec import Bytes
+
 WRITE_BYTES = 256 * 1024  #: about as much goes into one write
 
 
@@ -37,9 +39,9 @@ class Lane:
         self.policy = policy
         self.queued_bytes = 0
         self.dropped = 0  #: events
-        self.waiting: deque[tuple[bytes | bytearray, int]] = deque()
+        self.waiting: deque[tuple[Bytes, int]] = deque()
 
-    def put(self, item: bytes | bytearray, events: int, unwritten: int = 0) -> None:
+    def put(self, item: Bytes, events: int, unwritten: int = 0) -> None:
         """Queue an item that holds so many events; one without is never dropped.
 
         ``unwritten`` bytes that were taken from here still count.
@@ -55,7 +57,7 @@ class Lane:
     def _make_room(self, limit: int) -> None:
         if self.policy is Policy.DISCONNECT:
             raise Overflow
-        kept: deque[tuple[bytes | bytearray, int]] = deque()
+        kept: deque[tuple[Bytes, int]] = deque()
         while self.waiting and self.queued_bytes > limit:
             item, events = self.waiting.popleft()
             if events:
@@ -84,20 +86,18 @@ class Outbox:
     def queued_bytes(self) -> int:
         return self.normal.queued_bytes + self.express.queued_bytes
 
-    def take(self, most: int = WRITE_BYTES) -> bytes | bytearray:
+    def take(self, most: int = WRITE_BYTES) -> list[Bytes]:
         """Return what is to be written next, ``most`` bytes or one item; empty if nothing is.
 
         What is taken counts as sent.
         """
         lane = self.express if self.express.waiting else self.normal
         waiting = lane.waiting
-        if not waiting:
-            return b""
         if lane.queued_bytes <= most:
             items = [item for item, _ in waiting]
             waiting.clear()
             lane.queued_bytes = 0
-            return items[0] if len(items) == 1 else b"".join(items)
+            return items
         item, _ = waiting.popleft()
         size = len(item)
         items = [item]
@@ -106,7 +106,7 @@ class Outbox:
             size += len(item)
             items.append(item)
         lane.queued_bytes -= size
-        return item if len(items) == 1 else b"".join(items)
+        return items
 
     def clear(self) -> None:
         """Forget all that waits."""

@@ -13,7 +13,7 @@ import trio
 from ges import attendance
 from ges.broker import Broker
 from ges.client import connect
-from ges.events import PATCH, PATCH_AT, PATCH_END, pack_event
+from ges.events import PATCH, PATCH_AT, PATCH_END, pack_event, read_delivery
 from ges.messages import (
     CLIENT_CODEC,
     Accepted,
@@ -350,8 +350,9 @@ async def test_what_was_taken_is_delivered_before_the_broker_leaves(
             nursery.start_soon(leave)
             nursery.start_soon(talk)
             deliveries = 0
-            while await client.hear() is not None:
-                deliveries += 1
+            while (body := await client.hear()) is not None:
+                assert isinstance(body, bytes)
+                deliveries += len(read_delivery(body)[1])
             nursery.cancel_scope.cancel()
         assert deliveries == count
 
