@@ -74,7 +74,7 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     attribute_bytes: int = 0
 
 
-class Event(msgspec.Struct, frozen=True):
+class Event(msgspec.Struct, frozen=True, gc=False):
     """An event, as a subscriber gets it."""
 
     topic: str

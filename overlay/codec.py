@@ -33,14 +33,15 @@ CONTROL = 0
 EVENT = 1
 DELIVERY = 2
 DETOUR = 3  #: an event on its way round a failed link
-LAST_KIND = DETOUR
+FRAGMENT = 4  #: a slice of a long frame
+LAST_KIND = FRAGMENT
 
 MAX_CONTROL_BYTES = 64 * 1024
 MAX_FRAME_BYTES = 1024 * 1024 + 16 * 1024  #: a payload of 1 MiB, and all that goes before it
 
 HEADER = struct.Struct("!IBB")
 _LENGTH_AND_TAG = struct.Struct("!IH")  #: the same, version and kind in one number
-_LENGTH_COVERS = 2  # version and kind are counted in the length
+LENGTH_COVERS = 2  # version and kind are counted in the length
 
 
 Bytes = bytes | bytearray | memoryview
@@ -56,7 +57,7 @@ def piece(data: bytes, start: int, end: int) -> Bytes:
 
 def frame(kind: int, body: bytes) -> bytes:
     """Return ``body`` as one frame."""
-    return HEADER.pack(len(body) + _LENGTH_COVERS, PROTOCOL_VERSION, kind) + body
+    return HEADER.pack(len(body) + LENGTH_COVERS, PROTOCOL_VERSION, kind) + body
 
 
 #: Bytes for one read: about so many frames, as they have been of late, and not beyond these.
@@ -65,6 +66,7 @@ READ_BYTES = 32 * 1024
 MAX_READ_BYTES = 256 * 1024
 
 UNCOPIED = 1024  #: bytes of an unfinished frame from which on what follows it is not joined to it
+MIN_SLICE_BYTES = 1024  #: of a slice that is not the last, so that there are not too many
 MANY = 8  #: frames of one length in a row that make it likely that others follow
 
 
@@ -92,18 +94,20 @@ class FrameReader:
     kept. Bytes are not copied while a frame is unfinished, however many pieces it comes in.
     """
 
-    __slots__ = ("_limit", "_missing", "_pieces", "appetite")
+    __slots__ = ("_assembler", "_limit", "_missing", "_pieces", "appetite")
 
     def __init__(self, limit_bytes: int = MAX_FRAME_BYTES) -> None:
         self.appetite = READ_BYTES  #: bytes to read and feed next
         self._pieces: list[bytes] = []
         self._missing = 0  #: bytes to come before there is anything to cut
+        self._assembler = _Assembler(limit_bytes)
         self._limit = limit_bytes
 
     def limit(self, limit_bytes: int) -> None:
         """Change the largest length accepted, as when a stranger has become a peer."""
         self._limit = limit_bytes
         self._missing = 0
+        self._assembler.limit(limit_bytes)
 
     def feed(self, data: bytes | bytearray) -> None:
         """Take more bytes from the connection."""
@@ -164,7 +168,28 @@ class FrameReader:
             frames = sum(len(run.bounds) - 1 for run in found)
             average = (before + len(data)) // frames
             self.appetite = min(max(READ_BYTES, average * FRAMES_A_READ), MAX_READ_BYTES)
+            if any(run.kind == FRAGMENT for run in found):
+                return list(self._assembled(found))
         return found
+
+    def _assembled(self, runs: list[Run]) -> Iterator[Run]:
+        """Yield the runs, with whole frames in place of the last slices of long ones."""
+        for run in runs:
+            if run.kind != FRAGMENT:
+                yield run
+                continue
+            for body in run.bodies():
+                whole = self._assembler.take(body)
+                if whole is not None:
+                    yield self._whole(whole)
+
+    def _whole(self, data: bytes) -> Run:
+        if len(data) >= HEADER.size:
+            length, tag = _LENGTH_AND_TAG.unpack_from(data)
+            self._check(length, tag, self._limit_of(tag))
+            if length + 4 == len(data) and tag & 255 not in (CONTROL, FRAGMENT):
+                return Run(tag & 255, data, [0, len(data)])
+        raise CodecError(f"slices of {len(data)} bytes that make no event frame")
 
     def _cut(self, data: bytes, at: int, found: list[Run]) -> int:
         """Add to ``found`` the whole frames from ``at`` on; return where they end."""
@@ -182,7 +207,7 @@ class FrameReader:
                 limit = self._limit_of(this_tag)
                 tag = this_tag
                 bounds = []
-            if not _LENGTH_COVERS <= length <= limit:
+            if not LENGTH_COVERS <= length <= limit:
                 self._check(length, tag, limit)
             end = at + 4 + length
             if end > size:
@@ -202,7 +227,7 @@ class FrameReader:
         return at
 
     def _check(self, length: int, tag: int, limit: int) -> None:
-        if not _LENGTH_COVERS <= length <= limit:
+        if not LENGTH_COVERS <= length <= limit:
             raise CodecError(f"no frame of kind {tag & 255} may have {length} bytes")
 
     def _limit_of(self, tag: int) -> int:
@@ -212,6 +237,43 @@ class FrameReader:
         if kind > LAST_KIND:
             raise CodecError(f"no frame is of kind {kind}")
         return min(self._limit, MAX_CONTROL_BYTES) if kind == CONTROL else self._limit
+
+
+class _Assembler:
+    """Puts the slices of one connection together again (:mod:`overlay.fragments`).
+
+    It keeps no more than one unfinished frame of the largest size allowed.
+    """
+
+    __slots__ = ("_assembler", "_limit", "_parts", "_size")
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit = limit_bytes
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def take(self, body: bytes) -> bytes | None:
+        """Take the body of a fragment; returns the whole frame after the last.
+
+        Raises:
+            CodecError: the frame gets too long, or is cut too finely.
+        """
+        self._size += len(body) - 1
+        if len(body) < 2 or body[0] > 1 or self._size > self._limit + 4:
+            raise CodecError(f"fragment of {len(body)} bytes, {self._size} in all")
+        if not body[0] and len(body) <= MIN_SLICE_BYTES:
+            raise CodecError(f"fragment of {len(body)} bytes that is not the last")
+        self._parts.append(body[1:])
+        if not body[0]:
+            return None
+        whole = b"".join(self._parts)
+        self._parts.clear()
+        self._size = 0
+        return whole
+
+    def limit(self, limit_bytes: int) -> None:
+        """Change the largest length accepted."""
+        self._limit = limit_bytes
 
 
 def _alike(data: bytes, at: int, size: int) -> int:

@@ -14,21 +14,26 @@ from __future__ import annotations
 
 import math
 import os
+import socket
 import ssl
 import sys
 
 import trio
 
 from overlay.codec import READ_BYTES, Bytes
-from overlay.outbox import WRITE_BYTES, Lane, Outbox, Overflow, Policy
+from overlay.ids import NANOS_PER_SECOND, Nanos
+from overlay.outbox import ExpressLane, Lane, Outbox, Overflow, Policy
 from overlay.turn import Turn
 
 VECTOR_BYTES = 2048  #: items of that size are written as they are, smaller ones joined ...
 MAX_VECTORS = 512  #: ... and so are more of them
+EXPRESS_QUEUE_BYTES = 4 * 1024 * 1024  #: beyond that the oldest express events go
 HOLD_BYTES = 1024 * 1024  #: with so much in a queue, who can holds back ...
 HOLD_SECONDS = 0.5  #: ... for at most so long at a time ...
 HOLD_RATE = 1024 * 1024  #: ... for a reader that takes so many bytes a second, or more
 FINISH_SECONDS = 2.0  #: what is queued may take that long when the connection is closed
+
+_RTT_AT = 68  #: where Linux's struct tcp_info has the smoothed round trip, a u32
 
 #: What an I/O error of a connection looks like, whatever the transport.
 BROKEN = (OSError, trio.BrokenResourceError, trio.ClosedResourceError, ssl.SSLError)
@@ -43,14 +48,16 @@ class Connection:
         *,
         secure: bool,
         limit_bytes: int,
+        policy: Policy = Policy.DISCONNECT,
         turn: Turn | None = None,
     ) -> None:
         self.stream = stream
         self.secure = secure  #: runs over TLS
         self.overflowed = False
         self.closed_by = math.inf  #: trio's time at which it is closed, finished or not
+        self.sent_bytes = 0  #: taken by the kernel so far
         self.outbox = Outbox(
-            Lane(limit_bytes, Policy.DISCONNECT), Lane(limit_bytes, Policy.DISCONNECT)
+            Lane(limit_bytes, policy), ExpressLane(min(limit_bytes, EXPRESS_QUEUE_BYTES))
         )
         self._hold_bytes = min(HOLD_BYTES, limit_bytes // 2)
         self._patience = HOLD_SECONDS  #: for as long others hold back yet
@@ -81,6 +88,25 @@ class Connection:
         return self.outbox.queued_bytes + len(self._rest)
 
     @property
+    def number(self) -> int:
+        """Of the socket underneath, for :mod:`overlay.precedence`; -1: there is none, or none now.
+
+        Not of one under TLS: what its stream has read ahead the kernel does not know of.
+        """
+        return self._socket.fileno() if self._socket is not None else -1
+
+    @property
+    def one_way_us(self) -> int:
+        """Microseconds to the other end: half the round trip that the kernel has measured."""
+        stream = self.stream
+        if isinstance(stream, trio.SSLStream):
+            stream = stream.transport_stream
+        if not isinstance(stream, trio.SocketStream) or not hasattr(socket, "TCP_INFO"):
+            return 0
+        info = stream.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _RTT_AT + 4)
+        return int.from_bytes(info[_RTT_AT:], sys.byteorder) // 2
+
+    @property
     def crowded(self) -> bool:
         """So much waits that who can should hold back."""
         return self.queued_bytes > self._hold_bytes
@@ -88,22 +114,44 @@ class Connection:
     def send(self, item: Bytes, events: int = 0) -> None:
         """Queue whole frames that hold so many events.
 
-        Beyond the limit the connection is given up, not the order.
+        Beyond the limit the policy decides what becomes of the connection, or of its oldest events.
         """
         if self._closing:
             return
+        lane = self.outbox.normal
+        lane.put(item, events)
+        if lane.queued_bytes + len(self._rest) > lane.limit:
+            self._make_room(lane)
+        if self._parked:
+            self._unpark()
+
+    def send_express(self, item: bytearray, stamp_at: int) -> None:
+        """Queue one express event before all that is not; see :mod:`overlay.outbox`."""
+        if self._closing:
+            return
+        lane = self.outbox.express
+        lane.put_stamped(item, stamp_at, self._now())
+        if lane.queued_bytes > lane.limit:
+            self._make_room(lane)
+        if self._parked:
+            self._unpark()
+
+    def _make_room(self, lane: Lane) -> None:
         try:
-            self.outbox.normal.put(item, events, len(self._rest))
+            lane.make_room(max(0, lane.limit - len(self._rest)))
         except Overflow:
             self.overflowed = True
             self.abort()
-            return
-        if self._parked:
-            self._parked = False
-            if self._turn is not None and self._turn.is_open and self._socket is not None:
-                self._turn.note(self)
-            else:
-                self._wake.set()
+
+    def _unpark(self) -> None:
+        self._parked = False
+        if self._turn is not None and self._turn.is_open and self._socket is not None:
+            self._turn.note(self)
+        else:
+            self._wake.set()
+
+    def _now(self) -> Nanos:
+        return round(trio.current_time() * NANOS_PER_SECOND)
 
     async def room(self) -> None:
         """Wait until the queue is no longer crowded, or the connection is closing."""
@@ -180,7 +228,7 @@ class Connection:
         if self._rest:
             items: list[Bytes] = [self._rest]
         else:
-            items = self.outbox.take(WRITE_BYTES)
+            items = self.outbox.take(self._now())
             if not items:
                 return False
             if len(items) > 1 and (len(items) > MAX_VECTORS or len(items[0]) < VECTOR_BYTES):
@@ -200,10 +248,11 @@ class Connection:
         return written == size
 
     def _earn(self, written: int) -> None:
+        self.sent_bytes += written
         self._patience = min(HOLD_SECONDS, self._patience + written / HOLD_RATE)
 
     async def _write_stream(self) -> None:
-        items = self.outbox.take(WRITE_BYTES)
+        items = self.outbox.take(self._now())
         self._rest = memoryview(items[0] if len(items) == 1 else b"".join(items))
         await self.stream.send_all(self._rest)
         self._earn(len(self._rest))

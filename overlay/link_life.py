@@ -17,6 +17,7 @@ from overlay.handshake import GREETINGS, Goodbye, LinkTable, Welcome
 from overlay.ids import LinkClass, Nanos, Peer, short
 from overlay.link import Link, Upper
 from overlay.machine import Closed, CloseLink, Input, LinkDown, LinkUp, MessageReceived
+from overlay.precedence import Precedence
 from overlay.transport import Wire, close
 from overlay.turn import Turn
 
@@ -44,6 +45,7 @@ class Links:
     ) -> None:
         self.up: dict[tuple[str, LinkClass], Link] = {}
         self.turn = Turn()
+        self.precedence = Precedence()
         self._table = table
         self._codec = codec
         self._upper = upper
@@ -80,6 +82,8 @@ class Links:
         self.up[key] = link
         if old is not None:
             self._say_goodbye(old, Closed.REPLACED)
+        if link_class is LinkClass.EXPRESS:
+            self.precedence.enter(connection.number)
         self._running += 1
         self._give(LinkUp(peer, url, link_class))
         self._upper.on_links_changed()
@@ -87,6 +91,7 @@ class Links:
         try:
             reason = await self._bulkhead.contain(partial(self._read_and_write, link), reader)
         finally:
+            self.precedence.leave(connection.number)
             self._running -= 1
             self._quiet.set()
             ended_by_itself = self._forget(link)
@@ -164,9 +169,12 @@ class Links:
 
     async def _read(self, link: Link, reader: FrameReader) -> Closed:
         upper, turn = self._upper, self.turn
+        is_express = link.link_class is LinkClass.EXPRESS
         try:
             chunk: bytes | bytearray = b"-"
             while chunk:
+                if not is_express:
+                    await self.precedence.give_way()
                 with turn.taken():
                     goodbye = self._take(link, reader.runs())
                 if goodbye is not None:
