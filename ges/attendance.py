@@ -9,7 +9,7 @@ import structlog
 import trio
 
 from ges.errors import TopicError
-from ges.events import EventRun, Head, event_runs
+from ges.events import Head
 from ges.messages import (
     CLIENT_CODEC,
     Accepted,
@@ -23,6 +23,7 @@ from ges.messages import (
     SubscriptionRefused,
     Unsubscribe,
 )
+from ges.runs import EventRun, event_runs
 from ges.session import CLIENT_QUEUE_BYTES, MAX_SUBSCRIPTIONS, Session
 from ges.topics import check_filter, check_topic
 from overlay.codec import CONTROL, EVENT, MAX_FRAME_BYTES, FrameReader, Run
@@ -167,7 +168,7 @@ class Attendance:
         if head.attribute_bytes:
             run.check_attributes()
         router = self._broker.router
-        link_class = LinkClass.SECURE if head.secure else LinkClass.NORMAL
+        link_class = head.link_class
         problem = self._topic_problem(head) or router.why_not(session, head)
         if problem is not None:
             self._broker.driver.counters["events_refused"] += run.count

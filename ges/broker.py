@@ -11,12 +11,12 @@ import structlog
 import trio
 
 from ges.attendance import Attendance
-from ges.events import event_runs
 from ges.home import Home, open_home
 from ges.messages import LinkStatus, SecureState, Status, VerdictStatus
 from ges.node import BrokerNode
 from ges.recorder import Recorder
 from ges.router import Router
+from ges.runs import event_runs
 from ges.software import software_version
 from overlay.address import Address, parse_url
 from overlay.codec import DETOUR, EVENT, FrameReader, MessageCodec, Run
@@ -180,7 +180,7 @@ class Broker:
             for events in event_runs(run.data, run.bounds):
                 if events.head.secure and link.link_class is not LinkClass.SECURE:
                     raise ProtocolError("a secure event on a link that is not")
-                self.router.relay_run(events)
+                self.router.relay_run(link, events)
         elif run.kind == DETOUR and link.link_class is LinkClass.NORMAL:
             for body in run.bodies():
                 self.router.pass_on(body)
@@ -233,7 +233,8 @@ class Broker:
             for uid in told:
                 self.node.ring.told(uid, now)
             told.clear()
-        crowded, self.router.crowded = self.router.crowded, set()
+        crowded = tuple(self.router.crowded)
+        self.router.crowded.clear()
         for connection in crowded:
             await connection.hold()
 

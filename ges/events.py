@@ -20,23 +20,24 @@ or more, just as they came::
 
     u16 count | u32 each | event frames
 
-Events mostly come in runs: many from one publisher to one topic, with sequences without a gap.
-:func:`event_runs` finds them, so that all of a run is decided, patched and passed on at once.
+An express event (bit 3 of the flags) has eight bytes more, before its topic::
+
+    u32 budget         microseconds it may be under way; 0: as the first broker has it
+    u32 spent          microseconds under way so far, by estimates of those who passed it on
+
+Bit 4 says that it has passed a link that is not express, bit 5 that a broker has found it late.
 """
 
 from __future__ import annotations
 
 import struct
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping
-from itertools import pairwise
+from collections.abc import Mapping
 from types import MappingProxyType
 
 import msgspec
 
 from ges.topics import MAX_TOPIC_BYTES
 from overlay.codec import EVENT, PROTOCOL_VERSION, frame
-from overlay.codec import HEADER as FRAME_HEADER
 from overlay.errors import CodecError, ConfigError
 from overlay.ids import LinkClass
 
@@ -48,10 +49,24 @@ PATCH_END = PATCH_AT + PATCH.size
 SECURE_FLAG = 1
 FLOOD_FLAG = 2
 MARK_FLAG = 4
+EXPRESS_FLAG = 8
+ROUGH_FLAG = 16
+LATE_FLAG = 32
 MAX_HOPS = 255
 MAX_PAYLOAD_BYTES = 1024 * 1024
 MAX_ATTRIBUTE_BYTES = 4096
 MAX_MATCHES = 1024  #: subscriptions of one client served by one delivery
+
+BUDGET = struct.Struct("!II")  #: of an express event: budget and what is spent of it
+BUDGET_AT = HEADER.size  #: in the body of its frame
+SPENT_AT = BUDGET_AT + 4
+MAX_BUDGET_US = 2**32 - 1
+
+#: Flags that may come together, but for the mark.
+_FLAGS = frozenset(
+    [0, SECURE_FLAG, SECURE_FLAG | FLOOD_FLAG]
+    + [EXPRESS_FLAG | more for more in (0, ROUGH_FLAG, LATE_FLAG, ROUGH_FLAG | LATE_FLAG)]
+)
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 _attributes = msgspec.msgpack.Decoder(dict[str, str])
@@ -72,6 +87,18 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     flood: bool = False
     marked: bool = False
     attribute_bytes: int = 0
+    express: bool = False
+    rough: bool = False  #: an express event that has passed a link that is not
+    late: bool = False  #: a broker has found so
+    budget_us: int = 0
+    spent_us: int = 0
+
+    @property
+    def link_class(self) -> LinkClass:
+        """The class of links it asks for."""
+        if self.express:
+            return LinkClass.EXPRESS
+        return LinkClass.SECURE if self.secure else LinkClass.NORMAL
 
 
 class Event(msgspec.Struct, frozen=True, gc=False):
@@ -85,6 +112,10 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     sequence: int
     published_unix_ns: int
     hops: int  #: brokers between publisher and subscriber, less one
+    late: bool = False  #: an express event that took longer than its budget, by the estimate
+    express_path: bool = False  #: all links it has passed were express
+    budget_us: int = 0  #: microseconds an express event may take; 0: it is none
+    spent_us: int = 0  #: microseconds it took: waiting in queues, and half of each round trip
 
 
 def pack_attributes(attributes: Mapping[str, str] | None) -> bytes:
@@ -99,6 +130,18 @@ def pack_attributes(attributes: Mapping[str, str] | None) -> bytes:
     if len(packed) > MAX_ATTRIBUTE_BYTES:
         raise ConfigError(f"attributes take {len(packed)} bytes, {MAX_ATTRIBUTE_BYTES} are allowed")
     return packed
+
+
+def check_attributes(packed: bytes) -> None:
+    """Check what no broker looks at, where a client publishes it.
+
+    Raises:
+        CodecError: these are no attributes.
+    """
+    try:
+        _attributes.decode(packed)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise CodecError(f"attributes: {error}") from None
 
 
 def pack_event(
@@ -126,6 +169,22 @@ def pack_event(
     return b"".join((head, topic, attributes, payload))
 
 
+def pack_express(
+    publisher: bytes,
+    incarnation: int,
+    sequence: int,
+    published_ns: int,
+    topic: bytes,
+    attributes: bytes,
+    payload: bytes,
+    budget_us: int,
+) -> bytes:
+    """Return the body of the frame of an express event; all parts have been checked."""
+    fields = (EXPRESS_FLAG, 0, 0, publisher, incarnation, sequence, published_ns)
+    head = HEADER.pack(*fields, len(topic), len(attributes))
+    return b"".join((head, BUDGET.pack(budget_us, 0), topic, attributes, payload))
+
+
 def read_head(data: bytes, start: int = 0, end: int | None = None) -> Head:
     """Read the header of an event frame, checking what a broker relies on.
 
@@ -134,24 +193,29 @@ def read_head(data: bytes, start: int = 0, end: int | None = None) -> Head:
     Raises:
         CodecError: the frame is too short for what it announces, or a part is too long.
     """
+    if end is None:
+        end = len(data)
     try:
         flags, hops, limit, publisher, incarnation, sequence, published, topics, attributes = (
             HEADER.unpack_from(data, start)
         )
+        topic_at = start + HEADER.size
+        budget = spent = 0
+        if flags & EXPRESS_FLAG:
+            budget, spent = BUDGET.unpack_from(data, topic_at)
+            topic_at += BUDGET.size
     except struct.error:
-        raise CodecError(f"event frame of {len(data) - start} bytes") from None
-    topic_at = start + HEADER.size
-    payload = (len(data) if end is None else end) - topic_at - topics - attributes
+        raise CodecError(f"event frame of {end - start} bytes") from None
+    payload = end - topic_at - topics - attributes
     if (
         payload < 0
         or not 0 < topics <= MAX_TOPIC_BYTES
         or attributes > MAX_ATTRIBUTE_BYTES
         or payload > MAX_PAYLOAD_BYTES
-        or flags & ~MARK_FLAG not in (0, SECURE_FLAG, SECURE_FLAG | FLOOD_FLAG)
+        or flags & ~MARK_FLAG not in _FLAGS
         or sequence == 0
     ):
         raise CodecError("event frame whose lengths make no sense")
-    topic = data[topic_at : topic_at + topics]
     return Head(
         bool(flags & SECURE_FLAG),
         hops,
@@ -160,112 +224,16 @@ def read_head(data: bytes, start: int = 0, end: int | None = None) -> Head:
         incarnation,
         sequence,
         published,
-        topic,
+        data[topic_at : topic_at + topics],
         bool(flags & FLOOD_FLAG),
         bool(flags & MARK_FLAG),
         attributes,
+        bool(flags & EXPRESS_FLAG),
+        bool(flags & ROUGH_FLAG),
+        bool(flags & LATE_FLAG),
+        budget,
+        spent,
     )
-
-
-class EventRun(msgspec.Struct, frozen=True, gc=False):
-    """Events alike: from one publisher to one topic, the same way so far, sequences without gap."""
-
-    head: Head  #: of the first
-    data: bytes
-    bounds: list[int]  #: frame ``i`` is ``data[bounds[i]:bounds[i + 1]]``
-
-    @property
-    def count(self) -> int:
-        """How many there are."""
-        return len(self.bounds) - 1
-
-    @property
-    def frames(self) -> bytes:
-        """All frames in one piece."""
-        return self.data[self.bounds[0] : self.bounds[-1]]
-
-    def singles(self) -> Iterator[tuple[Head, bytes]]:
-        """Yield the head and the body of each."""
-        for start, end in pairwise(self.bounds):
-            body = self.data[start + FRAME_HEADER.size : end]
-            yield read_head(body), body
-
-    def check_attributes(self) -> None:
-        """Check what no broker looks at, where a client publishes it.
-
-        Raises:
-            CodecError: the attributes of an event are no map of strings.
-        """
-        shift = FRAME_HEADER.size + HEADER.size + len(self.head.topic)
-        size = self.head.attribute_bytes
-        try:
-            for bound in self.bounds[:-1]:
-                _attributes.decode(self.data[bound + shift : bound + shift + size])
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise CodecError(f"attributes: {error}") from None
-
-    def unpatched(self) -> EventRun:
-        """Return the run as a client should have sent it: without hops and limit."""
-        first = self.bounds[0]
-        flags = self.data[first + FRAME_HEADER.size]
-        data = bytes(self.patched(flags, 0, 0))
-        head = msgspec.structs.replace(self.head, hops=0, limit=0)
-        return EventRun(head, data, [bound - first for bound in self.bounds])
-
-    def patched(self, flags: int, hops: int, limit: int) -> bytearray:
-        """Return all frames with other flags, hops and limit."""
-        first = self.bounds[0]
-        frames = bytearray(self.data[first : self.bounds[-1]])
-        patch = bytes((flags,)) + PATCH.pack(hops, limit)
-        shift = FRAME_HEADER.size - first
-        for bound in self.bounds[:-1]:
-            at = bound + shift
-            frames[at : at + PATCH_END] = patch
-        return frames
-
-
-RUN_BYTES = 64 * 1024  #: of a run, unless it is a single event
-
-#: Within a frame: what the events of a run have in common, the sequence, and the rest of that.
-_ALIKE = FRAME_HEADER.size - 2, FRAME_HEADER.size + 30
-_SEQUENCE = struct.Struct("!Q")
-_ALIKE_TOO = FRAME_HEADER.size + 46
-
-
-def event_runs(data: bytes, bounds: list[int]) -> Iterator[EventRun]:
-    """Yield the runs of the event frames between ``bounds``.
-
-    Raises:
-        CodecError: as :func:`read_head` does, after the runs before the malformed frame.
-    """
-    sequence_of = _SEQUENCE.unpack_from
-    alike, until = _ALIKE
-    size_before = FRAME_HEADER.size + HEADER.size
-    index, count = 0, len(bounds) - 1
-    while index < count:
-        start = bounds[index]
-        head = read_head(data, start + FRAME_HEADER.size, bounds[index + 1])
-        begins = data[start + alike : start + until]
-        end_too = size_before + len(head.topic)
-        ends = data[start + _ALIKE_TOO : start + end_too]
-        smallest = end_too + head.attribute_bytes
-        largest = smallest + MAX_PAYLOAD_BYTES
-        sequence = head.sequence
-        first = index
-        index += 1
-        most = bisect_right(bounds, start + RUN_BYTES, index) - 1
-        while index < most:
-            at = bounds[index]
-            sequence += 1
-            if (
-                data[at + alike : at + until] != begins
-                or data[at + _ALIKE_TOO : at + end_too] != ends
-                or sequence_of(data, at + until) != (sequence,)
-                or not smallest <= bounds[index + 1] - at <= largest
-            ):
-                break
-            index += 1
-        yield EventRun(head, data, bounds[first : index + 1])
 
 
 def read_event(body: bytes) -> Event:
@@ -283,8 +251,10 @@ def pack_matches(numbers: tuple[int, ...]) -> bytes:
     return struct.pack(f"!H{len(numbers)}I", len(numbers), *numbers)
 
 
-def read_delivery(body: bytes) -> tuple[tuple[int, ...], list[Event]]:
+def read_delivery(body: bytes, hop_us: int = 0) -> tuple[tuple[int, ...], list[Event]]:
     """Decode a delivery: the numbers of the subscriptions, and the events.
+
+    ``hop_us``: microseconds that the last hop takes, by estimate.
 
     Raises:
         CodecError: it is malformed.
@@ -294,10 +264,10 @@ def read_delivery(body: bytes) -> tuple[tuple[int, ...], list[Event]]:
         numbers = struct.unpack_from(f"!{count}I", body, 2)
     except struct.error:
         raise CodecError(f"delivery of {len(body)} bytes") from None
-    return numbers, read_events(body, 2 + 4 * count)
+    return numbers, read_events(body, 2 + 4 * count, hop_us)
 
 
-def read_events(data: bytes, at: int = 0) -> list[Event]:
+def read_events(data: bytes, at: int = 0, hop_us: int = 0) -> list[Event]:
     """Decode the event frames that fill ``data`` from ``at`` on.
 
     Raises:
@@ -315,6 +285,11 @@ def read_events(data: bytes, at: int = 0) -> list[Event]:
             )
             end = at + 4 + length
             topic_at = at + _DELIVERED.size
+            budget = spent = 0
+            if flags & EXPRESS_FLAG:
+                budget, spent = BUDGET.unpack_from(data, topic_at)
+                topic_at += BUDGET.size
+                spent += hop_us
             attributes_at = topic_at + topics
             payload_at = attributes_at + attributes
             if payload_at > end or end > size or tag != _EVENT_TAG:
@@ -324,18 +299,21 @@ def read_events(data: bytes, at: int = 0) -> list[Event]:
                 last = named
                 topic = named[16:].decode()
                 publisher = who.hex()
-            events.append(
-                Event(
-                    topic,
-                    data[payload_at:end],
-                    _attributes.decode(data[attributes_at:payload_at]) if attributes else _NONE,
-                    LinkClass.SECURE if flags & SECURE_FLAG else LinkClass.NORMAL,
-                    publisher,
-                    sequence,
-                    published,
-                    hops,
-                )
+            event = Event(
+                topic,
+                data[payload_at:end],
+                _attributes.decode(data[attributes_at:payload_at]) if attributes else _NONE,
+                _CLASSES[flags & _CLASS_FLAGS],
+                publisher,
+                sequence,
+                published,
+                hops,
+                spent > budget,
+                bool(flags & EXPRESS_FLAG) and not flags & ROUGH_FLAG,
+                budget,
+                spent,
             )
+            events.append(event)
             at = end
     except struct.error:
         raise CodecError(f"event frame of {size - at} bytes") from None
@@ -347,3 +325,8 @@ def read_events(data: bytes, at: int = 0) -> list[Event]:
 #: Frame header and event header in one, but for what concerns brokers alone.
 _DELIVERED = struct.Struct("!IHBB4x16s8xQQHH")
 _EVENT_TAG = PROTOCOL_VERSION << 8 | EVENT
+_CLASS_FLAGS = SECURE_FLAG | EXPRESS_FLAG
+_CLASSES = (
+    {0: LinkClass.NORMAL, SECURE_FLAG: LinkClass.SECURE, EXPRESS_FLAG: LinkClass.EXPRESS}
+    | {_CLASS_FLAGS: LinkClass.SECURE}  # no broker passes such an event on
+)

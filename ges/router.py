@@ -8,36 +8,32 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
+from ges.delivery import Deliveries
 from ges.events import (
     FLOOD_FLAG,
     MARK_FLAG,
     MAX_HOPS,
-    MAX_MATCHES,
     PATCH,
     PATCH_END,
     SECURE_FLAG,
-    EventRun,
     Head,
-    pack_matches,
     read_head,
 )
+from ges.express import DEFAULT_BUDGET_US, Express
 from ges.linkstate import SecureGraph, describe
 from ges.roundabout import pack_way, read_way
+from ges.runs import EventRun
 from ges.sequence import Key, Seen, Sequencer
 from ges.session import Session
-from ges.topics import FilterTree
 from ges.tree import ArcTree
-from overlay.codec import DELIVERY, DETOUR, EVENT, HEADER, PROTOCOL_VERSION, frame
+from overlay.codec import DETOUR, EVENT, HEADER, PROTOCOL_VERSION
 from overlay.connection import Connection
 from overlay.errors import ProtocolError
 from overlay.ids import LinkClass, Nanos
 from overlay.link import Link
 from ring.messages import Member
-
-MAX_CACHED_TOPICS = 16384
-
-Targets = tuple[tuple[Session, bytes], ...]
 
 
 class Router:
@@ -50,6 +46,7 @@ class Router:
         counters: Counter[str],
         now: Callable[[], Nanos],
         detours: Mapping[str, tuple[str, ...]] | None = None,
+        budget_us: int = DEFAULT_BUDGET_US,
     ) -> None:
         self.sequencer: Sequencer[tuple[bytes, bytes, bool]] = Sequencer()
         self._flooded = Seen()  #: events sent to all secure links
@@ -66,8 +63,13 @@ class Router:
         self._secure_tree = ArcTree()  #: over secure links alone
         self._secured: list[str] = []  #: uids at the other end of secure links
         self._has_holes = False  #: a ring neighbour of ours has no secure link to us
-        self._filters: FilterTree[tuple[Session, int]] = FilterTree()
-        self._targets: dict[tuple[bytes, bool], Targets] = {}
+        self._deliveries = Deliveries(counters, self.crowded)
+        self.express = Express(
+            links,
+            counters,
+            partial(self._deliveries.targets_of, LinkClass.EXPRESS),
+            budget_us=budget_us,
+        )
 
     # ── what the broker sets ──────────────────────────────────────────────────────────────────
 
@@ -86,26 +88,21 @@ class Router:
 
     def subscribe(self, session: Session, number: int, text: str, only: LinkClass | None) -> None:
         """Serve a checked filter; the same number again replaces the earlier one."""
-        self.unsubscribe(session, number)
-        session.filters[number] = (text, only)
-        self._filters.add(text, (session, number))
-        self._targets.clear()
+        self._deliveries.subscribe(session, number, text, only)
 
     def unsubscribe(self, session: Session, number: int) -> None:
-        entry = session.filters.pop(number, None)
-        if entry is not None:
-            self._filters.remove(entry[0], (session, number))
-            self._targets.clear()
+        """Serve a filter no longer."""
+        self._deliveries.unsubscribe(session, number)
 
     def forget(self, session: Session) -> None:
         """The client is gone."""
-        for number in list(session.filters):
-            self.unsubscribe(session, number)
+        self._deliveries.forget(session)
         self.crowded.discard(session.connection)
 
     @property
     def subscriptions(self) -> int:
-        return self._filters.size
+        """How many filters are served."""
+        return self._deliveries.subscriptions
 
     # ── events ────────────────────────────────────────────────────────────────────────────────
 
@@ -122,7 +119,7 @@ class Router:
             return f"no all-secure path to broker {describe(unreachable)}"
         if self._tree.is_empty or self._graph.reaches_anybody():
             return None
-        if self._match(head.topic, secure=True):
+        if self._deliveries.targets_of(LinkClass.SECURE, head.topic):
             return None
         return "no all-secure path from this broker to any other"
 
@@ -145,6 +142,12 @@ class Router:
     def publish_run(self, session: Session, run: EventRun) -> None:
         """Take a run of events from a client of ours."""
         head = run.head
+        if head.express:
+            assert self._here is not None
+            for each, body in run.singles():
+                hop = session.connection.one_way_us
+                self.express.publish(each, body, hop, self._tree.onward(self._here))
+            return
         key = (head.publisher, head.incarnation, head.secure)
         due = session.last.get(head.secure, 0) + 1
         here = self._here
@@ -156,9 +159,14 @@ class Router:
             for each, body in run.singles():
                 self.publish(session, each, body)
 
-    def relay_run(self, run: EventRun) -> None:
+    def relay_run(self, link: Link, run: EventRun) -> None:
         """Take a run of events from another broker."""
         head = run.head
+        if head.express:
+            onward = self._tree.onward(head.limit) if self._here is not None else ()
+            for each, body in run.singles():
+                self.express.relay(link, each, body, onward)
+            return
         key = (head.publisher, head.incarnation, head.secure)
         if self._pass_run(key, run, head.limit):
             self._counters["events_received"] += run.count
@@ -185,7 +193,7 @@ class Router:
     def expire(self) -> None:
         """Give up events that do not come; deliver those that waited for them."""
         for topic, body, secure in self.sequencer.expire(self._now()):
-            self._deliver(topic, body, secure)
+            self._deliveries.deliver(topic, body, secure)
 
     def _pass_run(self, key: Key, run: EventRun, limit: int) -> bool:
         """Do all at once what is the same for all; False if each must be looked at."""
@@ -201,9 +209,9 @@ class Router:
         onward = self._tree.onward(limit)
         if onward:
             self._forward_run(run, onward)
-        targets = self._targets_of(head.topic, secure=False)
+        targets = self._deliveries.targets_of(LinkClass.NORMAL, head.topic)
         if targets:
-            self._deliver_frames(targets, run.frames, run.count)
+            self._deliveries.send(targets, run.frames, run.count)
         return True
 
     def _forward_run(self, run: EventRun, onward: Sequence[tuple[str, int]]) -> None:
@@ -253,7 +261,7 @@ class Router:
             flags |= SECURE_FLAG if head.secure else 0
             self._forward(head, body, tree.onward(limit), flags, link_class)
         for topic, ready_body, secure in ready or ():
-            self._deliver(topic, ready_body, secure)
+            self._deliveries.deliver(topic, ready_body, secure)
 
     def _forward(
         self,
@@ -300,41 +308,3 @@ class Router:
         connection.send(frames, count)
         if connection.crowded:
             self.crowded.add(connection)
-
-    def _deliver(self, topic: bytes, body: bytes, secure: bool) -> None:
-        targets = self._targets_of(topic, secure)
-        if targets:
-            self._deliver_frames(targets, frame(EVENT, body), 1)
-
-    def _targets_of(self, topic: bytes, secure: bool) -> Targets:
-        targets = self._targets.get((topic, secure))
-        if targets is None:
-            targets = self._match(topic, secure)
-            if len(self._targets) >= MAX_CACHED_TOPICS:
-                self._targets.clear()
-            self._targets[topic, secure] = targets
-        return targets
-
-    def _deliver_frames(self, targets: Targets, frames: bytes, count: int) -> None:
-        for session, matches in targets:
-            connection = session.connection
-            size = len(matches) + len(frames) + 2
-            start = HEADER.pack(size, PROTOCOL_VERSION, DELIVERY) + matches
-            connection.send(start + frames, count)
-            if connection.crowded:
-                self.crowded.add(connection)
-        self._counters["events_delivered"] += count * len(targets)
-
-    def _match(self, topic: bytes, secure: bool) -> Targets:
-        try:
-            text = topic.decode()
-        except UnicodeDecodeError:
-            return ()
-        numbers: dict[Session, list[int]] = {}
-        for session, number in self._filters.matches(text):
-            if session.wants(number, secure):
-                numbers.setdefault(session, []).append(number)
-        return tuple(
-            (session, pack_matches(tuple(sorted(found)[:MAX_MATCHES])))
-            for session, found in numbers.items()
-        )

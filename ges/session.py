@@ -28,9 +28,12 @@ class Session:
         """Secure events may travel on this hop."""
         return self.connection.secure
 
-    def wants(self, number: int, secure: bool) -> bool:
+    def wants(self, number: int, link_class: LinkClass) -> bool:
         """Say whether a subscription takes events of that class, and may."""
-        link_class = self.filters[number][1]
-        if secure:
-            return self.secure and link_class is not LinkClass.NORMAL
-        return link_class is not LinkClass.SECURE
+        if link_class is LinkClass.SECURE and not self.secure:
+            return False
+        return self.filters[number][1] in (None, link_class)
+
+
+#: Who gets an event, and the numbers of the subscriptions as they stand before it.
+Targets = tuple[tuple[Session, bytes], ...]

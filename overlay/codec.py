@@ -23,6 +23,7 @@ from typing import Any
 
 import msgspec
 
+from overlay.cutting import Assembler, alike_at
 from overlay.errors import CodecError
 from overlay.machine import Message
 
@@ -66,7 +67,6 @@ READ_BYTES = 32 * 1024
 MAX_READ_BYTES = 256 * 1024
 
 UNCOPIED = 1024  #: bytes of an unfinished frame from which on what follows it is not joined to it
-MIN_SLICE_BYTES = 1024  #: of a slice that is not the last, so that there are not too many
 MANY = 8  #: frames of one length in a row that make it likely that others follow
 
 
@@ -100,7 +100,7 @@ class FrameReader:
         self.appetite = READ_BYTES  #: bytes to read and feed next
         self._pieces: list[bytes] = []
         self._missing = 0  #: bytes to come before there is anything to cut
-        self._assembler = _Assembler(limit_bytes)
+        self._assembler = Assembler(limit_bytes)
         self._limit = limit_bytes
 
     def limit(self, limit_bytes: int) -> None:
@@ -217,7 +217,7 @@ class FrameReader:
                 bounds.append(at)
                 found.append(Run(tag & 255, data, bounds))
             if length == last_length and is_even:
-                alike = _alike(data, at, 4 + length)
+                alike = alike_at(data, at, 4 + length, HEADER.size)
                 is_even = alike >= MANY
                 end = at + alike * (4 + length)
                 bounds.extend(range(at + 4 + length, end, 4 + length))
@@ -237,57 +237,6 @@ class FrameReader:
         if kind > LAST_KIND:
             raise CodecError(f"no frame is of kind {kind}")
         return min(self._limit, MAX_CONTROL_BYTES) if kind == CONTROL else self._limit
-
-
-class _Assembler:
-    """Puts the slices of one connection together again (:mod:`overlay.fragments`).
-
-    It keeps no more than one unfinished frame of the largest size allowed.
-    """
-
-    __slots__ = ("_assembler", "_limit", "_parts", "_size")
-
-    def __init__(self, limit_bytes: int) -> None:
-        self._limit = limit_bytes
-        self._parts: list[bytes] = []
-        self._size = 0
-
-    def take(self, body: bytes) -> bytes | None:
-        """Take the body of a fragment; returns the whole frame after the last.
-
-        Raises:
-            CodecError: the frame gets too long, or is cut too finely.
-        """
-        self._size += len(body) - 1
-        if len(body) < 2 or body[0] > 1 or self._size > self._limit + 4:
-            raise CodecError(f"fragment of {len(body)} bytes, {self._size} in all")
-        if not body[0] and len(body) <= MIN_SLICE_BYTES:
-            raise CodecError(f"fragment of {len(body)} bytes that is not the last")
-        self._parts.append(body[1:])
-        if not body[0]:
-            return None
-        whole = b"".join(self._parts)
-        self._parts.clear()
-        self._size = 0
-        return whole
-
-    def limit(self, limit_bytes: int) -> None:
-        """Change the largest length accepted."""
-        self._limit = limit_bytes
-
-
-def _alike(data: bytes, at: int, size: int) -> int:
-    """Return how many whole frames of ``size`` bytes begin one behind the other at ``at``.
-
-    Their headers are the same, byte for byte, so all first bytes are, all second ones, and so on:
-    six comparisons instead of one for each frame.
-    """
-    count = (len(data) - at) // size
-    end = at + count * size
-    for byte in range(at, at + HEADER.size):
-        column = data[byte:end:size]
-        count = min(count, len(column) - len(column.lstrip(data[byte : byte + 1])))
-    return count
 
 
 class MessageCodec:

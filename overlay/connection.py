@@ -109,7 +109,7 @@ class Connection:
     @property
     def crowded(self) -> bool:
         """So much waits that who can should hold back."""
-        return self.queued_bytes > self._hold_bytes
+        return self.outbox.normal.queued_bytes + len(self._rest) > self._hold_bytes
 
     def send(self, item: Bytes, events: int = 0) -> None:
         """Queue whole frames that hold so many events.

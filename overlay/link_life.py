@@ -82,8 +82,9 @@ class Links:
         self.up[key] = link
         if old is not None:
             self._say_goodbye(old, Closed.REPLACED)
+        number = connection.number
         if link_class is LinkClass.EXPRESS:
-            self.precedence.enter(connection.number)
+            self.precedence.enter(number)
         self._running += 1
         self._give(LinkUp(peer, url, link_class))
         self._upper.on_links_changed()
@@ -91,7 +92,7 @@ class Links:
         try:
             reason = await self._bulkhead.contain(partial(self._read_and_write, link), reader)
         finally:
-            self.precedence.leave(connection.number)
+            self.precedence.leave(number)
             self._running -= 1
             self._quiet.set()
             ended_by_itself = self._forget(link)

@@ -139,8 +139,7 @@ class Outbox:
 
     @property
     def queued_bytes(self) -> int:
-        sliced = len(self._sliced) - self._sliced_at
-        return self.normal.queued_bytes + sliced + self.express.queued_bytes
+        return self.normal.queued_bytes + self.express.queued_bytes
 
     def take(self, now: Nanos, most: int = WRITE_BYTES) -> list[Bytes]:
         """Return what is to be written next, about ``most`` bytes; empty if nothing is.
@@ -166,7 +165,8 @@ class Outbox:
             return []
         item, events = waiting[0]
         if events == 1 and len(item) > SLICE_BYTES:
-            self._sliced, self._sliced_at = lane.pop(), 0
+            waiting.popleft()
+            self._sliced, self._sliced_at = item, 0
             return self._next_slice()
         items: list[Bytes] = []
         size = 0
@@ -184,6 +184,7 @@ class Outbox:
     def _next_slice(self) -> list[Bytes]:
         start, part = slice_at(self._sliced, self._sliced_at)
         self._sliced_at += len(part)
+        self.normal.queued_bytes -= len(part)
         if self._sliced_at == len(self._sliced):
             self._sliced, self._sliced_at = b"", 0
         return [start, part]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -46,6 +47,7 @@ class Raw:
     def __init__(self, stream: trio.SocketStream) -> None:
         self.stream = stream
         self._reader = FrameReader()
+        self._heard: deque[tuple[int, bytes]] = deque()
 
     async def say(self, *messages: Message) -> None:
         await self.stream.send_all(b"".join(CLIENT_CODEC.encode(m) for m in messages))
@@ -57,9 +59,8 @@ class Raw:
         """Return the next message, the body of the next delivery, or None at the end."""
         with trio.fail_after(DEADLINE_SECONDS):
             while True:
-                found = self._reader.next_frame()
-                if found is not None:
-                    kind, body = found
+                if self._heard:
+                    kind, body = self._heard.popleft()
                     assert kind in (CONTROL, DELIVERY)
                     return CLIENT_CODEC.decode(body) if kind == CONTROL else body
                 try:
@@ -69,6 +70,7 @@ class Raw:
                 if not data:
                     return None
                 self._reader.feed(data)
+                self._heard += self._reader.frames()
 
     async def is_cut_off(self) -> bool:
         """Read to the end, and say whether it came."""
