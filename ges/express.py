@@ -8,7 +8,7 @@ order they were sent while no link fails, and each once.
 
 **Time.** An event carries its budget and what is spent of it in microseconds. Each broker adds half
 the round trip of the link it came over, as the kernel has measured it, and what the event has
-waited in its own queue (:mod:`overlay.outbox`). Clocks are not compared. The broker that first
+waited in its own queue (:mod:`overlay.lanes`). Clocks are not compared. The broker that first
 finds the budget exceeded counts a miss for the link the event came over.
 """
 

@@ -22,7 +22,8 @@ import trio
 
 from overlay.codec import READ_BYTES, Bytes
 from overlay.ids import NANOS_PER_SECOND, Nanos
-from overlay.outbox import ExpressLane, Lane, Outbox, Overflow, Policy
+from overlay.lanes import ExpressLane, NormalLane, Overflow, Policy
+from overlay.outbox import Outbox
 from overlay.turn import Turn
 
 VECTOR_BYTES = 2048  #: items of that size are written as they are, smaller ones joined ...
@@ -57,7 +58,7 @@ class Connection:
         self.closed_by = math.inf  #: trio's time at which it is closed, finished or not
         self.sent_bytes = 0  #: taken by the kernel so far
         self.outbox = Outbox(
-            Lane(limit_bytes, policy), ExpressLane(min(limit_bytes, EXPRESS_QUEUE_BYTES))
+            NormalLane(limit_bytes, policy), ExpressLane(min(limit_bytes, EXPRESS_QUEUE_BYTES))
         )
         self._hold_bytes = min(HOLD_BYTES, limit_bytes // 2)
         self._patience = HOLD_SECONDS  #: for as long others hold back yet
@@ -85,7 +86,7 @@ class Connection:
     @property
     def queued_bytes(self) -> int:
         """Bytes that the kernel has not taken yet."""
-        return self.outbox.queued_bytes + len(self._rest)
+        return self.outbox.size + len(self._rest)
 
     @property
     def number(self) -> int:
@@ -109,7 +110,7 @@ class Connection:
     @property
     def crowded(self) -> bool:
         """So much waits that who can should hold back."""
-        return self.outbox.normal.queued_bytes + len(self._rest) > self._hold_bytes
+        return self.outbox.normal.size + len(self._rest) > self._hold_bytes
 
     def send(self, item: Bytes, events: int = 0) -> None:
         """Queue whole frames that hold so many events.
@@ -120,23 +121,20 @@ class Connection:
             return
         lane = self.outbox.normal
         lane.put(item, events)
-        if lane.queued_bytes + len(self._rest) > lane.limit:
+        if lane.size + len(self._rest) > lane.limit:
             self._make_room(lane)
         if self._parked:
             self._unpark()
 
     def send_express(self, item: bytearray, stamp_at: int) -> None:
-        """Queue one express event before all that is not; see :mod:`overlay.outbox`."""
+        """Queue one express event before all that is not; see :mod:`overlay.lanes`."""
         if self._closing:
             return
-        lane = self.outbox.express
-        lane.put_stamped(item, stamp_at, self._now())
-        if lane.queued_bytes > lane.limit:
-            self._make_room(lane)
+        self.outbox.express.put(item, stamp_at, self._now())
         if self._parked:
             self._unpark()
 
-    def _make_room(self, lane: Lane) -> None:
+    def _make_room(self, lane: NormalLane) -> None:
         try:
             lane.make_room(max(0, lane.limit - len(self._rest)))
         except Overflow:
