@@ -11,8 +11,10 @@ import structlog
 import trio
 
 from ges.attendance import Attendance
+from ges.express import DEFAULT_BUDGET_US
 from ges.home import Home, open_home
-from ges.messages import LinkStatus, SecureState, Status, VerdictStatus
+from ges.link_status import link_statuses, way_statuses
+from ges.messages import MeasuredLinks, SecureState, Status, VerdictStatus
 from ges.node import BrokerNode
 from ges.recorder import Recorder
 from ges.router import Router
@@ -22,6 +24,8 @@ from overlay.address import Address, parse_url
 from overlay.codec import DETOUR, EVENT, FrameReader, MessageCodec, Run
 from overlay.driver import Driver
 from overlay.errors import ConfigError, ProtocolError
+from overlay.express_range import DEFAULT_RANGE_NS, check_range
+from overlay.gauges import LinkEcho, LinkProbe, LinksRead, Reading
 from overlay.handshake import Goodbye, Hello, check_overlay
 from overlay.identity import Role, load_identity
 from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, Peer, short
@@ -55,8 +59,9 @@ from ring.facts import (
 )
 from ring.wire import RING_MESSAGES
 
-LINK_CODEC = MessageCodec(*RING_MESSAGES, SecureState, Goodbye)
+LINK_CODEC = MessageCodec(*RING_MESSAGES, SecureState, MeasuredLinks, LinkProbe, LinkEcho, Goodbye)
 
+READ_SECONDS = 1.0  #: between two readings of the queues of all links
 LEAVE_SECONDS = 3.0  #: for the last messages of a broker that leaves
 
 
@@ -73,6 +78,8 @@ class BrokerConfig:
     directory: Path | None = None  #: None: a new broker each time, and no trace
     identity: Path | None = None
     trace: Path | None = None  #: None: DIRECTORY/trace
+    express_ms: float = DEFAULT_RANGE_NS / 1e6  #: express range, one way; 0: no express links
+    express_budget_ms: float = DEFAULT_BUDGET_US / 1e3  #: of events whose publisher names none
 
 
 class Broker:
@@ -94,6 +101,7 @@ class Broker:
                 "say with --advertise HOST which one others are to use"
             )
         check_overlay(config.overlay)
+        self._express_range_ns = check_range(round(config.express_ms * 1e6))
         self._ring_config = profile(config.profile)
         certified = self.identity.uid if self.identity is not None else None
         self._home: Home = open_home(config.directory, certified_uid=certified)
@@ -146,6 +154,11 @@ class Broker:
         ring, router = self.node.ring, self.router
         counters = Counter(self.driver.counters)
         counters["events_lost"] = router.sequencer.lost
+        survey, ways = self.node.survey, self.node.ways
+        counters["path_changes"] = ways.choice.changes
+        counters["express_demotions"] = survey.express_range.demotions
+        counters["express_promotions"] = survey.express_range.promotions
+        counters["weights_told"] = survey.told
         return Status(
             uid=self.node.peer.uid,
             incarnation=self.node.peer.incarnation,
@@ -158,7 +171,7 @@ class Broker:
             right=ring.right,
             chords=ring.chords,
             suspects=ring.suspects,
-            links=self._link_statuses(),
+            links=link_statuses(self.driver.links, self.node, self.driver.now()),
             clients=self.attendance.size,
             subscriptions=router.subscriptions,
             counters=dict(sorted(counters.items())),
@@ -167,6 +180,8 @@ class Broker:
             backups=ring.backups,
             records=len(ring.records),
             backups_wanted=self._ring_config.backups,
+            ways=way_statuses(self.node),
+            express_range_ms=survey.express_range.range_ns / 1e6,
         )
 
     async def on_ring(self) -> None:
@@ -181,9 +196,9 @@ class Broker:
                 if events.head.secure and link.link_class is not LinkClass.SECURE:
                     raise ProtocolError("a secure event on a link that is not")
                 self.router.relay_run(link, events)
-        elif run.kind == DETOUR and link.link_class is LinkClass.NORMAL:
+        elif run.kind == DETOUR:
             for body in run.bodies():
-                self.router.pass_on(body)
+                self.router.pass_on(body, link.link_class, link.connection.one_way_us)
         else:
             raise ProtocolError("a delivery from a broker")
 
@@ -248,6 +263,7 @@ class Broker:
         async with trio.open_nursery() as nursery:
             await nursery.start(self.driver.run)
             nursery.start_soon(self._expire_events)
+            nursery.start_soon(self._read_links)
             own = self.node.peer.url
             seeds = tuple(seed.url for seed in config.seeds if seed.url != own)
             self.driver.give(Join(seeds) if seeds else Found())
@@ -264,7 +280,9 @@ class Broker:
         peer = Peer(home.uid, home.incarnation, address.url, self.identity is not None)
         # The seed is the identity: runs need not be repeatable here, only streams distinct.
         rng = rng_for(home.uid, "node", home.incarnation)
-        self.node = BrokerNode(self._ring_config, peer, rng)
+        self.node = BrokerNode(
+            self._ring_config, peer, rng, express_range_ns=self._express_range_ns
+        )
         self.driver = Driver(self.node, transport, LINK_CODEC, self, overlay=config.overlay)
         self.router = Router(
             self.driver.links,
@@ -272,6 +290,9 @@ class Broker:
             self.driver.counters,
             self.driver.now,
             self.node.ring.detours,
+            self.node.ways.relays,
+            budget_us=round(config.express_budget_ms * 1000),
+            is_express=self.node.survey.express_range.is_inside,
         )
         self.attendance = Attendance(self)
         trace = config.trace
@@ -318,31 +339,15 @@ class Broker:
                 continue
             self.router.expire()
 
-    def _link_statuses(self) -> tuple[LinkStatus, ...]:
-        ring, now = self.node.ring, self.driver.now()
-        roles: dict[str, list[str]] = {}
-        for names, members in (
-            (("left", "left-left"), ring.left),
-            (("right", "right-right"), ring.right),
-        ):
-            for name, member in zip(names, members, strict=False):
-                roles.setdefault(member.uid, []).append(name)
-        for level, member in enumerate(ring.chords[1:], start=1):
-            roles.setdefault(member.uid, []).append(f"chord {level}")
-        linked = ring.linked
-        return tuple(
-            LinkStatus(
-                uid=uid,
-                url=link.peer.url,
-                ring_id=linked[uid].ring_id if uid in linked else None,
-                link_class=link_class,
-                roles=tuple(roles.get(uid, ())),
-                queued_bytes=link.connection.queued_bytes,
-                age_s=round((now - link.since_ns) / NANOS_PER_SECOND, 3),
-                cipher=link.connection.cipher,
+    async def _read_links(self) -> None:
+        """Tell the machine, now and then, what the connections have sent and have queued."""
+        while True:
+            await trio.sleep(READ_SECONDS)
+            readings = (
+                Reading(key, link.connection.sent_bytes, link.connection.queued_bytes)
+                for key, link in self.driver.links.items()
             )
-            for (uid, link_class), link in sorted(self.driver.links.items())
-        )
+            self.driver.give(LinksRead(tuple(readings)))
 
     def _verdict_statuses(self) -> tuple[VerdictStatus, ...]:
         return tuple(

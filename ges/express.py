@@ -20,26 +20,29 @@ from collections.abc import Callable, Mapping, Sequence
 from ges.events import (
     BUDGET,
     BUDGET_AT,
-    EXPRESS_FLAG,
     LATE_FLAG,
     MAX_BUDGET_US,
     MAX_HOPS,
     PATCH,
+    PATCH_AT,
     PATCH_END,
     ROUGH_FLAG,
     SPENT_AT,
     Head,
 )
+from ges.roundabout import pack_way
 from ges.session import Targets
-from overlay.codec import DELIVERY, EVENT, PROTOCOL_VERSION
+from overlay.codec import DELIVERY, DETOUR, EVENT, LENGTH_COVERS, PROTOCOL_VERSION
 from overlay.codec import HEADER as FRAME_HEADER
 from overlay.ids import LinkClass
 from overlay.link import Link
+from overlay.weights import LinkKey
 
 DEFAULT_BUDGET_US = 50_000
 MAX_PUBLISHERS = 65536
 WINDOW = 4096  #: sequences below the highest seen, of which it is known which have come
 
+Path = tuple[str, ...]
 Onward = Sequence[tuple[str, int]]
 
 
@@ -68,12 +71,55 @@ class Recent:
         return True
 
 
+class ExpressHops:
+    """Which link an express event takes to a broker it is to reach."""
+
+    def __init__(
+        self,
+        links: Mapping[LinkKey, Link],
+        ways: Mapping[LinkKey, Path],
+        detours: Mapping[str, Path],
+        is_express: Callable[[str], bool],
+    ) -> None:
+        """``ways`` and ``detours`` as the router has them; ``is_express``: not demoted."""
+        self._links = links
+        self._ways = ways
+        self._detours = detours
+        self._is_express = is_express
+
+    def to(self, uid: str) -> tuple[Path, LinkClass]:
+        """Return the brokers to pass, that one last, and over links of which class; () if none.
+
+        A relay over express links that is faster than the direct one; the direct one; the fastest
+        way over normal links.
+        """
+        way = self._ways.get((uid, LinkClass.EXPRESS))
+        if way is not None:
+            return way, LinkClass.EXPRESS
+        if (uid, LinkClass.EXPRESS) in self._links and self._is_express(uid):
+            return (uid,), LinkClass.EXPRESS
+        way = self._ways.get((uid, LinkClass.NORMAL))
+        if way is not None:
+            return way, LinkClass.NORMAL
+        if (uid, LinkClass.NORMAL) in self._links:
+            return (uid,), LinkClass.NORMAL
+        return self._detours.get(uid, ())[1:], LinkClass.NORMAL
+
+    def first(self, way: Path, link_class: LinkClass) -> tuple[Link | None, Path]:
+        """Return the link to the first on the way that is linked, and the way behind it."""
+        for index, uid in enumerate(way):
+            link = self._links.get((uid, link_class))
+            if link is not None:
+                return link, way[index + 1 :]
+        return None, ()
+
+
 class Express:
     """Passes express events on and delivers them."""
 
     def __init__(
         self,
-        links: Mapping[tuple[str, LinkClass], Link],
+        hops: ExpressHops,
         counters: Counter[str],
         targets_of: Callable[[bytes], Targets],
         *,
@@ -81,7 +127,7 @@ class Express:
     ) -> None:
         self.misses: Counter[str] = Counter()  #: by the uid at the other end of the link
         self._recent = Recent()
-        self._links = links
+        self._hops = hops
         self._counters = counters
         self._targets_of = targets_of
         self._budget_us = budget_us
@@ -98,48 +144,62 @@ class Express:
         spent = head.spent_us + link.connection.one_way_us
         self._take(head, body, head.budget_us, spent, onward, came_over=link.peer.uid)
 
+    def pass_on(
+        self, way: Path, head: Head, body: bytes, link_class: LinkClass, hop_us: int
+    ) -> None:
+        """Pass on an event between two others, over links of the class it came by."""
+        event = _body(body, head.budget_us, head.spent_us + hop_us)
+        if link_class is not LinkClass.EXPRESS:
+            event[0] |= ROUGH_FLAG
+        self._send(way, event, link_class)
+
     def _take(
         self, head: Head, body: bytes, budget: int, spent: int, onward: Onward, *, came_over: str
     ) -> None:
         if not self._recent.first(head.publisher, head.incarnation, head.sequence):
             self._counters["events_duplicate"] += 1
             return
-        late = spent > budget
-        if late and not head.late:
+        event = _body(body, budget, spent)
+        if spent > budget and not head.late:
+            event[0] |= LATE_FLAG
             self.misses[came_over] += 1
             self._counters["express_misses"] += 1
-        frame = _frame(body, budget, min(spent, MAX_BUDGET_US))
-        flags = EXPRESS_FLAG | (LATE_FLAG if late else 0)
-        self._forward(head, frame, flags, onward)
+        self._forward(head, event, onward)
+        frame = FRAME_HEADER.pack(len(event) + LENGTH_COVERS, PROTOCOL_VERSION, EVENT) + event
         for session, matches in self._targets_of(head.topic):
-            size = len(matches) + len(frame) + 2
+            size = len(matches) + len(frame) + LENGTH_COVERS
             start = FRAME_HEADER.pack(size, PROTOCOL_VERSION, DELIVERY) + matches
             at = len(start) + FRAME_HEADER.size + SPENT_AT
             session.connection.send_express(bytearray(start) + frame, at)
             self._counters["events_delivered"] += 1
 
-    def _forward(self, head: Head, frame: bytearray, flags: int, onward: Onward) -> None:
+    def _forward(self, head: Head, event: bytearray, onward: Onward) -> None:
         if head.hops >= MAX_HOPS:
             self._counters["events_too_many_hops"] += bool(onward)
             return
         for uid, limit in onward:
-            link = self._links.get((uid, LinkClass.EXPRESS))
-            rough = ROUGH_FLAG if head.rough or link is None else 0
-            if link is None:
-                link = self._links.get((uid, LinkClass.NORMAL))
+            way, link_class = self._hops.to(uid)
+            copy = bytearray(event)
+            copy[PATCH_AT:PATCH_END] = PATCH.pack(head.hops + 1, limit)
+            if link_class is not LinkClass.EXPRESS:
+                copy[0] |= ROUGH_FLAG
                 self._counters["express_over_normal"] += 1
-            if link is None:
-                self._counters["events_without_link"] += 1
-                continue
-            copy = bytearray(frame)
-            patch = bytes((flags | rough,)) + PATCH.pack(head.hops + 1, limit)
-            copy[FRAME_HEADER.size : FRAME_HEADER.size + PATCH_END] = patch
-            link.connection.send_express(copy, FRAME_HEADER.size + SPENT_AT)
-            self._counters["events_forwarded"] += 1
+            self._send(way, copy, link_class)
+
+    def _send(self, way: Path, event: bytearray, link_class: LinkClass) -> None:
+        link, rest = self._hops.first(way, link_class)
+        if link is None:
+            self._counters["events_without_link"] += 1
+            return
+        kind, before = (DETOUR, pack_way(rest)) if rest else (EVENT, b"")
+        size = len(before) + len(event) + LENGTH_COVERS
+        start = FRAME_HEADER.pack(size, PROTOCOL_VERSION, kind) + before
+        link.connection.send_express(bytearray(start) + event, len(start) + SPENT_AT)
+        self._counters["events_forwarded"] += 1
 
 
-def _frame(body: bytes, budget: int, spent: int) -> bytearray:
-    """Return the frame of an event with its budget, and what is spent of it."""
-    start = FRAME_HEADER.pack(len(body) + 2, PROTOCOL_VERSION, EVENT)
-    rest = body[BUDGET_AT + BUDGET.size :]
-    return bytearray(b"".join((start, body[:BUDGET_AT], BUDGET.pack(budget, spent), rest)))
+def _body(body: bytes, budget: int, spent: int) -> bytearray:
+    """Return an event with its budget, and what is spent of it."""
+    event = bytearray(body)
+    BUDGET.pack_into(event, BUDGET_AT, budget, min(spent, MAX_BUDGET_US))
+    return event

@@ -21,7 +21,7 @@ from ges.events import (
     Head,
     read_head,
 )
-from ges.express import DEFAULT_BUDGET_US, Express
+from ges.express import DEFAULT_BUDGET_US, Express, ExpressHops
 from ges.linkstate import SecureGraph, describe
 from ges.roundabout import pack_way, read_way
 from ges.runs import EventRun
@@ -33,6 +33,7 @@ from overlay.connection import Connection
 from overlay.errors import ProtocolError
 from overlay.ids import LinkClass, Nanos
 from overlay.link import Link
+from overlay.weights import LinkKey
 from ring.messages import Member
 
 
@@ -46,15 +47,27 @@ class Router:
         counters: Counter[str],
         now: Callable[[], Nanos],
         detours: Mapping[str, tuple[str, ...]] | None = None,
+        ways: Mapping[LinkKey, tuple[str, ...]] | None = None,
+        *,
         budget_us: int = DEFAULT_BUDGET_US,
+        is_express: Callable[[str], bool] = lambda uid: True,
     ) -> None:
         self.sequencer: Sequencer[tuple[bytes, bytes, bool]] = Sequencer()
         self._flooded = Seen()  #: events sent to all secure links
         self._to_mark: set[Key] = set()  #: publishers of whom events may have been lost
         self.crowded: set[Connection] = set()  #: queues the next reader should wait for
+        self._deliveries = Deliveries(counters, self.crowded)
         self.told: dict[str, int] = {}  #: uids at the other end of normal links events went over
         self._links = links
         self._detours = detours if detours is not None else {}  #: ways round failed links
+        #: relay paths in use, by who they lead to and class: the brokers to pass, that one last
+        self._ways = ways if ways is not None else {}
+        self.express = Express(
+            ExpressHops(links, self._ways, self._detours, is_express),
+            counters,
+            partial(self._deliveries.targets_of, LinkClass.EXPRESS),
+            budget_us=budget_us,
+        )
         self._graph = graph
         self._counters = counters
         self._now = now
@@ -63,13 +76,6 @@ class Router:
         self._secure_tree = ArcTree()  #: over secure links alone
         self._secured: list[str] = []  #: uids at the other end of secure links
         self._has_holes = False  #: a ring neighbour of ours has no secure link to us
-        self._deliveries = Deliveries(counters, self.crowded)
-        self.express = Express(
-            links,
-            counters,
-            partial(self._deliveries.targets_of, LinkClass.EXPRESS),
-            budget_us=budget_us,
-        )
 
     # ── what the broker sets ──────────────────────────────────────────────────────────────────
 
@@ -174,17 +180,25 @@ class Router:
             for each, body in run.singles():
                 self.relay(each, body)
 
-    def pass_on(self, body: bytes) -> None:
-        """Pass on an event between two brokers whose own link has failed; it is not for us.
+    def pass_on(
+        self, body: bytes, link_class: LinkClass = LinkClass.NORMAL, hop_us: int = 0
+    ) -> None:
+        """Pass on an event between two brokers that do not use a link of their own; not for us.
+
+        It goes on over links of the class it came by; ``hop_us`` is what the last one took.
 
         Raises:
             CodecError: it is malformed.
-            ProtocolError: it is secure: such events go over secure links alone, by other ways.
+            ProtocolError: it is secure, and came over a link that is not.
         """
         way, event = read_way(body)
-        if read_head(event).secure:
-            raise ProtocolError("a secure event on its way round a failed link")
-        self._send_round(way, event, b"")
+        head = read_head(event)
+        if head.secure and link_class is not LinkClass.SECURE:
+            raise ProtocolError("a secure event on its way over links that are not")
+        if head.express:
+            self.express.pass_on(way, head, event, link_class, hop_us)
+        else:
+            self._send_round(way, event, b"", link_class)
 
     def on_cut(self) -> None:
         """A link broke, with whatever was under way on it: mark the next event of everybody."""
@@ -221,7 +235,7 @@ class Router:
             return
         for uid, limit in onward:
             link = self._links.get((uid, LinkClass.NORMAL))
-            if link is None:
+            if link is None or (uid, LinkClass.NORMAL) in self._ways:
                 for each, body in run.singles():
                     self._forward(each, body, ((uid, limit),), 0, LinkClass.NORMAL)
             else:
@@ -276,27 +290,39 @@ class Router:
         if head.hops >= MAX_HOPS:
             self._counters["events_too_many_hops"] += 1
             return
-        if link_class is LinkClass.NORMAL:
-            self.told.update(onward)
         start = HEADER.pack(len(body) + 2, PROTOCOL_VERSION, EVENT) + bytes((flags,))
         rest = body[PATCH_END:]
         for uid, limit in onward:
             link = self._links.get((uid, link_class))
-            if link is not None:
+            way = self._ways.get((uid, link_class))
+            if way is not None:
+                first = bytes((flags,)) + PATCH.pack(head.hops + 1, limit)
+                self._send_round(way, first, rest, link_class)
+            elif link is not None:
                 self._send(link, start + PATCH.pack(head.hops + 1, limit) + rest)
                 self._counters["events_forwarded"] += 1
+                if link_class is LinkClass.NORMAL:
+                    self.told[uid] = limit
             elif link_class is LinkClass.NORMAL and uid in self._detours:
                 first = bytes((flags,)) + PATCH.pack(head.hops + 1, limit)
-                self._send_round(self._detours[uid][1:], first, rest)
+                self._send_round(self._detours[uid][1:], first, rest, link_class)
             else:
                 self._counters["events_without_link"] += 1
 
-    def _send_round(self, way: tuple[str, ...], first: bytes, rest: bytes) -> None:
-        """Send an event to the first broker on ``way``, for the last one."""
-        link = self._links.get((way[0], LinkClass.NORMAL))
-        if link is None:
+    def _send_round(
+        self, way: tuple[str, ...], first: bytes, rest: bytes, link_class: LinkClass
+    ) -> None:
+        """Send an event to the first broker on ``way``, for the last one.
+
+        Where the link to the first has just gone, the next on the way that is linked will do: the
+        way only gets shorter.
+        """
+        while way and (way[0], link_class) not in self._links:
+            way = way[1:]
+        if not way:
             self._counters["events_without_link"] += 1
             return
+        link = self._links[way[0], link_class]
         way = way[1:]
         kind, start = (DETOUR, pack_way(way) + first) if way else (EVENT, first)
         size = len(start) + len(rest) + 2

@@ -126,7 +126,7 @@ class Driver:
     def _perform(self, effects: list[Effect]) -> None:
         for effect in effects:
             if isinstance(effect, Send):
-                link = self.links.get((effect.uid, LinkClass.NORMAL))
+                link = self.links.get((effect.uid, effect.link_class))
                 if link is not None:
                     link.connection.send(self._codec.encode(effect.message))
                     self.counters["control_messages_sent"] += 1

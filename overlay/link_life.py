@@ -16,7 +16,7 @@ from overlay.errors import ProtocolError
 from overlay.handshake import GREETINGS, Goodbye, LinkTable, Welcome
 from overlay.ids import LinkClass, Nanos, Peer, short
 from overlay.link import Link, Upper
-from overlay.machine import Closed, CloseLink, Input, LinkDown, LinkUp, MessageReceived
+from overlay.machine import Closed, CloseLink, Input, LinkDown, LinkMessage, LinkUp, MessageReceived
 from overlay.precedence import Precedence
 from overlay.transport import Wire, close
 from overlay.turn import Turn
@@ -193,6 +193,7 @@ class Links:
 
     def _take(self, link: Link, runs: list[Run]) -> Closed | None:
         """Hand over what has come; returns why, if the other end says good-bye."""
+        link_class = link.link_class
         for run in runs:
             if run.kind != CONTROL:
                 self._upper.on_frames(link, run)
@@ -201,9 +202,9 @@ class Links:
                 message = self._codec.decode(body)
                 if isinstance(message, Goodbye):
                     return message.reason
-                if link.link_class is not LinkClass.NORMAL:
+                if link_class is not LinkClass.NORMAL and not isinstance(message, LinkMessage):
                     raise ProtocolError(f"{type(message).__name__} on a link for events")
-                self._give(MessageReceived(link.peer.uid, message))
+                self._give(MessageReceived(link.peer.uid, message, link_class))
         return None
 
     def _protocol_error(self, link: Link, error: ProtocolError) -> None:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from ges.companions import RETRY_MAX_NS, RETRY_NS
 from ges.messages import SecureState
-from ges.node import RETRY_MAX_NS, RETRY_NS, BrokerNode
+from ges.node import BrokerNode
 from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, Peer, nanos
 from overlay.machine import (
     Closed,
