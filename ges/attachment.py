@@ -17,6 +17,7 @@ from ges.messages import (
     Accepted,
     Alternates,
     Attached,
+    Dropped,
     EventRefused,
     KeepAlive,
     Status,
@@ -82,6 +83,7 @@ class Attachment:
         self.url = wish.addresses[0].url
         self.secure = False
         self.alternates: tuple[str, ...] = ()
+        self.dropped = Dropped(0, 0)  #: by the broker attached to
         self.streams: list[Stream] = []  #: of the client's own events
         self.on_gap: Callable[[str, str, float], None] = lambda lost, found, seconds: None
         self.is_lost = False  #: for good
@@ -377,6 +379,8 @@ class Attachment:
                 self.alternates = urls[:MAX_ALTERNATES]
             case KeepAlive(token, answer) if not answer:
                 self.send(CLIENT_CODEC.encode(KeepAlive(token, answer=True)))
+            case Dropped():
+                self.dropped = message
             case Status():
                 self._statuses.append(message)
             case _:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import structlog
 import trio
 
 from ges.errors import TopicError
-from ges.events import Head
+from ges.events import EXPRESS_FLAG, Head
 from ges.messages import (
     CLIENT_CODEC,
     Accepted,
     Alternates,
     Attached,
+    Dropped,
     EventRefused,
     KeepAlive,
     StatusRequest,
@@ -26,7 +28,7 @@ from ges.messages import (
 from ges.runs import EventRun, event_runs
 from ges.session import CLIENT_QUEUE_BYTES, MAX_SUBSCRIPTIONS, Session
 from ges.topics import check_filter, check_topic
-from overlay.codec import CONTROL, EVENT, MAX_FRAME_BYTES, FrameReader, Run
+from overlay.codec import CONTROL, EVENT, HEADER, MAX_FRAME_BYTES, FrameReader, Run
 from overlay.connection import BROKEN, Connection
 from overlay.errors import ProtocolError
 from overlay.handshake import Hello
@@ -41,6 +43,7 @@ MAX_CLIENTS = 4096
 SILENCE_SECONDS = 15.0  #: a client that sends nothing for so long, not even a keep-alive, is gone
 MAX_ALTERNATES = 16
 MAX_KNOWN_TOPICS = 16384
+EXPRESS_BYTES = 16 * 1024  #: a client with more in one read is none that goes first
 
 
 class Attendance:
@@ -65,6 +68,7 @@ class Attendance:
             wire.stream,
             secure=wire.identity is not None,
             limit_bytes=CLIENT_QUEUE_BYTES,
+            policy=broker.config.slow_clients,
             turn=broker.driver.turn,
         )
         if self._closed or len(self._sessions) >= MAX_CLIENTS:
@@ -85,9 +89,18 @@ class Attendance:
             self._sessions.discard(session)
             self._gone.set()
             broker.router.forget(session)
+            broker.driver.counters.update(_dropped(session))
             if connection.overflowed:
                 broker.driver.counters["clients_too_slow"] += 1
                 self._log.warning("client too slow, cut off", client=short(session.uid))
+
+    @property
+    def dropped(self) -> Counter[str]:
+        """Events that clients who are attached did not get, as they take them too slowly."""
+        total: Counter[str] = Counter()
+        for session in self._sessions:
+            total.update(_dropped(session))
+        return total
 
     def tell_alternates(self) -> None:
         """The neighbourhood has changed: tell all clients where else they can go."""
@@ -118,12 +131,20 @@ class Attendance:
 
     async def _read(self, session: Session, reader: FrameReader) -> None:
         broker = self._broker
+        precedence = broker.driver.precedence
+        number = session.connection.number
         try:
             chunk: bytes | bytearray = b"-"
             while chunk:
                 await broker.on_ring()
+                runs = reader.runs()
+                if _is_express(runs):
+                    precedence.enter(number)
+                else:
+                    precedence.leave(number)
+                    await precedence.give_way()
                 with broker.driver.turn.taken():
-                    for run in reader.runs():
+                    for run in runs:
                         self._take(session, run)
                     self._acknowledge(session)
                 await broker.after_batch()
@@ -137,6 +158,8 @@ class Attendance:
             self._log.info("client silent, given up", client=short(session.uid))
         except BROKEN:
             pass
+        finally:
+            precedence.leave(number)
 
     def _take(self, session: Session, run: Run) -> None:
         if run.kind == EVENT:
@@ -156,6 +179,9 @@ class Attendance:
         elif isinstance(message, KeepAlive):
             if not message.answer:
                 self._send(session, KeepAlive(message.token, answer=True))
+            if session.dropped != session.told_dropped:
+                session.told_dropped = session.dropped
+                self._send(session, Dropped(*session.dropped))
         elif isinstance(message, StatusRequest):
             self._send(session, self._broker.status())
         else:
@@ -222,3 +248,18 @@ class Attendance:
 
     def _send(self, session: Session, message: Message) -> None:
         session.connection.send(CLIENT_CODEC.encode(message))
+
+
+def _is_express(runs: list[Run]) -> bool:
+    """Say whether a client's events go first: it sends express ones, and hardly any others."""
+    events = [run for run in runs if run.kind == EVENT]
+    if not events:
+        return False
+    first = events[0].bounds[0] + HEADER.size
+    size = sum(run.bounds[-1] - run.bounds[0] for run in events)
+    return size <= EXPRESS_BYTES and bool(events[0].data[first] & EXPRESS_FLAG)
+
+
+def _dropped(session: Session) -> dict[str, int]:
+    normal, express = session.dropped
+    return {"events_dropped_for_clients": normal, "express_dropped_for_clients": express}

@@ -11,7 +11,7 @@ import structlog
 import trio
 
 from ges.attendance import Attendance
-from ges.express import DEFAULT_BUDGET_US
+from ges.events import DEFAULT_BUDGET_US
 from ges.home import Home, open_home
 from ges.link_status import link_statuses, way_statuses
 from ges.messages import MeasuredLinks, SecureState, Status, VerdictStatus
@@ -29,12 +29,14 @@ from overlay.gauges import LinkEcho, LinkProbe, LinksRead, Reading
 from overlay.handshake import Goodbye, Hello, check_overlay
 from overlay.identity import Role, load_identity
 from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, Peer, short
+from overlay.lanes import Policy
 from overlay.link import Link
 from overlay.machine import Fact
 from overlay.rng import rng_for
 from overlay.trace import Incident, Source, Verdict
 from overlay.trace import Run as TraceRun
 from overlay.transport import TcpTransport, Transport, Wire
+from overlay.weights import LinkKey
 from ring.config import profile
 from ring.errors import JoinFailed
 from ring.facts import (
@@ -79,6 +81,7 @@ class BrokerConfig:
     identity: Path | None = None
     trace: Path | None = None  #: None: DIRECTORY/trace
     express_ms: float = DEFAULT_RANGE_NS / 1e6  #: express range, one way; 0: no express links
+    slow_clients: Policy = Policy.DISCONNECT  #: what becomes of normal events for them
     express_budget_ms: float = DEFAULT_BUDGET_US / 1e3  #: of events whose publisher names none
 
 
@@ -154,6 +157,7 @@ class Broker:
         ring, router = self.node.ring, self.router
         counters = Counter(self.driver.counters)
         counters["events_lost"] = router.sequencer.lost
+        counters += self.attendance.dropped
         survey, ways = self.node.survey, self.node.ways
         counters["path_changes"] = ways.choice.changes
         counters["express_demotions"] = survey.express_range.demotions
@@ -171,7 +175,9 @@ class Broker:
             right=ring.right,
             chords=ring.chords,
             suspects=ring.suspects,
-            links=link_statuses(self.driver.links, self.node, self.driver.now()),
+            links=link_statuses(
+                self.driver.links, self.node, self.driver.now(), router.express.misses
+            ),
             clients=self.attendance.size,
             subscriptions=router.subscriptions,
             counters=dict(sorted(counters.items())),
@@ -198,7 +204,7 @@ class Broker:
                 self.router.relay_run(link, events)
         elif run.kind == DETOUR:
             for body in run.bodies():
-                self.router.pass_on(body, link.link_class, link.connection.one_way_us)
+                self.router.pass_on(link, body)
         else:
             raise ProtocolError("a delivery from a broker")
 
@@ -293,6 +299,7 @@ class Broker:
             self.node.ways.relays,
             budget_us=round(config.express_budget_ms * 1000),
             is_express=self.node.survey.express_range.is_inside,
+            one_way_us=self._one_way_us,
         )
         self.attendance = Attendance(self)
         trace = config.trace
@@ -320,6 +327,10 @@ class Broker:
         if advertise is None:
             return Address(self.config.host, port)
         return Address(advertise[0], advertise[1] or port)
+
+    def _one_way_us(self, key: LinkKey) -> int | None:
+        weights = self.node.survey.weights(key, self.driver.now())
+        return weights.rtt_ns // 2000 if weights is not None and weights.rtt_ns else None
 
     def _update_router(self) -> None:
         ring = self.node.ring

@@ -133,6 +133,14 @@ class Client:
         """URLs of other brokers, as learnt from the one attached to."""
         return self._attachment.alternates
 
+    @property
+    def dropped(self) -> tuple[int, int]:
+        """Normal and express events that the broker dropped, as this client takes them too slowly.
+
+        Since it was attached; the broker tells within a second or so.
+        """
+        return self._attachment.dropped.normal, self._attachment.dropped.express
+
     async def publish(
         self,
         topic: str,

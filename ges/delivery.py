@@ -50,7 +50,7 @@ class Deliveries:
         """Send one event that is not express to all who want it."""
         targets = self.targets_of(LinkClass.SECURE if secure else LinkClass.NORMAL, topic)
         if targets:
-            self.send(targets, frame(EVENT, body), 1)
+            self.send(targets, frame(EVENT, body), 1, keep=secure)
 
     def targets_of(self, link_class: LinkClass, topic: bytes) -> Targets:
         """Return who wants events of that class and topic."""
@@ -66,13 +66,13 @@ class Deliveries:
         for known in self._targets.values():
             known.clear()
 
-    def send(self, targets: Targets, frames: bytes, count: int) -> None:
-        """Send event frames that are not express, ``count`` of them."""
+    def send(self, targets: Targets, frames: bytes, count: int, *, keep: bool = False) -> None:
+        """Send event frames that are not express, ``count`` of them; ``keep``: none is dropped."""
         for session, matches in targets:
             connection = session.connection
             size = len(matches) + len(frames) + 2
             start = HEADER.pack(size, PROTOCOL_VERSION, DELIVERY) + matches
-            connection.send(start + frames, count)
+            connection.send(start + frames, 0 if keep else count)
             if connection.crowded:
                 self._crowded.add(connection)
         self._counters["events_delivered"] += count * len(targets)

@@ -60,6 +60,7 @@ MAX_MATCHES = 1024  #: subscriptions of one client served by one delivery
 BUDGET = struct.Struct("!II")  #: of an express event: budget and what is spent of it
 BUDGET_AT = HEADER.size  #: in the body of its frame
 SPENT_AT = BUDGET_AT + 4
+DEFAULT_BUDGET_US = 50_000
 MAX_BUDGET_US = 2**32 - 1
 
 #: Flags that may come together, but for the mark.

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ges.events import (
     BUDGET,
     BUDGET_AT,
+    DEFAULT_BUDGET_US,
     LATE_FLAG,
     MAX_BUDGET_US,
     MAX_HOPS,
@@ -38,7 +39,6 @@ from overlay.ids import LinkClass
 from overlay.link import Link
 from overlay.weights import LinkKey
 
-DEFAULT_BUDGET_US = 50_000
 MAX_PUBLISHERS = 65536
 WINDOW = 4096  #: sequences below the highest seen, of which it is known which have come
 
@@ -123,38 +123,49 @@ class Express:
         counters: Counter[str],
         targets_of: Callable[[bytes], Targets],
         *,
+        one_way_us: Callable[[LinkKey], int | None],
         budget_us: int = DEFAULT_BUDGET_US,
     ) -> None:
-        self.misses: Counter[str] = Counter()  #: by the uid at the other end of the link
+        """``one_way_us``: how long a link takes, as measured; None: nobody knows."""
+        self.misses: Counter[LinkKey] = Counter()  #: found late here, by their last link
         self._recent = Recent()
         self._hops = hops
         self._counters = counters
         self._targets_of = targets_of
+        self._one_way_us = one_way_us
         self._budget_us = budget_us
 
     def publish(self, head: Head, body: bytes, hop_us: int, onward: Onward) -> None:
         """Take an event from a client; ``hop_us`` is the way from it."""
         self._counters["events_published"] += 1
         budget = head.budget_us or self._budget_us
-        self._take(head, body, budget, head.spent_us + hop_us, onward, came_over="a client")
+        self._take(head, body, budget, head.spent_us + hop_us, onward)
 
     def relay(self, link: Link, head: Head, body: bytes, onward: Onward) -> None:
         """Take an event from another broker."""
         self._counters["events_received"] += 1
-        spent = head.spent_us + link.connection.one_way_us
-        self._take(head, body, head.budget_us, spent, onward, came_over=link.peer.uid)
+        key = link.peer.uid, link.link_class
+        self._take(head, body, head.budget_us, head.spent_us + self._hop_us(link), onward, key)
 
-    def pass_on(
-        self, way: Path, head: Head, body: bytes, link_class: LinkClass, hop_us: int
-    ) -> None:
-        """Pass on an event between two others, over links of the class it came by."""
-        event = _body(body, head.budget_us, head.spent_us + hop_us)
-        if link_class is not LinkClass.EXPRESS:
+    def pass_on(self, link: Link, way: Path, head: Head, body: bytes) -> None:
+        """Pass on an event between two others that came over ``link``, over links of its class."""
+        event = _body(body, head.budget_us, head.spent_us + self._hop_us(link))
+        if link.link_class is not LinkClass.EXPRESS:
             event[0] |= ROUGH_FLAG
-        self._send(way, event, link_class)
+        self._send(way, event, link.link_class)
+
+    def _hop_us(self, link: Link) -> int:
+        measured = self._one_way_us((link.peer.uid, link.link_class))
+        return link.connection.one_way_us if measured is None else measured
 
     def _take(
-        self, head: Head, body: bytes, budget: int, spent: int, onward: Onward, *, came_over: str
+        self,
+        head: Head,
+        body: bytes,
+        budget: int,
+        spent: int,
+        onward: Onward,
+        came_over: LinkKey | None = None,
     ) -> None:
         if not self._recent.first(head.publisher, head.incarnation, head.sequence):
             self._counters["events_duplicate"] += 1
@@ -162,7 +173,8 @@ class Express:
         event = _body(body, budget, spent)
         if spent > budget and not head.late:
             event[0] |= LATE_FLAG
-            self.misses[came_over] += 1
+            if came_over is not None:
+                self.misses[came_over] += 1
             self._counters["express_misses"] += 1
         self._forward(head, event, onward)
         frame = FRAME_HEADER.pack(len(event) + LENGTH_COVERS, PROTOCOL_VERSION, EVENT) + event

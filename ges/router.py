@@ -12,6 +12,7 @@ from functools import partial
 
 from ges.delivery import Deliveries
 from ges.events import (
+    DEFAULT_BUDGET_US,
     FLOOD_FLAG,
     MARK_FLAG,
     MAX_HOPS,
@@ -21,7 +22,7 @@ from ges.events import (
     Head,
     read_head,
 )
-from ges.express import DEFAULT_BUDGET_US, Express, ExpressHops
+from ges.express import Express, ExpressHops
 from ges.linkstate import SecureGraph, describe
 from ges.roundabout import pack_way, read_way
 from ges.runs import EventRun
@@ -51,6 +52,7 @@ class Router:
         *,
         budget_us: int = DEFAULT_BUDGET_US,
         is_express: Callable[[str], bool] = lambda uid: True,
+        one_way_us: Callable[[LinkKey], int | None] = lambda key: None,
     ) -> None:
         self.sequencer: Sequencer[tuple[bytes, bytes, bool]] = Sequencer()
         self._flooded = Seen()  #: events sent to all secure links
@@ -66,6 +68,7 @@ class Router:
             ExpressHops(links, self._ways, self._detours, is_express),
             counters,
             partial(self._deliveries.targets_of, LinkClass.EXPRESS),
+            one_way_us=one_way_us,
             budget_us=budget_us,
         )
         self._graph = graph
@@ -180,12 +183,10 @@ class Router:
             for each, body in run.singles():
                 self.relay(each, body)
 
-    def pass_on(
-        self, body: bytes, link_class: LinkClass = LinkClass.NORMAL, hop_us: int = 0
-    ) -> None:
+    def pass_on(self, link: Link, body: bytes) -> None:
         """Pass on an event between two brokers that do not use a link of their own; not for us.
 
-        It goes on over links of the class it came by; ``hop_us`` is what the last one took.
+        It goes on over links of the class it came by.
 
         Raises:
             CodecError: it is malformed.
@@ -193,12 +194,12 @@ class Router:
         """
         way, event = read_way(body)
         head = read_head(event)
-        if head.secure and link_class is not LinkClass.SECURE:
+        if head.secure and link.link_class is not LinkClass.SECURE:
             raise ProtocolError("a secure event on its way over links that are not")
         if head.express:
-            self.express.pass_on(way, head, event, link_class, hop_us)
+            self.express.pass_on(link, way, head, event)
         else:
-            self._send_round(way, event, b"", link_class)
+            self._send_round(way, event, b"", link.link_class)
 
     def on_cut(self) -> None:
         """A link broke, with whatever was under way on it: mark the next event of everybody."""

@@ -34,7 +34,9 @@ HOLD_SECONDS = 0.5  #: ... for at most so long at a time ...
 HOLD_RATE = 1024 * 1024  #: ... for a reader that takes so many bytes a second, or more
 FINISH_SECONDS = 2.0  #: what is queued may take that long when the connection is closed
 
-_RTT_AT = 68  #: where Linux's struct tcp_info has the smoothed round trip, a u32
+#: Where Linux's struct tcp_info has the smallest round trip of late, a u32. Not the smoothed one:
+#: that has in it what the other end waits before it acknowledges.
+_RTT_AT = 148
 
 #: What an I/O error of a connection looks like, whatever the transport.
 BROKEN = (OSError, trio.BrokenResourceError, trio.ClosedResourceError, ssl.SSLError)
@@ -98,7 +100,7 @@ class Connection:
 
     @property
     def one_way_us(self) -> int:
-        """Microseconds to the other end: half the round trip that the kernel has measured."""
+        """Microseconds to the other end: half the smallest round trip that the kernel has seen."""
         stream = self.stream
         if isinstance(stream, trio.SSLStream):
             stream = stream.transport_stream

@@ -10,9 +10,17 @@ at most. :class:`overlay.codec.FrameReader` puts them together again.
 
 from __future__ import annotations
 
+import struct
+
 from overlay.codec import FRAGMENT, HEADER, LENGTH_COVERS, PROTOCOL_VERSION, Bytes
 
 SLICE_BYTES = 64 * 1024
+LENGTH = struct.Struct("!I")  #: what a header begins with
+
+
+def is_long(item: Bytes) -> bool:
+    """Say whether an item is one frame that is to be sent in slices."""
+    return len(item) > SLICE_BYTES and LENGTH.unpack_from(item)[0] + LENGTH.size == len(item)
 
 
 def slice_at(frame: Bytes, at: int) -> tuple[bytes, memoryview]:

@@ -66,11 +66,12 @@ class NormalLane:
             self._gather()
             self._whole.append((item, events))
 
-    def pop(self) -> tuple[Bytes, int]:
-        """Take the oldest item, and how many events it holds; it still counts in ``size``."""
+    def pop(self) -> Bytes:
+        """Take the oldest item; it still counts in ``size``."""
         if not self._whole:
             self._gather()
-        return self._whole.popleft()
+        item, _ = self._whole.popleft()
+        return item
 
     def next_size(self) -> int:
         """Return the bytes of what :meth:`pop` returns next; 0: nothing."""

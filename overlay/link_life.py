@@ -93,6 +93,7 @@ class Links:
             reason = await self._bulkhead.contain(partial(self._read_and_write, link), reader)
         finally:
             self.precedence.leave(number)
+            self._counters["express_dropped"] += connection.outbox.express.dropped
             self._running -= 1
             self._quiet.set()
             ended_by_itself = self._forget(link)

@@ -9,7 +9,7 @@ what it is given from here.
 from __future__ import annotations
 
 from overlay.codec import Bytes
-from overlay.fragments import SLICE_BYTES, slice_at
+from overlay.fragments import SLICE_BYTES, is_long, slice_at
 from overlay.ids import Nanos
 from overlay.lanes import ExpressLane, NormalLane
 
@@ -52,8 +52,8 @@ class Outbox:
             return self._next_slice()
         lane = self.normal
         while lane and (not items or size + lane.next_size() <= most):
-            whole, events = lane.pop()
-            if not items and events == 1 and len(whole) > SLICE_BYTES:
+            whole = lane.pop()
+            if not items and is_long(whole):
                 self._sliced, self._sliced_at = whole, 0
                 return self._next_slice()
             size += len(whole)

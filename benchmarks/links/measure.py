@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
+import socket
 import subprocess
 import sys
 import time
@@ -11,13 +10,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from benchmarks.links import nats
 from benchmarks.links.ends import Flow
+from benchmarks.links.processes import Failed, cpu_seconds, said, serve, started
 
-DEADLINE_SECONDS = 120
-_TICKS = os.sysconf("SC_CLK_TCK")
+PORT_SECONDS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +26,6 @@ class Result:
     p50_us: float
     p99_us: float
     relay_us: float  #: CPU time of the process in the middle, for each event
-
-
-class Failed(Exception):
-    """A process of the measurement ended before it had said anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +49,12 @@ def measure(system: System, flow: Flow) -> Result:
     """
     with ExitStack() as stack:
         middle, at = stack.enter_context(_middle(system))
-        sub = stack.enter_context(_role(system, "subscribe", "b", at, flow))
-        _line(sub)
-        before = _cpu_seconds(middle.pid)
+        subscriber = stack.enter_context(_role(system, "subscribe", "b", at, flow))
+        said(subscriber)
+        before = cpu_seconds(middle)
         stack.enter_context(_role(system, "publish", "a", at, flow))
-        result = _line(sub)
-        spent = _cpu_seconds(middle.pid) - before
+        result = said(subscriber)
+        spent = cpu_seconds(middle) - before
     return Result(**result, relay_us=spent / flow.events * 1e6)
 
 
@@ -68,16 +62,15 @@ def measure(system: System, flow: Flow) -> Result:
 def _middle(system: System) -> Iterator[tuple[subprocess.Popen[str], str]]:
     if system.name == "nats":
         command, port = nats.server_command()
-        with _process(command, quiet=True) as process:
+        with started(command, quiet=True) as process:
             _await_port(port)
             yield process, str(port)
     elif system.name == "broker":
-        command = [sys.executable, "-m", "ges.cli.main", "serve", "--listen", "127.0.0.1:0"]
-        with _process([*command, "--log-level", "error"]) as process:
-            yield process, _line(process)["url"]
+        with started(serve()) as process:
+            yield process, said(process)["url"]
     else:
         with _role(system, "relay", "c", "", Flow(events=0, size=0)) as process:
-            yield process, str(_line(process)["port"])
+            yield process, str(said(process)["port"])
 
 
 @contextmanager
@@ -88,42 +81,12 @@ def _role(
     command += ["--events", str(flow.events), "--size", str(flow.size), "--rate", str(flow.rate)]
     if system.identities is not None:
         command += ["--identity", str(system.identities / end)]
-    with _process(command) as process:
+    with started(command) as process:
         yield process
-
-
-@contextmanager
-def _process(command: list[str], *, quiet: bool = False) -> Iterator[subprocess.Popen[str]]:
-    errors = subprocess.DEVNULL if quiet else None
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait(10)
-        assert process.stdout is not None
-        process.stdout.close()
-
-
-def _line(process: subprocess.Popen[str]) -> dict[str, Any]:
-    assert process.stdout is not None
-    line = process.stdout.readline()
-    if not line:
-        raise Failed(f"{' '.join(map(str, process.args))[:200]} ended early")  # type: ignore[arg-type]
-    fields: dict[str, Any] = json.loads(line)
-    return fields
-
-
-def _cpu_seconds(pid: int) -> float:
-    """Return the CPU time that a process has used; its threads included."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
 def _await_port(port: int) -> None:
-    import socket
-
-    until = time.monotonic() + 10
+    until = time.monotonic() + PORT_SECONDS
     while time.monotonic() < until:
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:

@@ -12,12 +12,18 @@ from typing import TYPE_CHECKING
 import click
 
 from ges.cli.options import DIRECTORY, overlay_option, run_async
+from ges.events import DEFAULT_BUDGET_US, MAX_BUDGET_US
 from overlay.address import DEFAULT_PORT, parse_endpoint, parse_urls
+from overlay.lanes import Policy
 
 if TYPE_CHECKING:
     import trio
 
     from ges.broker import Broker, BrokerConfig
+
+
+MAX_BUDGET_MS = MAX_BUDGET_US / 1e3
+DEFAULT_BUDGET_MS = DEFAULT_BUDGET_US / 1e3
 
 
 @click.command()
@@ -80,6 +86,26 @@ if TYPE_CHECKING:
     show_default=True,
     help="Least severe messages to log, on stderr.  [env: CHORDAL_LOG]",
 )
+@click.option(
+    "--express-budget",
+    "express_budget_ms",
+    default=DEFAULT_BUDGET_MS,
+    type=click.FloatRange(min=0.001, max=MAX_BUDGET_MS),
+    envvar="CHORDAL_EXPRESS_BUDGET",
+    show_default=True,
+    metavar="MS",
+    help="Milliseconds an express event may take, if its publisher does not say.  "
+    "[env: CHORDAL_EXPRESS_BUDGET]",
+)
+@click.option(
+    "--slow-clients",
+    default=Policy.DISCONNECT.value,
+    type=click.Choice([each.value for each in Policy]),
+    envvar="CHORDAL_SLOW_CLIENTS",
+    show_default=True,
+    help="What becomes of a client whose queue is full: cut it off, or drop its oldest normal "
+    "events. Secure ones are never dropped, express ones always.  [env: CHORDAL_SLOW_CLIENTS]",
+)
 @overlay_option
 def serve(
     listen: str,
@@ -90,6 +116,8 @@ def serve(
     identity: Path | None,
     profile: str,
     log_level: str,
+    express_budget_ms: float,
+    slow_clients: str,
     overlay: str,
 ) -> None:
     """Start a broker. It joins the ring by itself and prints one line of JSON when it has.
@@ -111,6 +139,8 @@ def serve(
         directory=directory,
         identity=identity,
         trace=trace,
+        express_budget_ms=express_budget_ms,
+        slow_clients=Policy(slow_clients),
     )
     run_async(_serve, config)
 

@@ -63,6 +63,10 @@ class Bench:
         """Let the client that publishes all these events publish one."""
         self.router.publish(self.publisher, head, body)
 
+    def pass_on(self, body: bytes) -> None:
+        """Let an event for somebody else come over the link to ``c``."""
+        self.router.pass_on(self.links["c" * 32, NORMAL], body)
+
     def session(self, *filters: str, secure: bool = False) -> Session:
         session = Session("d" * 32, 1, self.connection(secure))
         for number, text in enumerate(filters, start=1):
@@ -356,7 +360,7 @@ async def test_the_one_in_between_makes_a_plain_event_of_it_again() -> None:
     [body] = [
         body for kind, body in _frames(bench.links["c" * 32, NORMAL].connection) if kind == DETOUR
     ]
-    between.router.pass_on(body)
+    between.pass_on(body)
     [head] = between.sent("b")
     assert (head.limit, head.hops, head.sequence) == (20, 1, 1)
     assert delivered(session) == [], "it was not meant for this broker"
@@ -365,7 +369,9 @@ async def test_the_one_in_between_makes_a_plain_event_of_it_again() -> None:
 async def test_a_longer_way_is_struck_off_step_by_step() -> None:
     bench = Bench()
     _, body = event()
-    bench.router.pass_on(pack_way(("b" * 32, "d" * 32, "e" * 32)) + body)
+    bench.router.pass_on(
+        bench.links["b" * 32, NORMAL], pack_way(("b" * 32, "d" * 32, "e" * 32)) + body
+    )
     assert [way for way, _ in bench.sent_round("b")] == [("d" * 32, "e" * 32)]
 
 
@@ -384,7 +390,7 @@ async def test_where_the_way_round_is_gone_too_the_event_is_counted_as_lost() ->
     bench.publish(*event())
     assert bench.counters["events_without_link"] == 1
     _, body = event()
-    bench.router.pass_on(pack_way(("d" * 32,)) + body)
+    bench.pass_on(pack_way(("d" * 32,)) + body)
     assert bench.counters["events_without_link"] == 2
 
 
@@ -396,7 +402,7 @@ async def test_secure_events_do_not_go_round_over_normal_links() -> None:
     assert bench.sent("b") == bench.sent("c") == []
     _, body = event(secure=True)
     with pytest.raises(ProtocolError, match="secure"):
-        bench.router.pass_on(pack_way(("b" * 32,)) + body)
+        bench.pass_on(pack_way(("b" * 32,)) + body)
 
 
 @pytest.mark.parametrize(
@@ -404,12 +410,12 @@ async def test_secure_events_do_not_go_round_over_normal_links() -> None:
 )
 async def test_a_way_round_that_makes_no_sense(body: bytes) -> None:
     with pytest.raises(CodecError):
-        Bench().router.pass_on(body)
+        Bench().pass_on(body)
 
 
 async def test_queues_on_the_way_round_are_watched_as_others() -> None:
     bench = Bench(limit_bytes=150)
     _, body = event()
     for _ in range(2):
-        bench.router.pass_on(pack_way(("b" * 32,)) + body)
+        bench.pass_on(pack_way(("b" * 32,)) + body)
     assert bench.router.crowded == {bench.links["b" * 32, NORMAL].connection}
