@@ -7,9 +7,9 @@ Nothing holds an express event back, not even one of its publisher that is missi
 order they were sent while no link fails, and each once.
 
 **Time.** An event carries its budget and what is spent of it in microseconds. Each broker adds half
-the round trip of the link it came over, as the kernel has measured it, and what the event has
-waited in its own queue (:mod:`overlay.lanes`). Clocks are not compared. The broker that first
-finds the budget exceeded counts a miss for the link the event came over.
+the round trip of the link it came over, the smallest that the kernel has seen of late, and what the
+event has waited in its own queue (:mod:`overlay.lanes`). Clocks are not compared. The broker that
+first finds the budget exceeded counts a miss for the link the event came over.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class Express:
         one_way_us: Callable[[LinkKey], int | None],
         budget_us: int = DEFAULT_BUDGET_US,
     ) -> None:
-        """``one_way_us``: how long a link takes, as measured; None: nobody knows."""
+        """``one_way_us``: how long a link takes, where the kernel does not know; None: nor this."""
         self.misses: Counter[LinkKey] = Counter()  #: found late here, by their last link
         self._recent = Recent()
         self._hops = hops
@@ -155,8 +155,9 @@ class Express:
         self._send(way, event, link.link_class)
 
     def _hop_us(self, link: Link) -> int:
-        measured = self._one_way_us((link.peer.uid, link.link_class))
-        return link.connection.one_way_us if measured is None else measured
+        """Return what the link takes without any queue, as waiting in its queue is stamped."""
+        key = link.peer.uid, link.link_class
+        return link.connection.one_way_us or self._one_way_us(key) or 0
 
     def _take(
         self,

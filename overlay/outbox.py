@@ -15,6 +15,8 @@ from overlay.lanes import ExpressLane, NormalLane
 
 WRITE_BYTES = SLICE_BYTES  #: about as much goes into one write: what express may have to wait for
 
+EXPRESS_BYTES = 16 * 1024  #: of express events in one write: each is stamped when it is written
+
 
 class Outbox:
     """The lanes of one connection."""
@@ -43,7 +45,7 @@ class Outbox:
         items: list[Bytes] = []
         size = 0
         if self.express:
-            while self.express and size < most:
+            while self.express and size < EXPRESS_BYTES:
                 item = self.express.pop(now)
                 size += len(item)
                 items.append(item)

@@ -18,6 +18,7 @@ from overlay.codec import DELIVERY, DETOUR, EVENT, FrameReader
 from overlay.connection import Connection
 from overlay.errors import CodecError, ProtocolError
 from overlay.ids import LinkClass, Peer
+from overlay.lanes import Policy
 from overlay.link import Link
 from ring.messages import Member
 
@@ -419,3 +420,18 @@ async def test_queues_on_the_way_round_are_watched_as_others() -> None:
     for _ in range(2):
         bench.pass_on(pack_way(("b" * 32,)) + body)
     assert bench.router.crowded == {bench.links["b" * 32, NORMAL].connection}
+
+
+async def test_secure_events_are_not_dropped_for_a_slow_client() -> None:
+    """Normal ones are, where the broker is set so; a secure one is never lost without a word."""
+    bench = Bench("b", "c", limit_bytes=3000)
+    session = bench.session("t", secure=True)
+    lane = session.connection.outbox.normal
+    lane.policy = Policy.DROP_OLDEST
+    for sequence in range(1, 100):
+        bench.publish(*event(sequence))
+    assert lane.dropped > 0
+    assert not session.connection.overflowed
+    for sequence in range(1, 100):
+        bench.publish(*event(sequence, secure=True))
+    assert session.connection.overflowed
