@@ -11,7 +11,7 @@ import structlog
 import trio
 
 from ges.attendance import Attendance
-from ges.events import DEFAULT_BUDGET_US
+from ges.events import DEFAULT_BUDGET_US, MAX_BUDGET_US
 from ges.home import Home, open_home
 from ges.link_status import link_statuses, way_statuses
 from ges.messages import MeasuredLinks, SecureState, Status, VerdictStatus
@@ -105,6 +105,11 @@ class Broker:
             )
         check_overlay(config.overlay)
         self._express_range_ns = check_range(round(config.express_ms * 1e6))
+        if not 0 < round(config.express_budget_ms * 1000) <= MAX_BUDGET_US:
+            raise ConfigError(
+                f"an express budget of {config.express_budget_ms:g} ms; it is above 0, and under "
+                "an hour"
+            )
         self._ring_config = profile(config.profile)
         certified = self.identity.uid if self.identity is not None else None
         self._home: Home = open_home(config.directory, certified_uid=certified)

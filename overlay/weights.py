@@ -21,6 +21,7 @@ LinkKey = tuple[str, LinkClass]
 
 RTT_GAIN = 4  #: a sample counts 1/4. RFC 6298 has 1/8, for samples that come with every round trip
 JITTER_GAIN = 4
+RECOVERED_SAMPLES = 4  #: so many samples in a row of less than half the mean are no luck
 TRAFFIC_SECONDS = 2.0  #: time constant of the mean traffic
 BACKED_UP_SECONDS = 0.05  #: a queue that takes longer to drain shows what the link can carry ...
 BACKED_UP_BYTES = 8192  #: ... if it holds so much; less may just have come
@@ -66,21 +67,28 @@ def worse(one: Weights, other: Weights) -> Weights:
 
 
 class RoundTrip:
-    """Smoothed round trip time and its mean deviation, as in RFC 6298 but with other gains."""
+    """Smoothed round trip time and its mean deviation, as in RFC 6298 but with other gains.
 
-    __slots__ = ("jitter_ns", "rtt_ns", "samples")
+    The deviation begins with none: it judges the link here, and sets no timer that must not fire.
+    After some samples in a row of less than half the mean the link is another: it begins anew.
+    """
+
+    __slots__ = ("_low", "jitter_ns", "rtt_ns", "samples")
 
     def __init__(self) -> None:
         self.rtt_ns: Nanos = 0
         self.jitter_ns: Nanos = 0
         self.samples = 0
+        self._low = 0  #: samples in a row of less than half the mean
 
     def on_sample(self, sample_ns: Nanos) -> None:
         """Take one measured round trip."""
         self.samples += 1
-        if self.samples == 1:
+        self._low = self._low + 1 if 2 * sample_ns < self.rtt_ns else 0
+        if self.samples == 1 or self._low >= RECOVERED_SAMPLES:
+            self._low = 0
             self.rtt_ns = sample_ns
-            self.jitter_ns = sample_ns // 2
+            self.jitter_ns = 0
             return
         deviation = abs(sample_ns - self.rtt_ns)
         self.jitter_ns += (deviation - self.jitter_ns) // JITTER_GAIN

@@ -12,6 +12,11 @@ Ranks are therefore followed lazily: a slow refresh asks all levels anew, O(log 
 broker. Only what leaves a hole is told at once, to those who asked for that level: a level that
 exists where there was none, or one whose broker died; and another right-right, as the one broker
 that asked for it may have taken the old one for the end of its levels.
+
+A chord that is a little off in rank does not move at the first word, as each move costs a link and
+moves the levels beyond it in turn. It moves when two refreshes in a row have named the same other
+broker: in a ring that stays as it is all ranks become exact, and under churn they stay roughly
+right. "A little": its distance is between two thirds and one and a half of what it should be.
 """
 
 from __future__ import annotations
@@ -39,6 +44,8 @@ class Chords:
         self._asked: dict[int, str] = {}  #: level -> uid asked for its chord of that level
         self._answered: set[int] = set()  #: levels whose chord has answered
         self._askers: dict[str, set[int]] = {}  #: uid -> levels it wants to be told of
+        self._better: dict[int, str] = {}  #: level -> uid named in place of one a little off
+        self._refreshing: set[int] = set()  #: levels asked in a refresh, not answered yet
         self._lost: dict[str, str | None] = {}  #: dead uid -> heir put in its place, if any
         self._moved_at: Nanos | None = None  #: when right-right last became another
         self._untold = False  #: askers do not know right-right as it is now
@@ -59,6 +66,7 @@ class Chords:
             self._tell_askers(0)
         self._asked.clear()
         self._answered.clear()
+        self._refreshing = set(range(len(self.levels)))
         self.follow()
 
     def follow(self) -> None:
@@ -101,9 +109,10 @@ class Chords:
         elif level + 1 == len(self.levels):
             self.levels.append(member)
             self._tell_askers(level + 1)
-        elif self.levels[level + 1] != member:
+        elif self.levels[level + 1] != member and not self._keeps(level + 1, member):
             self.levels[level + 1] = member
             self._asked.pop(level + 1, None)
+        self._refreshing.discard(level)
         self.follow()
 
     def on_link_gone(self, uid: str) -> None:
@@ -143,6 +152,8 @@ class Chords:
         self._asked.clear()
         self._answered.clear()
         self._askers.clear()
+        self._better.clear()
+        self._refreshing.clear()
         self._lost.clear()
         self._moved_at, self._untold = None, False
 
@@ -159,6 +170,19 @@ class Chords:
         elif not self._untold:
             self._untold = True
             core.arm(Timer.CHORDS, "", core.jitter(2 * core.config.heartbeat_ns))
+
+    def _keeps(self, level: int, member: Member) -> bool:
+        """Say whether the chord of ``level`` stays although ``member`` is named in its place."""
+        chord, here = self.levels[level], self._core.member.ring_id
+        far, right = clockwise(here, chord.ring_id), clockwise(here, member.ring_id)
+        if not 2 * right <= 3 * far or not 2 * far <= 3 * right:
+            return False
+        if chord.uid not in self._links.up or not self._extends(level - 1, chord):
+            return False
+        if level - 1 in self._refreshing:
+            named_before, self._better[level] = self._better.get(level), member.uid
+            return named_before != member.uid
+        return True
 
     def _is_ring_of_three(self) -> bool:
         hood = self._neighbourhood

@@ -31,6 +31,7 @@ class Timer(IntEnum):
     SILENT = auto()  #: subject: uid of a ring neighbour
     TEST = auto()  #: subject: uid under suspicion; a witness has not answered
     PROBE = auto()  #: subject: uid tested for others
+    SHOW = auto()  #: our view, which was about to change on
     LINGER = auto()  #: subject: uid at the other end of a link nobody wants
     RETRY = auto()  #: subject: URL that could not be linked
     CHORDS = auto()

@@ -15,6 +15,7 @@ from ring.deaths import Deaths
 from ring.membership import Membership
 from ring.messages import (
     Backup,
+    BackupRequest,
     ChordAnswer,
     ChordQuery,
     Failed,
@@ -69,6 +70,7 @@ PASSIVE: frozenset[type[Message]] = frozenset(
         Intent,
         ViewRequest,
         Backup,
+        BackupRequest,
         PeersRequest,
         ChordQuery,
         RouteHeard,
@@ -107,7 +109,8 @@ class Dispatch:
             Intent: parts.links.on_intent,
             View: membership.on_view,
             ViewRequest: views.on_request,
-            Backup: parts.repair.on_backup,
+            Backup: parts.link_backups.on_backup,
+            BackupRequest: parts.link_backups.on_request,
             PeersRequest: views.on_peers_request,
             Peers: lambda uid, peers: parts.newcomer.on_peers(peers),
             JoinRequest: parts.owner.on_request,
@@ -144,6 +147,7 @@ class Dispatch:
             Timer.HEARTBEAT: self._on_heartbeat_due,
             Timer.SILENT: deaths.on_silent,
             Timer.TEST: deaths.on_no_answer,
+            Timer.SHOW: lambda _: views.show(),
             Timer.PROBE: deaths.on_probe_due,
             Timer.LINGER: parts.links.on_linger,
             Timer.RETRY: parts.links.on_retry,
@@ -202,7 +206,7 @@ class Dispatch:
 
     def _on_heartbeat_due(self, uid: str) -> None:
         self._parts.detector.on_heartbeat_due(uid)
-        self._parts.repair.exchange_backups()
+        self._parts.link_backups.exchange()
 
     def _on_chords_due(self) -> None:
         parts = self._parts

@@ -147,6 +147,7 @@ class Membership:
         parts.detector.clear()
         parts.suspicions.clear()
         parts.tests.clear()
+        parts.link_backups.clear()
         parts.repair.clear()
         parts.chords.clear()
         parts.routing.clear()

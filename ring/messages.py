@@ -33,6 +33,7 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
 Pair = Annotated[tuple[Member, ...], msgspec.Meta(max_length=2)]
 Neighbours = Annotated[tuple[Member, ...], msgspec.Meta(max_length=16)]
 Holders = Annotated[tuple[Peer, ...], msgspec.Meta(max_length=128)]
+Names = Annotated[tuple[WireUid, ...], msgspec.Meta(max_length=128)]
 Witnesses = Annotated[tuple[WireUid, ...], msgspec.Meta(max_length=16)]
 
 
@@ -67,10 +68,19 @@ class ViewRequest(Message, frozen=True):
 
 
 class Backup(Message, frozen=True):
-    """Whom the sender is linked to, kept by its left and right neighbour for the day it fails."""
+    """Whom the sender is linked to, kept by its left and right neighbour for the day it fails.
+
+    The whole list, or what has changed since version ``base``.
+    """
 
     version: WireCount
-    linked: Holders
+    linked: Holders  #: all, or those that are new
+    gone: Names = ()  #: uids not linked any more
+    base: WireCount = 0  #: 0: this is the whole list
+
+
+class BackupRequest(Message, frozen=True):
+    """Send me the whole list: I have dropped the one that your differences are for."""
 
 
 class Heartbeat(Message, frozen=True):

@@ -23,6 +23,7 @@ from ring.drawn import DrawnChords
 from ring.duties import Duties
 from ring.health import LocalHealth
 from ring.join import GapOwner, Newcomer
+from ring.link_backups import LinkBackups
 from ring.links import Links
 from ring.merge import Merge
 from ring.neighbourhood import Neighbourhood
@@ -42,6 +43,7 @@ class Parts:
     detector: Detector
     suspicions: Suspicions
     tests: Tests
+    link_backups: LinkBackups
     repair: Repair
     routing: Routing
     chords: Chords
@@ -69,6 +71,7 @@ class Parts:
             else DrawnChords(core, links, hood, routing)
         )
         detours = Detours(core, links, hood)
+        link_backups = LinkBackups(core, links, hood)
         return cls(
             core=core,
             links=links,
@@ -76,7 +79,8 @@ class Parts:
             detector=detector,
             suspicions=Suspicions(core, links, hood, detector, health),
             tests=Tests(core, links, detector, health),
-            repair=Repair(core, links, hood),
+            link_backups=link_backups,
+            repair=Repair(core, links, hood, link_backups),
             routing=routing,
             chords=chords,
             runs=Runs(core, links, hood, routing),

@@ -1,12 +1,14 @@
 """Views: what brokers show each other of their neighbours, and what is made of it.
 
-A view goes to whoever is newly linked, and, as it changes, to all ring neighbours. Heartbeats carry
-its version, so that one who has missed a change asks for it. What a view names are candidates
-(:mod:`ring.neighbourhood`): none becomes a pointer without a link.
+A view goes to whoever is newly linked, and, as it changes, to all ring neighbours; while somebody
+who would stand in a pointer is still being linked, a change is shown a little later, once for all.
+Heartbeats carry its version, so that one who has missed a change asks for it. What a view names are
+candidates (:mod:`ring.neighbourhood`): none becomes a pointer without a link.
 """
 
 from __future__ import annotations
 
+from ring.core import Timer
 from ring.messages import Heartbeat, Peers, PeersRequest, View, ViewRequest
 from ring.parts import Parts
 
@@ -27,9 +29,21 @@ class Views:
         parts.links.up[uid].sent_version = parts.hood.version
 
     def send_changes(self) -> None:
-        """Show our view to those ring neighbours that have an older one."""
-        links, hood = self._parts.links, self._parts.hood
-        if self._shown != (links.generation, hood.version):
+        """Show our view to those ring neighbours that have an older one; soon, if it changes on."""
+        core, links, hood = self._parts.core, self._parts.links, self._parts.hood
+        if self._shown == (links.generation, hood.version):
+            return
+        if hood.candidates:
+            if (Timer.SHOW, "") not in core.timers:
+                core.arm(Timer.SHOW, "", core.config.answer_ns)
+            return
+        self.show()
+
+    def show(self) -> None:
+        """Show our view now to those ring neighbours that have an older one."""
+        core, links, hood = self._parts.core, self._parts.links, self._parts.hood
+        core.disarm(Timer.SHOW)
+        if core.joined:
             for uid, link in links.up.items():
                 if link.on_ring and link.sent_version < hood.version:
                     self.send(uid)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from overlay.machine import Message
 from ring.messages import (
     Backup,
+    BackupRequest,
     ChordAnswer,
     ChordQuery,
     Failed,
@@ -53,6 +54,7 @@ RING_MESSAGES: tuple[type[Message], ...] = (
     View,
     ViewRequest,
     Backup,
+    BackupRequest,
     Heartbeat,
     Ping,
     Pong,

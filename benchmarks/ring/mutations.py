@@ -24,6 +24,7 @@ from ring.detector import Detector
 from ring.facts import Confirmed, NeighboursChanged
 from ring.geometry import clockwise, gap, midway
 from ring.join import GapOwner, Newcomer
+from ring.link_backups import LinkBackups
 from ring.link_events import LinkEvents
 from ring.links import Links
 from ring.membership import Membership
@@ -348,7 +349,7 @@ _mutant(
     "who is told of another's death does not believe it",
     _around(Deaths, "on_failed", _only_about_self),
 )
-_mutant("no-backups", "no links are backed up", (Repair, "exchange_backups", _nothing))
+_mutant("no-backups", "no links are backed up", (LinkBackups, "exchange", _nothing))
 _mutant(
     "holders-not-told",
     "those who hold chords to the dead are not told",

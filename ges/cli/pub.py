@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from ges.cli.durations import duration
 from ges.cli.options import CLASSES, client_options, json_option, run_async
 from overlay.ids import LinkClass
 
@@ -29,9 +30,9 @@ READ_BYTES = 64 * 1024
 )
 @click.option(
     "--budget",
-    type=click.FloatRange(min=0.001),
-    metavar="MS",
-    help="Of an express event: milliseconds it may take; default: as the broker has it.",
+    type=duration,
+    metavar="TIME",
+    help="Of an express event: how long it may take; default: as the broker has it.",
 )
 @click.option("--lines", is_flag=True, help="With PAYLOAD -: one event for each line of input.")
 @click.option(
@@ -69,7 +70,7 @@ def pub(
         _Lines() if lines else _Given(payload, count),
         LinkClass(link_class),
         pairs,
-        budget / 1000 if budget is not None else None,
+        budget,
         as_json,
         identity=identity,
         overlay=overlay,

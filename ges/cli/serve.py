@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ges.cli.durations import duration
 from ges.cli.options import DIRECTORY, overlay_option, run_async
-from ges.events import DEFAULT_BUDGET_US, MAX_BUDGET_US
 from overlay.address import DEFAULT_PORT, parse_endpoint, parse_urls
 from overlay.lanes import Policy
 
@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     import trio
 
     from ges.broker import Broker, BrokerConfig
-
-
-MAX_BUDGET_MS = MAX_BUDGET_US / 1e3
-DEFAULT_BUDGET_MS = DEFAULT_BUDGET_US / 1e3
 
 
 @click.command()
@@ -79,6 +75,16 @@ DEFAULT_BUDGET_MS = DEFAULT_BUDGET_US / 1e3
     help="Timing of heartbeats and tests.  [env: CHORDAL_PROFILE]",
 )
 @click.option(
+    "--express-range",
+    default="5ms",
+    type=duration,
+    envvar="CHORDAL_EXPRESS_RANGE",
+    show_default=True,
+    metavar="TIME",
+    help="Express links are those with at most this latency, one way; 0: none.  "
+    "[env: CHORDAL_EXPRESS_RANGE]",
+)
+@click.option(
     "--log-level",
     default="info",
     type=click.Choice(["debug", "info", "warning", "error"]),
@@ -88,13 +94,12 @@ DEFAULT_BUDGET_MS = DEFAULT_BUDGET_US / 1e3
 )
 @click.option(
     "--express-budget",
-    "express_budget_ms",
-    default=DEFAULT_BUDGET_MS,
-    type=click.FloatRange(min=0.001, max=MAX_BUDGET_MS),
+    default="50ms",
+    type=duration,
     envvar="CHORDAL_EXPRESS_BUDGET",
     show_default=True,
-    metavar="MS",
-    help="Milliseconds an express event may take, if its publisher does not say.  "
+    metavar="TIME",
+    help="Time an express event may take, if its publisher does not say.  "
     "[env: CHORDAL_EXPRESS_BUDGET]",
 )
 @click.option(
@@ -115,8 +120,9 @@ def serve(
     trace: Path | None,
     identity: Path | None,
     profile: str,
+    express_range: float,
     log_level: str,
-    express_budget_ms: float,
+    express_budget: float,
     slow_clients: str,
     overlay: str,
 ) -> None:
@@ -139,7 +145,8 @@ def serve(
         directory=directory,
         identity=identity,
         trace=trace,
-        express_budget_ms=express_budget_ms,
+        express_ms=1000 * express_range,
+        express_budget_ms=1000 * express_budget,
         slow_clients=Policy(slow_clients),
     )
     run_async(_serve, config)

@@ -42,7 +42,10 @@ class Bench:
         self.graph = SecureGraph("a" * 32)
         self.counters: Counter[str] = Counter()
         self.detours: dict[str, tuple[str, ...]] = {}
-        self.router = Router(self.links, self.graph, self.counters, lambda: 0, self.detours)
+        self.ways: dict[tuple[str, LinkClass], tuple[str, ...]] = {}  #: relay paths in use
+        self.router = Router(
+            self.links, self.graph, self.counters, lambda: 0, self.detours, self.ways
+        )
         self.publisher = Session(PUBLISHER.hex(), 1, self.connection(secure=True))
         for name in "bc":
             for link_class in (NORMAL, SECURE):
@@ -64,9 +67,9 @@ class Bench:
         """Let the client that publishes all these events publish one."""
         self.router.publish(self.publisher, head, body)
 
-    def pass_on(self, body: bytes) -> None:
+    def pass_on(self, body: bytes, link_class: LinkClass = NORMAL) -> None:
         """Let an event for somebody else come over the link to ``c``."""
-        self.router.pass_on(self.links["c" * 32, NORMAL], body)
+        self.router.pass_on(self.links["c" * 32, link_class], body)
 
     def session(self, *filters: str, secure: bool = False) -> Session:
         session = Session("d" * 32, 1, self.connection(secure))
@@ -78,9 +81,11 @@ class Bench:
         """Return the heads of the events queued for a broker."""
         return [read_head(body) for body in self.sent_bodies(name, link_class)]
 
-    def sent_round(self, name: str) -> list[tuple[tuple[str, ...], Head]]:
-        """Return the events queued for a broker on their way round a failed link."""
-        frames = _frames(self.links[name * 32, NORMAL].connection)
+    def sent_round(
+        self, name: str, link_class: LinkClass = NORMAL
+    ) -> list[tuple[tuple[str, ...], Head]]:
+        """Return the events queued for a broker on their way round a link."""
+        frames = _frames(self.links[name * 32, link_class].connection)
         found = [read_way(body) for kind, body in frames if kind == DETOUR]
         return [(way, read_head(body)) for way, body in found]
 
@@ -420,6 +425,69 @@ async def test_queues_on_the_way_round_are_watched_as_others() -> None:
     for _ in range(2):
         bench.pass_on(pack_way(("b" * 32,)) + body)
     assert bench.router.crowded == {bench.links["b" * 32, NORMAL].connection}
+
+
+# By a relay that is faster
+
+
+async def test_an_event_takes_the_relay_that_was_chosen_and_not_the_link() -> None:
+    bench = Bench()
+    bench.ways["b" * 32, NORMAL] = ("c" * 32, "b" * 32)
+    bench.publish(*event())
+    assert [way for way, _ in bench.sent_round("c")] == [("b" * 32,)]
+    assert bench.sent("b") == []
+    assert bench.counters["events_sent_round"] == 1
+    assert list(bench.router.told) == ["c" * 32], (
+        "b does not hear from us, so it is due a heartbeat"
+    )
+
+
+async def test_the_relay_comes_before_the_way_round_a_failed_link() -> None:
+    bench = Bench()
+    del bench.links["b" * 32, NORMAL]
+    bench.detours["b" * 32] = ("a" * 32, "d" * 32, "b" * 32)
+    bench.ways["b" * 32, NORMAL] = ("c" * 32, "b" * 32)
+    bench.publish(*event())
+    assert [way for way, _ in bench.sent_round("c")] == [("b" * 32,)]
+
+
+async def test_a_relay_for_one_class_is_none_for_another() -> None:
+    bench = Bench("b", "c")
+    bench.ways["b" * 32, NORMAL] = ("c" * 32, "b" * 32)
+    bench.publish(*event(secure=True))
+    assert len(bench.sent("b", SECURE)) == 1
+    assert len(bench.sent("c", SECURE)) == 1
+
+
+async def test_a_secure_event_takes_a_relay_over_secure_links_alone() -> None:
+    bench, between = Bench("b", "c"), Bench("b", "c")
+    bench.ways["b" * 32, SECURE] = ("c" * 32, "b" * 32)
+    bench.publish(*event(secure=True))
+    assert [way for way, _ in bench.sent_round("c", SECURE)] == [("b" * 32,)]
+    assert bench.sent("b") == bench.sent("c") == bench.sent("b", SECURE) == []
+    frames = _frames(bench.links["c" * 32, SECURE].connection)
+    [body] = [body for kind, body in frames if kind == DETOUR]
+    between.pass_on(body, SECURE)
+    assert len(between.sent("b", SECURE)) == 1
+    assert between.sent("b") == []
+    with pytest.raises(ProtocolError, match="secure"):
+        between.pass_on(body)
+
+
+async def test_without_its_secure_link_a_relay_passes_no_secure_event_on() -> None:
+    between = Bench("c")
+    _, body = event(secure=True)
+    between.pass_on(pack_way(("b" * 32,)) + body, SECURE)
+    assert between.sent("b") == []
+    assert between.counters["events_without_link"] == 1
+
+
+async def test_where_the_next_link_has_gone_the_one_behind_it_will_do() -> None:
+    bench = Bench()
+    _, body = event()
+    bench.pass_on(pack_way(("d" * 32, "b" * 32, "e" * 32)) + body)
+    assert [way for way, _ in bench.sent_round("b")] == [("e" * 32,)]
+    assert bench.counters["events_without_link"] == 0
 
 
 async def test_secure_events_are_not_dropped_for_a_slow_client() -> None:

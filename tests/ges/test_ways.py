@@ -72,6 +72,17 @@ def test_ways_of_three_links_are_found() -> None:
     assert mesh.path("ab") == "acdb"
 
 
+def test_a_way_over_more_brokers_than_a_frame_may_name_is_not_used() -> None:
+    mesh = Mesh("abcdefghi")
+    for other in "cdefghi":
+        mesh.link("a" + other, 200)
+    for pair in ("ab", "bc", "cd", "de", "ef", "fg", "gh", "hi"):
+        mesh.link(pair, 1)
+    mesh.run(30)
+    assert mesh.path("ah") == "abcdefgh"
+    assert mesh.path("ai") == "ai"
+
+
 def test_a_link_that_wavers_about_the_relays_cost_does_not_flap() -> None:
     mesh = triangle()
     rng = random.Random(5)
@@ -146,11 +157,25 @@ def test_an_express_link_out_of_range_is_left_and_comes_back() -> None:
     assert not survey.is_express("b")
     assert survey.express_range.demotions == 1
     assert mesh.path("ab", EXPRESS) == "acb"
+    for node in mesh.nodes.values():
+        assert not node.survey.graph.has("a", "b", EXPRESS), "it is told of no longer"
+        assert node.survey.graph.has("a", "b", NORMAL)
     mesh.link("ab", 1, EXPRESS)
     mesh.run(60)
     assert survey.is_express("b")
     assert (survey.express_range.demotions, survey.express_range.promotions) == (1, 1)
     assert mesh.path("ab", EXPRESS) == "ab"
+
+
+def test_a_link_just_out_of_range_is_told_of_no_longer_though_its_cost_hardly_changes() -> None:
+    mesh = triangle()
+    mesh.link("ab", 4.6, EXPRESS)
+    mesh.run(22)
+    assert mesh.nodes["c"].survey.graph.has("a", "b", EXPRESS)
+    mesh.link("ab", 5.1, EXPRESS)
+    mesh.run(11)  # less than the time after which everything is told again
+    assert not mesh.nodes["a"].survey.is_express("b")
+    assert not any(node.survey.graph.has("a", "b", EXPRESS) for node in mesh.nodes.values())
 
 
 def test_without_any_express_path_there_is_no_way_and_the_normal_one_remains() -> None:

@@ -19,6 +19,7 @@ from overlay.machine import (
     Effect,
     Fact,
     Input,
+    LinkMessage,
     Message,
     OpenLink,
     Refused,
@@ -36,7 +37,11 @@ class Beat(Message, frozen=True):
     number: int
 
 
-CODEC = MessageCodec(Beat, Goodbye)
+class Knock(LinkMessage, frozen=True):
+    number: int
+
+
+CODEC = MessageCodec(Beat, Knock, Goodbye)
 
 
 @dataclass(frozen=True, slots=True)

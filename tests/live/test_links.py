@@ -27,7 +27,7 @@ def memory(broker: Broker) -> int:
 
 
 def test_an_express_event_says_how_it_came(brokers: Fleet) -> None:
-    ring = brokers.ring_of(2, "--express-range", "5000", "--express-budget", "20000")
+    ring = brokers.ring_of(2, "--express-range", "5s", "--express-budget", "20s")
     for broker in ring:
         eventually(
             lambda broker=broker: any(  # type: ignore[misc]
@@ -36,7 +36,7 @@ def test_an_express_event_says_how_it_came(brokers: Fleet) -> None:
             )
         )
     subscriber = brokers.subscriber("t", ring[1].url, "--json", "--count", "3")
-    for budget in ((), ("--budget", "10000"), ("--budget", "0.001")):
+    for budget in ((), ("--budget", "10s"), ("--budget", "1us")):
         arguments = ("--class", "express", *budget, "--broker", ring[0].url)
         published = chordal("pub", "t", "now", *arguments)
         assert published.returncode == 0, published.stderr
@@ -49,7 +49,7 @@ def test_an_express_event_says_how_it_came(brokers: Fleet) -> None:
 
 
 def test_a_budget_is_for_express_events(brokers: Fleet) -> None:
-    refused = chordal("pub", "t", "now", "--budget", "5")
+    refused = chordal("pub", "t", "now", "--budget", "5ms")
     assert refused.returncode == 2
     assert "--class express" in refused.stderr
 

@@ -63,12 +63,12 @@ def test_a_and_c_together_tell_every_holder_exactly_once() -> None:
 
 
 def test_holders_are_told_whom_to_route_to_instead() -> None:
-    """They are to route messages meant for B to A or C: here to the next one going right."""
-    for here, witnesses in ((300, (C, Z)), (500, (A, D))):
-        bench = with_backup(here)
+    """They are to route messages meant for B to A or C: to the one that tells them."""
+    for ours, witnesses in ((A, (C, Z)), (C, (A, D))):
+        bench = with_backup(ours.ring_id)
         told_so = notices(bench, confirm(bench, *witnesses))
         heirs = {told_so[h.uid].heir for h in HOLDERS if h.uid in told_so}
-        assert heirs == {C}
+        assert heirs == {ours}
 
 
 def test_a_tells_all_holders_if_c_is_lost_as_well() -> None:

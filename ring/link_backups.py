@@ -1,0 +1,108 @@
+"""Whom each broker is linked to, kept by its left and right neighbour (paper 004, section 3.2).
+
+When it dies they divide that list between them, and tell each on it [divide-neighbour].
+
+A list is sent whole over a new link, and as differences after that. They arrive in order or the
+link is gone, so one that does not fit what is held means that the other end has dropped its copy
+in between, as when it took us for no neighbour of its own for a while: it asks for the whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from overlay.ids import Peer
+from ring.core import Core
+from ring.links import Link, Links
+from ring.messages import Backup, BackupRequest
+from ring.neighbourhood import Neighbourhood
+
+MAX_HOLDERS = 128
+
+
+@dataclass(slots=True)
+class _Sent:
+    """What the other end of a link was told last."""
+
+    link: Link
+    version: int
+    linked: dict[str, Peer]
+
+
+@dataclass(slots=True)
+class _Held:
+    version: int
+    linked: dict[str, Peer]
+
+
+class LinkBackups:
+    """Our list at our neighbours, and theirs with us."""
+
+    def __init__(self, core: Core, links: Links, neighbourhood: Neighbourhood) -> None:
+        self._core = core
+        self._links = links
+        self._neighbourhood = neighbourhood
+        self._held: dict[str, _Held] = {}  #: by uid of our left and right neighbour
+        self._sent: dict[str, _Sent] = {}
+        self._version = 0
+        self._latest: dict[str, Peer] = {}
+
+    @property
+    def beside(self) -> list[str]:
+        """Uids of our left and right neighbour."""
+        hood = self._neighbourhood
+        return list(dict.fromkeys(m.uid for m in (*hood.left[:1], *hood.right[:1])))
+
+    def exchange(self) -> None:
+        """Bring our left and right neighbour up to date on whom we are linked to."""
+        up = self._links.up
+        linked = {uid: up[uid].peer for uid in sorted(up)[:MAX_HOLDERS]}
+        if linked != self._latest:
+            self._latest, self._version = linked, self._version + 1
+        beside = self.beside
+        self._held = {uid: self._held[uid] for uid in beside if uid in self._held}
+        self._sent = {uid: self._sent[uid] for uid in beside if uid in self._sent}
+        for uid in beside:
+            if uid in up:
+                self._tell(uid, up[uid])
+
+    def on_backup(self, uid: str, backup: Backup) -> None:
+        """Keep a neighbour's list, or change it."""
+        held = self._held.get(uid)
+        if not backup.base:
+            if held is None or backup.version >= held.version:
+                linked = {peer.uid: peer for peer in backup.linked}
+                self._held[uid] = _Held(backup.version, linked)
+        elif held is None or held.version != backup.base:
+            self._core.send(uid, BackupRequest())
+        else:
+            for name in backup.gone:
+                held.linked.pop(name, None)
+            held.linked.update((peer.uid, peer) for peer in backup.linked)
+            held.version = backup.version
+
+    def on_request(self, uid: str, request: BackupRequest) -> None:
+        """Send the whole list with the next heartbeat."""
+        self._sent.pop(uid, None)
+
+    def take(self, uid: str) -> list[Peer] | None:
+        """Return whom a dead neighbour was linked to, in order of uid, and drop its list."""
+        held = self._held.pop(uid, None)
+        return None if held is None else [held.linked[name] for name in sorted(held.linked)]
+
+    def clear(self) -> None:
+        self._held.clear()
+        self._sent.clear()
+
+    def _tell(self, uid: str, link: Link) -> None:
+        sent = self._sent.get(uid)
+        if sent is None or sent.link is not link:
+            message = Backup(self._version, tuple(self._latest.values()))
+        elif sent.version == self._version:
+            return
+        else:
+            new = tuple(p for name, p in self._latest.items() if sent.linked.get(name) != p)
+            gone = tuple(name for name in sent.linked if name not in self._latest)
+            message = Backup(self._version, new, gone, sent.version)
+        self._sent[uid] = _Sent(link, self._version, self._latest)
+        self._core.send(uid, message)
