@@ -109,6 +109,11 @@ class FrameReader:
         self._missing = 0
         self._assembler.limit(limit_bytes)
 
+    @property
+    def has_begun(self) -> bool:
+        """A frame has begun, and is not whole yet."""
+        return bool(self._pieces)
+
     def feed(self, data: bytes | bytearray) -> None:
         """Take more bytes from the connection."""
         self._pieces.append(bytes(data))

@@ -272,3 +272,55 @@ def test_what_is_too_old_is_not_taken_for_new() -> None:
     assert recent.first(b"p" * 16, 1, 2)
     assert recent.first(b"p" * 16, 1, 10**12)
     assert recent.first(b"p" * 16, 2, 1), "another life of the publisher"
+
+
+# Who is read first
+
+
+async def test_express_links_are_read_first_while_they_are_up(brokers: Brokers) -> None:
+    a, b = [await brokers.start(express_ms=5000) for _ in range(2)]
+    key = b.node.peer.uid, EXPRESS
+    await until(lambda: key in a.driver.links)
+    number = a.driver.links[key].connection.number
+    assert a.driver.precedence._numbers == {number}
+    a.driver.links[key].connection.abort()
+    await until(lambda: key not in a.driver.links or a.driver.links[key].since_ns > 0)
+    brokers.kill(b)
+    await until(lambda: not a.driver.precedence._numbers)
+
+
+async def test_a_client_is_read_first_while_it_sends_hardly_anything_but_express_events(
+    brokers: Brokers,
+) -> None:
+    broker = await brokers.start()
+    first = broker.driver.precedence._numbers
+    async with connect(broker.url) as client:
+        await client.publish("t", b"1", link_class=EXPRESS, confirm=True)
+        await until(lambda: len(first) == 1)
+        for _ in range(100):
+            await client.publish("t", bytes(1000))
+        await client.flush()
+        await until(lambda: not first)
+        await client.publish("t", b"1", link_class=EXPRESS, confirm=True)
+        await until(lambda: len(first) == 1)
+    await until(lambda: not first)
+
+
+async def test_normal_readers_give_way(brokers: Brokers) -> None:
+    """Both flow through one broker; whoever is normal has waited for express ones."""
+    broker = await brokers.start()
+    async with (
+        connect(broker.url) as bulk,
+        connect(broker.url) as urgent,
+        trio.open_nursery() as nursery,
+    ):
+
+        async def flood() -> None:
+            while True:
+                await bulk.publish("t", bytes(1000))
+
+        nursery.start_soon(flood)
+        with trio.fail_after(DEADLINE_SECONDS):
+            while not broker.driver.precedence.given_way:
+                await urgent.publish("t", b"!", link_class=EXPRESS, confirm=True)
+        nursery.cancel_scope.cancel()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.helpers.processes import Broker, Fleet, chordal
+from tests.helpers.processes import LIMIT_SECONDS, REPOSITORY, Broker, Fleet, chordal
 from tests.helpers.waiting import eventually
 
 pytestmark = pytest.mark.live
@@ -78,3 +80,16 @@ def test_a_subscriber_that_is_stopped_holds_up_nobody(brokers: Fleet, policy: st
             assert "clients_too_slow" not in counters
     finally:
         stopped.signal(signal.SIGCONT)
+
+
+def test_the_benchmark_prints_ratios_beside_thresholds() -> None:
+    command = [sys.executable, "-m", "benchmarks.links", "throughput", "latency"]
+    command += ["--sizes", "256", "--events", "20000", "--seconds", "1", "--rounds", "1"]
+    done = subprocess.run(
+        command, cwd=REPOSITORY, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False
+    )
+    assert done.stderr == ""
+    assert done.returncode in (0, 1), "whether the bars are met depends on what else runs here"
+    bars = [line for line in done.stdout.splitlines() if "threshold" in line]
+    assert [bar[:2] for bar in bars] == ["B1", "B2", "B2"]
+    assert all(bar.endswith((" met", "NOT MET")) for bar in bars)
