@@ -299,6 +299,7 @@ class Router:
             if way is not None:
                 first = bytes((flags,)) + PATCH.pack(head.hops + 1, limit)
                 self._send_round(way, first, rest, link_class)
+                self._counters["events_forwarded"] += 1
             elif link is not None:
                 self._send(link, start + PATCH.pack(head.hops + 1, limit) + rest)
                 self._counters["events_forwarded"] += 1

@@ -437,6 +437,7 @@ async def test_an_event_takes_the_relay_that_was_chosen_and_not_the_link() -> No
     assert [way for way, _ in bench.sent_round("c")] == [("b" * 32,)]
     assert bench.sent("b") == []
     assert bench.counters["events_sent_round"] == 1
+    assert bench.counters["events_forwarded"] == 2, "to b and to c"
     assert list(bench.router.told) == ["c" * 32], (
         "b does not hear from us, so it is due a heartbeat"
     )

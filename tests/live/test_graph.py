@@ -19,13 +19,13 @@ def shown(url: str) -> dict[str, Any]:
 
 
 def test_the_graph_shows_every_link_with_its_weights(brokers: Fleet) -> None:
-    ring = brokers.ring_of(4)
+    ring = brokers.ring_of(4, "--express-range", "1s")  # a busy machine is no reason to fail
 
     def is_whole() -> dict[str, Any] | None:
         found = shown(ring[0].url)
         return found if len(found["links"]) == 12 else None
 
-    found = eventually(is_whole, what="6 normal and 6 express links")
+    found = eventually(is_whole, timeout=60, what="6 normal and 6 express links")
     assert found is not None
     assert sorted(found["brokers"]) == sorted(broker.uid for broker in ring)
     for link in found["links"]:
@@ -44,7 +44,7 @@ def test_the_graph_shows_every_link_with_its_weights(brokers: Fleet) -> None:
     assert "normal: 6 links between 4 brokers, each linked to each; connectivity 3" in told
     status = ring[0].status()
     assert all(link["rtt_ms"] > 0 and link["cost_ms"] > 0 for link in status["links"])
-    assert status["express_range_ms"] == 5
+    assert status["express_range_ms"] == 1000
     assert "cost ms" in chordal("status", "--broker", ring[0].url).stdout
 
 
