@@ -7,7 +7,7 @@ patches a few bytes and appends to queues. The payload is not touched.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from ges.delivery import Deliveries
@@ -15,21 +15,18 @@ from ges.events import (
     DEFAULT_BUDGET_US,
     FLOOD_FLAG,
     MARK_FLAG,
-    MAX_HOPS,
-    PATCH,
-    PATCH_END,
     SECURE_FLAG,
     Head,
     read_head,
 )
 from ges.express import Express, ExpressHops
+from ges.forwarding import Forwarding
 from ges.linkstate import SecureGraph, describe
-from ges.roundabout import pack_way, read_way
+from ges.roundabout import read_way
 from ges.runs import EventRun
 from ges.sequence import Key, Seen, Sequencer
 from ges.session import Session
 from ges.tree import ArcTree
-from overlay.codec import DETOUR, EVENT, HEADER, PROTOCOL_VERSION
 from overlay.connection import Connection
 from overlay.errors import ProtocolError
 from overlay.ids import LinkClass, Nanos
@@ -61,11 +58,12 @@ class Router:
         self._deliveries = Deliveries(counters, self.crowded)
         self.told: dict[str, int] = {}  #: uids at the other end of normal links events went over
         self._links = links
-        self._detours = detours if detours is not None else {}  #: ways round failed links
-        #: relay paths in use, by who they lead to and class: the brokers to pass, that one last
-        self._ways = ways if ways is not None else {}
+        detours = detours if detours is not None else {}  # ways round failed links
+        # Relay paths in use, by who they lead to and class: the brokers to pass, that one last.
+        ways = ways if ways is not None else {}
+        self._forwarding = Forwarding(links, ways, detours, counters, self.crowded, self.told)
         self.express = Express(
-            ExpressHops(links, self._ways, self._detours, is_express),
+            ExpressHops(links, ways, detours, is_express),
             counters,
             partial(self._deliveries.targets_of, LinkClass.EXPRESS),
             one_way_us=one_way_us,
@@ -199,7 +197,7 @@ class Router:
         if head.express:
             self.express.pass_on(link, way, head, event)
         else:
-            self._send_round(way, event, b"", link.link_class)
+            self._forwarding.send_round(way, event, b"", link.link_class)
 
     def on_cut(self) -> None:
         """A link broke, with whatever was under way on it: mark the next event of everybody."""
@@ -223,26 +221,11 @@ class Router:
             return False
         onward = self._tree.onward(limit)
         if onward:
-            self._forward_run(run, onward)
+            self._forwarding.forward_run(run, onward)
         targets = self._deliveries.targets_of(LinkClass.NORMAL, head.topic)
         if targets:
             self._deliveries.send(targets, run.frames, run.count)
         return True
-
-    def _forward_run(self, run: EventRun, onward: Sequence[tuple[str, int]]) -> None:
-        head = run.head
-        if head.hops >= MAX_HOPS:
-            self._counters["events_too_many_hops"] += run.count
-            return
-        for uid, limit in onward:
-            link = self._links.get((uid, LinkClass.NORMAL))
-            if link is None or (uid, LinkClass.NORMAL) in self._ways:
-                for each, body in run.singles():
-                    self._forward(each, body, ((uid, limit),), 0, LinkClass.NORMAL)
-            else:
-                self.told[uid] = limit
-                self._send(link, run.patched(0, head.hops + 1, limit), run.count)
-                self._counters["events_forwarded"] += run.count
 
     def _admit(self, key: Key, head: Head, body: bytes, limit: int, *, flood: bool) -> None:
         marked = head.marked
@@ -269,70 +252,11 @@ class Router:
             if self._flooded.first((key, head.sequence)):
                 everybody = [(uid, limit) for uid in self._secured]
                 flags |= SECURE_FLAG | FLOOD_FLAG
-                self._forward(head, body, everybody, flags, LinkClass.SECURE)
+                self._forwarding.forward(head, body, everybody, flags, LinkClass.SECURE)
         elif ready is not None:
             tree = self._secure_tree if head.secure else self._tree
             link_class = LinkClass.SECURE if head.secure else LinkClass.NORMAL
             flags |= SECURE_FLAG if head.secure else 0
-            self._forward(head, body, tree.onward(limit), flags, link_class)
+            self._forwarding.forward(head, body, tree.onward(limit), flags, link_class)
         for topic, ready_body, secure in ready or ():
             self._deliveries.deliver(topic, ready_body, secure)
-
-    def _forward(
-        self,
-        head: Head,
-        body: bytes,
-        onward: Sequence[tuple[str, int]],
-        flags: int,
-        link_class: LinkClass,
-    ) -> None:
-        if not onward:
-            return
-        if head.hops >= MAX_HOPS:
-            self._counters["events_too_many_hops"] += 1
-            return
-        start = HEADER.pack(len(body) + 2, PROTOCOL_VERSION, EVENT) + bytes((flags,))
-        rest = body[PATCH_END:]
-        for uid, limit in onward:
-            link = self._links.get((uid, link_class))
-            way = self._ways.get((uid, link_class))
-            if way is not None:
-                first = bytes((flags,)) + PATCH.pack(head.hops + 1, limit)
-                self._send_round(way, first, rest, link_class)
-                self._counters["events_forwarded"] += 1
-            elif link is not None:
-                self._send(link, start + PATCH.pack(head.hops + 1, limit) + rest)
-                self._counters["events_forwarded"] += 1
-                if link_class is LinkClass.NORMAL:
-                    self.told[uid] = limit
-            elif link_class is LinkClass.NORMAL and uid in self._detours:
-                first = bytes((flags,)) + PATCH.pack(head.hops + 1, limit)
-                self._send_round(self._detours[uid][1:], first, rest, link_class)
-            else:
-                self._counters["events_without_link"] += 1
-
-    def _send_round(
-        self, way: tuple[str, ...], first: bytes, rest: bytes, link_class: LinkClass
-    ) -> None:
-        """Send an event to the first broker on ``way``, for the last one.
-
-        Where the link to the first has just gone, the next on the way that is linked will do: the
-        way only gets shorter.
-        """
-        while way and (way[0], link_class) not in self._links:
-            way = way[1:]
-        if not way:
-            self._counters["events_without_link"] += 1
-            return
-        link = self._links[way[0], link_class]
-        way = way[1:]
-        kind, start = (DETOUR, pack_way(way) + first) if way else (EVENT, first)
-        size = len(start) + len(rest) + 2
-        self._send(link, HEADER.pack(size, PROTOCOL_VERSION, kind) + start + rest)
-        self._counters["events_sent_round"] += 1
-
-    def _send(self, link: Link, frames: bytes | bytearray, count: int = 1) -> None:
-        connection = link.connection
-        connection.send(frames, count)
-        if connection.crowded:
-            self.crowded.add(connection)
