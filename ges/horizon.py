@@ -21,7 +21,7 @@ from overlay.ids import LinkClass, Nanos, nanos
 from overlay.multigraph import Ends, ends
 from overlay.weights import LinkKey, Weights, worse
 
-MAX_TABLES = 1024
+MAX_TABLES = 512  #: beyond, only what neighbours tell of themselves is taken
 REFRESH_NS = nanos(30)  #: every table is told again after this
 EXPIRE_NS = 3 * REFRESH_NS + nanos(10)  #: one that is not is forgotten
 
@@ -78,7 +78,7 @@ class Horizon:
         if origin == self._own_uid:
             return None
         if known is None:
-            if len(self._tables) >= MAX_TABLES:
+            if trust is Trust.PASSED_ON and len(self._tables) >= MAX_TABLES:
                 return None
         elif trust < known.trust or (trust == known.trust and _age(message) <= _age(known.message)):
             return None
@@ -103,6 +103,8 @@ class Horizon:
         if table is None:
             return set()
         if link_class is LinkClass.NORMAL:
+            if len(self._tables) > MAX_TABLES:
+                return self.forget(uid)
             table.trust = Trust.PASSED_ON
         elif link_class is LinkClass.SECURE:
             table.trust = min(table.trust, Trust.DIRECT)

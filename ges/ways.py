@@ -47,12 +47,8 @@ class Ways:
         if self._due is not None and self._due <= now:
             self._choose(now)
 
-    def handle_timers(self, now: Nanos) -> None:
-        """Choose anew if that is due."""
-        if self._due is not None and self._due <= now:
-            self._choose(now)
-
     def next_deadline(self) -> Nanos | None:
+        """Return when :meth:`follow` wants to be called at the latest."""
         return self._due
 
     def path(self, link_class: LinkClass, uid: str) -> Path | None:

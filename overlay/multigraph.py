@@ -88,10 +88,6 @@ class Multigraph:
             for (a, b), weights in self._weights[link_class].items():
                 yield a, b, link_class, weights
 
-    def links_of(self, uid: str) -> list[tuple[str, LinkClass]]:
-        """Return the links of one broker, by the other end and the class, normal ones first."""
-        return [(other, c) for c in LinkClass for other in self._costs[c].get(uid, ())]
-
     @property
     def size(self) -> int:
         """Number of links of all classes."""

@@ -113,6 +113,9 @@ def test_strangers_cannot_make_it_grow_without_limit() -> None:
     for number in range(MAX_TABLES + 50):
         found.learn(table(f"{number:032x}"), "b", NORMAL, 0)
     assert len(found) == MAX_TABLES
+    assert found.learn(table("c"), "c", NORMAL, 0) is not None, "a neighbour has its place"
+    found.unlinked("c", NORMAL)
+    assert len(found) == MAX_TABLES, "... while it is one"
 
 
 def test_a_broker_tells_of_no_more_links_than_a_message_may_hold() -> None:
