@@ -37,6 +37,7 @@ FINISH_SECONDS = 2.0  #: what is queued may take that long when the connection i
 #: Where Linux's struct tcp_info has the smallest round trip of late, a u32. Not the smoothed one:
 #: that has in it what the other end waits before it acknowledges.
 _RTT_AT = 148
+_NO_RTT = 2**31  #: none has been measured
 
 #: What an I/O error of a connection looks like, whatever the transport.
 BROKEN = (OSError, trio.BrokenResourceError, trio.ClosedResourceError, ssl.SSLError)
@@ -100,14 +101,21 @@ class Connection:
 
     @property
     def one_way_us(self) -> int:
-        """Microseconds to the other end: half the smallest round trip that the kernel has seen."""
+        """Microseconds to the other end: half the smallest round trip that the kernel has seen.
+
+        0: it does not say.
+        """
         stream = self.stream
         if isinstance(stream, trio.SSLStream):
             stream = stream.transport_stream
         if not isinstance(stream, trio.SocketStream) or not hasattr(socket, "TCP_INFO"):
             return 0
-        info = stream.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _RTT_AT + 4)
-        return int.from_bytes(info[_RTT_AT:], sys.byteorder) // 2
+        try:
+            info = stream.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _RTT_AT + 4)
+        except OSError:  # closed just now, or no TCP
+            return 0
+        rtt = int.from_bytes(info[_RTT_AT : _RTT_AT + 4], sys.byteorder)
+        return rtt // 2 if rtt < _NO_RTT else 0
 
     @property
     def crowded(self) -> bool:

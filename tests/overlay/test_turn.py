@@ -117,3 +117,22 @@ async def test_bytes_are_received_as_they_come_and_the_end_is_told() -> None:
                 assert await connection.receive(600) == b"later"
             await far.send_eof()
             assert await connection.receive(600) == b""
+
+
+async def test_the_kernel_knows_how_long_a_connection_takes() -> None:
+    listener = (await trio.open_tcp_listeners(0, host="127.0.0.1"))[0]
+    async with listener:
+        near = await trio.open_tcp_stream("127.0.0.1", listener.socket.getsockname()[1])
+        far = await listener.accept()
+        connection = Connection(near, secure=False, limit_bytes=LIMIT)
+        async with near, far:
+            await near.send_all(b"1")
+            await far.send_all(await far.receive_some())
+            await near.receive_some()
+            assert 0 < connection.one_way_us < 1_000_000
+        assert connection.one_way_us == 0, "closed"
+
+
+async def test_what_is_no_tcp_says_nothing() -> None:
+    async with pair(Turn()) as (connection, _):
+        assert connection.one_way_us == 0
