@@ -6,9 +6,9 @@
 A publishing process, a process in the middle and a receiving process, over loopback. ``bare`` is a
 bare relay that coalesces; ``links`` are this project's links; ``broker`` is the whole broker with
 its client library at both ends; ``naive`` is a relay with one send for each event. Without a part
-named all are run. Systems take turns within a round, so that what else the machine does meets all of
-them. Ratios of events per second are medians over the rounds; of latencies, the lowest of all rounds
-are compared, as other work on the machine only adds to them.
+named all are run. Systems take turns within a round, so that what else the machine does meets all
+of them. Ratios of events per second are medians over the rounds; of latencies, the lowest of all
+rounds are compared, as other work on the machine only adds to them.
 
 The bars are B1 and B2: links reach 0.7 of the bare relay's events per second, and stay within 1.3
 times its latency at 1,000 events a second. B3: with normal events saturating two brokers, express

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 from functools import partial
 from pathlib import Path
 
@@ -24,6 +25,8 @@ def main() -> None:
     parser.add_argument("--rate", type=int, default=0)
     parser.add_argument("--identity", type=Path)
     given = parser.parse_args()
+    gc.collect()
+    gc.freeze()  # what is there by now is not looked at again
     identity = load_identity(given.identity) if given.identity is not None else None
     flow = Flow(events=given.events, size=given.size, rate=given.rate)
     if given.role == "relay":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import signal
 import sys
@@ -170,6 +171,10 @@ async def _serve(config: BrokerConfig) -> None:
             nursery.start_soon(_stop_on_signal, signals, broker, nursery.cancel_scope)
             await nursery.start(broker.run)
             _print_ready(broker)
+            # What is there by now stays: collections that pass it over are short, and an event
+            # that comes meanwhile waits less.
+            gc.collect()
+            gc.freeze()
 
 
 async def _stop_on_signal(
