@@ -37,5 +37,10 @@ class Turn:
         finally:
             self.is_open = False
             noted, self._noted = self._noted, []
-            for connection in noted:
+            for connection in sorted(noted, key=_is_normal):
                 connection.write_now()
+
+
+def _is_normal(connection: Connection) -> bool:
+    """Say whether nothing express waits: then others are written to before it."""
+    return not connection.outbox.express

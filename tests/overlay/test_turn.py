@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 import pytest
 import trio
@@ -43,6 +44,18 @@ async def test_at_the_end_of_a_turn_all_of_it_is_written_without_a_task_switch()
         # Not a checkpoint has passed since.
         assert far.socket._sock.recv(100) == 3 * frame(EVENT, b"1")  # type: ignore[attr-defined]
         assert connection.queued_bytes == 0
+
+
+async def test_who_has_express_events_is_written_to_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    turn = Turn()
+    order: list[str] = []
+    async with pair(turn) as (normal, _), pair(turn) as (express, _):
+        for name, connection in (("normal", normal), ("express", express)):
+            monkeypatch.setattr(connection, "write_now", partial(order.append, name))
+        with turn.taken():
+            normal.send(frame(EVENT, b"1"), 1)
+            express.send_express(bytearray(frame(EVENT, bytes(4))), 6)
+    assert order == ["express", "normal"]
 
 
 async def test_outside_a_turn_the_writer_does_it() -> None:
