@@ -87,9 +87,11 @@ class Horizon:
             for link in message.links
             if link.uid != origin
         }
-        before = set(known.links) if known is not None else set()
         self._tables[origin] = _Table(message, links, trust, now)
-        return {ends(origin, uid) for uid, _ in before | set(links)}
+        if known is None or known.trust is not trust:
+            return self._about(origin)
+        before = known.links
+        return {ends(origin, key[0]) for key in before | links if before.get(key) != links.get(key)}
 
     def told_directly(self, uid: str) -> MeasuredLinks | None:
         """Return the table of ``uid`` if it came from there: that is passed on."""
@@ -108,12 +110,15 @@ class Horizon:
             table.trust = Trust.PASSED_ON
         elif link_class is LinkClass.SECURE:
             table.trust = min(table.trust, Trust.DIRECT)
-        return {ends(uid, other) for other, _ in table.links}
+        return self._about(uid)
 
     def forget(self, uid: str) -> set[Ends]:
         """A broker is gone; returns the links that may have changed."""
-        table = self._tables.pop(uid, None) if uid != self._own_uid else None
-        return {ends(uid, other) for other, _ in table.links} if table is not None else set()
+        if uid == self._own_uid or uid not in self._tables:
+            return set()
+        about = self._about(uid)
+        del self._tables[uid]
+        return about
 
     def expire(self, now: Nanos) -> set[Ends]:
         """Forget what has not been told again; returns the links that may have changed."""
@@ -145,6 +150,15 @@ class Horizon:
         if not said:
             return None
         return said[0] if len(said) == 1 else worse(*said)
+
+    def _about(self, uid: str) -> set[Ends]:
+        """Return the links of ``uid`` that it tells of, or that others do: it may deny them."""
+        table = self._tables.get(uid)
+        found = {ends(uid, other) for other, _ in table.links} if table is not None else set()
+        for other, its in self._tables.items():
+            if any((uid, link_class) in its.links for link_class in LinkClass):
+                found.add(ends(uid, other))
+        return found
 
 
 def _age(message: MeasuredLinks) -> tuple[int, int]:

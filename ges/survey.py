@@ -22,11 +22,13 @@ from overlay.machine import Effect, LinkMessage, Send, TimerTable
 from overlay.multigraph import Ends, Multigraph
 from overlay.weights import LinkKey, Weights
 
-TELL_NS = nanos(1)  #: tables are told at most that often
+TELL_NS = nanos(1)  #: a broker's own table is told at most that often ...
+PASS_ON_NS = nanos(3)  #: ... and those of its neighbours passed on
 
 
 class _Timer(Enum):
     TELL = auto()
+    PASS_ON = auto()
     REFRESH = auto()
 
 
@@ -56,8 +58,8 @@ class Survey:
         self._near = ExpressRange(express_range_ns)  #: which normal links are fast enough
         self._horizon = Horizon(uid)
         self._timers: TimerTable[_Timer] = TimerTable()
-        self._untold: dict[str, None] = {}  #: origins whose tables are to be told
-        self._told_at: Nanos | None = None
+        self._unpassed: dict[str, None] = {}  #: origins whose tables are to be passed on
+        self._done_at: dict[_Timer, Nanos] = {}  #: when it was told or passed on last
         self._is_changed = False
         self._fast: dict[str, None] = {}
 
@@ -103,7 +105,8 @@ class Survey:
         changed = self._horizon.learn(message, *key, now)
         if changed is not None:
             if message.origin == key[0]:
-                self._tell_soon(message.origin, now)
+                self._unpassed[message.origin] = None
+                self._soon(_Timer.PASS_ON, PASS_ON_NS, now)
             self._refresh(changed)
         return []
 
@@ -128,7 +131,10 @@ class Survey:
             self._measure(key, now)
         while (timer := self._timers.pop_expired(now)) is not None:
             if timer is _Timer.TELL:
-                effects += self._tell_all(now)
+                effects += self._tell_all((self.uid,))
+            elif timer is _Timer.PASS_ON:
+                effects += self._tell_all(self._unpassed)
+                self._unpassed.clear()
             else:
                 self._timers.set(_Timer.REFRESH, now + REFRESH_NS)
                 self._refresh(self._horizon.expire(now))
@@ -199,7 +205,7 @@ class Survey:
                 links[key] = weights
         self._horizon.own(self._incarnation, links, now)
         self._refresh({(self.uid, uid) for uid, _ in self._gauges.links})
-        self._tell_soon(self.uid, now)
+        self._soon(_Timer.TELL, TELL_NS, now)
 
     def has_link(self, key: LinkKey) -> bool:
         """There is a link that events of its class may use."""
@@ -217,18 +223,16 @@ class Survey:
 
     # ── telling ───────────────────────────────────────────────────────────────────────────────
 
-    def _tell_soon(self, origin: str, now: Nanos) -> None:
-        self._untold[origin] = None
-        if _Timer.TELL not in self._timers:
-            last = self._told_at
-            self._timers.set(_Timer.TELL, now if last is None else max(now, last + TELL_NS))
+    def _soon(self, timer: _Timer, pause: Nanos, now: Nanos) -> None:
+        """Set a timer for now, or until which it must not be done again."""
+        if timer not in self._timers:
+            at = max(now, self._done_at.get(timer, now - pause) + pause)
+            self._done_at[timer] = at
+            self._timers.set(timer, at)
 
-    def _tell_all(self, now: Nanos) -> list[Effect]:
-        self._told_at = now
+    def _tell_all(self, origins: Iterable[str]) -> list[Effect]:
         near = sorted({uid for uid, _ in self._gauges.links})
-        effects = [effect for origin in self._untold for effect in self._tell(origin, near)]
-        self._untold.clear()
-        return effects
+        return [effect for origin in origins for effect in self._tell(origin, near)]
 
     def _tell(self, origin: str, to: Iterable[str]) -> list[Effect]:
         """Tell others of a table; over the secure link where there is one, as that is believed."""

@@ -53,9 +53,21 @@ def test_a_link_has_the_worse_of_what_its_ends_measure() -> None:
 
 def test_a_link_that_one_end_denies_is_none() -> None:
     found = horizon(b=10)
-    found.learn(table("b", ("c", NORMAL, 5)), "b", NORMAL, 0)
+    denied = found.learn(table("b", ("c", NORMAL, 5)), "b", NORMAL, 0)
+    assert denied == {("a", "b"), ("b", "c")}
     assert found.weights("a", "b", NORMAL) is None
     assert found.weights("a", "c", NORMAL) is None
+
+
+def test_only_what_is_told_otherwise_has_changed() -> None:
+    found = horizon(b=10)
+    found.learn(table("b", ("a", NORMAL, 1), ("c", NORMAL, 5)), "b", NORMAL, 0)
+    again = table("b", ("a", NORMAL, 1), ("c", NORMAL, 5), version=2)
+    assert found.learn(again, "b", NORMAL, 0) == set()
+    other = table("b", ("c", NORMAL, 6), ("d", NORMAL, 1), version=3)
+    assert found.learn(other, "b", NORMAL, 0) == {("a", "b"), ("b", "c"), ("b", "d")}
+    assert found.forget("b") == {("a", "b"), ("b", "c"), ("b", "d")}
+    assert found.weights("a", "b", NORMAL) == rtt(10), "it is denied no longer"
 
 
 def test_older_and_equal_versions_are_no_news() -> None:
@@ -102,7 +114,7 @@ def test_what_is_not_told_again_is_forgotten_in_time() -> None:
     found = horizon(b=10)
     found.learn(table("b", ("c", NORMAL, 5)), "b", NORMAL, 0)
     assert found.expire(EXPIRE_NS) == set()
-    assert found.expire(EXPIRE_NS + 1) == {("b", "c")}
+    assert found.expire(EXPIRE_NS + 1) == {("a", "b"), ("b", "c")}
     assert len(found) == 1, "its own table stays"
     assert found.forget("a") == set()
     assert found.forget("b") == set()
@@ -126,7 +138,8 @@ def test_a_broker_tells_of_no_more_links_than_a_message_may_hold() -> None:
 
 def test_a_link_to_itself_is_left_out() -> None:
     found = horizon(b=10)
-    assert found.learn(table("b", ("b", NORMAL, 1)), "b", NORMAL, 0) == set()
+    found.learn(table("b", ("b", NORMAL, 1)), "b", NORMAL, 0)
+    assert found.weights("b", "b", NORMAL) is None
 
 
 @pytest.mark.parametrize("kind", LINK_MESSAGES, ids=lambda kind: kind.__name__)

@@ -16,7 +16,7 @@ from ges.messages import MeasuredLinks, ToldLink
 from ges.survey import TELL_NS
 from ges.ways import PATHS_NS
 from overlay.choice import RATIO
-from overlay.ids import NANOS_PER_SECOND, nanos
+from overlay.ids import NANOS_PER_SECOND, LinkClass, nanos
 from overlay.multigraph import as_networkx
 from overlay.weights import Weights
 from tests.helpers.mesh import EXPRESS, NORMAL, SECURE, Mesh
@@ -290,3 +290,40 @@ def test_ways_settle_near_the_oracles_without_loops(links: dict[tuple[str, str],
         if hops <= 3:
             spent = sum(truth.edges[step]["latency"] for step in networkx.utils.pairwise(path))
             assert RATIO * spent - 2 <= best + hops, (path, latency)
+
+
+PAIRS = [a + b for a in "abcde" for b in "abcde" if a < b]
+CHANGES = st.tuples(
+    st.sampled_from(PAIRS),
+    st.sampled_from([NORMAL, EXPRESS, SECURE]),
+    st.sampled_from([None, 1, 20, 90]),
+    st.sampled_from([0.0, 0.5, 4.0]),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(CHANGES, max_size=25))
+def test_the_graph_is_what_the_tables_say_whatever_comes_and_goes(
+    changes: list[tuple[str, LinkClass, int | None, float]],
+) -> None:
+    """It is changed piece by piece; here it is compared with all that is told."""
+    mesh = Mesh("abcde")
+    for pair, link_class, latency, seconds in changes:
+        key = (pair[0], pair[1])
+        has_normal = (*key, NORMAL) in mesh.latency
+        if latency is not None and (has_normal or link_class is NORMAL):
+            mesh.link(pair, latency, link_class)
+        elif latency is None:
+            for each in LinkClass if link_class is NORMAL else (link_class,):
+                if (*key, each) in mesh.latency:
+                    mesh.cut(pair, each)
+        mesh.run(seconds)
+        for node in mesh.nodes.values():
+            said = {
+                (*pair, each): weights
+                for pair in PAIRS
+                for each in LinkClass
+                if (weights := node.survey._horizon.weights(pair[0], pair[1], each)) is not None
+            }
+            kept = {key: w for key, w in said.items() if (*key[:2], NORMAL) in said}
+            assert {(a, b, c): w for a, b, c, w in node.survey.graph.links()} == kept
