@@ -11,16 +11,17 @@ import structlog
 import trio
 
 from ges.attendance import Attendance
-from ges.events import read_head
+from ges.events import DEFAULT_BUDGET_US, MAX_BUDGET_US
 from ges.home import Home, open_home
 from ges.link_status import link_statuses, way_statuses
 from ges.messages import MeasuredLinks, SecureState, Status, VerdictStatus
 from ges.node import BrokerNode
 from ges.recorder import Recorder
 from ges.router import Router
+from ges.runs import event_runs
 from ges.software import software_version
 from overlay.address import Address, parse_url
-from overlay.codec import DETOUR, EVENT, FrameReader, MessageCodec
+from overlay.codec import DETOUR, EVENT, FrameReader, MessageCodec, Run
 from overlay.driver import Driver
 from overlay.errors import ConfigError, ProtocolError
 from overlay.express_range import DEFAULT_RANGE_NS, check_range
@@ -28,11 +29,14 @@ from overlay.gauges import LinkEcho, LinkProbe, LinksRead, Reading
 from overlay.handshake import Goodbye, Hello, check_overlay
 from overlay.identity import Role, load_identity
 from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, Peer, short
+from overlay.lanes import Policy
 from overlay.link import Link
 from overlay.machine import Fact
 from overlay.rng import rng_for
-from overlay.trace import Incident, Run, Source, Verdict
+from overlay.trace import Incident, Source, Verdict
+from overlay.trace import Run as TraceRun
 from overlay.transport import TcpTransport, Transport, Wire
+from overlay.weights import LinkKey
 from ring.config import profile
 from ring.errors import JoinFailed
 from ring.facts import (
@@ -59,7 +63,6 @@ from ring.wire import RING_MESSAGES
 
 LINK_CODEC = MessageCodec(*RING_MESSAGES, SecureState, MeasuredLinks, LinkProbe, LinkEcho, Goodbye)
 
-ROOM_SECONDS = 0.1  #: a reader waits that long for crowded queues before it reads on
 READ_SECONDS = 1.0  #: between two readings of the queues of all links
 LEAVE_SECONDS = 3.0  #: for the last messages of a broker that leaves
 
@@ -78,6 +81,8 @@ class BrokerConfig:
     identity: Path | None = None
     trace: Path | None = None  #: None: DIRECTORY/trace
     express_ms: float = DEFAULT_RANGE_NS / 1e6  #: express range, one way; 0: no express links
+    slow_clients: Policy = Policy.DISCONNECT  #: what becomes of normal events for them
+    express_budget_ms: float = DEFAULT_BUDGET_US / 1e3  #: of events whose publisher names none
 
 
 class Broker:
@@ -100,6 +105,11 @@ class Broker:
             )
         check_overlay(config.overlay)
         self._express_range_ns = check_range(round(config.express_ms * 1e6))
+        if not 0 < round(config.express_budget_ms * 1000) <= MAX_BUDGET_US:
+            raise ConfigError(
+                f"an express budget of {config.express_budget_ms:g} ms; it is above 0, and under "
+                "an hour"
+            )
         self._ring_config = profile(config.profile)
         certified = self.identity.uid if self.identity is not None else None
         self._home: Home = open_home(config.directory, certified_uid=certified)
@@ -152,6 +162,7 @@ class Broker:
         ring, router = self.node.ring, self.router
         counters = Counter(self.driver.counters)
         counters["events_lost"] = router.sequencer.lost
+        counters += self.attendance.dropped
         survey, ways = self.node.survey, self.node.ways
         counters["path_changes"] = ways.choice.changes
         counters["express_demotions"] = survey.express_range.demotions
@@ -169,7 +180,9 @@ class Broker:
             right=ring.right,
             chords=ring.chords,
             suspects=ring.suspects,
-            links=link_statuses(self.driver.links, self.node, self.driver.now()),
+            links=link_statuses(
+                self.driver.links, self.node, self.driver.now(), router.express.misses
+            ),
             clients=self.attendance.size,
             subscriptions=router.subscriptions,
             counters=dict(sorted(counters.items())),
@@ -188,16 +201,17 @@ class Broker:
 
     # ── what the driver brings ────────────────────────────────────────────────────────────────
 
-    def on_frame(self, link: Link, kind: int, body: bytes) -> None:
-        if kind == DETOUR:
-            self.router.pass_on(body, link.link_class)
-            return
-        if kind != EVENT:
+    def on_frames(self, link: Link, run: Run) -> None:
+        if run.kind == EVENT:
+            for events in event_runs(run.data, run.bounds):
+                if events.head.secure and link.link_class is not LinkClass.SECURE:
+                    raise ProtocolError("a secure event on a link that is not")
+                self.router.relay_run(link, events)
+        elif run.kind == DETOUR:
+            for body in run.bodies():
+                self.router.pass_on(link, body)
+        else:
             raise ProtocolError("a delivery from a broker")
-        head = read_head(body)
-        if head.secure and link.link_class is not LinkClass.SECURE:
-            raise ProtocolError("a secure event on a link that is not")
-        self.router.relay(head, body)
 
     async def on_batch(self, link: Link) -> None:
         if link.link_class is LinkClass.NORMAL:
@@ -235,11 +249,7 @@ class Broker:
             self._update_router()
 
     async def after_batch(self) -> None:
-        """Wait a little for crowded queues: readers slow down rather than queues grow.
-
-        Bounded, so that one that does not drain holds the others back only so much, and never for
-        good: beyond its limit its connection is given up.
-        """
+        """Wait a little for crowded queues: readers slow down rather than queues grow."""
         deadline = self.router.sequencer.next_deadline()
         if deadline is not None and (self._expires is None or deadline < self._expires):
             self._expiry.set()
@@ -249,11 +259,10 @@ class Broker:
             for uid in told:
                 self.node.ring.told(uid, now)
             told.clear()
-        crowded = self.router.crowded
-        if crowded:
-            with trio.move_on_after(ROOM_SECONDS):
-                while crowded:
-                    await crowded.pop().room()
+        crowded = tuple(self.router.crowded)
+        self.router.crowded.clear()
+        for connection in crowded:
+            await connection.hold()
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
@@ -293,12 +302,15 @@ class Broker:
             self.driver.now,
             self.node.ring.detours,
             self.node.ways.relays,
+            budget_us=round(config.express_budget_ms * 1000),
+            is_express=self.node.survey.express_range.is_inside,
+            one_way_us=self._one_way_us,
         )
         self.attendance = Attendance(self)
         trace = config.trace
         if trace is None and config.directory is not None:
             trace = config.directory / "trace"
-        run = Run(
+        run = TraceRun(
             run_id=f"live-{short(home.uid)}-{home.incarnation}",
             source=Source.LIVE,
             scenario="live",
@@ -320,6 +332,10 @@ class Broker:
         if advertise is None:
             return Address(self.config.host, port)
         return Address(advertise[0], advertise[1] or port)
+
+    def _one_way_us(self, key: LinkKey) -> int | None:
+        weights = self.node.survey.weights(key, self.driver.now())
+        return weights.rtt_ns // 2000 if weights is not None and weights.rtt_ns else None
 
     def _update_router(self) -> None:
         ring = self.node.ring

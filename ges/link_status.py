@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from ges.messages import LinkStatus, WayStatus
 from ges.node import BrokerNode
@@ -13,9 +14,15 @@ from ring.node import RingNode
 
 
 def link_statuses(
-    links: Mapping[LinkKey, Link], node: BrokerNode, now: Nanos
+    links: Mapping[LinkKey, Link],
+    node: BrokerNode,
+    now: Nanos,
+    late: Mapping[LinkKey, int] = MappingProxyType({}),
 ) -> tuple[LinkStatus, ...]:
-    """Describe the links that are up, by uid and class, as measured now."""
+    """Describe the links that are up, by uid and class, as measured now.
+
+    ``late``: how many express events that came over each were first found late here.
+    """
     roles, linked = _roles(node.ring), node.ring.linked
     return tuple(
         _status(
@@ -23,6 +30,7 @@ def link_statuses(
             link,
             node,
             now,
+            late.get(key, 0),
             tuple(roles.get(key[0], ())),
             linked[key[0]].ring_id if key[0] in linked else None,
         )
@@ -43,6 +51,7 @@ def _status(
     link: Link,
     node: BrokerNode,
     now: Nanos,
+    late: int,
     roles: tuple[str, ...],
     ring_id: int | None,
 ) -> LinkStatus:
@@ -57,6 +66,8 @@ def _status(
         queued_bytes=link.connection.queued_bytes,
         age_s=round((now - link.since_ns) / NANOS_PER_SECOND, 3),
         cipher=link.connection.cipher,
+        late=late,
+        dropped=link.connection.outbox.express.dropped,
         rtt_ms=_ms(weights.rtt_ns) if weights is not None else None,
         jitter_ms=_ms(weights.jitter_ns) if weights is not None else None,
         capacity=weights.capacity if weights is not None else 0,

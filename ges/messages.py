@@ -149,6 +149,8 @@ class LinkStatus(msgspec.Struct, frozen=True):
     resets: float = 0.0  #: how often it broke of late; one counts half after 60 s
     cost_ms: float | None = None  #: what it costs an event of its class
     demoted: bool = False  #: an express link outside the express range
+    late: int = 0  #: express events that came over it and were first found late here
+    dropped: int = 0  #: express events dropped as its queue was full
 
 
 class WayStatus(msgspec.Struct, frozen=True):
@@ -169,6 +171,13 @@ class VerdictStatus(msgspec.Struct, frozen=True):
     at_s: float
     path: tuple[str, ...]  #: uids on the way round the link that is used now; empty if none is
     restored_s: float | None  #: when the link was back
+
+
+class Dropped(Message, frozen=True):
+    """This client takes events too slowly: so many it did not get, since it was attached."""
+
+    normal: WireCount
+    express: WireCount
 
 
 class Status(Message, frozen=True):
@@ -210,5 +219,6 @@ CLIENT_CODEC = MessageCodec(
     SubscriptionRefused,
     Accepted,
     EventRefused,
+    Dropped,
     Status,
 )

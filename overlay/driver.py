@@ -28,7 +28,9 @@ from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, short
 from overlay.link import Link, Upper
 from overlay.link_life import Links
 from overlay.machine import CloseLink, Effect, Input, Machine, Notify, OpenLink, Send
+from overlay.precedence import Precedence
 from overlay.transport import Transport
+from overlay.turn import Turn
 
 
 class Driver:
@@ -87,6 +89,16 @@ class Driver:
     def links(self) -> dict[tuple[str, LinkClass], Link]:
         """The links that are up, by uid and class; always the same mapping."""
         return self._links.up
+
+    @property
+    def turn(self) -> Turn:
+        """The turn that connections of clients take part in as well."""
+        return self._links.turn
+
+    @property
+    def precedence(self) -> Precedence:
+        """Who of the connections of clients goes first, too."""
+        return self._links.precedence
 
     def now(self) -> Nanos:
         """Nanoseconds since the driver was made."""
