@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import structlog
@@ -10,13 +11,14 @@ import trio
 
 from ges.access import AccessRules
 from ges.errors import TopicError
-from ges.events import PATCH, PATCH_AT, PATCH_END, Head, read_head
+from ges.events import EXPRESS_FLAG, Head
 from ges.gate import Admission, Rejection
 from ges.messages import (
     CLIENT_CODEC,
     Accepted,
     Alternates,
     Attached,
+    Dropped,
     EventRefused,
     KeepAlive,
     StatusRequest,
@@ -25,9 +27,10 @@ from ges.messages import (
     SubscriptionRefused,
     Unsubscribe,
 )
+from ges.runs import EventRun, event_runs
 from ges.session import CLIENT_QUEUE_BYTES, Session, filter_cost
 from ges.topics import check_filter, check_topic
-from overlay.codec import CONTROL, EVENT, MAX_FRAME_BYTES, FrameReader
+from overlay.codec import CONTROL, EVENT, HEADER, MAX_FRAME_BYTES, FrameReader, Run
 from overlay.connection import BROKEN, Connection
 from overlay.errors import ProtocolError
 from overlay.handshake import GREETINGS, Hello, Refusal
@@ -42,6 +45,7 @@ NOTHING = AccessRules(())  #: allows nothing
 ENDS_AT_ONCE = 8  #: clients let go in one turn; thousands that close together hold nobody up
 MAX_ALTERNATES = 16
 MAX_KNOWN_TOPICS = 16384
+EXPRESS_BYTES = 16 * 1024  #: a client with more in one read is none that goes first
 
 
 class Attendance:
@@ -71,7 +75,11 @@ class Attendance:
             await self._turn_away(wire, admission)
             return
         connection = Connection(
-            wire.stream, secure=wire.identity is not None, limit_bytes=CLIENT_QUEUE_BYTES
+            wire.stream,
+            secure=wire.identity is not None,
+            limit_bytes=CLIENT_QUEUE_BYTES,
+            policy=broker.config.slow_clients,
+            turn=broker.driver.turn,
         )
         session = Session(hello.uid, hello.incarnation, connection, admission)
         reader.limit(MAX_FRAME_BYTES)
@@ -95,9 +103,18 @@ class Attendance:
             self._filter_bytes -= session.filter_bytes
             self._gone.set()
             broker.router.forget(session)
+            broker.driver.counters.update(_dropped(session))
             if connection.overflowed:
                 client = short(session.uid)
                 self._notices.note("clients_too_slow", "client too slow, cut off", client=client)
+
+    @property
+    def dropped(self) -> Counter[str]:
+        """Events that clients who are attached did not get, as they take them too slowly."""
+        total: Counter[str] = Counter()
+        for session in self._sessions:
+            total.update(_dropped(session))
+        return total
 
     def tell_alternates(self) -> None:
         """The neighbourhood has changed: tell all clients where else they can go."""
@@ -178,20 +195,28 @@ class Attendance:
 
     async def _read(self, session: Session, reader: FrameReader) -> None:
         broker = self._broker
+        precedence = broker.driver.precedence
+        number = session.connection.number
         client = short(session.uid)
         begun = None  #: since when an unfinished frame waits for its rest
         try:
             chunk: bytes | bytearray = b"-"
             while chunk:
                 await broker.on_ring()
-                frames = reader.frames()
-                for kind, body in frames:
-                    self._take(session, kind, body)
-                self._acknowledge(session)
+                runs = reader.runs()
+                if _is_express(runs):
+                    precedence.enter(number)
+                else:
+                    precedence.leave(number)
+                    await precedence.give_way()
+                with broker.driver.turn:
+                    for run in runs:
+                        self._take(session, run)
+                    self._acknowledge(session)
                 await broker.after_batch()
-                begun = self._begun(reader, begun if not frames else None)
+                begun = self._begun(reader, begun if not runs else None)
                 with trio.fail_after(self._limits.client_silence_seconds):
-                    chunk = await session.connection.receive()
+                    chunk = await session.connection.receive(reader.appetite)
                 reader.feed(chunk)
         except ProtocolError as error:
             self._notices.note("protocol_errors", "protocol error", client=client, why=str(error))
@@ -199,6 +224,8 @@ class Attendance:
             self._notices.note("clients_silent", "client silent, given up", client=client)
         except BROKEN:
             pass
+        finally:
+            precedence.leave(number)
 
     def _begun(self, reader: FrameReader, since: float | None) -> float | None:
         """Return when the frame that is on its way has begun; None: none is.
@@ -213,13 +240,17 @@ class Attendance:
             raise ProtocolError(f"a frame not finished in {self._limits.frame_seconds:g} s")
         return now if since is None else since
 
-    def _take(self, session: Session, kind: int, body: bytes) -> None:
-        if kind == EVENT:
-            self._take_event(session, body)
-            return
-        if kind != CONTROL:
+    def _take(self, session: Session, run: Run) -> None:
+        if run.kind == EVENT:
+            for events in event_runs(run.data, run.bounds):
+                self._take_events(session, events)
+        elif run.kind == CONTROL:
+            for body in run.bodies():
+                self._take_message(session, CLIENT_CODEC.decode(body))
+        else:
             raise ProtocolError("a delivery from a client")
-        message = CLIENT_CODEC.decode(body)
+
+    def _take_message(self, session: Session, message: Message) -> None:
         if isinstance(message, Subscribe):
             self._subscribe(session, message)
         elif isinstance(message, Unsubscribe):
@@ -227,29 +258,36 @@ class Attendance:
         elif isinstance(message, KeepAlive):
             if not message.answer:
                 self._send(session, KeepAlive(message.token, answer=True))
+            if session.dropped != session.told_dropped:
+                session.told_dropped = session.dropped
+                self._send(session, Dropped(*session.dropped))
         elif isinstance(message, StatusRequest):
             self._send(session, self._broker.status())
         else:
             raise ProtocolError(f"{type(message).__name__} from a client")
 
-    def _take_event(self, session: Session, body: bytes) -> None:
-        head = read_head(body)
+    def _take_events(self, session: Session, run: EventRun) -> None:
+        head = run.head
         if (head.publisher, head.incarnation) != (session.publisher, session.incarnation):
             raise ProtocolError("an event in somebody else's name")
-        link_class = LinkClass.SECURE if head.secure else LinkClass.NORMAL
+        if head.attribute_bytes:
+            run.check_attributes()
+        router = self._broker.router
+        link_class = head.link_class
         problem = self._topic_problem(head)
         if problem is None and (problem := session.why_not(head.topic)) is not None:
             self._notices.note("events_denied", "event denied", client=short(session.uid))
         if problem is None:
-            problem = self._broker.router.why_not(session, head)
+            problem = router.why_not(session, head)
         if problem is not None:
-            self._broker.driver.counters["events_refused"] += 1
-            self._send(session, EventRefused(link_class, head.sequence, problem[:500]))
+            self._broker.driver.counters["events_refused"] += run.count
+            for sequence in range(head.sequence, head.sequence + run.count):
+                self._send(session, EventRefused(link_class, sequence, problem[:500]))
             return
         if head.hops or head.limit:
-            body = body[:PATCH_AT] + PATCH.pack(0, 0) + body[PATCH_END:]
-        self._broker.router.publish(session, head, body)
-        session.accepted[link_class] = head.sequence
+            run = run.unpatched()
+        router.publish_run(session, run)
+        session.accepted[link_class] = head.sequence + run.count - 1
 
     def _topic_problem(self, head: Head) -> str | None:
         topic = head.topic
@@ -326,3 +364,19 @@ class Attendance:
 
     def _send(self, session: Session, message: Message) -> None:
         session.connection.send(CLIENT_CODEC.encode(message))
+
+
+def _is_express(runs: list[Run]) -> bool:
+    """Say whether a client's events go first: it sends express ones, and hardly any others."""
+    events = [run for run in runs if run.kind == EVENT]
+    if not events:
+        return False
+    first = events[0].bounds[0] + HEADER.size
+    size = sum(run.bounds[-1] - run.bounds[0] for run in events)
+    has_flags = first < events[0].bounds[1]  # an empty frame is judged where events are read
+    return has_flags and size <= EXPRESS_BYTES and bool(events[0].data[first] & EXPRESS_FLAG)
+
+
+def _dropped(session: Session) -> dict[str, int]:
+    normal, express = session.dropped
+    return {"events_dropped_for_clients": normal, "express_dropped_for_clients": express}

@@ -31,7 +31,9 @@ from overlay.link import Link, Upper
 from overlay.link_life import Links
 from overlay.machine import CloseLink, Effect, Input, Machine, Notify, OpenLink, Send
 from overlay.notices import Notices
+from overlay.precedence import Precedence
 from overlay.transport import Transport, Wire
+from overlay.turn import Turn
 from overlay.versions import DIALECT, Dialect
 
 
@@ -110,6 +112,16 @@ class Driver:
         """Incoming connections that have not greeted yet."""
         return self._acceptor.strangers
 
+    @property
+    def turn(self) -> Turn:
+        """The turn that connections of clients take part in as well."""
+        return self._links.turn
+
+    @property
+    def precedence(self) -> Precedence:
+        """Who of the connections of clients goes first, too."""
+        return self._links.precedence
+
     def now(self) -> Nanos:
         """Nanoseconds since the driver was made."""
         return round((trio.current_time() - self._started) * NANOS_PER_SECOND)
@@ -137,7 +149,7 @@ class Driver:
     def _perform(self, effects: list[Effect]) -> None:
         for effect in effects:
             if isinstance(effect, Send):
-                link = self.links.get((effect.uid, LinkClass.NORMAL))
+                link = self.links.get((effect.uid, effect.link_class))
                 needs = effect.message.capability
                 if link is not None and needs is not None and needs not in link.agreed.capabilities:
                     self.counters["control_messages_not_known_there"] += 1

@@ -1,6 +1,6 @@
 """From a suspicion to a ring without the dead (paper 004, sections 3.4 and 3.4.1).
 
-A neighbour goes silent or its link breaks; witnesses test it (:mod:`ring.confirmation`); a verdict
+A neighbour goes silent or its link breaks; witnesses test it (:mod:`ring.suspicions`); a verdict
 makes it dead; the dead goes out of every pointer, and its neighbours close the ring and tell those
 who held chords to it (:mod:`ring.repair`). Whoever is told of a death does the same.
 """
@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from overlay.machine import Closed
-from ring.confirmation import Test, Verdict
 from ring.facts import Confirmed, Departed
 from ring.membership import Membership
 from ring.messages import Failed, Leaving, Member, Tested, TestNeighbour
 from ring.parts import Parts
+from ring.suspicions import Verdict
+from ring.witness import Test
 
 
 class Deaths:

@@ -60,6 +60,7 @@ class Handover:
         self._owed: dict[str, tuple[Peer, int]] = {}  #: key -> who waits for our answer, epoch
         self.refusing: dict[str, None] = {}  #: neighbours that had no room lately
         self.on_weight: Callable[[int], None] = lambda weight: None  #: our load has changed by that
+        replicas.is_offered = self._is_offered
 
     # ── giving ────────────────────────────────────────────────────────────────────────────────
 
@@ -115,6 +116,7 @@ class Handover:
                 if own is None:
                     self.on_weight(-pending.weight)
                 else:
+                    self._replicas.remove(key)  # the claim that we offered, if it was taken up
                     claim = Entry(key, pending.claim.epoch + 1, own.entry.place, 0, 0)
                     self._backups.hold(claim, own.body, own.previous, version=own.entry.version)
 
@@ -196,6 +198,10 @@ class Handover:
                 self._links.tell(peer, OfferAnswer(key, epoch, Answer.TAKEN))
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _is_offered(self, uid: str, entry: Entry) -> bool:
+        pending = self.pending.get(entry.key)
+        return pending is not None and (pending.to.uid, pending.claim.epoch) == (uid, entry.epoch)
 
     def _send(self, key: str, *, with_body: bool) -> None:
         pending, own = self.pending[key], self._backups.own[key]

@@ -138,7 +138,7 @@ class Neighbourhood:
             self.candidates = {uid: m for uid, m in self.candidates.items() if uid in wanted}
 
     def learn_again(self) -> None:
-        """Look through the views we hold: a pointer fell vacant."""
+        """Look through the views we hold: whom we could not link before we may by now."""
         self.learn(list(self._seen_by_neighbours()))
 
     def shun(self, uid: str) -> None:

@@ -15,7 +15,6 @@ from overlay.ids import Peer
 from ring.carriers import Carriers
 from ring.chords import Chords
 from ring.config import ChordStrategy, RingConfig
-from ring.confirmation import Suspicions, Tests
 from ring.core import Core
 from ring.detector import Detector
 from ring.detours import Detours
@@ -31,6 +30,8 @@ from ring.queries import Queries
 from ring.repair import Repair
 from ring.routing import Routing
 from ring.runs import Runs
+from ring.suspicions import Suspicions
+from ring.witness import Tests
 
 
 @dataclass(slots=True)

@@ -11,6 +11,7 @@ hearsay would have no owner at all.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from overlay.ids import Nanos, Peer
@@ -90,6 +91,8 @@ class Replicas:
         self.records: dict[str, Replica] = {}
         self.owners: dict[str, Held] = {}
         self.estates: list[Held] = []  #: of the dead and departed, not all claimed yet
+        #: Say whether that claim of ``uid`` is one that we have offered, and not been answered yet.
+        self.is_offered: Callable[[str, Entry], bool] = lambda uid, entry: False
         self._bytes = 0
 
     # ── messages ──────────────────────────────────────────────────────────────────────────────
@@ -251,7 +254,8 @@ class Replicas:
             if outranks(own.entry, core.peer.uid, entry, held.uid):
                 self._links.tell(held.peer, Fence((own.entry,)))
                 return False
-            self._backups.lose(key, held.uid, entry)
+            if not self.is_offered(held.uid, entry):  # else its answer says when it is safe there
+                self._backups.lose(key, held.uid, entry)
             body = own.body if body is None else body
         known = self.records.get(key)
         if known is not None and outranks(known.entry, known.held.uid, entry, held.uid):

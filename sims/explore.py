@@ -34,7 +34,8 @@ from ring.invariants import local_findings, ring_findings, symmetry_findings, za
 from ring.node import RingNode
 from sims.errors import SimulationError
 from sims.scopes import COMPLETE, SCENARIOS, Action
-from sims.untimed import Kind, State, Untimed
+from sims.untimed import Untimed
+from sims.untimed_state import Kind, State
 
 REST_LIMIT_NS = nanos(120)
 CALM_STEPS = 6  #: periods for which the ring must stay as it should be

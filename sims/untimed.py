@@ -14,8 +14,6 @@ the whole world it is part of.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from overlay.ids import Nanos, Peer, nanos
 from overlay.machine import (
@@ -50,6 +48,7 @@ from ring.messages import (
 )
 from ring.node import RingNode
 from sims import freeze
+from sims.untimed_state import Item, Kind, Local, Packet, State, Welcome
 
 CONNECT_TIMEOUT_NS = nanos(2.0)
 MAX_STORM = 200_000  #: steps without a pause after which brokers are held to talk for ever
@@ -73,75 +72,6 @@ BACKGROUND: frozenset[type[Message]] = frozenset(
 
 #: Timers that may run out early; the others wait until nothing else can happen.
 EARLY = frozenset({Timer.TEST, Timer.PROBE, Timer.JOIN, Timer.MEASURE, Timer.RESERVED})
-
-
-class Kind(NamedTuple):
-    """A channel: what kind of things arrive on it, from whom, at whom."""
-
-    what: str  #: "link": what is sent over a link; "call": attempts; "answer": refusals
-    source: int
-    target: int
-
-
-@dataclass(frozen=True, slots=True)
-class Packet:
-    """What one broker sent another at one go."""
-
-    messages: tuple[Message, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Welcome:
-    """The acceptor's answer to an attempt that succeeded."""
-
-    request: OpenLink
-
-
-Item = Packet | Welcome | Closed | OpenLink | LinkRefused
-
-
-@dataclass(slots=True)
-class State:
-    """One state of the whole world. Channels are in the order in which they became non-empty."""
-
-    brokers: list[int]  #: number of each broker's own state
-    fate: list[str]  #: "absent", "alive", "killed" or "powerless"
-    channels: dict[Kind, tuple[int, ...]]  #: numbers of items, see :attr:`Untimed.items`
-    wires: frozenset[tuple[int, int]]  #: (a, b): a has a link to b
-    late: tuple[tuple[int, LinkRefused], ...]  #: attempts that will time out
-    todo: tuple[int, ...]  #: actions that are still to come
-    early: int  #: timers that may still run out early
-    confirmed: frozenset[int] = frozenset()  #: the dead whose death somebody has confirmed
-
-    def copy(self) -> State:
-        return replace(
-            self, brokers=list(self.brokers), fate=list(self.fate), channels=dict(self.channels)
-        )
-
-    def key(self, *, ordered: bool) -> Hashable:
-        """Tell states apart; ``ordered``: also by the order in which channels come up."""
-        channels = self.channels.items()
-        return (
-            tuple(self.brokers),
-            tuple(self.fate),
-            tuple(channels) if ordered else frozenset(channels),
-            self.wires,
-            self.late,
-            self.todo,
-            self.early,
-            self.confirmed,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Local:
-    """One numbered state of one broker, and what can be seen of it."""
-
-    frozen: freeze.Snapshot
-    peer: Peer
-    view: Snapshot | None  #: None: not on the ring
-    unlinked: tuple[str, ...]  #: pointers that lead to nobody linked or under suspicion
-    timers: tuple[tuple[Timer, str], ...]  #: that may run out early
 
 
 class Untimed:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from ges.cli.durations import duration
 from ges.cli.options import CLASSES, client_options, json_option, run_async, token_option
 from overlay.ids import LinkClass
 
@@ -27,6 +28,12 @@ READ_BYTES = 64 * 1024
     metavar="KEY=VALUE",
     help="Attribute of the event; may be repeated.",
 )
+@click.option(
+    "--budget",
+    type=duration,
+    metavar="TIME",
+    help="Of an express event: how long it may take; default: as the broker has it.",
+)
 @click.option("--lines", is_flag=True, help="With PAYLOAD -: one event for each line of input.")
 @click.option(
     "--count", type=click.IntRange(min=1), default=1, help="Publish the payload this many times."
@@ -39,6 +46,7 @@ def pub(
     payload: str,
     link_class: str,
     attributes: tuple[str, ...],
+    budget: float | None,
     lines: bool,
     count: int,
     as_json: bool,
@@ -54,6 +62,8 @@ def pub(
     """
     if lines and payload != "-":
         raise click.UsageError("--lines needs PAYLOAD to be -, for standard input")
+    if budget is not None and link_class != LinkClass.EXPRESS.value:
+        raise click.UsageError("--budget is for express events; add --class express")
     pairs = dict(_parse_attribute(text) for text in attributes)
     run_async(
         _publish,
@@ -62,6 +72,7 @@ def pub(
         _Lines() if lines else _Given(payload, count),
         LinkClass(link_class),
         pairs,
+        budget,
         as_json,
         identity=identity,
         overlay=overlay,
@@ -118,6 +129,7 @@ async def _publish(
     payloads: _Given | _Lines,
     link_class: LinkClass,
     attributes: dict[str, str],
+    budget: float | None,
     as_json: bool,
     *,
     identity: Path | None,
@@ -133,7 +145,9 @@ async def _publish(
     ) as client:
         while batch := await payloads.batch():
             for payload in batch:
-                await client.publish(topic, payload, attributes=attributes, link_class=link_class)
+                await client.publish(
+                    topic, payload, attributes=attributes, link_class=link_class, budget=budget
+                )
             done += len(batch)
         await client.flush()
         url = client.broker_url

@@ -9,6 +9,7 @@ from overlay.machine import Fact
 from overlay.rng import rng_for
 from ring.config import LAN, RingConfig
 from ring.facts import Found, Join, Leave, Left
+from ring.geometry import FIRST_ID
 from ring.node import RingNode
 from sims.ledger import Ledger
 from sims.network import DISTANCES, Latency
@@ -50,10 +51,10 @@ class Cluster:
 
     # ── what a test does ──────────────────────────────────────────────────────────────────────
 
-    def found(self) -> str:
-        """Start a broker that founds a ring."""
+    def found(self, ring_id: int = FIRST_ID) -> str:
+        """Start a broker that founds a ring, with that ring id."""
         uid = self._add()
-        self.world.give(uid, Found())
+        self.world.give(uid, Found(ring_id))
         return uid
 
     def start(self, contacts: Sequence[str]) -> str:

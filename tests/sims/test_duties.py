@@ -141,3 +141,15 @@ def test_where_nobody_died_no_claims_are_told() -> None:
     sent = [message for wrapper in filters for _, message in wrapper.sent]
     assert sent
     assert not any(isinstance(message, Claims) for message in sent)
+
+
+@pytest.mark.parametrize("seed", [1, 5])
+def test_an_heir_that_dies_while_another_leaves_takes_no_record_to_the_grave(seed: int) -> None:
+    """The leaver hears of the heir's claim before the heir says that it is safe: it must wait."""
+    for sends in range(16):
+        ring = RecordRing.warm(9, seed, backups=2)
+        keys = ring.put_everywhere()
+        ring.doom(ring.in_order[4], sends, KILL)
+        ring.leave(ring.in_order[3])
+        ring.settle()
+        assert {key: found for key in keys if len(found := ring.owners(key)) != 1} == {}

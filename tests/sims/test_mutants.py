@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.ring.mutants import catch
+from benchmarks.ring import mutants
+from benchmarks.ring.mutants import catch, judge
 from benchmarks.ring.mutations import MUTANTS, Mutant, OutOfDate
+from benchmarks.ring.oracles import STORIES, Oracle
+from overlay.machine import Closed
 from ring.node import RingNode
 
 BY_NAME = {mutant.name: mutant for mutant in MUTANTS}
 
 
-def test_the_protocol_as_it_is_passes() -> None:
-    assert catch(rounds=1) is None
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+def test_the_protocol_as_it_is_passes(story: Oracle) -> None:
+    assert story(1) == []
 
 
-@pytest.mark.parametrize("name", ["second-forgotten", "ids-not-reserved", "suspicion-is-death"])
+@pytest.mark.parametrize(
+    "name", ["second-forgotten", "ids-not-reserved", "suspicion-is-death", "no-tombstones"]
+)
 def test_a_broken_rule_is_noticed(name: str) -> None:
     mutant = BY_NAME[name]
     with mutant.applied():
@@ -45,7 +51,54 @@ def test_a_mutant_whose_target_is_gone_says_so() -> None:
 
 def test_a_mutant_that_does_not_fit_any_more_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its own code fails, as what it uses has another name now."""
-    monkeypatch.setattr("benchmarks.ring.mutations.clockwise", None)
+    monkeypatch.setattr("benchmarks.ring.mutations.chords.clockwise", None)
     mutant = BY_NAME["chords-do-not-double"]
     with mutant.applied(), pytest.raises(OutOfDate, match=r"chords-do-not-double: TypeError"):
         catch(rounds=1, mutant=mutant)
+
+
+def test_a_story_that_does_not_end_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    def endless(seed: int) -> list[str]:
+        while True:
+            pass
+
+    monkeypatch.setattr(mutants, "LIMIT_S", 0.05)
+    monkeypatch.setattr(mutants, "STORIES", (endless,))
+    found = catch(rounds=1)
+    assert found is not None
+    assert found[:2] == ("endless", 1)
+    assert "has not ended" in found[2]
+
+
+@pytest.mark.parametrize(("noticed", "met"), [(20, True), (19, True), (18, False)])
+def test_less_than_95_percent_is_not_enough(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], noticed: int, met: bool
+) -> None:
+    made = [Mutant(f"m{at}", "", False, ((Closed, "__doc__", str(at)),)) for at in range(20)]
+    seen = [str(at) for at in range(noticed)]
+    monkeypatch.setattr(
+        mutants, "STORIES", (lambda seed: ["seen"] if Closed.__doc__ in seen else [],)
+    )
+    monkeypatch.setattr(mutants, "SCOPES", lambda seed: [])
+    assert judge(made, 1, with_control=True) is met
+    last = capsys.readouterr().out
+    assert f"measured {noticed} of 20" in last
+    assert ("NOT MET" in last) is not met
+
+
+def test_a_control_that_fails_is_not_met(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(mutants, "STORIES", (lambda seed: ["always"],))
+    made = [Mutant(f"m{at}", "", False, ()) for at in range(20)]
+    assert judge(made, 1, with_control=True) is False
+    assert "control FAILS" in capsys.readouterr().out
+
+
+def test_an_unknown_mutant_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["mutants", "--only", "no-such-rule"])
+    with pytest.raises(SystemExit):
+        mutants.main()
+    assert "no mutant no-such-rule; --list shows all" in capsys.readouterr().err

@@ -15,7 +15,7 @@ and answers ``alive`` or ``failed``. Departs from the paper, which knows one wit
 * A and C investigate. Second neighbours, and a witness whose own test failed, wait for their word
   and ask only if it does not come: A or C may be dead too.
 
-Both roles are here: :class:`Suspicions` of the one who asks, :class:`Tests` of the witness.
+This is the role of the one who asks; that of the witness is in :mod:`ring.witness`.
 """
 
 from __future__ import annotations
@@ -27,13 +27,12 @@ from overlay.machine import Closed
 from ring.core import Core, Timer
 from ring.detector import Detector
 from ring.facts import LinkFailed, Refuted, Suspected
-from ring.geometry import clockwise
 from ring.health import LocalHealth
 from ring.links import Links
 from ring.messages import Member, Ping, Tested, TestNeighbour
 from ring.neighbourhood import Neighbourhood
+from ring.witness import in_order
 
-MAX_TESTS = 256  #: tests made for others at once
 RETEST_DOUBLINGS = 2  #: the pause before another test across a link that stays cut doubles so often
 
 
@@ -265,7 +264,7 @@ class Suspicions:
         sure = [witness for witness in case.awaited if witness not in case.doubted]
         wanted = core.config.agreeing - len(case.failed) - len(sure)
         if wanted > 0 and len(case.asked) < core.config.witnesses:
-            for witness in self._witnesses(subject):
+            for witness in self._in_question(subject):
                 if wanted == 0 or len(case.asked) == core.config.witnesses:
                     break
                 if witness.uid not in case.asked:
@@ -289,119 +288,7 @@ class Suspicions:
             wait = self._detector.answer_ns(uid)
         core.arm(Timer.TEST, subject.uid, wait)
 
-    def _witnesses(self, subject: Member) -> list[Member]:
-        """Whom to ask: the neighbour on the subject's other side, then those linked to us by
-        nearness to it, then others.
-
-        Those under suspicion themselves come last.
-        """
-        here, there = self._core.member.ring_id, subject.ring_id
-        rightward = clockwise(here, there) <= clockwise(there, here)
+    def _in_question(self, subject: Member) -> list[Member]:
         known = [m for uid, m in self._neighbourhood.known().items() if uid != subject.uid]
-        if not known:
-            return []
-
-        def beyond(member: Member) -> int:
-            ids = (there, member.ring_id)
-            return clockwise(*ids) if rightward else clockwise(*reversed(ids))
-
-        def nearness(member: Member) -> int:
-            ids = (there, member.ring_id)
-            return min(clockwise(*ids), clockwise(*reversed(ids)))
-
-        first = min(known, key=beyond)
-
-        def rank(member: Member) -> tuple[bool, bool, bool, int, str]:
-            uid = member.uid
-            unlinked = uid not in self._links.up
-            return uid in self.open, member is not first, unlinked, nearness(member), uid
-
-        return sorted(known, key=rank)
-
-
-@dataclass(slots=True)
-class Test:
-    """One test made for others."""
-
-    __test__ = False  # not a test class, whatever pytest thinks of its name
-
-    subject: Member
-    askers: list[str]
-    tries: int = 0  #: pings sent
-
-
-class Tests:
-    """Tests this broker makes as a witness for others."""
-
-    __test__ = False  # not a test class, whatever pytest thinks of its name
-
-    def __init__(self, core: Core, links: Links, detector: Detector, health: LocalHealth) -> None:
-        self._core = core
-        self._links = links
-        self._detector = detector
-        self._health = health
-        self._open: dict[str, Test] = {}
-
-    def begin(self, asker: str, subject: Member, *, is_dead: bool) -> None:
-        """``asker`` wants to know whether ``subject`` lives; a repeated question is one."""
-        core, uid = self._core, subject.uid
-        if is_dead:
-            core.send(asker, Tested(subject, alive=False), uid)
-            return
-        if uid in self._open:
-            if asker not in self._open[uid].askers:
-                self._open[uid].askers.append(asker)
-            return
-        if len(self._open) >= MAX_TESTS or asker in core.detours.get(uid, ()):
-            return  # through the one that asks we would learn nothing it does not know
-        self._open[uid] = Test(subject, [asker])
-        if uid in self._links.up:
-            self._probe(uid)
-        else:
-            if core.ring_id is not None:
-                self._detector.hasten_towards(subject.ring_id, uid)
-            self._links.open(subject.peer.url, uid, uid)
-            core.arm(Timer.PROBE, uid, self._health.stretch(core.config.test_ns))
-
-    def on_alive(self, uid: str) -> None:
-        """The subject gave a sign of life."""
-        if uid in self._open:
-            self._answer(uid, alive=True)
-
-    def on_due(self, uid: str) -> Test | None:
-        """Nothing heard of the subject: try again, or tell those who asked that it failed."""
-        test = self._open.get(uid)
-        if test is None:
-            return None
-        if uid in self._links.up and test.tries < self._core.config.probes:
-            self._probe(uid)
-            return None
-        return self._answer(uid, alive=False)
-
-    def on_failed(self, uid: str) -> Test | None:
-        """The subject could not be linked; tell those who asked."""
-        return self._answer(uid, alive=False) if uid in self._open else None
-
-    def clear(self) -> None:
-        for uid in self._open:
-            self._core.disarm(Timer.PROBE, uid)
-        self._open.clear()
-
-    def _probe(self, uid: str) -> None:
-        test, core = self._open[uid], self._core
-        test.tries += 1
-        core.send(uid, Ping(0), uid)
-        if (
-            test.tries == 2 and core.ring_id is not None
-        ):  # no answer: those that stand between may be dead with it
-            self._detector.hasten_towards(test.subject.ring_id, uid)
-        wait = self._detector.answer_ns(uid)
-        core.arm(Timer.PROBE, uid, wait if test.tries == core.config.probes else wait // 2)
-
-    def _answer(self, uid: str, *, alive: bool) -> Test:
-        test = self._open.pop(uid)
-        self._core.disarm(Timer.PROBE, uid)
-        for asker in test.askers:
-            if asker in self._links.up:
-                self._core.send(asker, Tested(test.subject, alive), uid)
-        return test
+        here = self._core.member.ring_id
+        return in_order(subject, here, known, linked=self._links.up, suspected=self.open)

@@ -1,0 +1,27 @@
+"""Times on the command line: a number and a unit."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import click
+
+_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)")
+
+
+def duration(text: str) -> float:
+    """Return a time as ``5ms``, ``1.5s`` or ``0`` in seconds; the type of an option.
+
+    Raises:
+        click.BadParameter: it is no time.
+    """
+    found = _DURATION.fullmatch(text.strip().lower())
+    number = float(found[1]) if found else math.inf
+    if found is None or not math.isfinite(number) or (number and found[2] not in _UNITS):
+        units = ", ".join(_UNITS)
+        raise click.BadParameter(
+            f"{text!r} is no time: give a number and one of {units}, as in 5ms"
+        )
+    return number * _UNITS.get(found[2], 1.0)

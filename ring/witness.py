@@ -1,0 +1,144 @@
+"""Witnesses: who is asked whether another broker lives, and what they do (paper 004, section 3.4).
+
+The counterpart of :mod:`ring.suspicions`: a witness probes the subject, over a link that it makes
+if there is none, and answers ``alive`` or ``failed`` to all that ask. While it tests, questions
+from others about the same subject join the test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from dataclasses import dataclass
+
+from ring.core import Core, Timer
+from ring.detector import Detector
+from ring.geometry import clockwise
+from ring.health import LocalHealth
+from ring.links import Links
+from ring.messages import Member, Ping, Tested
+
+MAX_TESTS = 256  #: tests made for others at once
+
+
+def in_order(
+    subject: Member,
+    here: int,
+    known: Iterable[Member],
+    *,
+    linked: Container[str],
+    suspected: Container[str],
+) -> list[Member]:
+    """Return whom to ask about ``subject``, from the broker at ring id ``here``, of all ``known``.
+
+    First the neighbour on the subject's other side, then those linked to us by nearness to it, then
+    others. Those under suspicion themselves come last.
+    """
+    known = list(known)
+    if not known:
+        return []
+    there = subject.ring_id
+    rightward = clockwise(here, there) <= clockwise(there, here)
+
+    def beyond(member: Member) -> int:
+        ids = (there, member.ring_id)
+        return clockwise(*ids) if rightward else clockwise(*reversed(ids))
+
+    def nearness(member: Member) -> int:
+        ids = (there, member.ring_id)
+        return min(clockwise(*ids), clockwise(*reversed(ids)))
+
+    first = min(known, key=beyond)
+
+    def rank(member: Member) -> tuple[bool, bool, bool, int, str]:
+        uid = member.uid
+        return uid in suspected, member is not first, uid not in linked, nearness(member), uid
+
+    return sorted(known, key=rank)
+
+
+@dataclass(slots=True)
+class Test:
+    """One test made for others."""
+
+    __test__ = False  # not a test class, whatever pytest thinks of its name
+
+    subject: Member
+    askers: list[str]
+    tries: int = 0  #: pings sent
+
+
+class Tests:
+    """Tests this broker makes as a witness for others."""
+
+    __test__ = False  # not a test class, whatever pytest thinks of its name
+
+    def __init__(self, core: Core, links: Links, detector: Detector, health: LocalHealth) -> None:
+        self._core = core
+        self._links = links
+        self._detector = detector
+        self._health = health
+        self._open: dict[str, Test] = {}
+
+    def begin(self, asker: str, subject: Member, *, is_dead: bool) -> None:
+        """``asker`` wants to know whether ``subject`` lives; a repeated question is one."""
+        core, uid = self._core, subject.uid
+        if is_dead:
+            core.send(asker, Tested(subject, alive=False), uid)
+            return
+        if uid in self._open:
+            if asker not in self._open[uid].askers:
+                self._open[uid].askers.append(asker)
+            return
+        if len(self._open) >= MAX_TESTS or asker in core.detours.get(uid, ()):
+            return  # through the one that asks we would learn nothing it does not know
+        self._open[uid] = Test(subject, [asker])
+        if uid in self._links.up:
+            self._probe(uid)
+        else:
+            if core.ring_id is not None:
+                self._detector.hasten_towards(subject.ring_id, uid)
+            self._links.open(subject.peer.url, uid, uid)
+            core.arm(Timer.PROBE, uid, self._health.stretch(core.config.test_ns))
+
+    def on_alive(self, uid: str) -> None:
+        """The subject gave a sign of life."""
+        if uid in self._open:
+            self._answer(uid, alive=True)
+
+    def on_due(self, uid: str) -> Test | None:
+        """Nothing heard of the subject: try again, or tell those who asked that it failed."""
+        test = self._open.get(uid)
+        if test is None:
+            return None
+        if uid in self._links.up and test.tries < self._core.config.probes:
+            self._probe(uid)
+            return None
+        return self._answer(uid, alive=False)
+
+    def on_failed(self, uid: str) -> Test | None:
+        """The subject could not be linked; tell those who asked."""
+        return self._answer(uid, alive=False) if uid in self._open else None
+
+    def clear(self) -> None:
+        for uid in self._open:
+            self._core.disarm(Timer.PROBE, uid)
+        self._open.clear()
+
+    def _probe(self, uid: str) -> None:
+        test, core = self._open[uid], self._core
+        test.tries += 1
+        core.send(uid, Ping(0), uid)
+        if (
+            test.tries == 2 and core.ring_id is not None
+        ):  # no answer: those that stand between may be dead with it
+            self._detector.hasten_towards(test.subject.ring_id, uid)
+        wait = self._detector.answer_ns(uid)
+        core.arm(Timer.PROBE, uid, wait if test.tries == core.config.probes else wait // 2)
+
+    def _answer(self, uid: str, *, alive: bool) -> Test:
+        test = self._open.pop(uid)
+        self._core.disarm(Timer.PROBE, uid)
+        for asker in test.askers:
+            if asker in self._links.up:
+                self._core.send(asker, Tested(test.subject, alive), uid)
+        return test

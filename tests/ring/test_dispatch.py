@@ -1,0 +1,32 @@
+"""The table of handlers and the list of messages on the wire agree."""
+
+from __future__ import annotations
+
+from overlay.ids import Peer
+from overlay.rng import rng_for
+from ring.config import LAN
+from ring.core import Timer
+from ring.dispatch import PASSIVE, PASSIVE_TIMERS
+from ring.messages import Relay
+from ring.node import RingNode
+from ring.wire import RING_MESSAGES
+
+NODE = RingNode(LAN, Peer(f"{1:032x}", 1, "chordal://one.test:9470"), rng_for(1, "dispatch"))
+
+
+def test_every_message_on_the_wire_has_a_handler_and_no_other_has() -> None:
+    """Relays are opened before: what is in them is what is handled."""
+    assert set(NODE._on_message) == set(RING_MESSAGES) - {Relay}
+
+
+def test_no_message_is_on_the_wire_twice() -> None:
+    assert len(set(RING_MESSAGES)) == len(RING_MESSAGES)
+
+
+def test_every_timer_has_a_handler() -> None:
+    assert set(NODE._on_timer) == set(Timer)
+
+
+def test_what_is_called_passive_is_handled_at_all() -> None:
+    assert set(NODE._on_message) >= PASSIVE
+    assert set(NODE._on_timer) >= PASSIVE_TIMERS
