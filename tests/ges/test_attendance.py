@@ -423,3 +423,13 @@ async def test_a_matching_client_gets_one_delivery_for_all_its_subscriptions(
         assert isinstance(body, bytes)
         assert body[:10] == b"\0\2" + (2).to_bytes(4, "big") + (5).to_bytes(4, "big")
         assert await client.hear() == Accepted(LinkClass.NORMAL, 1)
+
+
+async def test_an_empty_event_frame_is_a_protocol_error_and_no_fault_of_ours(
+    broker: Broker,
+) -> None:
+    async with raw(broker) as client:
+        await client.stream.send_all(frame(EVENT, b""))
+        assert await client.is_cut_off()
+    assert broker.driver.counters["protocol_errors"] == 1
+    assert broker.driver.counters["internal_errors"] == 0
