@@ -10,6 +10,7 @@ from ges.topics import MAX_TOPIC_BYTES
 from overlay.codec import MessageCodec
 from overlay.ids import LinkClass, WireCount, WireText, WireUid, WireUrl
 from overlay.machine import Message
+from overlay.revocation import MAX_LIST_BYTES, MAX_VOUCHER_BYTES
 from overlay.trace import Verdict
 from ring.holders import BackupStatus
 from ring.messages import Member, Pair, RingId
@@ -37,6 +38,17 @@ class SecureState(Message, frozen=True):
     linked: Annotated[tuple[WireUid, ...], msgspec.Meta(max_length=MAX_SECURE_LINKS)]
     withdrawn: bool
     complete: bool = False
+
+
+class RevocationNotice(Message, frozen=True):
+    """The authority's list of revoked identities, and who vouches for its signer (DER both).
+
+    Between brokers it is flooded, the highest number counts; a client may hand one to its broker,
+    and is told of those the broker knows.
+    """
+
+    crl: Annotated[bytes, msgspec.Meta(max_length=MAX_LIST_BYTES)]
+    voucher: Annotated[bytes, msgspec.Meta(max_length=MAX_VOUCHER_BYTES)]
 
 
 # ── client to broker ──────────────────────────────────────────────────────────────────────────
@@ -112,6 +124,23 @@ class EventRefused(Message, frozen=True):
     reason: WireText
 
 
+class RevocationTaken(Message, frozen=True):
+    """A client's :class:`RevocationNotice` is known here now, or is not, and why."""
+
+    problem: WireText | None
+
+
+class IdentityStatus(msgspec.Struct, frozen=True):
+    """What a broker shows in TLS handshakes, and whom it refuses."""
+
+    not_after: str  #: end of its certificate, ISO 8601, UTC
+    expires_in_s: float
+    serial: str  #: of its certificate, hexadecimal
+    authorities: int  #: that it trusts: 2 while the authority is changed
+    revocations: int  #: number of the list it knows; 0: none
+    revoked: int  #: uids on that list
+
+
 class LinkStatus(msgspec.Struct, frozen=True):
     """One link of a broker."""
 
@@ -123,6 +152,7 @@ class LinkStatus(msgspec.Struct, frozen=True):
     queued_bytes: int
     age_s: float
     cipher: str | None
+    expires_in_s: float | None = None  #: until the other end's certificate ends; None: plain
 
 
 class VerdictStatus(msgspec.Struct, frozen=True):
@@ -160,6 +190,8 @@ class Status(Message, frozen=True):
     backups: tuple[BackupStatus, ...] = ()  #: who keeps this broker's records
     records: int = 0  #: it owns
     backups_wanted: int = 0  #: on so many neighbours, where there are so many
+    identity: IdentityStatus | None = None
+    parked: int = 0  #: events that wait for an all-secure path
 
 
 #: What clients and brokers say to each other; nothing of it is understood between brokers.
@@ -174,5 +206,7 @@ CLIENT_CODEC = MessageCodec(
     SubscriptionRefused,
     Accepted,
     EventRefused,
+    RevocationNotice,
+    RevocationTaken,
     Status,
 )

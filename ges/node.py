@@ -10,13 +10,16 @@ normal link leads to a broker that holds an identity too, and closed with it.
 from __future__ import annotations
 
 import random
+from dataclasses import dataclass
 
 from ges.linkstate import SecureGraph
-from ges.messages import SecureState
+from ges.messages import RevocationNotice, SecureState
+from ges.notices import Notices, NoticeTaken, Outcome
 from overlay.ids import LinkClass, Nanos, Peer, nanos
 from overlay.machine import (
     Closed,
     CloseLink,
+    Command,
     Effect,
     Fact,
     Input,
@@ -30,6 +33,7 @@ from overlay.machine import (
     Send,
     TimerTable,
 )
+from overlay.revocation import Revocations
 from ring.config import RingConfig
 from ring.facts import Confirmed, Departed, NeighboursChanged
 from ring.node import RingNode
@@ -38,12 +42,34 @@ RETRY_NS = nanos(0.5)
 RETRY_MAX_NS = nanos(30.0)
 
 
+@dataclass(frozen=True, slots=True)
+class Spread(Command):
+    """Make a list of revoked identities known to all brokers."""
+
+    notice: RevocationNotice
+
+
+@dataclass(frozen=True, slots=True)
+class RenewLinks(Command):
+    """Make the secure links to these anew, as a certificate has changed; the old ones serve on."""
+
+    uids: tuple[str, ...]
+
+
 class BrokerNode:
     """The machine of one broker."""
 
-    def __init__(self, config: RingConfig, peer: Peer, rng: random.Random) -> None:
+    def __init__(
+        self,
+        config: RingConfig,
+        peer: Peer,
+        rng: random.Random,
+        revocations: Revocations | None = None,
+    ) -> None:
+        """Take how the ring is kept, who this is, and, with an identity, who is revoked."""
         self.ring = RingNode(config, peer, rng)
-        self.secure_graph = SecureGraph(peer.uid)
+        self.notices = Notices(revocations)
+        self.secure_graph = SecureGraph(peer.uid, self.notices.forbids)
         self._rng = rng
         self._normal: dict[str, Peer] = {}
         self._secure: set[str] = set()
@@ -67,6 +93,13 @@ class BrokerNode:
         if isinstance(event, MessageReceived) and isinstance(event.message, SecureState):
             if self.secure_graph.learn(event.message):
                 self._flood(event.message, effects, but=event.uid)
+        elif isinstance(event, MessageReceived) and isinstance(event.message, RevocationNotice):
+            self._on_notice(event.message, effects, now, but=event.uid)
+        elif isinstance(event, Spread):
+            self._on_notice(event.notice, effects, now)
+        elif isinstance(event, RenewLinks):
+            for uid in event.uids:
+                self._open_secure(uid, effects, renew=True)
         elif getattr(event, "link_class", LinkClass.NORMAL) is LinkClass.SECURE:
             self._on_secure_link(event, now)
         else:
@@ -94,6 +127,7 @@ class BrokerNode:
             uid = event.peer.uid
             self._normal[uid] = event.peer
             effects += [Send(uid, state) for state in self.secure_graph.states]
+            effects += [Send(uid, notice) for notice in self.notices.known]
             if self._may_secure(uid) and uid not in self._secure:
                 self._open_secure(uid, effects)
         elif isinstance(event, LinkDown):
@@ -111,14 +145,32 @@ class BrokerNode:
             self._retry(event.uid, now)
 
     def _may_secure(self, uid: str) -> bool:
-        """Both hold an identity, and it is on us to make the link."""
+        """Both hold an identity that counts, and it is on us to make the link."""
         peer = self._normal.get(uid)
-        return peer is not None and peer.secure and self.peer.secure and self.peer.uid < uid
+        return (
+            peer is not None
+            and peer.secure
+            and self.peer.secure
+            and self.peer.uid < uid
+            and not self.notices.forbids(uid)
+        )
 
-    def _open_secure(self, uid: str, effects: list[Effect]) -> None:
-        if self._may_secure(uid):
-            peer = self._normal[uid]
-            effects.append(OpenLink(peer.url, uid, link_class=LinkClass.SECURE))
+    def _open_secure(self, uid: str, effects: list[Effect], *, renew: bool = False) -> None:
+        """Make a secure link, or, with ``renew``, one in the place of the one there is."""
+        if self._may_secure(uid) or (renew and uid in self._secure and uid in self._normal):
+            url = self._normal[uid].url
+            effects.append(OpenLink(url, uid, link_class=LinkClass.SECURE, replace=renew))
+
+    def _on_notice(
+        self, notice: RevocationNotice, effects: list[Effect], now: Nanos, but: str | None = None
+    ) -> None:
+        """Pass a list of revoked identities on if it is news, and the authority's."""
+        outcome = self.notices.take(notice, now)
+        if outcome is Outcome.NEWS:
+            effects += [Send(uid, notice) for uid in self._normal if uid != but]
+            self.secure_graph.reckon()
+        if outcome is not Outcome.OLD:
+            effects.append(Notify(NoticeTaken(outcome, but)))
 
     def _retry(self, uid: str, now: Nanos) -> None:
         if self._may_secure(uid) and uid not in self._secure:

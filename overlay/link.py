@@ -9,6 +9,7 @@ import trio
 from overlay.codec import FrameReader
 from overlay.connection import Connection
 from overlay.handshake import Hello
+from overlay.identity import PeerIdentity
 from overlay.ids import LinkClass, Nanos, Peer
 from overlay.machine import Fact
 from overlay.transport import Wire
@@ -17,16 +18,31 @@ from overlay.transport import Wire
 class Link:
     """A link that is up, as the driver holds it."""
 
-    __slots__ = ("connection", "link_class", "parted", "peer", "since_ns")
+    __slots__ = (
+        "connection",
+        "identity",
+        "link_class",
+        "parted",
+        "peer",
+        "running",
+        "since_ns",
+    )
 
     def __init__(
-        self, peer: Peer, link_class: LinkClass, connection: Connection, since_ns: Nanos
+        self,
+        peer: Peer,
+        link_class: LinkClass,
+        connection: Connection,
+        since_ns: Nanos,
+        identity: PeerIdentity | None = None,
     ) -> None:
         self.parted = trio.Event()  #: the other end has said good-bye
         self.peer = peer
         self.link_class = link_class
         self.connection = connection
         self.since_ns = since_ns
+        self.identity = identity  #: as certified in the handshake; None: plain
+        self.running = trio.CancelScope()  #: its reading and writing
 
 
 class Upper(Protocol):

@@ -1,4 +1,4 @@
-"""The authority's side of revocation: which certificates count no more, and the list that says so."""
+"""The authority's side of revocation: which certificates count no more, and the list of them."""
 
 from __future__ import annotations
 
