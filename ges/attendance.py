@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import structlog
@@ -17,6 +18,8 @@ from ges.messages import (
     Attached,
     EventRefused,
     KeepAlive,
+    RevocationNotice,
+    RevocationTaken,
     StatusRequest,
     Subscribe,
     Subscribed,
@@ -29,6 +32,7 @@ from overlay.codec import CONTROL, EVENT, MAX_FRAME_BYTES, FrameReader
 from overlay.connection import BROKEN, Connection
 from overlay.errors import ProtocolError
 from overlay.handshake import Hello
+from overlay.identity import PeerIdentity
 from overlay.ids import LinkClass, short
 from overlay.machine import Message
 from overlay.transport import CLOSE_SECONDS, Wire
@@ -66,17 +70,19 @@ class Attendance:
         if self._closed or len(self._sessions) >= MAX_CLIENTS:
             broker.driver.counters["clients_turned_away"] += 1
             return
-        session = Session(hello.uid, hello.incarnation, connection)
+        session = Session(hello.uid, hello.incarnation, connection, wire.identity)
         reader.limit(MAX_FRAME_BYTES)
         self._sessions.add(session)
         peer = broker.node.peer
         self._send(session, Attached(peer.uid, peer.url, session.secure))
+        self._send_notices(session)
         self._send(session, self._alternates())
         try:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._write, connection, nursery.cancel_scope)
-                await self._read(session, reader)
-                nursery.cancel_scope.cancel()
+            with session.serving:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._write, connection, nursery.cancel_scope)
+                    await self._read(session, reader)
+                    nursery.cancel_scope.cancel()
         finally:
             self._sessions.discard(session)
             self._gone.set()
@@ -84,6 +90,28 @@ class Attendance:
             if connection.overflowed:
                 broker.driver.counters["clients_too_slow"] += 1
                 self._log.warning("client too slow, cut off", client=short(session.uid))
+
+    @property
+    def identities(self) -> list[PeerIdentity]:
+        """The clients' identities, of those that have one."""
+        return [session.identity for session in self._sessions if session.identity is not None]
+
+    def detach(self, is_over: Callable[[PeerIdentity], bool]) -> list[PeerIdentity]:
+        """End at once the connections of clients whose identity counts no more; returns whose."""
+        found = []
+        for session in list(self._sessions):
+            if session.identity is not None and is_over(session.identity):
+                found.append(session.identity)
+                self._broker.router.forget(session)
+                session.connection.abort()
+                session.serving.cancel()
+                self._sessions.discard(session)
+        return found
+
+    def tell_revocations(self) -> None:
+        """There is a new list of revoked identities: tell all clients."""
+        for session in self._sessions:
+            self._send_notices(session)
 
     def tell_alternates(self) -> None:
         """The neighbourhood has changed: tell all clients where else they can go."""
@@ -147,6 +175,8 @@ class Attendance:
         elif isinstance(message, KeepAlive):
             if not message.answer:
                 self._send(session, KeepAlive(message.token, answer=True))
+        elif isinstance(message, RevocationNotice):
+            self._send(session, RevocationTaken(self._broker.take_notice(message)))
         elif isinstance(message, StatusRequest):
             self._send(session, self._broker.status())
         else:
@@ -203,6 +233,11 @@ class Attendance:
         for link_class, sequence in session.accepted.items():
             self._send(session, Accepted(link_class, sequence))
         session.accepted.clear()
+
+    def _send_notices(self, session: Session) -> None:
+        if session.secure:  # others could not check it, and have no use for it
+            for notice in self._broker.node.notices.known:
+                self._send(session, notice)
 
     def _alternates(self) -> Alternates:
         return Alternates(self._broker.node.ring.known_urls[:MAX_ALTERNATES])

@@ -13,11 +13,13 @@ import trio
 from ges.attendance import Attendance
 from ges.events import read_head
 from ges.home import Home, open_home
-from ges.messages import LinkStatus, SecureState, Status, VerdictStatus
+from ges.messages import LinkStatus, RevocationNotice, SecureState, Status, VerdictStatus
 from ges.node import BrokerNode
+from ges.notices import NoticeTaken, Outcome
 from ges.recorder import Recorder
 from ges.router import Router
 from ges.software import software_version
+from ges.warden import LOOK_SECONDS, Warden
 from overlay.address import Address, parse_url
 from overlay.codec import DETOUR, EVENT, FrameReader, MessageCodec
 from overlay.driver import Driver
@@ -29,7 +31,7 @@ from overlay.link import Link
 from overlay.machine import Fact
 from overlay.rng import rng_for
 from overlay.trace import Incident, Run, Source, Verdict
-from overlay.transport import TcpTransport, Transport, Wire
+from overlay.transport import TcpTransport, Wire
 from ring.config import profile
 from ring.errors import JoinFailed
 from ring.facts import (
@@ -54,7 +56,7 @@ from ring.facts import (
 )
 from ring.wire import RING_MESSAGES
 
-LINK_CODEC = MessageCodec(*RING_MESSAGES, SecureState, Goodbye)
+LINK_CODEC = MessageCodec(*RING_MESSAGES, SecureState, RevocationNotice, Goodbye)
 
 ROOM_SECONDS = 0.1  #: a reader waits that long for crowded queues before it reads on
 LEAVE_SECONDS = 3.0  #: for the last messages of a broker that leaves
@@ -73,6 +75,7 @@ class BrokerConfig:
     directory: Path | None = None  #: None: a new broker each time, and no trace
     identity: Path | None = None
     trace: Path | None = None  #: None: DIRECTORY/trace
+    look_seconds: float = LOOK_SECONDS  #: between two looks at the identity's folder
 
 
 class Broker:
@@ -167,7 +170,14 @@ class Broker:
             backups=ring.backups,
             records=len(ring.records),
             backups_wanted=self._ring_config.backups,
+            identity=self.warden.status() if self.warden is not None else None,
         )
+
+    def take_notice(self, notice: RevocationNotice) -> str | None:
+        """Take a list of revoked identities from a client; returns why not, or None."""
+        if self.warden is None:
+            return "this broker has no identity and cannot check the list; hand it to one that has"
+        return self.warden.take(notice)
 
     async def on_ring(self) -> None:
         """Wait until this broker is a member."""
@@ -202,6 +212,9 @@ class Broker:
 
     def on_fact(self, fact: Fact) -> None:
         self._tell(fact)
+        if isinstance(fact, NoticeTaken):
+            self._on_notice(fact)
+            return
         incident = self.recorder.on_fact(fact, self.driver.now(), self.driver.sent_about)
         if incident is not None:
             self._tell_incident(incident)
@@ -252,6 +265,8 @@ class Broker:
         async with trio.open_nursery() as nursery:
             await nursery.start(self.driver.run)
             nursery.start_soon(self._expire_events)
+            if self.warden is not None:
+                nursery.start_soon(self.warden.run)
             own = self.node.peer.url
             seeds = tuple(seed.url for seed in config.seeds if seed.url != own)
             self.driver.give(Join(seeds) if seeds else Found())
@@ -263,12 +278,14 @@ class Broker:
         if self._failed is not None:
             raise self._failed
 
-    def _compose(self, transport: Transport, address: Address) -> None:
+    def _compose(self, transport: TcpTransport, address: Address) -> None:
         config, home = self.config, self._home
         peer = Peer(home.uid, home.incarnation, address.url, self.identity is not None)
         # The seed is the identity: runs need not be repeatable here, only streams distinct.
         rng = rng_for(home.uid, "node", home.incarnation)
-        self.node = BrokerNode(self._ring_config, peer, rng)
+        credentials = transport.credentials
+        revocations = credentials.revocations if credentials is not None else None
+        self.node = BrokerNode(self._ring_config, peer, rng, revocations)
         self.driver = Driver(self.node, transport, LINK_CODEC, self, overlay=config.overlay)
         self.router = Router(
             self.driver.links,
@@ -278,6 +295,9 @@ class Broker:
             self.node.ring.detours,
         )
         self.attendance = Attendance(self)
+        self.warden: Warden | None = None
+        if credentials is not None:
+            self.warden = Warden(self, credentials, store=config.directory)
         trace = config.trace
         if trace is None and config.directory is not None:
             trace = config.directory / "trace"
@@ -303,6 +323,12 @@ class Broker:
         if advertise is None:
             return Address(self.config.host, port)
         return Address(advertise[0], advertise[1] or port)
+
+    def _on_notice(self, fact: NoticeTaken) -> None:
+        self.driver.counters[f"revocation_lists_{fact.outcome.value}"] += 1
+        if fact.outcome is Outcome.NEWS and self.warden is not None:
+            self.warden.enforce()
+            self.attendance.tell_revocations()
 
     def _update_router(self) -> None:
         ring = self.node.ring
@@ -344,6 +370,7 @@ class Broker:
                 queued_bytes=link.connection.queued_bytes,
                 age_s=round((now - link.since_ns) / NANOS_PER_SECOND, 3),
                 cipher=link.connection.cipher,
+                expires_in_s=self.warden.expires_in_s(link.identity) if self.warden else None,
             )
             for (uid, link_class), link in sorted(self.driver.links.items())
         )

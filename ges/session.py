@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import trio
+
 from overlay.connection import Connection
+from overlay.identity import PeerIdentity
 from overlay.ids import LinkClass
 
 CLIENT_QUEUE_BYTES = 16 * 1024 * 1024
@@ -12,13 +15,31 @@ MAX_SUBSCRIPTIONS = 4096
 class Session:
     """A client's connection, subscriptions, and the last events taken from it."""
 
-    __slots__ = ("accepted", "connection", "filters", "incarnation", "last", "publisher", "uid")
+    __slots__ = (
+        "accepted",
+        "connection",
+        "filters",
+        "identity",
+        "incarnation",
+        "last",
+        "publisher",
+        "serving",
+        "uid",
+    )
 
-    def __init__(self, uid: str, incarnation: int, connection: Connection) -> None:
+    def __init__(
+        self,
+        uid: str,
+        incarnation: int,
+        connection: Connection,
+        identity: PeerIdentity | None = None,
+    ) -> None:
         self.uid = uid
         self.publisher = bytes.fromhex(uid)
         self.incarnation = incarnation
         self.connection = connection
+        self.identity = identity  #: as certified in the handshake; None: plain
+        self.serving = trio.CancelScope()
         self.filters: dict[int, tuple[str, LinkClass | None]] = {}  #: by subscription number
         self.accepted: dict[LinkClass, int] = {}  #: taken, but not yet told the client
         self.last: dict[bool, int] = {}  #: sequence taken last, of secure events and others

@@ -87,7 +87,8 @@ class Links:
             ended_by_itself = self._forget(link)
             await close(wire.stream)
         if ended_by_itself:
-            self._tell_end(link, Closed.LOST if reason in {None, *PEACEFUL} else reason)
+            # Who parts in peace forgets the link first: here it broke before the end.
+            self._tell_end(link, Closed.LOST if reason is None or reason in PEACEFUL else reason)
 
     def close(self, effect: CloseLink) -> None:
         """Give a link up, after what is queued; nobody is told that it went down."""

@@ -101,20 +101,19 @@ def show(directory: Path, as_json: bool) -> None:
     """Show the identity or authority in DIR, and what is wrong with it."""
     from overlay.authority import load_authority
     from overlay.errors import IdentityError
-    from overlay.identity import (
+    from overlay.identity import load_identity, name_in
+    from overlay.keyfiles import (
         AUTHORITY_CERTIFICATE,
         IDENTITY_CERTIFICATE,
         file_names,
-        load_identity,
-        name_in,
         permission_warnings,
-        read_certificate,
+        read_certificates,
     )
 
     mend = "name a folder made by 'chordal identity init' or 'chordal identity issue'"
     is_identity = IDENTITY_CERTIFICATE in file_names(directory, mend=mend)
     file = IDENTITY_CERTIFICATE if is_identity else AUTHORITY_CERTIFICATE
-    certificate = read_certificate(directory / file, mend=mend)
+    certificate = read_certificates(directory / file, most=2, mend=mend)[0]
     now = datetime.now(UTC)
     refusal = None
     try:
