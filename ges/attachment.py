@@ -19,6 +19,8 @@ from ges.messages import (
     Attached,
     EventRefused,
     KeepAlive,
+    RevocationNotice,
+    RevocationTaken,
     Status,
     StatusRequest,
     Subscribe,
@@ -37,11 +39,13 @@ from overlay.codec import (
     MessageCodec,
 )
 from overlay.connection import BROKEN, Connection
-from overlay.errors import ConnectionFailed, ProtocolError
+from overlay.errors import ConnectionFailed, IdentityError, ProtocolError
 from overlay.handshake import GREETINGS, Hello, Refusal
-from overlay.identity import Identity
+from overlay.identity import Identity, load_identity
 from overlay.ids import LinkClass
+from overlay.keyfiles import REVOKED
 from overlay.machine import Message, Refused
+from overlay.revocation import read_list
 from overlay.transport import TcpTransport, Wire, close
 
 if TYPE_CHECKING:
@@ -94,6 +98,8 @@ class Attachment:
         self._unconfirmed_lost = False
         self._changed = trio.Event()  #: set, and replaced, whenever something waited for may be so
         self._statuses: list[Status] = []
+        self._taken: list[RevocationTaken] = []
+        self._broker_uid = ""
         self._heard_at = 0.0
         self._lost_url = ""
         self._lost_reason = "no broker"
@@ -183,6 +189,17 @@ class Attachment:
         if self._subscriptions.pop(subscription.number, None) is not None:
             self.send(CLIENT_CODEC.encode(Unsubscribe(subscription.number)))
 
+    async def spread(self, notice: RevocationNotice) -> str | None:
+        """Hand the broker a list of revoked identities; returns why it is not taken, or None."""
+        self._taken.clear()
+        while not self._taken:
+            await self.wait_for_room()
+            connection = self._connection
+            self.send(CLIENT_CODEC.encode(notice))
+            while not self._taken and self._connection is connection:
+                await self._change()
+        return self._taken.pop().problem
+
     async def status(self) -> Status:
         """Ask the broker about itself, and the next one if it is lost before it answers."""
         self._statuses.clear()
@@ -260,6 +277,7 @@ class Attachment:
         return sorted(unique, key=lambda address: address.url == self._lost_url)
 
     async def _attach(self, address: Address) -> tuple[Wire, FrameReader, Attached]:
+        self._reread_identity()
         wire = await self._transport.connect(address)
         try:
             wish = self.wish
@@ -288,12 +306,27 @@ class Attachment:
                 raise ConnectionFailed(address.url, reason)
             if not isinstance(answer, Attached):
                 raise ProtocolError(f"{type(answer).__name__} is no answer to a greeting")
+            if wire.identity is not None and wire.identity.uid != answer.broker:
+                raise ProtocolError("the certificate names another uid than the broker gives")
             reader.limit(MAX_FRAME_BYTES)
-            self.url = address.url
+            self.url, self._broker_uid = address.url, answer.broker
             return wire, reader, answer
         except BaseException:
             await close(wire.stream)
             raise
+
+    def _reread_identity(self) -> None:
+        """Take up what has been renewed, or revoked, since the last attachment."""
+        credentials = self._transport.credentials
+        if credentials is None:
+            return
+        directory = credentials.identity.directory
+        with contextlib.suppress(IdentityError, ProtocolError):  # then the old one must do
+            found = read_list(directory / REVOKED)
+            if found is not None:
+                credentials.revocations.learn(*found)
+        with contextlib.suppress(IdentityError):
+            credentials.replace(load_identity(directory))
 
     def _adopt(self, wire: Wire, attached: Attached) -> None:
         self._connection = Connection(wire.stream, secure=attached.secure, limit_bytes=QUEUE_BYTES)
@@ -377,11 +410,25 @@ class Attachment:
                 self.alternates = urls[:MAX_ALTERNATES]
             case KeepAlive(token, answer) if not answer:
                 self.send(CLIENT_CODEC.encode(KeepAlive(token, answer=True)))
+            case RevocationNotice(crl, voucher):
+                self._learn(crl, voucher)
+            case RevocationTaken():
+                self._taken.append(message)
             case Status():
                 self._statuses.append(message)
             case _:
                 pass
         self._signal()
+
+    def _learn(self, crl: bytes, voucher: bytes) -> None:
+        """Take note of who is revoked, so that none of them can pose as a broker to us."""
+        credentials = self._transport.credentials
+        if credentials is None:
+            return
+        with contextlib.suppress(ProtocolError):  # not the authority's: it says nothing
+            credentials.revocations.learn(crl, voucher)
+        if credentials.revocations.forbids(self._broker_uid):
+            raise ProtocolError("the broker is revoked")
 
     def _decided(self, link_class: LinkClass, sequence: int) -> None:
         """All up to ``sequence`` is taken or refused. A refusal may overtake what went before."""

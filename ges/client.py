@@ -31,9 +31,9 @@ from pathlib import Path
 import trio
 
 from ges.attachment import Attachment, Wish
-from ges.errors import ConnectionLost, PublishRefused, SubscribeRefused
+from ges.errors import ConnectionLost, PublishRefused, SpreadRefused, SubscribeRefused
 from ges.events import MAX_PAYLOAD_BYTES, Event, pack_attributes, pack_event
-from ges.messages import Status
+from ges.messages import RevocationNotice, Status
 from ges.topics import check_filter, check_topic
 from overlay.address import parse_urls
 from overlay.codec import EVENT, HEADER, PROTOCOL_VERSION
@@ -41,6 +41,7 @@ from overlay.errors import ConfigError
 from overlay.handshake import check_overlay
 from overlay.identity import load_identity
 from overlay.ids import LinkClass
+from overlay.revocation import RevocationList
 
 MAX_UNREAD = 1_000_000  #: events kept for a subscription that is not read; then the oldest go
 MAX_KNOWN_TOPICS = 4096
@@ -226,6 +227,17 @@ class Client:
         finally:
             subscription.end()
             self._attachment.unsubscribe(subscription)
+
+    async def spread(self, revoked: RevocationList) -> None:
+        """Hand a list of revoked identities to the broker, which spreads it to all others.
+
+        Raises:
+            SpreadRefused: the broker does not take it, and why.
+            ConnectionLost: there is no broker.
+        """
+        problem = await self._attachment.spread(RevocationNotice(revoked.crl, revoked.voucher))
+        if problem is not None:
+            raise SpreadRefused(f"{self.broker_url}: {problem}")
 
     async def status(self) -> Status:
         """Ask the broker about itself.
