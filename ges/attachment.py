@@ -94,6 +94,7 @@ class Attachment:
         self._subscriptions: dict[int, Subscription] = {}
         self._pending: dict[int, tuple[trio.Event, list[str]]] = {}
         self._accepted: dict[LinkClass, int] = {}
+        self._refused: dict[LinkClass, set[int]] = {}  #: beyond what is accepted
         self._refusals: list[str] = []
         self._unconfirmed_lost = False
         self._changed = trio.Event()  #: set, and replaced, whenever something waited for may be so
@@ -342,6 +343,7 @@ class Attachment:
         if any(self._accepted.get(c, 0) < n for c, n in self.published.items()):
             self._unconfirmed_lost = True
             self._accepted.update(self.published)
+            self._refused.clear()
         self._signal()
 
     async def _serve(self, wire: Wire, reader: FrameReader) -> None:
@@ -396,7 +398,9 @@ class Attachment:
             case Accepted(link_class, sequence):
                 self._decided(link_class, sequence)
             case EventRefused(link_class, sequence, reason):
-                self._decided(link_class, sequence)
+                # It may overtake what went before, which may be parked for long.
+                self._refused.setdefault(link_class, set()).add(sequence)
+                self._decided(link_class, 0)
                 self._refusals.append(reason)
             case Subscribed(number) if number in self._pending:
                 self._pending[number][0].set()
@@ -431,8 +435,13 @@ class Attachment:
             raise ProtocolError("the broker is revoked")
 
     def _decided(self, link_class: LinkClass, sequence: int) -> None:
-        """All up to ``sequence`` is taken or refused. A refusal may overtake what went before."""
-        self._accepted[link_class] = max(self._accepted.get(link_class, 0), sequence)
+        """All up to ``sequence`` is taken or refused."""
+        accepted = max(self._accepted.get(link_class, 0), sequence)
+        refused = self._refused.setdefault(link_class, set())
+        while accepted + 1 in refused:
+            accepted += 1
+        self._accepted[link_class] = accepted
+        refused -= {number for number in refused if number <= accepted}
 
     def _request(self, subscription: Subscription) -> None:
         self.send(

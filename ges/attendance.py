@@ -26,6 +26,7 @@ from ges.messages import (
     SubscriptionRefused,
     Unsubscribe,
 )
+from ges.parked import ParkedEvents
 from ges.session import CLIENT_QUEUE_BYTES, MAX_SUBSCRIPTIONS, Session
 from ges.topics import check_filter, check_topic
 from overlay.codec import CONTROL, EVENT, MAX_FRAME_BYTES, FrameReader
@@ -54,6 +55,7 @@ class Attendance:
         self._sessions: set[Session] = set()
         self._topics: set[bytes] = set()  #: topics found to be well-formed
         self._gone = trio.Event()  #: one of them went
+        self.parked = ParkedEvents(broker, self)
         self._closed = False
         self._log = structlog.get_logger("chordal.clients").bind(broker=short(broker.node.peer.uid))
 
@@ -86,6 +88,7 @@ class Attendance:
         finally:
             self._sessions.discard(session)
             self._gone.set()
+            self.parked.forget(session)
             broker.router.forget(session)
             if connection.overflowed:
                 broker.driver.counters["clients_too_slow"] += 1
@@ -103,6 +106,7 @@ class Attendance:
             if session.identity is not None and is_over(session.identity):
                 found.append(session.identity)
                 self._broker.router.forget(session)
+                self.parked.forget(session)
                 session.connection.abort()
                 session.serving.cancel()
                 self._sessions.discard(session)
@@ -187,15 +191,30 @@ class Attendance:
         if (head.publisher, head.incarnation) != (session.publisher, session.incarnation):
             raise ProtocolError("an event in somebody else's name")
         link_class = LinkClass.SECURE if head.secure else LinkClass.NORMAL
-        problem = self._topic_problem(head) or self._broker.router.why_not(session, head)
-        if problem is not None:
-            self._broker.driver.counters["events_refused"] += 1
-            self._send(session, EventRefused(link_class, head.sequence, problem[:500]))
-            return
         if head.hops or head.limit:
             body = body[:PATCH_AT] + PATCH.pack(0, 0) + body[PATCH_END:]
+        problem = self._topic_problem(head)
+        if problem is None:
+            problem = self._broker.router.why_not(session, head)
+            if head.secure and session.secure:
+                problem, is_parked = self.parked.take(session, head, body, problem)
+                if is_parked:
+                    return
+        if problem is not None:
+            self.refuse(session, head, problem)
+            return
         self._broker.router.publish(session, head, body)
         session.accepted[link_class] = head.sequence
+
+    def refuse(self, session: Session, head: Head, problem: str) -> None:
+        """Tell a client that an event of its is not taken."""
+        link_class = LinkClass.SECURE if head.secure else LinkClass.NORMAL
+        self._broker.driver.counters["events_refused"] += 1
+        self._send(session, EventRefused(link_class, head.sequence, problem[:500]))
+
+    def accept(self, session: Session, head: Head) -> None:
+        """Tell a client that its parked events up to this one are taken."""
+        self._send(session, Accepted(LinkClass.SECURE, head.sequence))
 
     def _topic_problem(self, head: Head) -> str | None:
         topic = head.topic
@@ -227,6 +246,7 @@ class Attendance:
             return
         self._broker.router.subscribe(session, request.number, request.filter, request.link_class)
         self._send(session, Subscribed(request.number))
+        self.parked.stir()  # who is alone may publish to its own subscribers
 
     def _acknowledge(self, session: Session) -> None:
         """Tell the client, once for all it sent together, what has been taken."""

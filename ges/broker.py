@@ -170,6 +170,7 @@ class Broker:
             backups=ring.backups,
             records=len(ring.records),
             backups_wanted=self._ring_config.backups,
+            parked=self.attendance.parked.size,
             identity=self.warden.status() if self.warden is not None else None,
         )
 
@@ -240,6 +241,7 @@ class Broker:
         Bounded, so that one that does not drain holds the others back only so much, and never for
         good: beyond its limit its connection is given up.
         """
+        self.attendance.parked.notice_changes()
         deadline = self.router.sequencer.next_deadline()
         if deadline is not None and (self._expires is None or deadline < self._expires):
             self._expiry.set()
@@ -265,6 +267,7 @@ class Broker:
         async with trio.open_nursery() as nursery:
             await nursery.start(self.driver.run)
             nursery.start_soon(self._expire_events)
+            nursery.start_soon(self.attendance.parked.run)
             if self.warden is not None:
                 nursery.start_soon(self.warden.run)
             own = self.node.peer.url
@@ -326,11 +329,13 @@ class Broker:
 
     def _on_notice(self, fact: NoticeTaken) -> None:
         self.driver.counters[f"revocation_lists_{fact.outcome.value}"] += 1
+        self.attendance.parked.stir()
         if fact.outcome is Outcome.NEWS and self.warden is not None:
             self.warden.enforce()
             self.attendance.tell_revocations()
 
     def _update_router(self) -> None:
+        self.attendance.parked.stir()
         ring = self.node.ring
         self.router.update(ring.member, ring.linked, (*ring.left, *ring.right))
 

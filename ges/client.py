@@ -19,6 +19,7 @@ batch, not once an event, and ``publish`` once in a while.
 from __future__ import annotations
 
 import contextlib
+import math
 import random
 import secrets
 import time
@@ -45,6 +46,7 @@ from overlay.revocation import RevocationList
 
 MAX_UNREAD = 1_000_000  #: events kept for a subscription that is not read; then the oldest go
 MAX_KNOWN_TOPICS = 4096
+MAX_PARK_SECONDS = 3600.0
 YIELD_EVERY = 256  #: publishes between two chances for other tasks to run
 
 
@@ -139,14 +141,20 @@ class Client:
         attributes: Mapping[str, str] | None = None,
         link_class: LinkClass = LinkClass.NORMAL,
         confirm: bool = False,
+        park: float = 0.0,
     ) -> None:
         """Publish an event; returns when it is queued, or, with ``confirm``, taken by the broker.
 
         Without ``confirm`` a refusal is raised by a later ``publish`` or by :meth:`flush`.
 
+        A secure event that finds no all-secure path is refused at once, or, with ``park``, held in
+        the broker's memory for so many seconds, and sent when such a path appears; if none does,
+        the refusal says so. Parked events stay in order, and are dropped if this client goes.
+
         Raises:
             TopicError: the topic is malformed.
-            ConfigError: payload or attributes are too large.
+            ConfigError: payload or attributes are too large; or ``park`` is negative, more than
+                MAX_PARK_SECONDS, or asked for an event that is not secure.
             PublishRefused: the broker refused this event or an earlier one; nobody got it.
             ConnectionLost: there is no broker, or it went away before it confirmed.
         """
@@ -156,6 +164,10 @@ class Client:
         if len(payload) > MAX_PAYLOAD_BYTES:
             raise ConfigError(
                 f"the payload has {len(payload)} bytes, {MAX_PAYLOAD_BYTES} are allowed"
+            )
+        if park and (link_class is not LinkClass.SECURE or not 0 < park <= MAX_PARK_SECONDS):
+            raise ConfigError(
+                f"park is for secure events, and up to {MAX_PARK_SECONDS:.0f} seconds; not {park}"
             )
         packed = pack_attributes(attributes) if attributes else b""
         attachment = self._attachment
@@ -177,6 +189,7 @@ class Client:
             encoded,
             packed,
             payload,
+            math.ceil(park * 1000),
         )
         attachment.send(HEADER.pack(len(body) + 2, PROTOCOL_VERSION, EVENT), body)
         attachment.published[link_class] = sequence

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import sys
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
 import click
 
+from ges.cli.durations import Duration
 from ges.cli.options import CLASSES, client_options, json_option, run_async
 from overlay.ids import LinkClass
 
@@ -31,6 +33,12 @@ READ_BYTES = 64 * 1024
 @click.option(
     "--count", type=click.IntRange(min=1), default=1, help="Publish the payload this many times."
 )
+@click.option(
+    "--park",
+    type=Duration(),
+    metavar="TIME",
+    help="How long a secure event may wait for an all-secure path, as 30s; default: not at all.",
+)
 @json_option
 @client_options
 def pub(
@@ -40,6 +48,7 @@ def pub(
     attributes: tuple[str, ...],
     lines: bool,
     count: int,
+    park: timedelta | None,
     as_json: bool,
     broker: str,
     identity: Path | None,
@@ -52,6 +61,8 @@ def pub(
     """
     if lines and payload != "-":
         raise click.UsageError("--lines needs PAYLOAD to be -, for standard input")
+    if park is not None and link_class != LinkClass.SECURE.value:
+        raise click.UsageError("--park is for --class secure")
     pairs = dict(_parse_attribute(text) for text in attributes)
     run_async(
         _publish,
@@ -61,6 +72,7 @@ def pub(
         LinkClass(link_class),
         pairs,
         as_json,
+        park=park.total_seconds() if park is not None else 0.0,
         identity=identity,
         overlay=overlay,
         timeout=timeout,
@@ -117,6 +129,7 @@ async def _publish(
     attributes: dict[str, str],
     as_json: bool,
     *,
+    park: float,
     identity: Path | None,
     overlay: str,
     timeout: float,
@@ -127,7 +140,9 @@ async def _publish(
     async with connect(broker, identity=identity, overlay=overlay, timeout=timeout) as client:
         while batch := await payloads.batch():
             for payload in batch:
-                await client.publish(topic, payload, attributes=attributes, link_class=link_class)
+                await client.publish(
+                    topic, payload, attributes=attributes, link_class=link_class, park=park
+                )
             done += len(batch)
         await client.flush()
         url = client.broker_url
