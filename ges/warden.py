@@ -98,6 +98,16 @@ class Warden:
             return None
         return round((peer.not_after - self._clock()).total_seconds(), 1)
 
+    @property
+    def is_settled(self) -> bool:
+        """All secure links stand on the certificate that is shown now."""
+        return self._renewed_ns is None and self._prints() == self._seen
+
+    @property
+    def has_complained(self) -> bool:
+        """The identity's folder holds what cannot be used."""
+        return bool(self._complained) and self._complained == self._seen
+
     # ── revoked identities ────────────────────────────────────────────────────────────────────
 
     def take(self, notice: RevocationNotice) -> str | None:
