@@ -177,15 +177,15 @@ class Play:
                 with suppress(ConnectionLost):
                     await self.plain[broker][0].publish("open", OPEN)
             case Step.BREAK_TLS:
-                self._abort(lambda a, b, link_class: a is broker and link_class is SECURE)
+                await self._abort(lambda a, b, link_class: a is broker and link_class is SECURE)
             case Step.CUT_TLS:
                 self._cuts.tls.add(ports)
-                self._abort(
+                await self._abort(
                     lambda a, b, link_class: {a, b} == {broker, other} and link_class is SECURE
                 )
             case Step.CUT:
                 self._cuts.plain.add(ports)
-                self._abort(lambda a, b, link_class: {a, b} == {broker, other})
+                await self._abort(lambda a, b, link_class: {a, b} == {broker, other})
             case Step.KILL:
                 if broker in self._brokers.alive and len(self._brokers.alive) > 1:
                     self._brokers.kill(broker)
@@ -201,12 +201,15 @@ class Play:
         except ConnectionLost:
             pass  # its broker was killed: the event may or may not have gone out
 
-    def _abort(self, is_hit: Any) -> None:  # noqa: ANN401 - a predicate of three
+    async def _abort(self, is_hit: Any) -> None:  # noqa: ANN401 - a predicate of three
+        hit = []
         by_uid = {broker.node.peer.uid: broker for broker in self.ring}
         for broker in self._brokers.alive:
             for (uid, link_class), link in list(broker.driver.links.items()):
                 if is_hit(broker, by_uid.get(uid), link_class):
                     link.connection.abort()
+                    hit.append((broker, uid, link_class, link))
+        await until(lambda: all(b.driver.links.get((u, c)) is not link for b, u, c, link in hit))
 
 
 async def play(scene: Scene, identities: Identities) -> tuple[Play, Tap]:
