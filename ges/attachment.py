@@ -28,6 +28,7 @@ from ges.messages import (
     SubscriptionRefused,
     Unsubscribe,
 )
+from ges.vouching import reread, stay_certified
 from overlay.address import Address, parse_url
 from overlay.codec import (
     CONTROL,
@@ -39,13 +40,11 @@ from overlay.codec import (
     MessageCodec,
 )
 from overlay.connection import BROKEN, Connection
-from overlay.errors import ConnectionFailed, IdentityError, ProtocolError
+from overlay.errors import ConnectionFailed, ProtocolError
 from overlay.handshake import GREETINGS, Hello, Refusal
-from overlay.identity import Identity, load_identity
+from overlay.identity import Identity, PeerIdentity
 from overlay.ids import LinkClass
-from overlay.keyfiles import REVOKED
 from overlay.machine import Message, Refused
-from overlay.revocation import read_list
 from overlay.transport import TcpTransport, Wire, close
 
 if TYPE_CHECKING:
@@ -278,7 +277,8 @@ class Attachment:
         return sorted(unique, key=lambda address: address.url == self._lost_url)
 
     async def _attach(self, address: Address) -> tuple[Wire, FrameReader, Attached]:
-        self._reread_identity()
+        if self._transport.credentials is not None:
+            reread(self._transport.credentials)
         wire = await self._transport.connect(address)
         try:
             wish = self.wish
@@ -316,19 +316,6 @@ class Attachment:
             await close(wire.stream)
             raise
 
-    def _reread_identity(self) -> None:
-        """Take up what has been renewed, or revoked, since the last attachment."""
-        credentials = self._transport.credentials
-        if credentials is None:
-            return
-        directory = credentials.identity.directory
-        with contextlib.suppress(IdentityError, ProtocolError):  # then the old one must do
-            found = read_list(directory / REVOKED)
-            if found is not None:
-                credentials.revocations.learn(*found)
-        with contextlib.suppress(IdentityError):
-            credentials.replace(load_identity(directory))
-
     def _adopt(self, wire: Wire, attached: Attached) -> None:
         self._connection = Connection(wire.stream, secure=attached.secure, limit_bytes=QUEUE_BYTES)
         self.secure = attached.secure
@@ -354,6 +341,8 @@ class Attachment:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._write, connection, nursery.cancel_scope)
                 nursery.start_soon(self._keep_alive, connection, nursery.cancel_scope)
+                if wire.identity is not None:
+                    nursery.start_soon(self._stay_certified, wire.identity, nursery.cancel_scope)
                 await self._read(connection, reader)
                 nursery.cancel_scope.cancel()
         finally:
@@ -363,6 +352,10 @@ class Attachment:
     async def _write(self, connection: Connection, scope: trio.CancelScope) -> None:
         with contextlib.suppress(*BROKEN):
             await connection.write_forever()
+        scope.cancel()
+
+    async def _stay_certified(self, broker: PeerIdentity, scope: trio.CancelScope) -> None:
+        await stay_certified(self._transport, parse_url(self.url), broker)
         scope.cancel()
 
     async def _keep_alive(self, connection: Connection, scope: trio.CancelScope) -> None:

@@ -68,7 +68,7 @@ class Warden:
         while True:
             self.look()
             now = self._clock()
-            ends = [who.not_after for who in self._holders() if who.not_after is not None]
+            ends = [end for end in map(self._end, self._holders()) if end is not None]
             wait = min(((end - now).total_seconds() for end in ends), default=LOOK_SECONDS)
             # A certificate is good to the very end of its last second.
             await trio.sleep(min(max(wait, 0.0) + 0.01, self._broker.config.look_seconds))
@@ -94,9 +94,8 @@ class Warden:
 
     def expires_in_s(self, peer: PeerIdentity | None) -> float | None:
         """Return for how long a certificate lasts; None without one."""
-        if peer is None or peer.not_after is None:
-            return None
-        return round((peer.not_after - self._clock()).total_seconds(), 1)
+        end = self._end(peer) if peer is not None else None
+        return None if end is None else round((end - self._clock()).total_seconds(), 1)
 
     @property
     def is_settled(self) -> bool:
@@ -221,7 +220,11 @@ class Warden:
         if now > self._warn_from:
             self._warn_from = own_end
             self._log.warning("identity ends soon; renew it", until=own_end.isoformat())
-        self._cut(lambda who: who.not_after is not None and now > who.not_after, Closed.EXPIRED)
+        self._cut(lambda who: now > (self._end(who) or now), Closed.EXPIRED)
+
+    def _end(self, who: PeerIdentity) -> datetime | None:
+        """Return when the last certificate that somebody has shown ends."""
+        return self._credentials.lasts_until(who)
 
     def _when_to_warn(self) -> datetime:
         end = self._identity.not_after

@@ -7,11 +7,14 @@ links are up: handshakes from then on go by the new ones, and links that exist a
 from __future__ import annotations
 
 import ssl
+from datetime import datetime
 
 from overlay.errors import IdentityError, ProtocolError
 from overlay.identity import Identity, PeerIdentity, Role
 from overlay.revocation import Revocations
 from overlay.tls import Session, client_context, peer_identity, server_context
+
+MAX_SHOWN = 10_000  #: holders of identities whose certificates' ends are kept; then the oldest go
 
 
 class Credentials:
@@ -26,6 +29,7 @@ class Credentials:
         self.identity = identity
         self.revocations = Revocations(identity.authorities)
         self.calling: ssl.SSLContext = client_context(identity)
+        self._shown: dict[str, datetime] = {}  #: uid -> end of its best certificate
         self.called = _server_side(identity)  #: None: a client, whom nobody calls
 
     def replace(self, identity: Identity) -> None:
@@ -55,7 +59,25 @@ class Credentials:
             raise ProtocolError(f"{peer.role} {peer.uid} is revoked")
         if self.revocations.forbids(self.identity.uid):
             raise ProtocolError("this end's own identity is revoked")
+        self._note(peer)
         return peer
+
+    def lasts_until(self, peer: PeerIdentity) -> datetime | None:
+        """Return when the best certificate ends that the holder of ``peer``'s uid has shown.
+
+        It need not have been on the connection that ``peer`` is of: who has shown a renewed one on
+        another need not be cut off here.
+        """
+        shown = self._shown.get(peer.uid)
+        ends = [end for end in (peer.not_after, shown) if end is not None]
+        return max(ends, default=None)
+
+    def _note(self, peer: PeerIdentity) -> None:
+        if peer.not_after is None:
+            return
+        if len(self._shown) >= MAX_SHOWN and peer.uid not in self._shown:
+            self._shown.pop(next(iter(self._shown)))
+        self._shown[peer.uid] = max(peer.not_after, self._shown.get(peer.uid, peer.not_after))
 
 
 def _server_side(identity: Identity) -> ssl.SSLContext | None:

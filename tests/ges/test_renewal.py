@@ -187,10 +187,45 @@ async def test_a_client_whose_certificate_ends_is_detached_and_returns_with_a_re
     me = issue(Role.CLIENT, timedelta(seconds=3))
     with trio.fail_after(DEADLINE_SECONDS):
         async with connect(url(broker), identity=me) as client:
+            await until(lambda: broker.driver.counters["clients_expired"])
             renew_identity(authority, me, lifetime=timedelta(days=1))
             await until(lambda: client.gaps)
             await client.publish("a", b"x", confirm=True)
     assert broker.driver.counters["clients_expired"] == 1
+
+
+async def test_a_client_and_its_broker_are_renewed_while_it_stays_attached(
+    brokers: Brokers, issue: Issue, authority: Authority
+) -> None:
+    """Certificates of seconds at both ends of the hop; nothing published over it is lost."""
+    life = timedelta(seconds=4)
+    folder, me = issue(Role.BROKER, life), issue(Role.CLIENT, life)
+    (broker,) = await started(brokers, [folder])
+    with trio.fail_after(DEADLINE_SECONDS):
+        async with (
+            connect(url(broker), identity=me, reattach=False) as client,
+            client.subscribe("a", link_class=SECURE) as events,
+        ):
+            begun, number = trio.current_time(), 0
+            while (now := trio.current_time()) < begun + 2 * life.total_seconds():
+                if now > begun + number * 1.0:
+                    for who in (folder, me):
+                        renew_identity(authority, who, lifetime=life)
+                    number += 1
+                await client.publish("a", link_class=SECURE, confirm=True)
+                await anext(events)
+                await trio.sleep(0.02)
+    assert broker.driver.counters["clients_expired"] == 0
+
+
+async def test_a_client_leaves_a_broker_whose_certificate_ends(
+    brokers: Brokers, issue: Issue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even one that goes on as if nothing were the matter."""
+    monkeypatch.setattr("ges.warden.Warden.look", lambda warden: None)
+    (broker,) = await started(brokers, [issue(Role.BROKER, timedelta(seconds=3))])
+    with trio.fail_after(DEADLINE_SECONDS), pytest.raises(ConnectionLost):
+        await hold(url(broker), issue(Role.CLIENT))
 
 
 async def test_a_folder_changed_into_something_unusable_is_not_taken_up(

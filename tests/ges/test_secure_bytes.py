@@ -258,7 +258,7 @@ def check(scene: Scene, identities: Identities) -> Play:
 
 
 @settings(
-    max_examples=15,
+    max_examples=8,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
