@@ -93,8 +93,8 @@ class Warden:
         )
 
     def expires_in_s(self, peer: PeerIdentity | None) -> float | None:
-        """Return for how long a certificate lasts; None without one."""
-        end = self._end(peer) if peer is not None else None
+        """Return for how long the certificate lasts that a link stands on; None without one."""
+        end = peer.not_after if peer is not None else None
         return None if end is None else round((end - self._clock()).total_seconds(), 1)
 
     @property
