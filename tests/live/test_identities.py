@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -66,8 +67,8 @@ def test_a_running_broker_takes_up_a_renewed_certificate(
     assert "certificate until" in table
 
 
-def shows_another(broker: Broker, serial: str) -> dict[str, float]:
-    found: dict[str, float] = broker.status()["identity"]
+def shows_another(broker: Broker, serial: str) -> dict[str, Any]:
+    found: dict[str, Any] = broker.status()["identity"]
     return found if found["serial"] != serial else {}
 
 
