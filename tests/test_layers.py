@@ -35,6 +35,8 @@ PURE = {
         "linkstate",
         "messages",
         "node",
+        "notices",
+        "parking",
         "sequence",
         "topics",
         "tree",
