@@ -131,6 +131,9 @@ def show(directory: Path, as_json: bool) -> None:
         refusal = str(error)
     warnings = [warning for warning in permission_warnings(directory) if warning != refusal]
     name = name_in(certificate) if is_identity else None
+    revoked = _revoked(directory)
+    if refusal is None and name is not None and name.uid in revoked:
+        refusal = f"{name.uid} is revoked; issue an identity with another uid"
     facts = {
         "role": "authority" if not is_identity else name.role if name else None,
         "uid": name.uid if name else None,
@@ -139,6 +142,7 @@ def show(directory: Path, as_json: bool) -> None:
         "not_before": certificate.not_valid_before_utc.isoformat(),
         "not_after": certificate.not_valid_after_utc.isoformat(),
         "days_left": (certificate.not_valid_after_utc - now).days,
+        "revoked": len(revoked),
         "seconds_left": round((certificate.not_valid_after_utc - now).total_seconds()),
     }
     if as_json:
@@ -149,3 +153,17 @@ def show(directory: Path, as_json: bool) -> None:
     for warning in warnings:
         click.echo(f"warning: {warning}")
     click.echo("usable" if refusal is None else f"not usable: {refusal}")
+
+
+def _revoked(directory: Path) -> frozenset[str]:
+    """Return the uids on the list in the folder; none if it is not the authority's beside it."""
+    from overlay.errors import IdentityError, ProtocolError
+    from overlay.keyfiles import AUTHORITY_CERTIFICATE, REVOKED, read_certificates
+    from overlay.revocation import check_list, read_list
+
+    try:
+        found = read_list(directory / REVOKED)
+        authorities = read_certificates(directory / AUTHORITY_CERTIFICATE, most=2, mend="")
+        return frozenset() if found is None else check_list(*found, authorities).uids
+    except (IdentityError, ProtocolError):
+        return frozenset()

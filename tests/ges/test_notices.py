@@ -31,7 +31,7 @@ def test_with_an_identity_only_the_newest_true_list_is_kept(
 ) -> None:
     first, second = (signed(authority, issue(Role.CLIENT)) for _ in range(2))
     notices = Notices(Revocations((authority.certificate,)))
-    assert notices.known == ()
+    assert len(notices.known) == 0
     assert notices.take(notice(1), 0) is Outcome.FALSE
     assert notices.take(second, 0) is Outcome.NEWS
     assert notices.take(first, 0) is Outcome.OLD

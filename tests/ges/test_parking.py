@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 import trio
 from hypothesis import given
@@ -11,10 +12,12 @@ from ges.broker import Broker
 from ges.client import Client, connect
 from ges.errors import PublishRefused
 from ges.events import Head
+from ges.messages import SecureState
 from ges.parking import MAX_PARKED, MAX_PARKED_BYTES, Parking
 from overlay.errors import ConfigError
 from overlay.identity import Role
 from overlay.ids import LinkClass, nanos
+from overlay.machine import MessageReceived
 from tests.ges.conftest import Issue
 from tests.ges.test_renewal import started, url
 from tests.helpers.brokers import Brokers
@@ -174,6 +177,43 @@ async def test_parked_events_are_delivered_in_order_when_a_path_appears(
     assert got == list(range(5))
     assert ring[0].status().parked == 0
     assert ring[0].driver.counters["events_parked_sent"] == 5
+
+
+async def test_a_path_that_appears_far_away_frees_what_is_parked(
+    brokers: Brokers, issue: Issue
+) -> None:
+    """Nothing changes at the publisher's broker: it hears of the change from another one."""
+    a, b = await started(brokers, [issue(Role.BROKER), issue(Role.BROKER)])
+
+    def hears(version: int, *, withdrawn: bool) -> None:
+        ghost = SecureState("f" * 32, 1, version, 5, (), withdrawn=withdrawn)
+        b.driver.give(MessageReceived("e" * 32, ghost))
+
+    hears(1, withdrawn=False)
+    await until(lambda: a.node.secure_graph.out_of_reach())
+    async with connect(url(a), identity=issue(Role.CLIENT)) as client:
+        await publish(client, 1, park=60)
+        await until(lambda: a.status().parked == 1)
+        hears(2, withdrawn=True)
+        with trio.fail_after(DEADLINE_SECONDS):
+            await client.flush()
+    assert a.driver.counters["events_parked_sent"] == 1
+
+
+async def test_none_slips_past_what_is_parked_when_the_path_has_just_come(
+    brokers: Brokers, issue: Issue
+) -> None:
+    """The path is there, and those that wait have not been sent yet."""
+    a, _ = await brokers.ring_of(2, issue(Role.BROKER))
+    parked = a.attendance.parked
+    async with connect(url(a), identity=issue(Role.CLIENT)) as client:
+        await publish(client, 1, park=60)
+        await until(lambda: parked.size == 1)
+        (session,) = a.attendance._sessions
+        problem, is_parked = parked.take(session, head(2), b"", None)
+        assert (problem, is_parked) == ("earlier events of this client are parked", False)
+        waiting = msgspec.structs.replace(head(2), limit=1000)
+        assert parked.take(session, waiting, b"", None) == (None, True)
 
 
 async def test_a_parked_event_expires_and_its_publisher_is_told(
