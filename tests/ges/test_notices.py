@@ -36,7 +36,8 @@ def test_with_an_identity_only_the_newest_true_list_is_kept(
     assert notices.take(second, 0) is Outcome.NEWS
     assert notices.take(first, 0) is Outcome.OLD
     assert notices.take(second, 0) is Outcome.OLD
-    assert notices.known == (second,)
+    (known,) = notices.known
+    assert known == second
 
 
 def test_without_one_a_few_lists_are_passed_on_and_seldom() -> None:
