@@ -31,13 +31,12 @@ def test_with_an_identity_only_the_newest_true_list_is_kept(
 ) -> None:
     first, second = (signed(authority, issue(Role.CLIENT)) for _ in range(2))
     notices = Notices(Revocations((authority.certificate,)))
-    assert len(notices.known) == 0
+    assert list(notices.known) == []
     assert notices.take(notice(1), 0) is Outcome.FALSE
     assert notices.take(second, 0) is Outcome.NEWS
     assert notices.take(first, 0) is Outcome.OLD
     assert notices.take(second, 0) is Outcome.OLD
-    (known,) = notices.known
-    assert known == second
+    assert list(notices.known) == [second]
 
 
 def test_without_one_a_few_lists_are_passed_on_and_seldom() -> None:

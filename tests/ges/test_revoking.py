@@ -112,6 +112,44 @@ async def test_a_client_does_not_go_to_a_broker_it_knows_to_be_revoked(
             pass
 
 
+async def test_a_client_remembers_what_its_broker_told_it_of_others(
+    brokers: Brokers, issue: Issue, authority: Authority
+) -> None:
+    folders = [issue(Role.BROKER), issue(Role.BROKER)]
+    told = await brokers.start(identity=folders[0])
+    posing = Broker(BrokerConfig(port=0, profile="local", identity=folders[1]))
+    async with trio.open_nursery() as nursery:
+        await nursery.start(posing.run)  # alone, and so without the list
+
+        async def use_both() -> None:
+            both = f"{url(told)},{url(posing)}"
+            async with connect(both, identity=issue(Role.CLIENT), timeout=1) as client:
+                await spread(revoke_certificate(authority, folders[1]), told.url)
+                await client.publish("a", b"", confirm=True)
+                brokers.kill(told)
+                await trio.sleep_forever()
+
+        with trio.fail_after(DEADLINE_SECONDS), pytest.raises(ConnectionLost, match="is revoked"):
+            await use_both()
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_client_leaves_its_broker_when_it_hears_that_it_is_revoked(
+    brokers: Brokers, issue: Issue, authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ges.warden.Warden._cut", lambda warden, is_over, reason: None)
+    folder = issue(Role.BROKER)
+    broker = await brokers.start(identity=folder)
+
+    async def use() -> None:
+        async with connect(url(broker), identity=issue(Role.CLIENT), reattach=False):
+            await spread(revoke_certificate(authority, folder), broker.url)
+            await trio.sleep_forever()
+
+    with trio.fail_after(DEADLINE_SECONDS), pytest.raises(ConnectionLost):
+        await use()
+
+
 async def test_a_list_passes_through_brokers_that_cannot_check_it(
     brokers: Brokers, issue: Issue, authority: Authority
 ) -> None:
