@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-quick test soak live-soak bench mutants lint format types check clean
+.PHONY: help setup demo demo-quick test soak live-soak bench bench-links mutants lint format types check clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ live-soak: $(READY) ## Kill, freeze and cut off real brokers for three minutes, 
 bench: $(READY) ## Measure events per second, and simulated time per real second
 	$(BIN)/python -m benchmarks.events
 	$(BIN)/python -m benchmarks.simulator
+
+bench-links: $(READY) ## Measure links beside a bare relay, plain and TLS; takes some minutes
+	$(BIN)/python -m benchmarks.links
 
 mutants: $(READY) ## Break the ring protocol in many ways, and see who notices
 	$(BIN)/python -m benchmarks.ring.mutants

@@ -94,7 +94,7 @@ async def _relay() -> None:
         while data := await source.receive_some(256 * 1024):
             reader.feed(data)
             for kind, body in reader.frames():
-                connection.send(frame(kind, body))
+                connection.send(frame(kind, body), 1)
             await connection.room()
         connection.finish()
 

@@ -17,6 +17,7 @@ from ges.messages import (
     Accepted,
     Alternates,
     Attached,
+    Dropped,
     EventRefused,
     KeepAlive,
     RevocationNotice,
@@ -28,6 +29,7 @@ from ges.messages import (
     SubscriptionRefused,
     Unsubscribe,
 )
+from ges.packing import Stream
 from ges.vouching import reread, stay_certified
 from overlay.address import Address, parse_url
 from overlay.codec import (
@@ -84,17 +86,18 @@ class Attachment:
         self.url = wish.addresses[0].url
         self.secure = False
         self.alternates: tuple[str, ...] = ()
-        self.published: dict[LinkClass, int] = {}
+        self.dropped = Dropped(0, 0)  #: by the broker attached to
+        self.streams: list[Stream] = []  #: of the client's own events
         self.on_gap: Callable[[str, str, float], None] = lambda lost, found, seconds: None
         self.is_lost = False  #: for good
         self._rng = rng
         self._transport = TcpTransport(wish.identity)
-        self._connection: Connection | None = None
+        self.connection: Connection | None = None
         self._subscriptions: dict[int, Subscription] = {}
         self._pending: dict[int, tuple[trio.Event, list[str]]] = {}
         self._accepted: dict[LinkClass, int] = {}
         self._refused: dict[LinkClass, set[int]] = {}  #: beyond what is accepted
-        self._refusals: list[str] = []
+        self.refusals: list[str] = []
         self._unconfirmed_lost = False
         self._changed = trio.Event()  #: set, and replaced, whenever something waited for may be so
         self._statuses: list[Status] = []
@@ -107,35 +110,34 @@ class Attachment:
     # ── for the client ────────────────────────────────────────────────────────────────────────
 
     @property
-    def is_ready(self) -> bool:
-        """Something can be sent now."""
-        return self._connection is not None and not self._connection.crowded
+    def _is_confirmed(self) -> bool:
+        return all(self._accepted.get(s.link_class, 0) >= s.sequence for s in self.streams)
 
-    def send(self, *parts: bytes) -> None:
-        if self._connection is not None:
-            self._connection.send(*parts)
+    def send(self, item: bytes) -> None:
+        if self.connection is not None:
+            self.connection.send(item)
 
-    async def wait_for_room(self) -> None:
-        """Wait until something can be sent.
+    async def wait_for_room(self) -> Connection:
+        """Wait until something can be sent, and return over what.
 
         Raises:
             ConnectionLost: no broker was found in time.
         """
         while True:
-            connection = self._connection
+            connection = self.connection
             if connection is not None and not connection.crowded:
-                return
+                return connection
             if connection is not None:
                 await connection.room()
-                if self._connection is not connection:
+                if self.connection is not connection:
                     continue
             else:
                 await self._change()
 
     def raise_refusal(self) -> None:
         """Raise what the broker has refused since last asked."""
-        if self._refusals:
-            reasons, self._refusals = self._refusals, []
+        if self.refusals:
+            reasons, self.refusals = self.refusals, []
             more = f" (and {len(reasons) - 1} more refusals)" if len(reasons) > 1 else ""
             raise PublishRefused(reasons[0] + more)
 
@@ -149,14 +151,14 @@ class Attachment:
                     "the broker was lost before it confirmed all events; "
                     "those not confirmed may or may not have been delivered"
                 )
-            if all(self._accepted.get(c, 0) >= n for c, n in self.published.items()):
+            if self._is_confirmed:
                 return
             await self._change()
 
     async def sent(self) -> None:
         """Wait until what is queued has left."""
-        connection = self._connection
-        while connection is self._connection and connection is not None:
+        connection = self.connection
+        while connection is self.connection and connection is not None:
             if not connection.queued_bytes:
                 return
             await trio.sleep(0.002)
@@ -194,9 +196,9 @@ class Attachment:
         self._taken.clear()
         while not self._taken:
             await self.wait_for_room()
-            connection = self._connection
+            connection = self.connection
             self.send(CLIENT_CODEC.encode(notice))
-            while not self._taken and self._connection is connection:
+            while not self._taken and self.connection is connection:
                 await self._change()
         return self._taken.pop().problem
 
@@ -205,9 +207,9 @@ class Attachment:
         self._statuses.clear()
         while not self._statuses:
             await self.wait_for_room()
-            connection = self._connection
+            connection = self.connection
             self.send(CLIENT_CODEC.encode(StatusRequest()))
-            while not self._statuses and self._connection is connection:
+            while not self._statuses and self.connection is connection:
                 await self._change()
         return self._statuses.pop()
 
@@ -317,7 +319,7 @@ class Attachment:
             raise
 
     def _adopt(self, wire: Wire, attached: Attached) -> None:
-        self._connection = Connection(wire.stream, secure=attached.secure, limit_bytes=QUEUE_BYTES)
+        self.connection = Connection(wire.stream, secure=attached.secure, limit_bytes=QUEUE_BYTES)
         self.secure = attached.secure
         self._heard_at = trio.current_time()
         for subscription in self._subscriptions.values():
@@ -326,16 +328,16 @@ class Attachment:
 
     def _release(self) -> None:
         """The connection is gone, with whatever was not confirmed."""
-        self._connection = None
-        if any(self._accepted.get(c, 0) < n for c, n in self.published.items()):
+        self.connection = None
+        if not self._is_confirmed:
             self._unconfirmed_lost = True
-            self._accepted.update(self.published)
+            self._accepted = {each.link_class: each.sequence for each in self.streams}
             self._refused.clear()
         self._signal()
 
     async def _serve(self, wire: Wire, reader: FrameReader) -> None:
         """Read, write and keep alive until the connection breaks or falls silent."""
-        connection = self._connection
+        connection = self.connection
         assert connection is not None
         try:
             async with trio.open_nursery() as nursery:
@@ -375,14 +377,14 @@ class Attachment:
             while chunk:
                 for kind, body in reader.frames():
                     if kind == DELIVERY:
-                        numbers, event = read_delivery(body)
+                        numbers, events = read_delivery(body, connection.one_way_us)
                         for number in numbers:
                             subscription = subscriptions.get(number)
                             if subscription is not None:
-                                subscription.take(event)
+                                subscription.take(events)
                     elif kind == CONTROL:
                         self._take(CLIENT_CODEC.decode(body))
-                chunk = await connection.receive()
+                chunk = await connection.receive(reader.appetite)
                 self._heard_at = trio.current_time()
                 reader.feed(chunk)
 
@@ -394,7 +396,7 @@ class Attachment:
                 # It may overtake what went before, which may be parked for long.
                 self._refused.setdefault(link_class, set()).add(sequence)
                 self._decided(link_class, 0)
-                self._refusals.append(reason)
+                self.refusals.append(reason)
             case Subscribed(number) if number in self._pending:
                 self._pending[number][0].set()
             case SubscriptionRefused(number, reason):
@@ -411,6 +413,8 @@ class Attachment:
                 self._learn(crl, voucher)
             case RevocationTaken():
                 self._taken.append(message)
+            case Dropped():
+                self.dropped = message
             case Status():
                 self._statuses.append(message)
             case _:

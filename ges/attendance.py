@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -10,12 +11,13 @@ import structlog
 import trio
 
 from ges.errors import TopicError
-from ges.events import PATCH, PATCH_AT, PATCH_END, Head, read_head
+from ges.events import EXPRESS_FLAG, Head
 from ges.messages import (
     CLIENT_CODEC,
     Accepted,
     Alternates,
     Attached,
+    Dropped,
     EventRefused,
     KeepAlive,
     RevocationNotice,
@@ -27,9 +29,10 @@ from ges.messages import (
     Unsubscribe,
 )
 from ges.parked import ParkedEvents
+from ges.runs import EventRun, event_runs
 from ges.session import CLIENT_QUEUE_BYTES, MAX_SUBSCRIPTIONS, Session
 from ges.topics import check_filter, check_topic
-from overlay.codec import CONTROL, EVENT, MAX_FRAME_BYTES, FrameReader
+from overlay.codec import CONTROL, EVENT, HEADER, MAX_FRAME_BYTES, FrameReader, Run
 from overlay.connection import BROKEN, Connection
 from overlay.errors import ProtocolError
 from overlay.handshake import Hello
@@ -45,6 +48,7 @@ MAX_CLIENTS = 4096
 SILENCE_SECONDS = 15.0  #: a client that sends nothing for so long, not even a keep-alive, is gone
 MAX_ALTERNATES = 16
 MAX_KNOWN_TOPICS = 16384
+EXPRESS_BYTES = 16 * 1024  #: a client with more in one read is none that goes first
 
 
 class Attendance:
@@ -67,7 +71,11 @@ class Attendance:
         """Serve one client until it goes, or breaks the protocol."""
         broker = self._broker
         connection = Connection(
-            wire.stream, secure=wire.identity is not None, limit_bytes=CLIENT_QUEUE_BYTES
+            wire.stream,
+            secure=wire.identity is not None,
+            limit_bytes=CLIENT_QUEUE_BYTES,
+            policy=broker.config.slow_clients,
+            turn=broker.driver.turn,
         )
         if self._closed or len(self._sessions) >= MAX_CLIENTS:
             broker.driver.counters["clients_turned_away"] += 1
@@ -90,6 +98,7 @@ class Attendance:
             self._gone.set()
             self.parked.forget(session)
             broker.router.forget(session)
+            broker.driver.counters.update(_dropped(session))
             if connection.overflowed:
                 broker.driver.counters["clients_too_slow"] += 1
                 self._log.warning("client too slow, cut off", client=short(session.uid))
@@ -116,6 +125,14 @@ class Attendance:
         """There is a new list of revoked identities: tell all clients."""
         for session in self._sessions:
             self._send_notices(session)
+
+    @property
+    def dropped(self) -> Counter[str]:
+        """Events that clients who are attached did not get, as they take them too slowly."""
+        total: Counter[str] = Counter()
+        for session in self._sessions:
+            total.update(_dropped(session))
+        return total
 
     def tell_alternates(self) -> None:
         """The neighbourhood has changed: tell all clients where else they can go."""
@@ -146,16 +163,25 @@ class Attendance:
 
     async def _read(self, session: Session, reader: FrameReader) -> None:
         broker = self._broker
+        precedence = broker.driver.precedence
+        number = session.connection.number
         try:
             chunk: bytes | bytearray = b"-"
             while chunk:
                 await broker.on_ring()
-                for kind, body in reader.frames():
-                    self._take(session, kind, body)
-                self._acknowledge(session)
+                runs = reader.runs()
+                if _is_express(runs):
+                    precedence.enter(number)
+                else:
+                    precedence.leave(number)
+                    await precedence.give_way()
+                with broker.driver.turn.taken():
+                    for run in runs:
+                        self._take(session, run)
+                    self._acknowledge(session)
                 await broker.after_batch()
                 with trio.fail_after(SILENCE_SECONDS):
-                    chunk = await session.connection.receive()
+                    chunk = await session.connection.receive(reader.appetite)
                 reader.feed(chunk)
         except ProtocolError as error:
             broker.driver.counters["protocol_errors"] += 1
@@ -164,14 +190,20 @@ class Attendance:
             self._log.info("client silent, given up", client=short(session.uid))
         except BROKEN:
             pass
+        finally:
+            precedence.leave(number)
 
-    def _take(self, session: Session, kind: int, body: bytes) -> None:
-        if kind == EVENT:
-            self._take_event(session, body)
-            return
-        if kind != CONTROL:
+    def _take(self, session: Session, run: Run) -> None:
+        if run.kind == EVENT:
+            for events in event_runs(run.data, run.bounds):
+                self._take_events(session, events)
+        elif run.kind == CONTROL:
+            for body in run.bodies():
+                self._take_message(session, CLIENT_CODEC.decode(body))
+        else:
             raise ProtocolError("a delivery from a client")
-        message = CLIENT_CODEC.decode(body)
+
+    def _take_message(self, session: Session, message: Message) -> None:
         if isinstance(message, Subscribe):
             self._subscribe(session, message)
         elif isinstance(message, Unsubscribe):
@@ -179,6 +211,9 @@ class Attendance:
         elif isinstance(message, KeepAlive):
             if not message.answer:
                 self._send(session, KeepAlive(message.token, answer=True))
+            if session.dropped != session.told_dropped:
+                session.told_dropped = session.dropped
+                self._send(session, Dropped(*session.dropped))
         elif isinstance(message, RevocationNotice):
             self._send(session, RevocationTaken(self._broker.take_notice(message)))
         elif isinstance(message, StatusRequest):
@@ -186,31 +221,39 @@ class Attendance:
         else:
             raise ProtocolError(f"{type(message).__name__} from a client")
 
-    def _take_event(self, session: Session, body: bytes) -> None:
-        head = read_head(body)
+    def _take_events(self, session: Session, run: EventRun) -> None:
+        head = run.head
         if (head.publisher, head.incarnation) != (session.publisher, session.incarnation):
             raise ProtocolError("an event in somebody else's name")
-        link_class = LinkClass.SECURE if head.secure else LinkClass.NORMAL
+        if head.attribute_bytes:
+            run.check_attributes()
         if head.hops or head.limit:
-            body = body[:PATCH_AT] + PATCH.pack(0, 0) + body[PATCH_END:]
+            run = run.unpatched()
+        router = self._broker.router
         problem = self._topic_problem(head)
         if problem is None:
-            problem = self._broker.router.why_not(session, head)
-            if head.secure and session.secure:
-                problem, is_parked = self.parked.take(session, head, body, problem)
-                if is_parked:
-                    return
+            problem = router.why_not(session, head)
+            if head.secure and session.secure and (problem or self.parked.holds(session)):
+                self._park(session, run, problem, head.limit)
+                return
         if problem is not None:
-            self.refuse(session, head, problem)
+            for sequence in range(head.sequence, head.sequence + run.count):
+                self.refuse(session, head.link_class, sequence, problem)
             return
-        self._broker.router.publish(session, head, body)
-        session.accepted[link_class] = head.sequence
+        router.publish_run(session, run)
+        session.accepted[head.link_class] = head.sequence + run.count - 1
 
-    def refuse(self, session: Session, head: Head, problem: str) -> None:
+    def _park(self, session: Session, run: EventRun, problem: str | None, park_ms: int) -> None:
+        """Park secure events that cannot go now, as far as their publisher wants that."""
+        for head, body in run.singles():
+            refusal = self.parked.take(session, head, body, problem, park_ms)
+            if refusal is not None:
+                self.refuse(session, head.link_class, head.sequence, refusal)
+
+    def refuse(self, session: Session, link_class: LinkClass, sequence: int, problem: str) -> None:
         """Tell a client that an event of its is not taken."""
-        link_class = LinkClass.SECURE if head.secure else LinkClass.NORMAL
         self._broker.driver.counters["events_refused"] += 1
-        self._send(session, EventRefused(link_class, head.sequence, problem[:500]))
+        self._send(session, EventRefused(link_class, sequence, problem[:500]))
 
     def accept(self, session: Session, head: Head) -> None:
         """Tell a client that its parked events up to this one are taken."""
@@ -264,3 +307,18 @@ class Attendance:
 
     def _send(self, session: Session, message: Message) -> None:
         session.connection.send(CLIENT_CODEC.encode(message))
+
+
+def _is_express(runs: list[Run]) -> bool:
+    """Say whether a client's events go first: it sends express ones, and hardly any others."""
+    events = [run for run in runs if run.kind == EVENT]
+    if not events:
+        return False
+    first = events[0].bounds[0] + HEADER.size
+    size = sum(run.bounds[-1] - run.bounds[0] for run in events)
+    return size <= EXPRESS_BYTES and bool(events[0].data[first] & EXPRESS_FLAG)
+
+
+def _dropped(session: Session) -> dict[str, int]:
+    normal, express = session.dropped
+    return {"events_dropped_for_clients": normal, "express_dropped_for_clients": express}

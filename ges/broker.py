@@ -11,27 +11,34 @@ import structlog
 import trio
 
 from ges.attendance import Attendance
-from ges.events import read_head
+from ges.events import DEFAULT_BUDGET_US, MAX_BUDGET_US
 from ges.home import Home, open_home
-from ges.messages import LinkStatus, RevocationNotice, SecureState, Status, VerdictStatus
+from ges.link_status import link_statuses, way_statuses
+from ges.messages import MeasuredLinks, RevocationNotice, SecureState, Status, VerdictStatus
 from ges.node import BrokerNode
 from ges.notices import NoticeTaken, Outcome
 from ges.recorder import Recorder
 from ges.router import Router
+from ges.runs import event_runs
 from ges.software import software_version
 from ges.warden import LOOK_SECONDS, Warden
 from overlay.address import Address, parse_url
-from overlay.codec import DETOUR, EVENT, FrameReader, MessageCodec
+from overlay.codec import DETOUR, EVENT, FrameReader, MessageCodec, Run
 from overlay.driver import Driver
 from overlay.errors import ConfigError, ProtocolError
+from overlay.express_range import DEFAULT_RANGE_NS, check_range
+from overlay.gauges import LinkEcho, LinkProbe, LinksRead, Reading
 from overlay.handshake import Goodbye, Hello, check_overlay
 from overlay.identity import Role, load_identity
 from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, Peer, short
+from overlay.lanes import Policy
 from overlay.link import Link
 from overlay.machine import Fact
 from overlay.rng import rng_for
-from overlay.trace import Incident, Run, Source, Verdict
+from overlay.trace import Incident, Source, Verdict
+from overlay.trace import Run as TraceRun
 from overlay.transport import TcpTransport, Wire
+from overlay.weights import LinkKey
 from ring.config import profile
 from ring.errors import JoinFailed
 from ring.facts import (
@@ -56,9 +63,17 @@ from ring.facts import (
 )
 from ring.wire import RING_MESSAGES
 
-LINK_CODEC = MessageCodec(*RING_MESSAGES, SecureState, RevocationNotice, Goodbye)
+LINK_CODEC = MessageCodec(
+    *RING_MESSAGES,
+    SecureState,
+    RevocationNotice,
+    MeasuredLinks,
+    LinkProbe,
+    LinkEcho,
+    Goodbye,
+)
 
-ROOM_SECONDS = 0.1  #: a reader waits that long for crowded queues before it reads on
+READ_SECONDS = 1.0  #: between two readings of the queues of all links
 LEAVE_SECONDS = 3.0  #: for the last messages of a broker that leaves
 
 
@@ -76,6 +91,9 @@ class BrokerConfig:
     identity: Path | None = None
     trace: Path | None = None  #: None: DIRECTORY/trace
     look_seconds: float = LOOK_SECONDS  #: between two looks at the identity's folder
+    express_ms: float = DEFAULT_RANGE_NS / 1e6  #: express range, one way; 0: no express links
+    slow_clients: Policy = Policy.DISCONNECT  #: what becomes of normal events for them
+    express_budget_ms: float = DEFAULT_BUDGET_US / 1e3  #: of events whose publisher names none
 
 
 class Broker:
@@ -97,6 +115,12 @@ class Broker:
                 "say with --advertise HOST which one others are to use"
             )
         check_overlay(config.overlay)
+        self._express_range_ns = check_range(round(config.express_ms * 1e6))
+        if not 0 < round(config.express_budget_ms * 1000) <= MAX_BUDGET_US:
+            raise ConfigError(
+                f"an express budget of {config.express_budget_ms:g} ms; it is above 0, and under "
+                "an hour"
+            )
         self._ring_config = profile(config.profile)
         certified = self.identity.uid if self.identity is not None else None
         self._home: Home = open_home(config.directory, certified_uid=certified)
@@ -149,6 +173,12 @@ class Broker:
         ring, router = self.node.ring, self.router
         counters = Counter(self.driver.counters)
         counters["events_lost"] = router.sequencer.lost
+        counters += self.attendance.dropped
+        survey, ways = self.node.survey, self.node.ways
+        counters["path_changes"] = ways.choice.changes
+        counters["express_demotions"] = survey.express_range.demotions
+        counters["express_promotions"] = survey.express_range.promotions
+        counters["weights_told"] = survey.told
         return Status(
             uid=self.node.peer.uid,
             incarnation=self.node.peer.incarnation,
@@ -161,7 +191,13 @@ class Broker:
             right=ring.right,
             chords=ring.chords,
             suspects=ring.suspects,
-            links=self._link_statuses(),
+            links=link_statuses(
+                self.driver.links,
+                self.node,
+                self.driver.now(),
+                router.express.misses,
+                self.warden.expires_in_s if self.warden is not None else lambda peer: None,
+            ),
             clients=self.attendance.size,
             subscriptions=router.subscriptions,
             counters=dict(sorted(counters.items())),
@@ -172,6 +208,8 @@ class Broker:
             backups_wanted=self._ring_config.backups,
             parked=self.attendance.parked.size,
             identity=self.warden.status() if self.warden is not None else None,
+            ways=way_statuses(self.node),
+            express_range_ms=survey.express_range.range_ns / 1e6,
         )
 
     def take_notice(self, notice: RevocationNotice) -> str | None:
@@ -186,16 +224,17 @@ class Broker:
 
     # ── what the driver brings ────────────────────────────────────────────────────────────────
 
-    def on_frame(self, link: Link, kind: int, body: bytes) -> None:
-        if kind == DETOUR and link.link_class is LinkClass.NORMAL:
-            self.router.pass_on(body)
-            return
-        if kind != EVENT:
+    def on_frames(self, link: Link, run: Run) -> None:
+        if run.kind == EVENT:
+            for events in event_runs(run.data, run.bounds):
+                if events.head.secure and link.link_class is not LinkClass.SECURE:
+                    raise ProtocolError("a secure event on a link that is not")
+                self.router.relay_run(link, events)
+        elif run.kind == DETOUR:
+            for body in run.bodies():
+                self.router.pass_on(link, body)
+        else:
             raise ProtocolError("a delivery from a broker")
-        head = read_head(body)
-        if head.secure and link.link_class is not LinkClass.SECURE:
-            raise ProtocolError("a secure event on a link that is not")
-        self.router.relay(head, body)
 
     async def on_batch(self, link: Link) -> None:
         if link.link_class is LinkClass.NORMAL:
@@ -236,11 +275,7 @@ class Broker:
             self._update_router()
 
     async def after_batch(self) -> None:
-        """Wait a little for crowded queues: readers slow down rather than queues grow.
-
-        Bounded, so that one that does not drain holds the others back only so much, and never for
-        good: beyond its limit its connection is given up.
-        """
+        """Wait a little for crowded queues: readers slow down rather than queues grow."""
         self.attendance.parked.notice_changes()
         deadline = self.router.sequencer.next_deadline()
         if deadline is not None and (self._expires is None or deadline < self._expires):
@@ -251,11 +286,10 @@ class Broker:
             for uid in told:
                 self.node.ring.told(uid, now)
             told.clear()
-        crowded = self.router.crowded
-        if crowded:
-            with trio.move_on_after(ROOM_SECONDS):
-                while crowded:
-                    await crowded.pop().room()
+        crowded = tuple(self.router.crowded)
+        self.router.crowded.clear()
+        for connection in crowded:
+            await connection.hold()
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
@@ -270,6 +304,7 @@ class Broker:
             nursery.start_soon(self.attendance.parked.run)
             if self.warden is not None:
                 nursery.start_soon(self.warden.run)
+            nursery.start_soon(self._read_links)
             own = self.node.peer.url
             seeds = tuple(seed.url for seed in config.seeds if seed.url != own)
             self.driver.give(Join(seeds) if seeds else Found())
@@ -287,8 +322,13 @@ class Broker:
         # The seed is the identity: runs need not be repeatable here, only streams distinct.
         rng = rng_for(home.uid, "node", home.incarnation)
         credentials = transport.credentials
-        revocations = credentials.revocations if credentials is not None else None
-        self.node = BrokerNode(self._ring_config, peer, rng, revocations)
+        self.node = BrokerNode(
+            self._ring_config,
+            peer,
+            rng,
+            credentials.revocations if credentials is not None else None,
+            express_range_ns=self._express_range_ns,
+        )
         self.driver = Driver(self.node, transport, LINK_CODEC, self, overlay=config.overlay)
         self.router = Router(
             self.driver.links,
@@ -296,6 +336,10 @@ class Broker:
             self.driver.counters,
             self.driver.now,
             self.node.ring.detours,
+            self.node.ways.relays,
+            budget_us=round(config.express_budget_ms * 1000),
+            is_express=self.node.survey.express_range.is_inside,
+            one_way_us=self._one_way_us,
         )
         self.attendance = Attendance(self)
         self.warden: Warden | None = None
@@ -304,7 +348,7 @@ class Broker:
         trace = config.trace
         if trace is None and config.directory is not None:
             trace = config.directory / "trace"
-        run = Run(
+        run = TraceRun(
             run_id=f"live-{short(home.uid)}-{home.incarnation}",
             source=Source.LIVE,
             scenario="live",
@@ -334,6 +378,10 @@ class Broker:
             self.warden.enforce()
             self.attendance.tell_revocations()
 
+    def _one_way_us(self, key: LinkKey) -> int | None:
+        weights = self.node.survey.weights(key, self.driver.now())
+        return weights.rtt_ns // 2000 if weights is not None and weights.rtt_ns else None
+
     def _update_router(self) -> None:
         self.attendance.parked.stir()
         ring = self.node.ring
@@ -353,32 +401,15 @@ class Broker:
                 continue
             self.router.expire()
 
-    def _link_statuses(self) -> tuple[LinkStatus, ...]:
-        ring, now = self.node.ring, self.driver.now()
-        roles: dict[str, list[str]] = {}
-        for names, members in (
-            (("left", "left-left"), ring.left),
-            (("right", "right-right"), ring.right),
-        ):
-            for name, member in zip(names, members, strict=False):
-                roles.setdefault(member.uid, []).append(name)
-        for level, member in enumerate(ring.chords[1:], start=1):
-            roles.setdefault(member.uid, []).append(f"chord {level}")
-        linked = ring.linked
-        return tuple(
-            LinkStatus(
-                uid=uid,
-                url=link.peer.url,
-                ring_id=linked[uid].ring_id if uid in linked else None,
-                link_class=link_class,
-                roles=tuple(roles.get(uid, ())),
-                queued_bytes=link.connection.queued_bytes,
-                age_s=round((now - link.since_ns) / NANOS_PER_SECOND, 3),
-                cipher=link.connection.cipher,
-                expires_in_s=self.warden.expires_in_s(link.identity) if self.warden else None,
+    async def _read_links(self) -> None:
+        """Tell the machine, now and then, what the connections have sent and have queued."""
+        while True:
+            await trio.sleep(READ_SECONDS)
+            readings = (
+                Reading(key, link.connection.sent_bytes, link.connection.queued_bytes)
+                for key, link in self.driver.links.items()
             )
-            for (uid, link_class), link in sorted(self.driver.links.items())
-        )
+            self.driver.give(LinksRead(tuple(readings)))
 
     def _verdict_statuses(self) -> tuple[VerdictStatus, ...]:
         return tuple(

@@ -33,11 +33,13 @@ import trio
 
 from ges.attachment import Attachment, Wish
 from ges.errors import ConnectionLost, PublishRefused, SpreadRefused, SubscribeRefused
-from ges.events import MAX_PAYLOAD_BYTES, Event, pack_attributes, pack_event
+from ges.events import MAX_BUDGET_US, MAX_PAYLOAD_BYTES, SPENT_AT, Event, pack_attributes
 from ges.messages import RevocationNotice, Status
+from ges.packing import MAX_KNOWN_TOPICS, Stream
 from ges.topics import check_filter, check_topic
 from overlay.address import parse_urls
-from overlay.codec import EVENT, HEADER, PROTOCOL_VERSION
+from overlay.codec import HEADER as FRAME_HEADER
+from overlay.connection import Connection
 from overlay.errors import ConfigError
 from overlay.handshake import check_overlay
 from overlay.identity import load_identity
@@ -45,7 +47,6 @@ from overlay.ids import LinkClass
 from overlay.revocation import RevocationList
 
 MAX_UNREAD = 1_000_000  #: events kept for a subscription that is not read; then the oldest go
-MAX_KNOWN_TOPICS = 4096
 MAX_PARK_SECONDS = 3600.0
 YIELD_EVERY = 256  #: publishes between two chances for other tasks to run
 
@@ -92,11 +93,10 @@ class Subscription:
         self._events.clear()
         return events
 
-    def take(self, event: Event) -> None:
-        """Called by the connection: one more event."""
-        if len(self._events) == MAX_UNREAD:
-            self.dropped += 1
-        self._events.append(event)
+    def take(self, events: list[Event]) -> None:
+        """Called by the connection: more events."""
+        self.dropped += max(0, len(self._events) + len(events) - MAX_UNREAD)
+        self._events.extend(events)
         self._arrived.set()
 
     def end(self) -> None:
@@ -110,9 +110,12 @@ class Client:
 
     def __init__(self, attachment: Attachment, uid: str) -> None:
         self._attachment = attachment
-        self._publisher = bytes.fromhex(uid)
         self._number = 0
-        self._sequences = {LinkClass.NORMAL: 0, LinkClass.SECURE: 0}
+        streams = [
+            Stream(each, bytes.fromhex(uid), attachment.incarnation)
+            for each in (LinkClass.NORMAL, LinkClass.SECURE, LinkClass.EXPRESS)
+        ]
+        self._normal, self._secure, self._express = attachment.streams = streams
         self._since_yield = 0
         self._topics: dict[str, bytes] = {}  #: checked, and as they go over the wire
         self.uid = uid
@@ -133,6 +136,14 @@ class Client:
         """URLs of other brokers, as learnt from the one attached to."""
         return self._attachment.alternates
 
+    @property
+    def dropped(self) -> tuple[int, int]:
+        """Normal and express events that the broker dropped, as this client takes them too slowly.
+
+        Since it was attached; the broker tells within a second or so.
+        """
+        return self._attachment.dropped.normal, self._attachment.dropped.express
+
     async def publish(
         self,
         topic: str,
@@ -142,10 +153,13 @@ class Client:
         link_class: LinkClass = LinkClass.NORMAL,
         confirm: bool = False,
         park: float = 0.0,
+        budget: float | None = None,
     ) -> None:
         """Publish an event; returns when it is queued, or, with ``confirm``, taken by the broker.
 
         Without ``confirm`` a refusal is raised by a later ``publish`` or by :meth:`flush`.
+        ``budget``: seconds an express event may be under way before it counts as late; None: as
+        the broker is configured.
 
         A secure event that finds no all-secure path is refused at once, or, with ``park``, held in
         the broker's memory for so many seconds, and sent when such a path appears; if none does,
@@ -153,14 +167,13 @@ class Client:
 
         Raises:
             TopicError: the topic is malformed.
-            ConfigError: payload or attributes are too large; or ``park`` is negative, more than
-                MAX_PARK_SECONDS, or asked for an event that is not secure.
+            ConfigError: payload or attributes are too large; the budget is no such time; or
+                ``park`` is negative, more than MAX_PARK_SECONDS, or asked for an event that is not
+                secure.
             PublishRefused: the broker refused this event or an earlier one; nobody got it.
             ConnectionLost: there is no broker, or it went away before it confirmed.
         """
-        encoded = self._topics.get(topic)
-        if encoded is None:
-            encoded = self._check_topic(topic)
+        encoded = self._topics.get(topic) or self._check_topic(topic)
         if len(payload) > MAX_PAYLOAD_BYTES:
             raise ConfigError(
                 f"the payload has {len(payload)} bytes, {MAX_PAYLOAD_BYTES} are allowed"
@@ -171,28 +184,27 @@ class Client:
             )
         packed = pack_attributes(attributes) if attributes else b""
         attachment = self._attachment
-        attachment.raise_refusal()
-        if not attachment.is_ready:
-            await attachment.wait_for_room()
-        secure = link_class is LinkClass.SECURE
-        if secure and not attachment.secure:
-            raise PublishRefused(
-                "the hop to the broker is not secure; attach over chordals:// with an identity"
-            )
-        sequence = self._sequences[link_class] = self._sequences[link_class] + 1
-        body = pack_event(
-            secure,
-            self._publisher,
-            attachment.incarnation,
-            sequence,
-            time.time_ns(),
-            encoded,
-            packed,
-            payload,
-            math.ceil(park * 1000),
-        )
-        attachment.send(HEADER.pack(len(body) + 2, PROTOCOL_VERSION, EVENT), body)
-        attachment.published[link_class] = sequence
+        if attachment.refusals:
+            attachment.raise_refusal()
+        connection = attachment.connection
+        if connection is None or connection.crowded:
+            connection = await attachment.wait_for_room()
+        if link_class is LinkClass.EXPRESS:
+            self._publish_express(connection, encoded, packed, payload, budget)
+        else:
+            if budget is not None:
+                raise ConfigError(f"a budget is for express events, this one is {link_class}")
+            if link_class is LinkClass.NORMAL:
+                stream = self._normal
+            elif attachment.secure:
+                stream = self._secure
+            else:
+                raise PublishRefused(
+                    "the hop to the broker is not secure; attach over chordals:// with an identity"
+                )
+            park_ms = math.ceil(park * 1000)
+            data = stream.pack(encoded, packed, payload, time.time_ns(), park_ms)
+            connection.send(data, 1)
         self._since_yield += 1
         if confirm:
             await self.flush()
@@ -206,6 +218,20 @@ class Client:
             self._topics.clear()
         self._topics[topic] = encoded
         return encoded
+
+    def _publish_express(
+        self,
+        connection: Connection,
+        topic: bytes,
+        attributes: bytes,
+        payload: bytes,
+        budget: float | None,
+    ) -> None:
+        budget_us = 0 if budget is None else round(budget * 1_000_000)
+        if budget is not None and not 0 < budget_us <= MAX_BUDGET_US:
+            raise ConfigError(f"a budget of {budget} seconds; it is above 0, and under an hour")
+        item = self._express.pack_express(topic, attributes, payload, time.time_ns(), budget_us)
+        connection.send_express(item, FRAME_HEADER.size + SPENT_AT)
 
     async def flush(self) -> None:
         """Wait until the broker has taken everything published so far.

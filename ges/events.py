@@ -16,9 +16,17 @@ patches what changes on the way without decoding the rest::
     u16 attribute bytes
     topic (UTF-8) | attributes (msgpack map of strings) | payload
 
-A delivery to a client is the same with the numbers of the matching subscriptions before it::
+A delivery to a client has the numbers of the matching subscriptions, and then the event frames, one
+or more, just as they came::
 
-    u16 count | u32 each | event
+    u16 count | u32 each | event frames
+
+An express event (bit 3 of the flags) has eight bytes more, before its topic::
+
+    u32 budget         microseconds it may be under way; 0: as the first broker has it
+    u32 spent          microseconds under way so far, by estimates of those who passed it on
+
+Bit 4 says that it has passed a link that is not express, bit 5 that a broker has found it late.
 """
 
 from __future__ import annotations
@@ -30,6 +38,7 @@ from types import MappingProxyType
 import msgspec
 
 from ges.topics import MAX_TOPIC_BYTES
+from overlay.codec import EVENT, PROTOCOL_VERSION, frame
 from overlay.errors import CodecError, ConfigError
 from overlay.ids import LinkClass
 
@@ -41,10 +50,25 @@ PATCH_END = PATCH_AT + PATCH.size
 SECURE_FLAG = 1
 FLOOD_FLAG = 2
 MARK_FLAG = 4
+EXPRESS_FLAG = 8
+ROUGH_FLAG = 16
+LATE_FLAG = 32
 MAX_HOPS = 255
 MAX_PAYLOAD_BYTES = 1024 * 1024
 MAX_ATTRIBUTE_BYTES = 4096
 MAX_MATCHES = 1024  #: subscriptions of one client served by one delivery
+
+BUDGET = struct.Struct("!II")  #: of an express event: budget and what is spent of it
+BUDGET_AT = HEADER.size  #: in the body of its frame
+SPENT_AT = BUDGET_AT + 4
+DEFAULT_BUDGET_US = 50_000
+MAX_BUDGET_US = 2**32 - 1
+
+#: Flags that may come together, but for the mark.
+_FLAGS = frozenset(
+    [0, SECURE_FLAG, SECURE_FLAG | FLOOD_FLAG]
+    + [EXPRESS_FLAG | more for more in (0, ROUGH_FLAG, LATE_FLAG, ROUGH_FLAG | LATE_FLAG)]
+)
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 _attributes = msgspec.msgpack.Decoder(dict[str, str])
@@ -64,9 +88,22 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     topic: bytes
     flood: bool = False
     marked: bool = False
+    attribute_bytes: int = 0
+    express: bool = False
+    rough: bool = False  #: an express event that has passed a link that is not
+    late: bool = False  #: a broker has found so
+    budget_us: int = 0
+    spent_us: int = 0
+
+    @property
+    def link_class(self) -> LinkClass:
+        """The class of links it asks for."""
+        if self.express:
+            return LinkClass.EXPRESS
+        return LinkClass.SECURE if self.secure else LinkClass.NORMAL
 
 
-class Event(msgspec.Struct, frozen=True):
+class Event(msgspec.Struct, frozen=True, gc=False):
     """An event, as a subscriber gets it."""
 
     topic: str
@@ -77,6 +114,10 @@ class Event(msgspec.Struct, frozen=True):
     sequence: int
     published_unix_ns: int
     hops: int  #: brokers between publisher and subscriber, less one
+    late: bool = False  #: an express event that took longer than its budget, by the estimate
+    express_path: bool = False  #: all links it has passed were express
+    budget_us: int = 0  #: microseconds an express event may take; 0: it is none
+    spent_us: int = 0  #: microseconds it took: waiting in queues, and half of each round trip
 
 
 def pack_attributes(attributes: Mapping[str, str] | None) -> bytes:
@@ -91,6 +132,18 @@ def pack_attributes(attributes: Mapping[str, str] | None) -> bytes:
     if len(packed) > MAX_ATTRIBUTE_BYTES:
         raise ConfigError(f"attributes take {len(packed)} bytes, {MAX_ATTRIBUTE_BYTES} are allowed")
     return packed
+
+
+def check_attributes(packed: bytes) -> None:
+    """Check what no broker looks at, where a client publishes it.
+
+    Raises:
+        CodecError: these are no attributes.
+    """
+    try:
+        _attributes.decode(packed)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise CodecError(f"attributes: {error}") from None
 
 
 def pack_event(
@@ -119,29 +172,53 @@ def pack_event(
     return b"".join((head, topic, attributes, payload))
 
 
-def read_head(body: bytes) -> Head:
+def pack_express(
+    publisher: bytes,
+    incarnation: int,
+    sequence: int,
+    published_ns: int,
+    topic: bytes,
+    attributes: bytes,
+    payload: bytes,
+    budget_us: int,
+) -> bytes:
+    """Return the body of the frame of an express event; all parts have been checked."""
+    fields = (EXPRESS_FLAG, 0, 0, publisher, incarnation, sequence, published_ns)
+    head = HEADER.pack(*fields, len(topic), len(attributes))
+    return b"".join((head, BUDGET.pack(budget_us, 0), topic, attributes, payload))
+
+
+def read_head(data: bytes, start: int = 0, end: int | None = None) -> Head:
     """Read the header of an event frame, checking what a broker relies on.
+
+    The body of the frame is ``data`` between ``start`` and ``end``.
 
     Raises:
         CodecError: the frame is too short for what it announces, or a part is too long.
     """
+    if end is None:
+        end = len(data)
     try:
         flags, hops, limit, publisher, incarnation, sequence, published, topics, attributes = (
-            HEADER.unpack_from(body)
+            HEADER.unpack_from(data, start)
         )
+        topic_at = start + HEADER.size
+        budget = spent = 0
+        if flags & EXPRESS_FLAG:
+            budget, spent = BUDGET.unpack_from(data, topic_at)
+            topic_at += BUDGET.size
     except struct.error:
-        raise CodecError(f"event frame of {len(body)} bytes") from None
-    payload = len(body) - HEADER.size - topics - attributes
+        raise CodecError(f"event frame of {end - start} bytes") from None
+    payload = end - topic_at - topics - attributes
     if (
         payload < 0
         or not 0 < topics <= MAX_TOPIC_BYTES
         or attributes > MAX_ATTRIBUTE_BYTES
         or payload > MAX_PAYLOAD_BYTES
-        or flags & ~MARK_FLAG not in (0, SECURE_FLAG, SECURE_FLAG | FLOOD_FLAG)
+        or flags & ~MARK_FLAG not in _FLAGS
         or sequence == 0
     ):
         raise CodecError("event frame whose lengths make no sense")
-    topic = body[HEADER.size : HEADER.size + topics]
     return Head(
         bool(flags & SECURE_FLAG),
         hops,
@@ -150,42 +227,26 @@ def read_head(body: bytes) -> Head:
         incarnation,
         sequence,
         published,
-        topic,
+        data[topic_at : topic_at + topics],
         bool(flags & FLOOD_FLAG),
         bool(flags & MARK_FLAG),
+        attributes,
+        bool(flags & EXPRESS_FLAG),
+        bool(flags & ROUGH_FLAG),
+        bool(flags & LATE_FLAG),
+        budget,
+        spent,
     )
 
 
-def read_event(body: bytes, start: int = 0) -> Event:
-    """Decode a whole event frame that begins at ``start``.
+def read_event(body: bytes) -> Event:
+    """Decode the body of one event frame.
 
     Raises:
         CodecError: it is malformed.
     """
-    try:
-        flags, hops, _, publisher, _, sequence, published, topics, attributes = HEADER.unpack_from(
-            body, start
-        )
-    except struct.error:
-        raise CodecError(f"event frame of {len(body) - start} bytes") from None
-    topic_at = start + HEADER.size
-    attributes_at = topic_at + topics
-    payload_at = attributes_at + attributes
-    if payload_at > len(body):
-        raise CodecError("event frame whose lengths make no sense")
-    try:
-        return Event(
-            body[topic_at:attributes_at].decode(),
-            body[payload_at:],
-            _attributes.decode(body[attributes_at:payload_at]) if attributes else _NONE,
-            LinkClass.SECURE if flags & SECURE_FLAG else LinkClass.NORMAL,
-            publisher.hex(),
-            sequence,
-            published,
-            hops,
-        )
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise CodecError(f"event frame: {error}") from None
+    (event,) = read_events(frame(EVENT, body))
+    return event
 
 
 def pack_matches(numbers: tuple[int, ...]) -> bytes:
@@ -193,8 +254,10 @@ def pack_matches(numbers: tuple[int, ...]) -> bytes:
     return struct.pack(f"!H{len(numbers)}I", len(numbers), *numbers)
 
 
-def read_delivery(body: bytes) -> tuple[tuple[int, ...], Event]:
-    """Decode a delivery: the numbers of the subscriptions, and the event.
+def read_delivery(body: bytes, hop_us: int = 0) -> tuple[tuple[int, ...], list[Event]]:
+    """Decode a delivery: the numbers of the subscriptions, and the events.
+
+    ``hop_us``: microseconds that the last hop takes, by estimate.
 
     Raises:
         CodecError: it is malformed.
@@ -204,4 +267,69 @@ def read_delivery(body: bytes) -> tuple[tuple[int, ...], Event]:
         numbers = struct.unpack_from(f"!{count}I", body, 2)
     except struct.error:
         raise CodecError(f"delivery of {len(body)} bytes") from None
-    return numbers, read_event(body, 2 + 4 * count)
+    return numbers, read_events(body, 2 + 4 * count, hop_us)
+
+
+def read_events(data: bytes, at: int = 0, hop_us: int = 0) -> list[Event]:
+    """Decode the event frames that fill ``data`` from ``at`` on.
+
+    Raises:
+        CodecError: one is malformed.
+    """
+    events: list[Event] = []
+    size = len(data)
+    unpack = _DELIVERED.unpack_from
+    last: bytes = b""
+    topic = publisher = ""
+    try:
+        while at < size:
+            length, tag, flags, hops, who, sequence, published, topics, attributes = unpack(
+                data, at
+            )
+            end = at + 4 + length
+            topic_at = at + _DELIVERED.size
+            budget = spent = 0
+            if flags & EXPRESS_FLAG:
+                budget, spent = BUDGET.unpack_from(data, topic_at)
+                topic_at += BUDGET.size
+                spent += hop_us
+            attributes_at = topic_at + topics
+            payload_at = attributes_at + attributes
+            if payload_at > end or end > size or tag != _EVENT_TAG:
+                raise CodecError("event frame whose lengths make no sense")
+            named = who + data[topic_at:attributes_at]
+            if named != last:
+                last = named
+                topic = named[16:].decode()
+                publisher = who.hex()
+            event = Event(
+                topic,
+                data[payload_at:end],
+                _attributes.decode(data[attributes_at:payload_at]) if attributes else _NONE,
+                _CLASSES[flags & _CLASS_FLAGS],
+                publisher,
+                sequence,
+                published,
+                hops,
+                spent > budget,
+                bool(flags & EXPRESS_FLAG) and not flags & ROUGH_FLAG,
+                budget,
+                spent,
+            )
+            events.append(event)
+            at = end
+    except struct.error:
+        raise CodecError(f"event frame of {size - at} bytes") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise CodecError(f"event frame: {error}") from None
+    return events
+
+
+#: Frame header and event header in one, but for what concerns brokers alone.
+_DELIVERED = struct.Struct("!IHBB4x16s8xQQHH")
+_EVENT_TAG = PROTOCOL_VERSION << 8 | EVENT
+_CLASS_FLAGS = SECURE_FLAG | EXPRESS_FLAG
+_CLASSES = (
+    {0: LinkClass.NORMAL, SECURE_FLAG: LinkClass.SECURE, EXPRESS_FLAG: LinkClass.EXPRESS}
+    | {_CLASS_FLAGS: LinkClass.SECURE}  # no broker passes such an event on
+)

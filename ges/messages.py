@@ -9,9 +9,10 @@ import msgspec
 from ges.topics import MAX_TOPIC_BYTES
 from overlay.codec import MessageCodec
 from overlay.ids import LinkClass, WireCount, WireText, WireUid, WireUrl
-from overlay.machine import Message
+from overlay.machine import LinkMessage, Message
 from overlay.revocation import MAX_LIST_BYTES, MAX_VOUCHER_BYTES
 from overlay.trace import Verdict
+from overlay.weights import Weights
 from ring.holders import BackupStatus
 from ring.messages import Member, Pair, RingId
 
@@ -19,6 +20,7 @@ Number = Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
 FilterText = Annotated[str, msgspec.Meta(max_length=MAX_TOPIC_BYTES)]
 
 MAX_SECURE_LINKS = 256
+MAX_LINKS_TOLD = 256
 
 
 # ── between brokers ───────────────────────────────────────────────────────────────────────────
@@ -49,6 +51,23 @@ class RevocationNotice(Message, frozen=True):
 
     crl: Annotated[bytes, msgspec.Meta(max_length=MAX_LIST_BYTES)]
     voucher: Annotated[bytes, msgspec.Meta(max_length=MAX_VOUCHER_BYTES)]
+
+
+class ToldLink(msgspec.Struct, frozen=True, array_like=True):
+    """One link of the broker that tells of it; express links only while inside their range."""
+
+    uid: WireUid  #: at its other end
+    link_class: LinkClass
+    weights: Weights
+
+
+class MeasuredLinks(LinkMessage, frozen=True):
+    """The measured links of ``origin``; told to its neighbours, who pass it on once."""
+
+    origin: WireUid
+    incarnation: WireCount
+    version: WireCount
+    links: Annotated[tuple[ToldLink, ...], msgspec.Meta(max_length=MAX_LINKS_TOLD)]
 
 
 # ── client to broker ──────────────────────────────────────────────────────────────────────────
@@ -153,6 +172,23 @@ class LinkStatus(msgspec.Struct, frozen=True):
     age_s: float
     cipher: str | None
     expires_in_s: float | None = None  #: until the other end's certificate ends; None: plain
+    rtt_ms: float | None = None  #: smoothed round trip; None before it is measured
+    jitter_ms: float | None = None  #: its mean deviation
+    capacity: int = 0  #: bytes per second; 0: it was never backed up, so nobody knows
+    traffic: int = 0  #: bytes per second sent, averaged
+    resets: float = 0.0  #: how often it broke of late; one counts half after 60 s
+    cost_ms: float | None = None  #: what it costs an event of its class
+    demoted: bool = False  #: an express link outside the express range
+    late: int = 0  #: express events that came over it and were first found late here
+    dropped: int = 0  #: express events dropped as its queue was full
+
+
+class WayStatus(msgspec.Struct, frozen=True):
+    """Events of a class for one broker take a relay path: it is faster, or the link is gone."""
+
+    uid: str
+    link_class: LinkClass
+    path: tuple[str, ...]  #: uids to pass after this broker, the last is the one it leads to
 
 
 class VerdictStatus(msgspec.Struct, frozen=True):
@@ -165,6 +201,13 @@ class VerdictStatus(msgspec.Struct, frozen=True):
     at_s: float
     path: tuple[str, ...]  #: uids on the way round the link that is used now; empty if none is
     restored_s: float | None  #: when the link was back
+
+
+class Dropped(Message, frozen=True):
+    """This client takes events too slowly: so many it did not get, since it was attached."""
+
+    normal: WireCount
+    express: WireCount
 
 
 class Status(Message, frozen=True):
@@ -192,6 +235,8 @@ class Status(Message, frozen=True):
     backups_wanted: int = 0  #: on so many neighbours, where there are so many
     identity: IdentityStatus | None = None
     parked: int = 0  #: events that wait for an all-secure path
+    ways: tuple[WayStatus, ...] = ()  #: by relays; to all others the direct link is used
+    express_range_ms: float = 0.0  #: one way; 0: no express links
 
 
 #: What clients and brokers say to each other; nothing of it is understood between brokers.
@@ -208,5 +253,6 @@ CLIENT_CODEC = MessageCodec(
     EventRefused,
     RevocationNotice,
     RevocationTaken,
+    Dropped,
     Status,
 )

@@ -1,10 +1,11 @@
-"""One broker's protocol state: the ring, and secure links beside the ring's normal ones.
+"""One broker's protocol state: the ring, express and secure links beside its links, and ways.
 
 A :class:`overlay.machine.Machine` that composes :class:`ring.node.RingNode` with what the event
 service adds between brokers. Sans-IO; ``ges.broker`` runs it on trio.
 
-The secure links are a subset of the normal ones (paper 004, section 3.3.4): one is made where a
-normal link leads to a broker that holds an identity too, and closed with it.
+Express and secure links are subsets of the normal ones (paper 004, section 3.3): a secure one is
+made where a normal link leads to a broker that holds an identity too, an express one where the
+normal link is inside the express range; both go with it.
 """
 
 from __future__ import annotations
@@ -12,10 +13,15 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
+from ges.companions import Companions
 from ges.linkstate import SecureGraph
 from ges.messages import RevocationNotice, SecureState
 from ges.notices import Notices, NoticeTaken, Outcome
-from overlay.ids import LinkClass, Nanos, Peer, nanos
+from ges.survey import Survey
+from ges.ways import Ways
+from overlay.express_range import DEFAULT_RANGE_NS
+from overlay.gauges import LinksRead, Pace
+from overlay.ids import LinkClass, Nanos, Peer
 from overlay.machine import (
     Closed,
     CloseLink,
@@ -24,22 +30,19 @@ from overlay.machine import (
     Fact,
     Input,
     LinkDown,
-    LinkRefused,
+    LinkMessage,
     LinkUp,
     MessageReceived,
     Notify,
     OpenLink,
     Refused,
     Send,
-    TimerTable,
 )
 from overlay.revocation import Revocations
+from overlay.weights import RESETS
 from ring.config import RingConfig
 from ring.facts import Confirmed, Departed, NeighboursChanged
 from ring.node import RingNode
-
-RETRY_NS = nanos(0.5)
-RETRY_MAX_NS = nanos(30.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +68,25 @@ class BrokerNode:
         peer: Peer,
         rng: random.Random,
         revocations: Revocations | None = None,
+        *,
+        express_range_ns: Nanos = DEFAULT_RANGE_NS,
+        pace: Pace | None = None,
     ) -> None:
-        """Take how the ring is kept, who this is, and, with an identity, who is revoked."""
+        """Take who is revoked, with an identity; the express range and how often links are probed.
+
+        The range is one way, in nanoseconds.
+
+        Raises:
+            ConfigError: the express range makes no sense.
+        """
         self.ring = RingNode(config, peer, rng)
         self.notices = Notices(revocations)
         self.secure_graph = SecureGraph(peer.uid, self.notices.forbids)
-        self._rng = rng
+        self.survey = Survey(peer.uid, rng, express_range_ns=express_range_ns, pace=pace)
+        self.ways = Ways(self.survey, self.ring.detours)
         self._normal: dict[str, Peer] = {}
-        self._secure: set[str] = set()
-        self._retries: TimerTable[str] = TimerTable()
-        self._failures: dict[str, int] = {}
+        self._secure = Companions(LinkClass.SECURE, rng, self._may_secure)
+        self._express = Companions(LinkClass.EXPRESS, rng, self._may_express)
 
     @property
     def peer(self) -> Peer:
@@ -83,14 +95,22 @@ class BrokerNode:
     @property
     def secure_links(self) -> tuple[str, ...]:
         """Uids at the other end of secure links."""
-        return tuple(sorted(self._secure))
+        return tuple(sorted(self._secure.up))
+
+    @property
+    def express_links(self) -> tuple[str, ...]:
+        """Uids at the other end of express links that keep their promise now."""
+        return tuple(sorted(uid for uid in self._express.up if self.survey.is_express(uid)))
 
     def admit(self, peer: Peer) -> Refused | None:
         return self.ring.admit(peer)
 
     def handle(self, event: Input, now: Nanos) -> list[Effect]:
         effects: list[Effect] = []
-        if isinstance(event, MessageReceived) and isinstance(event.message, SecureState):
+        link_class = getattr(event, "link_class", LinkClass.NORMAL)
+        if isinstance(event, MessageReceived) and isinstance(event.message, LinkMessage):
+            effects += self.survey.on_message((event.uid, link_class), event.message, now)
+        elif isinstance(event, MessageReceived) and isinstance(event.message, SecureState):
             if self.secure_graph.learn(event.message):
                 self._flood(event.message, effects, but=event.uid)
         elif isinstance(event, MessageReceived) and isinstance(event.message, RevocationNotice):
@@ -98,13 +118,22 @@ class BrokerNode:
         elif isinstance(event, Spread):
             self._on_notice(event.notice, effects, now)
         elif isinstance(event, RenewLinks):
-            for uid in event.uids:
-                self._open_secure(uid, effects, renew=True)
-        elif getattr(event, "link_class", LinkClass.NORMAL) is LinkClass.SECURE:
-            self._on_secure_link(event, now)
+            effects += [
+                OpenLink(self._normal[uid].url, uid, link_class=LinkClass.SECURE, replace=True)
+                for uid in event.uids
+                if uid in self._secure.up and uid in self._normal
+            ]
+        elif isinstance(event, LinksRead):
+            self.survey.on_read(event.readings, now)
         else:
-            effects += self.ring.handle(event, now)
-            self._on_normal_link(event, effects, now)
+            self._measure_link(event, effects, now)
+            if link_class is LinkClass.SECURE:
+                self._secure.handle(event, now)
+            elif link_class is LinkClass.EXPRESS:
+                self._express.handle(event, now)
+            else:
+                effects += self.ring.handle(event, now)
+                self._on_normal_link(event, effects)
         return self._finish(effects, now)
 
     def handle_timers(self, now: Nanos) -> list[Effect]:
@@ -112,54 +141,45 @@ class BrokerNode:
         due = self.ring.next_deadline()
         if due is not None and due <= now:
             effects += self.ring.handle_timers(now)
-        while (uid := self._retries.pop_expired(now)) is not None:
-            self._open_secure(uid, effects)
+        effects += self._secure.handle_timers(now)
+        effects += self._express.handle_timers(now)
+        effects += self.survey.handle_timers(now)
         return self._finish(effects, now)
 
     def next_deadline(self) -> Nanos | None:
-        deadlines = (self.ring.next_deadline(), self._retries.next_deadline())
+        parts = (self.ring, self._secure, self._express, self.survey, self.ways)
+        deadlines = (part.next_deadline() for part in parts)
         return min((d for d in deadlines if d is not None), default=None)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
-    def _on_normal_link(self, event: Input, effects: list[Effect], now: Nanos) -> None:
+    def _measure_link(self, event: Input, effects: list[Effect], now: Nanos) -> None:
+        """Links of all classes are measured while they are up."""
+        if isinstance(event, LinkUp):
+            effects += self.survey.on_up((event.peer.uid, event.link_class), now)
+        elif isinstance(event, LinkDown):
+            key = (event.uid, event.link_class)
+            self.survey.on_down(key, now, is_reset=event.reason in RESETS)
+
+    def _on_normal_link(self, event: Input, effects: list[Effect]) -> None:
         if isinstance(event, LinkUp):
             uid = event.peer.uid
             self._normal[uid] = event.peer
             effects += [Send(uid, state) for state in self.secure_graph.states]
             effects += [Send(uid, notice) for notice in self.notices.known]
-            if self._may_secure(uid) and uid not in self._secure:
-                self._open_secure(uid, effects)
+            effects += self._secure.seek(uid)
         elif isinstance(event, LinkDown):
             self._drop(event.uid, effects, Closed.UNWANTED)
 
-    def _on_secure_link(self, event: Input, now: Nanos) -> None:
-        if isinstance(event, LinkUp):
-            self._secure.add(event.peer.uid)
-            self._failures.pop(event.peer.uid, None)
-            self._retries.cancel(event.peer.uid)
-        elif isinstance(event, LinkDown):
-            self._secure.discard(event.uid)
-            self._retry(event.uid, now)
-        elif isinstance(event, LinkRefused) and event.uid is not None:
-            self._retry(event.uid, now)
-
-    def _may_secure(self, uid: str) -> bool:
+    def _may_secure(self, uid: str) -> Peer | None:
         """Both hold an identity that counts, and it is on us to make the link."""
         peer = self._normal.get(uid)
-        return (
-            peer is not None
-            and peer.secure
-            and self.peer.secure
-            and self.peer.uid < uid
-            and not self.notices.forbids(uid)
-        )
+        is_ours = peer is not None and peer.secure and self.peer.secure and self.peer.uid < uid
+        return peer if is_ours and not self.notices.forbids(uid) else None
 
-    def _open_secure(self, uid: str, effects: list[Effect], *, renew: bool = False) -> None:
-        """Make a secure link, or, with ``renew``, one in the place of the one there is."""
-        if self._may_secure(uid) or (renew and uid in self._secure and uid in self._normal):
-            url = self._normal[uid].url
-            effects.append(OpenLink(url, uid, link_class=LinkClass.SECURE, replace=renew))
+    def _may_express(self, uid: str) -> Peer | None:
+        """The normal link is fast enough, and it is on us to make the link."""
+        return self._normal.get(uid) if self.peer.uid < uid and self.survey.is_near(uid) else None
 
     def _on_notice(
         self, notice: RevocationNotice, effects: list[Effect], now: Nanos, but: str | None = None
@@ -172,37 +192,35 @@ class BrokerNode:
         if outcome is not Outcome.OLD:
             effects.append(Notify(NoticeTaken(outcome, but)))
 
-    def _retry(self, uid: str, now: Nanos) -> None:
-        if self._may_secure(uid) and uid not in self._secure:
-            failures = self._failures[uid] = self._failures.get(uid, 0) + 1
-            pause = min(RETRY_NS << min(failures, 16), RETRY_MAX_NS)
-            self._retries.set(uid, now + pause // 2 + self._rng.randrange(pause))
-
     def _drop(self, uid: str, effects: list[Effect], reason: Closed) -> None:
-        """The normal link to ``uid`` is gone: so goes the secure one."""
+        """The normal link to ``uid`` is gone: so go those beside it."""
         self._normal.pop(uid, None)
-        self._failures.pop(uid, None)
-        self._retries.cancel(uid)
-        if uid in self._secure:
-            self._secure.discard(uid)
-            effects.append(CloseLink(uid, reason, LinkClass.SECURE))
+        effects += self._secure.drop(uid, reason)
+        effects += self._express.drop(uid, reason)
 
     def _finish(self, effects: list[Effect], now: Nanos) -> list[Effect]:
-        """Follow what the ring decided: closed links, deaths, and our own list of secure links."""
+        """Follow what was decided: closed links, deaths, our own list of secure links, ways."""
         for effect in tuple(effects):
             if isinstance(effect, CloseLink) and effect.link_class is LinkClass.NORMAL:
                 self._drop(effect.uid, effects, effect.reason)
             elif isinstance(effect, Notify):
                 for state in self._withdrawn(effect.fact):
                     self._flood(state, effects)
+        for effect in effects:
+            if isinstance(effect, CloseLink):
+                self.survey.on_down((effect.uid, effect.link_class), now, is_reset=False)
+        for uid in self.survey.take_near():
+            effects += self._express.seek(uid)
+        self.survey.set_incarnation(self.peer.incarnation, now)
+        self.ways.follow(now)
         member = self.ring.member
         if self.peer.secure and member is not None:
             around = {m.uid for m in (*self.ring.left, *self.ring.right)}
             own = self.secure_graph.own(
                 self.peer.incarnation,
                 member.ring_id,
-                tuple(self._secure),
-                complete=around <= self._secure,
+                tuple(self._secure.up),
+                complete=around <= self._secure.up,
             )
             if own is not None:
                 self._flood(own, effects)
@@ -213,6 +231,7 @@ class BrokerNode:
         graph, member = self.secure_graph, self.ring.member
         match fact:
             case Confirmed(gone) | Departed(gone):
+                self.survey.on_gone(gone.uid)
                 state = graph.withdraw(gone.uid, gone.incarnation)
                 return [state] if state is not None else []
             case NeighboursChanged(_, right) if member is not None and right:

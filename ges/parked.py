@@ -34,27 +34,28 @@ class ParkedEvents:
     def size(self) -> int:
         return self._parking.size
 
-    def take(
-        self, session: Session, head: Head, body: bytes, problem: str | None
-    ) -> tuple[str | None, bool]:
-        """Decide on a secure event; returns why it is refused, if it is, and if it is parked.
+    def holds(self, session: Session) -> bool:
+        """Say whether events of this client wait; later ones must then not overtake them."""
+        return self._parking.holds(session)
 
-        ``problem`` is why it cannot go now; ``head.limit`` for how many milliseconds it may wait.
+    def take(
+        self, session: Session, head: Head, body: bytes, problem: str | None, park_ms: int
+    ) -> str | None:
+        """Park a secure event for as long as it may wait; returns why it is refused, or None.
+
+        ``problem`` is why it cannot go now; None: only that earlier ones wait.
         """
-        behind = self._parking.holds(session)
-        if problem is None and not behind:
-            return None, False
         problem = problem or "earlier events of this client are parked"
-        if not head.limit:
-            return problem, False
+        if not park_ms:
+            return problem
         driver = self._broker.driver
-        wait_ns = head.limit * NANOS_PER_MILLI
+        wait_ns = park_ms * NANOS_PER_MILLI
         full = self._parking.park(session, head, body, driver.now(), wait_ns)
         if full is not None:
-            return f"{problem}; not parked: {full}", False
+            return f"{problem}; not parked: {full}"
         driver.counters["events_parked"] += 1
         self.stir()
-        return None, True
+        return None
 
     def stir(self) -> None:
         """Something has changed by which parked events may go."""
@@ -97,7 +98,12 @@ class ParkedEvents:
             broker.driver.counters["events_parked_sent"] += 1
         for session, parked, problem in over:
             seconds = parked.wait_ns / NANOS_PER_SECOND
-            attendance.refuse(session, parked.head, f"expired, parked for {seconds:g} s: {problem}")
+            attendance.refuse(
+                session,
+                parked.head.link_class,
+                parked.head.sequence,
+                f"expired, parked for {seconds:g} s: {problem}",
+            )
             broker.driver.counters["events_parked_expired"] += 1
         if over:
             self._log.warning("parked events expired", events=len(over))

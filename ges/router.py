@@ -7,36 +7,32 @@ patches a few bytes and appends to queues. The payload is not touched.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
+from ges.delivery import Deliveries
 from ges.events import (
+    DEFAULT_BUDGET_US,
     FLOOD_FLAG,
     MARK_FLAG,
-    MAX_HOPS,
-    MAX_MATCHES,
-    PATCH,
-    PATCH_END,
     SECURE_FLAG,
     Head,
-    pack_matches,
     read_head,
 )
+from ges.express import Express, ExpressHops
+from ges.forwarding import Forwarding
 from ges.linkstate import SecureGraph, describe
-from ges.roundabout import pack_way, read_way
+from ges.roundabout import read_way
+from ges.runs import EventRun
 from ges.sequence import Key, Seen, Sequencer
 from ges.session import Session
-from ges.topics import FilterTree
 from ges.tree import ArcTree
-from overlay.codec import DELIVERY, DETOUR, EVENT, HEADER, PROTOCOL_VERSION
 from overlay.connection import Connection
 from overlay.errors import ProtocolError
 from overlay.ids import LinkClass, Nanos
 from overlay.link import Link
+from overlay.weights import LinkKey
 from ring.messages import Member
-
-MAX_CACHED_TOPICS = 16384
-
-Targets = tuple[tuple[Session, bytes], ...]
 
 
 class Router:
@@ -49,14 +45,30 @@ class Router:
         counters: Counter[str],
         now: Callable[[], Nanos],
         detours: Mapping[str, tuple[str, ...]] | None = None,
+        ways: Mapping[LinkKey, tuple[str, ...]] | None = None,
+        *,
+        budget_us: int = DEFAULT_BUDGET_US,
+        is_express: Callable[[str], bool] = lambda uid: True,
+        one_way_us: Callable[[LinkKey], int | None] = lambda key: None,
     ) -> None:
         self.sequencer: Sequencer[tuple[bytes, bytes, bool]] = Sequencer()
         self._flooded = Seen()  #: events sent to all secure links
         self._to_mark: set[Key] = set()  #: publishers of whom events may have been lost
         self.crowded: set[Connection] = set()  #: queues the next reader should wait for
+        self._deliveries = Deliveries(counters, self.crowded)
         self.told: dict[str, int] = {}  #: uids at the other end of normal links events went over
         self._links = links
-        self._detours = detours if detours is not None else {}  #: ways round failed links
+        detours = detours if detours is not None else {}  # ways round failed links
+        # Relay paths in use, by who they lead to and class: the brokers to pass, that one last.
+        ways = ways if ways is not None else {}
+        self._forwarding = Forwarding(links, ways, detours, counters, self.crowded, self.told)
+        self.express = Express(
+            ExpressHops(links, ways, detours, is_express),
+            counters,
+            partial(self._deliveries.targets_of, LinkClass.EXPRESS),
+            one_way_us=one_way_us,
+            budget_us=budget_us,
+        )
         self._graph = graph
         self._counters = counters
         self._now = now
@@ -65,8 +77,6 @@ class Router:
         self._secure_tree = ArcTree()  #: over secure links alone
         self._secured: list[str] = []  #: uids at the other end of secure links
         self._has_holes = False  #: a ring neighbour of ours has no secure link to us
-        self._filters: FilterTree[tuple[Session, int]] = FilterTree()
-        self._targets: dict[tuple[bytes, bool], Targets] = {}
 
     # ── what the broker sets ──────────────────────────────────────────────────────────────────
 
@@ -85,26 +95,21 @@ class Router:
 
     def subscribe(self, session: Session, number: int, text: str, only: LinkClass | None) -> None:
         """Serve a checked filter; the same number again replaces the earlier one."""
-        self.unsubscribe(session, number)
-        session.filters[number] = (text, only)
-        self._filters.add(text, (session, number))
-        self._targets.clear()
+        self._deliveries.subscribe(session, number, text, only)
 
     def unsubscribe(self, session: Session, number: int) -> None:
-        entry = session.filters.pop(number, None)
-        if entry is not None:
-            self._filters.remove(entry[0], (session, number))
-            self._targets.clear()
+        """Serve a filter no longer."""
+        self._deliveries.unsubscribe(session, number)
 
     def forget(self, session: Session) -> None:
         """The client is gone."""
-        for number in list(session.filters):
-            self.unsubscribe(session, number)
+        self._deliveries.forget(session)
         self.crowded.discard(session.connection)
 
     @property
     def subscriptions(self) -> int:
-        return self._filters.size
+        """How many filters are served."""
+        return self._deliveries.subscriptions
 
     # ── events ────────────────────────────────────────────────────────────────────────────────
 
@@ -121,7 +126,7 @@ class Router:
             return f"no all-secure path to broker {describe(unreachable)}"
         if self._tree.is_empty or self._graph.reaches_anybody():
             return None
-        if self._match(head.topic, secure=True):
+        if self._deliveries.targets_of(LinkClass.SECURE, head.topic):
             return None
         return "no all-secure path from this broker to any other"
 
@@ -141,17 +146,58 @@ class Router:
         key = (head.publisher, head.incarnation, head.secure)
         self._admit(key, head, body, head.limit, flood=head.flood)
 
-    def pass_on(self, body: bytes) -> None:
-        """Pass on an event between two brokers whose own link has failed; it is not for us.
+    def publish_run(self, session: Session, run: EventRun) -> None:
+        """Take a run of events from a client of ours."""
+        head = run.head
+        if head.express:
+            assert self._here is not None
+            for each, body in run.singles():
+                hop = session.connection.one_way_us
+                self.express.publish(each, body, hop, self._tree.onward(self._here))
+            return
+        key = (head.publisher, head.incarnation, head.secure)
+        due = session.last.get(head.secure, 0) + 1
+        here = self._here
+        assert here is not None
+        if head.sequence == due and self._pass_run(key, run, here):
+            session.last[head.secure] = head.sequence + run.count - 1
+            self._counters["events_published"] += run.count
+        else:
+            for each, body in run.singles():
+                self.publish(session, each, body)
+
+    def relay_run(self, link: Link, run: EventRun) -> None:
+        """Take a run of events from another broker."""
+        head = run.head
+        if head.express:
+            onward = self._tree.onward(head.limit) if self._here is not None else ()
+            for each, body in run.singles():
+                self.express.relay(link, each, body, onward)
+            return
+        key = (head.publisher, head.incarnation, head.secure)
+        if self._pass_run(key, run, head.limit):
+            self._counters["events_received"] += run.count
+        else:
+            for each, body in run.singles():
+                self.relay(each, body)
+
+    def pass_on(self, link: Link, body: bytes) -> None:
+        """Pass on an event between two brokers that do not use a link of their own; not for us.
+
+        It goes on over links of the class it came by.
 
         Raises:
             CodecError: it is malformed.
-            ProtocolError: it is secure: such events go over secure links alone, by other ways.
+            ProtocolError: it is secure, and came over a link that is not.
         """
         way, event = read_way(body)
-        if read_head(event).secure:
-            raise ProtocolError("a secure event on its way round a failed link")
-        self._send_round(way, event, b"")
+        head = read_head(event)
+        if head.secure and link.link_class is not LinkClass.SECURE:
+            raise ProtocolError("a secure event on its way over links that are not")
+        if head.express:
+            self.express.pass_on(link, way, head, event)
+        else:
+            self._forwarding.send_round(way, event, b"", link.link_class)
 
     def on_cut(self) -> None:
         """A link broke, with whatever was under way on it: mark the next event of everybody."""
@@ -160,7 +206,26 @@ class Router:
     def expire(self) -> None:
         """Give up events that do not come; deliver those that waited for them."""
         for topic, body, secure in self.sequencer.expire(self._now()):
-            self._deliver(topic, body, secure)
+            self._deliveries.deliver(topic, body, secure)
+
+    def _pass_run(self, key: Key, run: EventRun, limit: int) -> bool:
+        """Do all at once what is the same for all; False if each must be looked at."""
+        head = run.head
+        if (
+            self._here is None
+            or head.secure  # all-secure ways are decided event by event
+            or head.marked
+            or key in self._to_mark
+            or not self.sequencer.admit_run(key, head.sequence, run.count)
+        ):
+            return False
+        onward = self._tree.onward(limit)
+        if onward:
+            self._forwarding.forward_run(run, onward)
+        targets = self._deliveries.targets_of(LinkClass.NORMAL, head.topic)
+        if targets:
+            self._deliveries.send(targets, run.frames, run.count)
+        return True
 
     def _admit(self, key: Key, head: Head, body: bytes, limit: int, *, flood: bool) -> None:
         marked = head.marked
@@ -187,86 +252,11 @@ class Router:
             if self._flooded.first((key, head.sequence)):
                 everybody = [(uid, limit) for uid in self._secured]
                 flags |= SECURE_FLAG | FLOOD_FLAG
-                self._forward(head, body, everybody, flags, LinkClass.SECURE)
+                self._forwarding.forward(head, body, everybody, flags, LinkClass.SECURE)
         elif ready is not None:
             tree = self._secure_tree if head.secure else self._tree
             link_class = LinkClass.SECURE if head.secure else LinkClass.NORMAL
             flags |= SECURE_FLAG if head.secure else 0
-            self._forward(head, body, tree.onward(limit), flags, link_class)
+            self._forwarding.forward(head, body, tree.onward(limit), flags, link_class)
         for topic, ready_body, secure in ready or ():
-            self._deliver(topic, ready_body, secure)
-
-    def _forward(
-        self,
-        head: Head,
-        body: bytes,
-        onward: Sequence[tuple[str, int]],
-        flags: int,
-        link_class: LinkClass,
-    ) -> None:
-        if not onward:
-            return
-        if head.hops >= MAX_HOPS:
-            self._counters["events_too_many_hops"] += 1
-            return
-        if link_class is LinkClass.NORMAL:
-            self.told.update(onward)
-        start = HEADER.pack(len(body) + 2, PROTOCOL_VERSION, EVENT) + bytes((flags,))
-        rest = body[PATCH_END:]
-        for uid, limit in onward:
-            link = self._links.get((uid, link_class))
-            if link is not None:
-                self._send(link, start + PATCH.pack(head.hops + 1, limit), rest)
-                self._counters["events_forwarded"] += 1
-            elif link_class is LinkClass.NORMAL and uid in self._detours:
-                first = bytes((flags,)) + PATCH.pack(head.hops + 1, limit)
-                self._send_round(self._detours[uid][1:], first, rest)
-            else:
-                self._counters["events_without_link"] += 1
-
-    def _send_round(self, way: tuple[str, ...], first: bytes, rest: bytes) -> None:
-        """Send an event to the first broker on ``way``, for the last one."""
-        link = self._links.get((way[0], LinkClass.NORMAL))
-        if link is None:
-            self._counters["events_without_link"] += 1
-            return
-        way = way[1:]
-        kind, start = (DETOUR, pack_way(way) + first) if way else (EVENT, first)
-        size = len(start) + len(rest) + 2
-        self._send(link, HEADER.pack(size, PROTOCOL_VERSION, kind) + start, rest)
-        self._counters["events_sent_round"] += 1
-
-    def _send(self, link: Link, start: bytes, rest: bytes) -> None:
-        connection = link.connection
-        connection.send(start, rest)
-        if connection.crowded:
-            self.crowded.add(connection)
-
-    def _deliver(self, topic: bytes, body: bytes, secure: bool) -> None:
-        targets = self._targets.get((topic, secure))
-        if targets is None:
-            targets = self._match(topic, secure)
-            if len(self._targets) >= MAX_CACHED_TOPICS:
-                self._targets.clear()
-            self._targets[topic, secure] = targets
-        for session, matches in targets:
-            connection = session.connection
-            size = len(matches) + len(body) + 2
-            connection.send(HEADER.pack(size, PROTOCOL_VERSION, DELIVERY) + matches, body)
-            self._counters["events_delivered"] += 1
-            if connection.crowded:
-                self.crowded.add(connection)
-
-    def _match(self, topic: bytes, secure: bool) -> Targets:
-        try:
-            text = topic.decode()
-        except UnicodeDecodeError:
-            return ()
-        numbers: dict[Session, list[int]] = {}
-        for session, number in self._filters.matches(text):
-            if session.wants(number, secure):
-                numbers.setdefault(session, []).append(number)
-        return tuple(
-            (session, pack_matches(tuple(sorted(found)[:MAX_MATCHES])))
-            for session, found in numbers.items()
-        )
+            self._deliveries.deliver(topic, ready_body, secure)

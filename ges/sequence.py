@@ -85,6 +85,18 @@ class Sequencer(Generic[T]):
             self._wait(key, stream)
         return []
 
+    def admit_run(self, key: Key, first: int, count: int) -> bool:
+        """Take events that come just when they are due, ``first`` and those after it.
+
+        False: they do not, or something waits; then nothing has changed, and :meth:`admit` is to
+        take each.
+        """
+        stream = self._streams.get(key)
+        if stream is None or stream.next != first or stream.held:
+            return False
+        stream.next += count
+        return True
+
     def next_deadline(self) -> Nanos | None:
         """Return when :meth:`expire` has something to give up."""
         return self._waiting.next_deadline()

@@ -24,6 +24,7 @@ class Session:
         "last",
         "publisher",
         "serving",
+        "told_dropped",
         "uid",
     )
 
@@ -42,16 +43,26 @@ class Session:
         self.serving = trio.CancelScope()
         self.filters: dict[int, tuple[str, LinkClass | None]] = {}  #: by subscription number
         self.accepted: dict[LinkClass, int] = {}  #: taken, but not yet told the client
+        self.told_dropped = (0, 0)  #: normal and express events dropped, as last told the client
         self.last: dict[bool, int] = {}  #: sequence taken last, of secure events and others
+
+    @property
+    def dropped(self) -> tuple[int, int]:
+        """Normal and express events that were dropped as the client took them too slowly."""
+        outbox = self.connection.outbox
+        return outbox.normal.dropped, outbox.express.dropped
 
     @property
     def secure(self) -> bool:
         """Secure events may travel on this hop."""
         return self.connection.secure
 
-    def wants(self, number: int, secure: bool) -> bool:
+    def wants(self, number: int, link_class: LinkClass) -> bool:
         """Say whether a subscription takes events of that class, and may."""
-        link_class = self.filters[number][1]
-        if secure:
-            return self.secure and link_class is not LinkClass.NORMAL
-        return link_class is not LinkClass.SECURE
+        if link_class is LinkClass.SECURE and not self.secure:
+            return False
+        return self.filters[number][1] in (None, link_class)
+
+
+#: Who gets an event, and the numbers of the subscriptions as they stand before it.
+Targets = tuple[tuple[Session, bytes], ...]

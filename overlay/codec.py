@@ -17,11 +17,13 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from functools import reduce
+from itertools import pairwise
 from operator import or_
 from typing import Any
 
 import msgspec
 
+from overlay.cutting import Assembler, alike_at
 from overlay.errors import CodecError
 from overlay.machine import Message
 
@@ -32,84 +34,214 @@ CONTROL = 0
 EVENT = 1
 DELIVERY = 2
 DETOUR = 3  #: an event on its way round a failed link
+FRAGMENT = 4  #: a slice of a long frame
+LAST_KIND = FRAGMENT
 
 MAX_CONTROL_BYTES = 64 * 1024
-MAX_FRAME_BYTES = 1024 * 1024 + 8 * 1024  #: a payload of 1 MiB, its topic and its attributes
+MAX_FRAME_BYTES = 1024 * 1024 + 16 * 1024  #: a payload of 1 MiB, and all that goes before it
 
 HEADER = struct.Struct("!IBB")
-_LENGTH_COVERS = 2  # version and kind are counted in the length
+_LENGTH_AND_TAG = struct.Struct("!IH")  #: the same, version and kind in one number
+LENGTH_COVERS = 2  # version and kind are counted in the length
+
+
+Bytes = bytes | bytearray | memoryview
+
+
+def piece(data: bytes, start: int, end: int) -> Bytes:
+    """Return a part of what was read, to be queued: copied unless it is most of it.
+
+    A small part that is not copied would keep the whole in memory.
+    """
+    return memoryview(data)[start:end] if 2 * (end - start) > len(data) else data[start:end]
 
 
 def frame(kind: int, body: bytes) -> bytes:
     """Return ``body`` as one frame."""
-    return HEADER.pack(len(body) + _LENGTH_COVERS, PROTOCOL_VERSION, kind) + body
+    return HEADER.pack(len(body) + LENGTH_COVERS, PROTOCOL_VERSION, kind) + body
+
+
+#: Bytes for one read: about so many frames, as they have been of late, and not beyond these.
+FRAMES_A_READ = 256
+READ_BYTES = 32 * 1024
+MAX_READ_BYTES = 256 * 1024
+
+UNCOPIED = 1024  #: bytes of an unfinished frame from which on what follows it is not joined to it
+MANY = 8  #: frames of one length in a row that make it likely that others follow
+
+
+class Run(msgspec.Struct, frozen=True, gc=False):
+    """Frames of one kind that came one behind the other, still in the bytes they came in.
+
+    Frame ``i`` is ``data[bounds[i]:bounds[i + 1]]``, its header included, so neighbours can be
+    passed on as one slice.
+    """
+
+    kind: int
+    data: bytes
+    bounds: list[int]
+
+    def bodies(self) -> Iterator[bytes]:
+        """Yield a copy of the body of each frame."""
+        for start, end in pairwise(self.bounds):
+            yield self.data[start + HEADER.size : end]
 
 
 class FrameReader:
     """Cuts a byte stream into frames.
 
-    ``feed`` bytes as they come, then take ``frames``; at most one unfinished frame is kept.
+    ``feed`` bytes as they come, then take ``runs`` or ``frames``; at most one unfinished frame is
+    kept. Bytes are not copied while a frame is unfinished, however many pieces it comes in.
     """
 
-    __slots__ = ("_buffer", "_limit")
+    __slots__ = ("_assembler", "_limit", "_missing", "_pieces", "appetite")
 
     def __init__(self, limit_bytes: int = MAX_FRAME_BYTES) -> None:
-        self._buffer = bytearray()
+        self.appetite = READ_BYTES  #: bytes to read and feed next
+        self._pieces: list[bytes] = []
+        self._missing = 0  #: bytes to come before there is anything to cut
+        self._assembler = Assembler(limit_bytes)
         self._limit = limit_bytes
 
     def limit(self, limit_bytes: int) -> None:
         """Change the largest length accepted, as when a stranger has become a peer."""
         self._limit = limit_bytes
+        self._missing = 0
+        self._assembler.limit(limit_bytes)
+
+    @property
+    def has_begun(self) -> bool:
+        """A frame has begun, and is not whole yet."""
+        return bool(self._pieces)
 
     def feed(self, data: bytes | bytearray) -> None:
         """Take more bytes from the connection."""
-        self._buffer += data
+        self._pieces.append(bytes(data))
+        self._missing -= len(data)
 
     def next_frame(self) -> tuple[int, bytes] | None:
         """Return ``(kind, body)`` of the next whole frame alone, or None.
 
         Raises:
-            CodecError: as :meth:`frames` does.
+            CodecError: as :meth:`runs` does.
         """
-        for kind, body, end in self._cut():
-            del self._buffer[:end]
-            return kind, body
-        return None
+        data = b"".join(self._pieces)
+        self._pieces = [data]
+        if len(data) < HEADER.size:
+            return None
+        length, tag = _LENGTH_AND_TAG.unpack_from(data)
+        self._check(length, tag, self._limit_of(tag))
+        end = 4 + length
+        if end > len(data):
+            return None
+        self._pieces = [data[end:]]
+        return tag & 255, data[HEADER.size : end]
 
     def frames(self) -> list[tuple[int, bytes]]:
         """Return ``(kind, body)`` of every whole frame received.
 
         Raises:
+            CodecError: as :meth:`runs` does.
+        """
+        return [(run.kind, body) for run in self.runs() for body in run.bodies()]
+
+    def runs(self) -> list[Run]:
+        """Return every whole frame received, in runs of one kind.
+
+        Raises:
             CodecError: the stream is not ours, or a frame is too long; the stream is then lost.
         """
-        found = []
-        end = 0
-        for kind, body, end in self._cut():  # noqa: B007 - the last end counts
-            found.append((kind, body))
-        del self._buffer[:end]
+        if self._missing > 0 or not self._pieces:
+            return []
+        found: list[Run] = []
+        pieces = self._pieces
+        data = pieces[-1]
+        before = sum(map(len, pieces)) - len(data)
+        after = -self._missing  #: bytes of the last piece behind the frame that was unfinished
+        at = 0
+        if before > UNCOPIED and 0 < after < len(data):
+            # A long frame is finished by the first bytes of the last piece; the rest of that piece
+            # is cut where it stands.
+            at = len(data) - after
+            head = b"".join([*pieces[:-1], data[:at]])
+            self._cut(head, 0, found)
+        elif before:
+            data = b"".join(pieces)
+        end = self._cut(data, at, found)
+        self._pieces = [data[end:]] if end < len(data) else []
+        if found:
+            frames = sum(len(run.bounds) - 1 for run in found)
+            average = (before + len(data)) // frames
+            self.appetite = min(max(READ_BYTES, average * FRAMES_A_READ), MAX_READ_BYTES)
+            if any(run.kind == FRAGMENT for run in found):
+                return list(self._assembled(found))
         return found
 
-    def _cut(self) -> Iterator[tuple[int, bytes, int]]:
-        """Yield kind, body and end of each whole frame in the buffer."""
-        buffer = self._buffer
-        size = len(buffer)
-        at = 0
-        unpack = HEADER.unpack_from
-        while size - at >= HEADER.size:
-            length, version, kind = unpack(buffer, at)
-            if version != PROTOCOL_VERSION:
-                raise CodecError(
-                    f"protocol version {version}, this broker speaks {PROTOCOL_VERSION}"
-                )
-            if length < _LENGTH_COVERS or length > self._limit or kind > DETOUR:
-                raise CodecError(f"no frame of kind {kind} may have {length} bytes")
-            if kind == CONTROL and length > MAX_CONTROL_BYTES:
-                raise CodecError(f"control message of {length} bytes")
+    def _assembled(self, runs: list[Run]) -> Iterator[Run]:
+        """Yield the runs, with whole frames in place of the last slices of long ones."""
+        for run in runs:
+            if run.kind != FRAGMENT:
+                yield run
+                continue
+            for body in run.bodies():
+                whole = self._assembler.take(body)
+                if whole is not None:
+                    yield self._whole(whole)
+
+    def _whole(self, data: bytes) -> Run:
+        if len(data) >= HEADER.size:
+            length, tag = _LENGTH_AND_TAG.unpack_from(data)
+            self._check(length, tag, self._limit_of(tag))
+            if length + 4 == len(data) and tag & 255 not in (CONTROL, FRAGMENT):
+                return Run(tag & 255, data, [0, len(data)])
+        raise CodecError(f"slices of {len(data)} bytes that make no event frame")
+
+    def _cut(self, data: bytes, at: int, found: list[Run]) -> int:
+        """Add to ``found`` the whole frames from ``at`` on; return where they end."""
+        size = len(data)
+        last = size - HEADER.size  #: where a header may begin
+        unpack = _LENGTH_AND_TAG.unpack_from
+        bounds: list[int] = []
+        tag = -1  #: version and kind of the run
+        limit = length = last_length = 0
+        is_even = True  #: many frames of one length have followed each other, if any
+        self._missing = 0
+        while at <= last:
+            length, this_tag = unpack(data, at)
+            if this_tag != tag:
+                limit = self._limit_of(this_tag)
+                tag = this_tag
+                bounds = []
+            if not LENGTH_COVERS <= length <= limit:
+                self._check(length, tag, limit)
             end = at + 4 + length
             if end > size:
-                return
-            yield kind, bytes(buffer[at + HEADER.size : end]), end
+                self._missing = end - size
+                break
+            if not bounds:
+                bounds.append(at)
+                found.append(Run(tag & 255, data, bounds))
+            if length == last_length and is_even:
+                alike = alike_at(data, at, 4 + length, HEADER.size)
+                is_even = alike >= MANY
+                end = at + alike * (4 + length)
+                bounds.extend(range(at + 4 + length, end, 4 + length))
+            last_length = length
+            bounds.append(end)
             at = end
+        return at
+
+    def _check(self, length: int, tag: int, limit: int) -> None:
+        if not LENGTH_COVERS <= length <= limit:
+            raise CodecError(f"no frame of kind {tag & 255} may have {length} bytes")
+
+    def _limit_of(self, tag: int) -> int:
+        version, kind = tag >> 8, tag & 255
+        if version != PROTOCOL_VERSION:
+            raise CodecError(f"protocol version {version}, this broker speaks {PROTOCOL_VERSION}")
+        if kind > LAST_KIND:
+            raise CodecError(f"no frame is of kind {kind}")
+        return min(self._limit, MAX_CONTROL_BYTES) if kind == CONTROL else self._limit
 
 
 class MessageCodec:

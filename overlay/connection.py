@@ -1,21 +1,43 @@
 """One connection with its outgoing queue.
 
 Nothing on the path of an event switches tasks or calls the kernel: :meth:`Connection.send` appends
-to the queue, and one writer task sends all that has gathered in a single write; one reader task
-takes what the kernel has, however many frames that is. Coalescing of this kind decides between some
-50,000 and some 800,000 events a second.
+to the queue, and all that has gathered is sent in a single write; one reader task takes what the
+kernel has, however many frames that is. Coalescing of this kind decides between some 50,000 and
+some 800,000 events a second.
+
+A plain TCP connection is written to and read from without trio's streams in between, which switch
+tasks at each call: at the end of a :class:`~overlay.turn.Turn` what the kernel takes at once goes
+out at once, and only what it does not take waits for the writer's task.
 """
 
 from __future__ import annotations
 
 import math
+import os
+import socket
 import ssl
+import sys
 
 import trio
 
-READ_BYTES = 256 * 1024
-WRITE_BYTES = 256 * 1024  #: at most this much in one write, so that a close need not wait long
+from overlay.codec import READ_BYTES, Bytes
+from overlay.ids import NANOS_PER_SECOND, Nanos
+from overlay.lanes import ExpressLane, NormalLane, Overflow, Policy
+from overlay.outbox import Outbox
+from overlay.turn import Turn
+
+VECTOR_BYTES = 2048  #: items of that size are written as they are, smaller ones joined ...
+MAX_VECTORS = 512  #: ... and so are more of them
+EXPRESS_QUEUE_BYTES = 4 * 1024 * 1024  #: beyond that the oldest express events go
+HOLD_BYTES = 1024 * 1024  #: with so much in a queue, who can holds back ...
+HOLD_SECONDS = 0.5  #: ... for at most so long at a time ...
+HOLD_RATE = 1024 * 1024  #: ... for a reader that takes so many bytes a second, or more
 FINISH_SECONDS = 2.0  #: what is queued may take that long when the connection is closed
+
+#: Where Linux's struct tcp_info has the smallest round trip of late, a u32. Not the smoothed one:
+#: that has in it what the other end waits before it acknowledges.
+_RTT_AT = 148
+_NO_RTT = 2**31  #: none has been measured
 
 #: What an I/O error of a connection looks like, whatever the transport.
 BROKEN = (OSError, trio.BrokenResourceError, trio.ClosedResourceError, ssl.SSLError)
@@ -24,14 +46,31 @@ BROKEN = (OSError, trio.BrokenResourceError, trio.ClosedResourceError, ssl.SSLEr
 class Connection:
     """A byte stream with a bounded queue in front of it."""
 
-    def __init__(self, stream: trio.abc.Stream, *, secure: bool, limit_bytes: int) -> None:
+    def __init__(
+        self,
+        stream: trio.abc.Stream,
+        *,
+        secure: bool,
+        limit_bytes: int,
+        policy: Policy = Policy.DISCONNECT,
+        turn: Turn | None = None,
+    ) -> None:
         self.stream = stream
         self.secure = secure  #: runs over TLS
-        self.queued_bytes = 0
         self.overflowed = False
         self.closed_by = math.inf  #: trio's time at which it is closed, finished or not
-        self._limit = limit_bytes
-        self._queue: list[bytes] = []
+        self.sent_bytes = 0  #: taken by the kernel so far
+        self.outbox = Outbox(
+            NormalLane(limit_bytes, policy), ExpressLane(min(limit_bytes, EXPRESS_QUEUE_BYTES))
+        )
+        self._hold_bytes = min(HOLD_BYTES, limit_bytes // 2)
+        self._patience = HOLD_SECONDS  #: for as long others hold back yet
+        self._turn = turn
+        # Reading and writing a socket by its number is not to be had everywhere.
+        direct = isinstance(stream, trio.SocketStream) and sys.platform != "win32"
+        self._socket = stream.socket if isinstance(stream, trio.SocketStream) and direct else None
+        self._rest = memoryview(b"")  #: taken from the outbox, and not yet written
+        self._is_drained = True  #: the kernel had no more to read when last asked
         self._parked = False
         self._wake = trio.Event()
         self._closing = False
@@ -48,24 +87,79 @@ class Connection:
         return f"{suite[1]} {suite[0]}" if suite else None
 
     @property
-    def crowded(self) -> bool:
-        """More than half of the queue's limit waits; who can should hold back."""
-        return self.queued_bytes * 2 > self._limit
+    def queued_bytes(self) -> int:
+        """Bytes that the kernel has not taken yet."""
+        return self.outbox.size + len(self._rest)
 
-    def send(self, *parts: bytes) -> None:
-        """Queue ``parts``, in order. Beyond the limit the connection is given up, not the order."""
+    @property
+    def number(self) -> int:
+        """Of the socket underneath, for :mod:`overlay.precedence`; -1: there is none, or none now.
+
+        Not of one under TLS: what its stream has read ahead the kernel does not know of.
+        """
+        return self._socket.fileno() if self._socket is not None else -1
+
+    @property
+    def one_way_us(self) -> int:
+        """Microseconds to the other end: half the smallest round trip that the kernel has seen.
+
+        0: it does not say.
+        """
+        stream = self.stream
+        if isinstance(stream, trio.SSLStream):
+            stream = stream.transport_stream
+        if not isinstance(stream, trio.SocketStream) or not hasattr(socket, "TCP_INFO"):
+            return 0
+        try:
+            info = stream.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _RTT_AT + 4)
+        except OSError:  # closed just now, or no TCP
+            return 0
+        rtt = int.from_bytes(info[_RTT_AT : _RTT_AT + 4], sys.byteorder)
+        return rtt // 2 if rtt < _NO_RTT else 0
+
+    @property
+    def crowded(self) -> bool:
+        """So much waits that who can should hold back."""
+        return self.outbox.normal.size + len(self._rest) > self._hold_bytes
+
+    def send(self, item: Bytes, events: int = 0) -> None:
+        """Queue whole frames that hold so many events.
+
+        Beyond the limit the policy decides what becomes of the connection, or of its oldest events.
+        """
         if self._closing:
             return
-        for part in parts:
-            self.queued_bytes += len(part)
-        if self.queued_bytes > self._limit:
+        lane = self.outbox.normal
+        lane.put(item, events)
+        if lane.size + len(self._rest) > lane.limit:
+            self._make_room(lane)
+        if self._parked:
+            self._unpark()
+
+    def send_express(self, item: bytearray, stamp_at: int) -> None:
+        """Queue one express event before all that is not; see :mod:`overlay.lanes`."""
+        if self._closing:
+            return
+        self.outbox.express.put(item, stamp_at, self._now())
+        if self._parked:
+            self._unpark()
+
+    def _make_room(self, lane: NormalLane) -> None:
+        try:
+            lane.make_room(max(0, lane.limit - len(self._rest)))
+        except Overflow:
             self.overflowed = True
             self.abort()
-            return
-        self._queue += parts
-        if self._parked:
-            self._parked = False
+
+    def _unpark(self) -> None:
+        self._parked = False
+        if self._turn is not None and self._turn.is_open and self._socket is not None:
+            self._turn.note(self)
+        else:
             self._wake.set()
+
+    def _now(self) -> Nanos:
+        return round(trio.current_time() * NANOS_PER_SECOND)
 
     async def room(self) -> None:
         """Wait until the queue is no longer crowded, or the connection is closing."""
@@ -73,6 +167,19 @@ class Connection:
             if self._room.is_set():
                 self._room = trio.Event()
             await self._room.wait()
+
+    async def hold(self) -> None:
+        """Wait for room, but not for a reader that hardly takes anything.
+
+        A reader earns the time that others wait for it by what it takes, so that they are held back
+        to the speed of the slowest reader, but not below :data:`HOLD_RATE`.
+        """
+        if self._patience <= 0:
+            return
+        began = trio.current_time()
+        with trio.move_on_after(self._patience):
+            await self.room()
+        self._patience -= trio.current_time() - began
 
     def finish(self, seconds: float = FINISH_SECONDS) -> None:
         """Close after what is queued has been sent, if the other end takes it in time."""
@@ -83,39 +190,97 @@ class Connection:
 
     def abort(self) -> None:
         """Close now, dropping what is queued."""
-        self._queue.clear()
-        self.queued_bytes = 0
+        self.outbox.clear()
+        self._rest = memoryview(b"")
         self.finish()
         self._writing.cancel()
+
+    # ── writing ───────────────────────────────────────────────────────────────────────────────
+
+    def write_now(self) -> None:
+        """Write what the kernel takes without waiting; the writer's task does the rest.
+
+        Called at the end of a turn, for a connection whose writer is parked.
+        """
+        try:
+            while self._write_some():
+                pass
+        except OSError:
+            pass  # the writer's task meets it as well, and that one tells who needs to know
+        if self.outbox or self._rest or self._closing:
+            self._wake.set()
+        else:
+            self._parked = True
 
     async def write_forever(self) -> None:
         """Send what is queued until :meth:`finish`; raises one of :data:`BROKEN` on failure."""
         with self._writing:
-            while self._queue or not self._closing:
-                if self._queue:
-                    await self._write()
-                else:
+            while self.outbox or self._rest or not self._closing:
+                if not self.outbox and not self._rest:
                     self._parked = True
                     self._wake = trio.Event()
                     await self._wake.wait()
                     self._parked = False
+                elif self._socket is None:
+                    await self._write_stream()
+                elif self._write_some():
+                    await trio.lowlevel.checkpoint()
+                else:
+                    await trio.lowlevel.wait_writable(self._socket)
+                if not self._room.is_set() and not self.crowded:
+                    self._room.set()
 
-    async def _write(self) -> None:
-        queue = self._queue
-        taken = 0
-        size = 0
-        for part in queue:
-            size += len(part)
-            taken += 1
-            if size >= WRITE_BYTES:
-                break
-        batch = b"".join(queue[:taken])
-        del queue[:taken]
-        await self.stream.send_all(batch)
-        self.queued_bytes = max(0, self.queued_bytes - size)
-        if not self._room.is_set() and not self.crowded:
-            self._room.set()
+    def _write_some(self) -> bool:
+        """Write once; False if the kernel takes no more for now, or there is nothing to write."""
+        assert self._socket is not None
+        if self._rest:
+            items: list[Bytes] = [self._rest]
+        else:
+            items = self.outbox.take(self._now())
+            if not items:
+                return False
+            if len(items) > 1 and (len(items) > MAX_VECTORS or len(items[0]) < VECTOR_BYTES):
+                items = [b"".join(items)]
+        size = sum(map(len, items))
+        written = 0
+        try:
+            written = os.writev(self._socket.fileno(), items)
+        except BlockingIOError:
+            pass
+        finally:
+            self._rest = memoryview(b"")
+            if written < size:
+                whole = items[0] if len(items) == 1 else b"".join(items)
+                self._rest = memoryview(whole)[written:]
+        self._earn(written)
+        return written == size
 
-    async def receive(self) -> bytes | bytearray:
-        """Return bytes as they come; empty once the other end has closed."""
-        return await self.stream.receive_some(READ_BYTES)
+    def _earn(self, written: int) -> None:
+        self.sent_bytes += written
+        self._patience = min(HOLD_SECONDS, self._patience + written / HOLD_RATE)
+
+    async def _write_stream(self) -> None:
+        items = self.outbox.take(self._now())
+        self._rest = memoryview(items[0] if len(items) == 1 else b"".join(items))
+        await self.stream.send_all(self._rest)
+        self._earn(len(self._rest))
+        self._rest = memoryview(b"")
+
+    # ── reading ───────────────────────────────────────────────────────────────────────────────
+
+    async def receive(self, most: int = READ_BYTES) -> bytes | bytearray:
+        """Return up to ``most`` bytes as they come; empty once the other end has closed."""
+        if self._socket is None:
+            return await self.stream.receive_some(most)
+        if not self._is_drained:
+            await trio.lowlevel.checkpoint()
+        while True:
+            if self._is_drained:
+                await trio.lowlevel.wait_readable(self._socket)
+            try:
+                data = os.read(self._socket.fileno(), most)
+            except BlockingIOError:
+                self._is_drained = True
+                continue
+            self._is_drained = 0 < len(data) < most
+            return data

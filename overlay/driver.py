@@ -28,7 +28,9 @@ from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, short
 from overlay.link import Link, Upper
 from overlay.link_life import Links
 from overlay.machine import Closed, CloseLink, Effect, Input, Machine, Notify, OpenLink, Send
+from overlay.precedence import Precedence
 from overlay.transport import Transport
+from overlay.turn import Turn
 
 
 class Driver:
@@ -88,6 +90,16 @@ class Driver:
         """The links that are up, by uid and class; always the same mapping."""
         return self._links.up
 
+    @property
+    def turn(self) -> Turn:
+        """The turn that connections of clients take part in as well."""
+        return self._links.turn
+
+    @property
+    def precedence(self) -> Precedence:
+        """Who of the connections of clients goes first, too."""
+        return self._links.precedence
+
     def now(self) -> Nanos:
         """Nanoseconds since the driver was made."""
         return round((trio.current_time() - self._started) * NANOS_PER_SECOND)
@@ -118,7 +130,7 @@ class Driver:
     def _perform(self, effects: list[Effect]) -> None:
         for effect in effects:
             if isinstance(effect, Send):
-                link = self.links.get((effect.uid, LinkClass.NORMAL))
+                link = self.links.get((effect.uid, effect.link_class))
                 if link is not None:
                     link.connection.send(self._codec.encode(effect.message))
                     self.counters["control_messages_sent"] += 1

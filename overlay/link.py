@@ -6,7 +6,7 @@ from typing import Protocol
 
 import trio
 
-from overlay.codec import FrameReader
+from overlay.codec import FrameReader, Run
 from overlay.connection import Connection
 from overlay.handshake import Hello
 from overlay.identity import PeerIdentity
@@ -51,11 +51,11 @@ class Upper(Protocol):
     def on_fact(self, fact: Fact) -> None:
         """The machine says something."""
 
-    def on_frame(self, link: Link, kind: int, body: bytes) -> None:
-        """A frame came over ``link`` that is no control message.
+    def on_frames(self, link: Link, run: Run) -> None:
+        """Frames came over ``link`` that are no control messages, one behind the other.
 
         Raises:
-            ProtocolError: it makes no sense; the link is closed.
+            ProtocolError: one makes no sense; the link is closed.
         """
 
     async def on_batch(self, link: Link) -> None:

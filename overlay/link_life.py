@@ -10,14 +10,16 @@ import structlog
 import trio
 
 from overlay.bulkhead import Bulkhead
-from overlay.codec import CONTROL, MAX_FRAME_BYTES, FrameReader, MessageCodec
+from overlay.codec import CONTROL, MAX_FRAME_BYTES, FrameReader, MessageCodec, Run
 from overlay.connection import BROKEN, FINISH_SECONDS, Connection
 from overlay.errors import ProtocolError
 from overlay.handshake import GREETINGS, Goodbye, LinkTable, Welcome
 from overlay.ids import LinkClass, Nanos, Peer, short
 from overlay.link import Link, Upper
-from overlay.machine import Closed, CloseLink, Input, LinkDown, LinkUp, MessageReceived
+from overlay.machine import Closed, CloseLink, Input, LinkDown, LinkMessage, LinkUp, MessageReceived
+from overlay.precedence import Precedence
 from overlay.transport import Wire, close
+from overlay.turn import Turn
 
 LINK_QUEUE_BYTES = 64 * 1024 * 1024
 PARTING_SECONDS = 10.0  #: for both ends of a link given up in peace to send what they have queued
@@ -42,6 +44,8 @@ class Links:
         log: structlog.stdlib.BoundLogger,
     ) -> None:
         self.up: dict[tuple[str, LinkClass], Link] = {}
+        self.turn = Turn()
+        self.precedence = Precedence()
         self._table = table
         self._codec = codec
         self._upper = upper
@@ -64,7 +68,10 @@ class Links:
     ) -> None:
         """Read and write until the link ends; the machine is told of both ends of its life."""
         connection = Connection(
-            wire.stream, secure=wire.identity is not None, limit_bytes=LINK_QUEUE_BYTES
+            wire.stream,
+            secure=wire.identity is not None,
+            limit_bytes=LINK_QUEUE_BYTES,
+            turn=self.turn,
         )
         if welcome is not None:
             connection.send(GREETINGS.encode(welcome))
@@ -75,6 +82,9 @@ class Links:
         self.up[key] = link
         if old is not None:
             self._say_goodbye(old, Closed.REPLACED)
+        number = connection.number
+        if link_class is LinkClass.EXPRESS:
+            self.precedence.enter(number)
         self._running += 1
         self._give(LinkUp(peer, url, link_class))
         self._upper.on_links_changed()
@@ -82,6 +92,8 @@ class Links:
         try:
             reason = await self._bulkhead.contain(partial(self._read_and_write, link), reader)
         finally:
+            self.precedence.leave(number)
+            self._counters["express_dropped"] += connection.outbox.express.dropped
             self._running -= 1
             self._quiet.set()
             ended_by_itself = self._forget(link)
@@ -180,16 +192,20 @@ class Links:
         scope.cancel()
 
     async def _read(self, link: Link, reader: FrameReader) -> Closed:
-        upper, uid, codec = self._upper, link.peer.uid, self._codec
+        upper, turn = self._upper, self.turn
+        is_express = link.link_class is LinkClass.EXPRESS
         try:
             chunk: bytes | bytearray = b"-"
             while chunk:
-                goodbye = self._take(link, reader, codec, uid)
+                if not is_express:
+                    await self.precedence.give_way()
+                with turn.taken():
+                    goodbye = self._take(link, reader.runs())
                 if goodbye is not None:
                     self._part(link, goodbye)
                     return goodbye
                 await upper.on_batch(link)
-                chunk = await link.connection.receive()
+                chunk = await link.connection.receive(reader.appetite)
                 reader.feed(chunk)
         except ProtocolError as error:
             self._protocol_error(link, error)
@@ -198,21 +214,20 @@ class Links:
             pass
         return Closed.LOST
 
-    def _take(
-        self, link: Link, reader: FrameReader, codec: MessageCodec, uid: str
-    ) -> Closed | None:
-        on_frame = self._upper.on_frame
-        secure = link.link_class is not LinkClass.NORMAL
-        for kind, body in reader.frames():
-            if kind != CONTROL:
-                on_frame(link, kind, body)
+    def _take(self, link: Link, runs: list[Run]) -> Closed | None:
+        """Hand over what has come; returns why, if the other end says good-bye."""
+        link_class = link.link_class
+        for run in runs:
+            if run.kind != CONTROL:
+                self._upper.on_frames(link, run)
                 continue
-            message = codec.decode(body)
-            if isinstance(message, Goodbye):
-                return message.reason
-            if secure:
-                raise ProtocolError(f"{type(message).__name__} on a link for events")
-            self._give(MessageReceived(uid, message))
+            for body in run.bodies():
+                message = self._codec.decode(body)
+                if isinstance(message, Goodbye):
+                    return message.reason
+                if link_class is not LinkClass.NORMAL and not isinstance(message, LinkMessage):
+                    raise ProtocolError(f"{type(message).__name__} on a link for events")
+                self._give(MessageReceived(link.peer.uid, message, link_class))
         return None
 
     def _protocol_error(self, link: Link, error: ProtocolError) -> None:

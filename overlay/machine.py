@@ -27,6 +27,10 @@ class Message(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """Base of all wire messages between brokers, and between clients and brokers."""
 
 
+class LinkMessage(Message, frozen=True):
+    """Base of messages about one link: they may travel on links of every class."""
+
+
 class Refused(StrEnum):
     """Why a link could not be made."""
 
@@ -94,10 +98,14 @@ class LinkRefused:
 
 @dataclass(frozen=True, slots=True)
 class MessageReceived:
-    """``uid`` sent ``message`` over its normal link; control messages travel on no other."""
+    """``uid`` sent ``message`` over its link of that class.
+
+    Control messages travel on normal links; a :class:`LinkMessage` on the link it is about.
+    """
 
     uid: str
     message: Message
+    link_class: LinkClass = LinkClass.NORMAL
 
 
 class Command:
@@ -114,15 +122,17 @@ Input = LinkUp | LinkDown | LinkRefused | MessageReceived | Command
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send ``message`` over the normal link to ``uid``; dropped silently if the link has just gone.
+    """Send ``message`` over a link to ``uid``; dropped silently if the link has just gone.
 
-    ``about`` names the failure (uid of its subject) on whose account the message is sent, so that
-    both drivers can count what a repair costs.
+    Only a :class:`LinkMessage` goes over a link that is not normal. ``about`` names the failure
+    (uid of its subject) on whose account the message is sent, so that both drivers can count what a
+    repair costs.
     """
 
     uid: str
     message: Message
     about: str | None = None
+    link_class: LinkClass = LinkClass.NORMAL
 
 
 @dataclass(frozen=True, slots=True)

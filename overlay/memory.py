@@ -1,11 +1,14 @@
 """A network in memory, for tests that run the trio driver in virtual time.
 
 Streams deliver after a latency, in order; a broken one reads as closed at the other end after the
-same latency. With ``trio.testing.MockClock`` a run takes no real time and has no jitter.
+same latency. A link may have a rate, too: then its sender waits while it carries what is sent. Both
+are asked for again with each write, so a test may change them as it goes. With
+``trio.testing.MockClock`` a run takes no real time and has no jitter.
 """
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Awaitable, Callable
 
@@ -22,9 +25,14 @@ Handler = Callable[[trio.abc.Stream], Awaitable[None]]
 class MemoryNetwork:
     """Connects the transports made by :meth:`transport`, by URL."""
 
-    def __init__(self, one_way_ns: Callable[[str, str], Nanos]) -> None:
-        """Take the latency between two URLs, in nanoseconds."""
+    def __init__(
+        self,
+        one_way_ns: Callable[[str, str], Nanos],
+        rate: Callable[[str, str], float] | None = None,
+    ) -> None:
+        """Take the latency between two URLs in nanoseconds, and the rate in bytes per second."""
         self._one_way_ns = one_way_ns
+        self._rate = rate if rate is not None else _unlimited
         self._listening: dict[str, tuple[Handler, trio.Nursery]] = {}
 
     def transport(self, url: str) -> MemoryTransport:
@@ -33,14 +41,19 @@ class MemoryNetwork:
 
     async def connect(self, caller: str, url: str) -> trio.abc.Stream:
         """Return a stream to ``url``, after one round trip."""
-        one_way = self._one_way_ns(caller, url) / NANOS_PER_SECOND
-        await trio.sleep(2 * one_way)
+        await trio.sleep(2 * self._one_way_ns(caller, url) / NANOS_PER_SECOND)
         if url not in self._listening:
             raise ConnectionFailed(url, "connection refused")
         handler, nursery = self._listening[url]
-        there, here = _Inbox(one_way), _Inbox(one_way)
+        there, here = self._inbox(caller, url), self._inbox(url, caller)
         nursery.start_soon(handler, MemoryStream(there, here))
         return MemoryStream(here, there)
+
+    def _inbox(self, sender: str, receiver: str) -> _Inbox:
+        return _Inbox(
+            lambda: self._one_way_ns(sender, receiver) / NANOS_PER_SECOND,
+            lambda: self._rate(sender, receiver),
+        )
 
     async def listen(self, url: str, handler: Handler, task_status: trio.TaskStatus[None]) -> None:
         """Take connections to ``url`` until cancelled."""
@@ -51,6 +64,10 @@ class MemoryNetwork:
                 await trio.sleep_forever()
             finally:
                 del self._listening[url]
+
+
+def _unlimited(sender: str, receiver: str) -> float:
+    return math.inf
 
 
 class MemoryTransport:
@@ -78,14 +95,15 @@ class MemoryTransport:
 class _Inbox:
     """What is on its way to one end; ``b""`` is the end of the stream."""
 
-    def __init__(self, one_way: float) -> None:
-        self.one_way = one_way
+    def __init__(self, one_way: Callable[[], float], rate: Callable[[], float]) -> None:
+        self.rate = rate
+        self._one_way = one_way
         self._due: deque[tuple[float, bytes]] = deque()
         self._filled = trio.Event()
         self.closed = False
 
     def put(self, data: bytes) -> None:
-        self._due.append((trio.current_time() + self.one_way, data))
+        self._due.append((trio.current_time() + self._one_way(), data))
         self._filled.set()
 
     async def get(self) -> bytes:
@@ -107,7 +125,7 @@ class MemoryStream(trio.abc.Stream):
         self._theirs = theirs
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        await trio.lowlevel.checkpoint()
+        await trio.sleep(len(data) / self._theirs.rate())
         if self._theirs.closed:
             raise trio.ClosedResourceError
         if self._mine.closed:

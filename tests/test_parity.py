@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import trio
 from trio.testing import MockClock
 
-from overlay.codec import FrameReader, MessageCodec
+from overlay.codec import FrameReader, MessageCodec, Run
 from overlay.driver import Driver
 from overlay.handshake import Goodbye, Hello
 from overlay.ids import Nanos, Peer, nanos
@@ -93,7 +93,7 @@ class Listener:
         assert self.driver is not None
         self.facts.append((self.driver.now(), fact))
 
-    def on_frame(self, link: Link, kind: int, body: bytes) -> None:
+    def on_frames(self, link: Link, run: Run) -> None:
         raise AssertionError("no events in this script")
 
     async def on_batch(self, link: Link) -> None:

@@ -1,31 +1,27 @@
-"""Durations, as people write them: ``90s``, ``15m``, ``12h``, ``30d``."""
+"""Times on the command line: a number and a unit."""
 
 from __future__ import annotations
 
+import math
 import re
-from datetime import timedelta
 
 import click
 
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-_FORM = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
-MAX_DAYS = 36_500
+_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)")
 
 
-class Duration(click.ParamType[timedelta]):
-    """A number and its unit; becomes a :class:`~datetime.timedelta` of more than nothing."""
+def duration(text: str) -> float:
+    """Return a time as ``5ms``, ``1.5s`` or ``0`` in seconds; the type of an option.
 
-    name = "duration"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> timedelta:
-        if isinstance(value, timedelta):
-            return value
-        match = _FORM.fullmatch(str(value))
-        if match is None:
-            self.fail(f"{value!r} is no duration; write 90s, 15m, 12h or 30d", param, ctx)
-        seconds = float(match[1]) * _SECONDS[match[2]]
-        if not 0 < seconds <= MAX_DAYS * 86400:
-            self.fail(f"{value!r} is not between 0 and {MAX_DAYS}d", param, ctx)
-        return timedelta(seconds=seconds)
+    Raises:
+        click.BadParameter: it is no time.
+    """
+    found = _DURATION.fullmatch(text.strip().lower())
+    number = float(found[1]) if found else math.inf
+    if found is None or not math.isfinite(number) or (number and found[2] not in _UNITS):
+        units = ", ".join(_UNITS)
+        raise click.BadParameter(
+            f"{text!r} is no time: give a number and one of {units}, as in 5ms"
+        )
+    return number * _UNITS.get(found[2], 1.0)

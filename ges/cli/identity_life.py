@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ges.cli.durations import Duration
 from ges.cli.identity_options import (
     AUTHORITY_DAYS,
     as_json_option,
@@ -19,6 +18,7 @@ from ges.cli.identity_options import (
     print_json,
     when,
 )
+from ges.cli.lifetimes import Duration
 from ges.cli.options import overlay_option, run_async
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from ges.cli.durations import MAX_DAYS, Duration
+from ges.cli.lifetimes import MAX_DAYS, Duration
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

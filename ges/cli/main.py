@@ -25,6 +25,7 @@ COMMANDS = {
     "sub": ("ges.cli.sub", "sub", "Print events as they come."),
     "ring": ("ges.cli.ring", "ring", "Walk the ring, print it, check it."),
     "status": ("ges.cli.status", "status", "Show one broker."),
+    "graph": ("ges.cli.graph", "graph", "Show all links of the overlay, with their weights."),
     "identity": ("ges.cli.identity", "identity", "Authority and certificates of an overlay."),
     "demo": ("ges.cli.demo", "demo", "See the main job done, end to end, in about a minute."),
 }

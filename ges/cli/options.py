@@ -21,8 +21,8 @@ PIPE_COLUMNS = 200
 
 DEFAULT_URL = "chordal://127.0.0.1:9470"
 
-#: Classes an event may ask for so far.
-CLASSES = click.Choice([LinkClass.NORMAL.value, LinkClass.SECURE.value])
+#: Classes an event may ask for.
+CLASSES = click.Choice([each.value for each in LinkClass])
 DIRECTORY = click.Path(path_type=Path)
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 import sys
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
 import click
 
-from ges.cli.durations import Duration
+from ges.cli.durations import duration
 from ges.cli.options import CLASSES, client_options, json_option, run_async
 from overlay.ids import LinkClass
 
@@ -29,13 +28,19 @@ READ_BYTES = 64 * 1024
     metavar="KEY=VALUE",
     help="Attribute of the event; may be repeated.",
 )
+@click.option(
+    "--budget",
+    type=duration,
+    metavar="TIME",
+    help="Of an express event: how long it may take; default: as the broker has it.",
+)
 @click.option("--lines", is_flag=True, help="With PAYLOAD -: one event for each line of input.")
 @click.option(
     "--count", type=click.IntRange(min=1), default=1, help="Publish the payload this many times."
 )
 @click.option(
     "--park",
-    type=Duration(),
+    type=duration,
     metavar="TIME",
     help="How long a secure event may wait for an all-secure path, as 30s; default: not at all.",
 )
@@ -46,9 +51,10 @@ def pub(
     payload: str,
     link_class: str,
     attributes: tuple[str, ...],
+    budget: float | None,
     lines: bool,
     count: int,
-    park: timedelta | None,
+    park: float | None,
     as_json: bool,
     broker: str,
     identity: Path | None,
@@ -63,6 +69,8 @@ def pub(
         raise click.UsageError("--lines needs PAYLOAD to be -, for standard input")
     if park is not None and link_class != LinkClass.SECURE.value:
         raise click.UsageError("--park is for --class secure")
+    if budget is not None and link_class != LinkClass.EXPRESS.value:
+        raise click.UsageError("--budget is for express events; add --class express")
     pairs = dict(_parse_attribute(text) for text in attributes)
     run_async(
         _publish,
@@ -71,8 +79,9 @@ def pub(
         _Lines() if lines else _Given(payload, count),
         LinkClass(link_class),
         pairs,
+        budget,
         as_json,
-        park=park.total_seconds() if park is not None else 0.0,
+        park=park or 0.0,
         identity=identity,
         overlay=overlay,
         timeout=timeout,
@@ -127,6 +136,7 @@ async def _publish(
     payloads: _Given | _Lines,
     link_class: LinkClass,
     attributes: dict[str, str],
+    budget: float | None,
     as_json: bool,
     *,
     park: float,
@@ -141,7 +151,12 @@ async def _publish(
         while batch := await payloads.batch():
             for payload in batch:
                 await client.publish(
-                    topic, payload, attributes=attributes, link_class=link_class, park=park
+                    topic,
+                    payload,
+                    attributes=attributes,
+                    link_class=link_class,
+                    budget=budget,
+                    park=park,
                 )
             done += len(batch)
         await client.flush()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import signal
 import sys
@@ -11,8 +12,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ges.cli.durations import duration
 from ges.cli.options import DIRECTORY, overlay_option, run_async
 from overlay.address import DEFAULT_PORT, parse_endpoint, parse_urls
+from overlay.lanes import Policy
 
 if TYPE_CHECKING:
     import trio
@@ -73,12 +76,41 @@ if TYPE_CHECKING:
     help="Timing of heartbeats and tests.  [env: CHORDAL_PROFILE]",
 )
 @click.option(
+    "--express-range",
+    default="5ms",
+    type=duration,
+    envvar="CHORDAL_EXPRESS_RANGE",
+    show_default=True,
+    metavar="TIME",
+    help="Express links are those with at most this latency, one way; 0: none.  "
+    "[env: CHORDAL_EXPRESS_RANGE]",
+)
+@click.option(
     "--log-level",
     default="info",
     type=click.Choice(["debug", "info", "warning", "error"]),
     envvar="CHORDAL_LOG",
     show_default=True,
     help="Least severe messages to log, on stderr.  [env: CHORDAL_LOG]",
+)
+@click.option(
+    "--express-budget",
+    default="50ms",
+    type=duration,
+    envvar="CHORDAL_EXPRESS_BUDGET",
+    show_default=True,
+    metavar="TIME",
+    help="Time an express event may take, if its publisher does not say.  "
+    "[env: CHORDAL_EXPRESS_BUDGET]",
+)
+@click.option(
+    "--slow-clients",
+    default=Policy.DISCONNECT.value,
+    type=click.Choice([each.value for each in Policy]),
+    envvar="CHORDAL_SLOW_CLIENTS",
+    show_default=True,
+    help="What becomes of a client whose queue is full: cut it off, or drop its oldest normal "
+    "events. Secure ones are never dropped, express ones always.  [env: CHORDAL_SLOW_CLIENTS]",
 )
 @overlay_option
 def serve(
@@ -89,7 +121,10 @@ def serve(
     trace: Path | None,
     identity: Path | None,
     profile: str,
+    express_range: float,
     log_level: str,
+    express_budget: float,
+    slow_clients: str,
     overlay: str,
 ) -> None:
     """Start a broker. It joins the ring by itself and prints one line of JSON when it has.
@@ -111,6 +146,9 @@ def serve(
         directory=directory,
         identity=identity,
         trace=trace,
+        express_ms=1000 * express_range,
+        express_budget_ms=1000 * express_budget,
+        slow_clients=Policy(slow_clients),
     )
     run_async(_serve, config)
 
@@ -133,6 +171,10 @@ async def _serve(config: BrokerConfig) -> None:
             nursery.start_soon(_stop_on_signal, signals, broker, nursery.cancel_scope)
             await nursery.start(broker.run)
             _print_ready(broker)
+            # What is there by now stays: collections that pass it over are short, and an event
+            # that comes meanwhile waits less.
+            gc.collect()
+            gc.freeze()
 
 
 async def _stop_on_signal(

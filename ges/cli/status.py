@@ -63,6 +63,8 @@ def _member(member: object) -> dict[str, object] | None:
 def _print(found: Status) -> None:
     from rich.table import Table
 
+    from ges.cli.weights import byte_rate, milliseconds, resets
+
     out = console()
     place = f"ring id {found.member.ring_id}" if found.member else "not on the ring"
     out.print(f"broker {found.uid} (incarnation {found.incarnation})")
@@ -83,20 +85,33 @@ def _print(found: Status) -> None:
     if found.suspects:
         out.print(f"  suspects {' '.join(map(short, found.suspects))}")
     links = Table(
-        "link to", "ring id", "class", "as", "age s", "queued", "cipher", "ends in s", box=None
+        *("link to", "ring id", "class", "as", "age s", "queued"),
+        *("rtt ms", "jitter ms", "traffic", "cost ms", "resets", "cipher", "ends in s"),
+        box=None,
     )
     for link in found.links:
         links.add_row(
             short(link.uid),
             "-" if link.ring_id is None else str(link.ring_id),
-            link.link_class.value,
+            link.link_class.value + (", demoted" if link.demoted else ""),
             ", ".join(link.roles) or "-",
             f"{link.age_s:.1f}",
             str(link.queued_bytes),
+            milliseconds(link.rtt_ms),
+            milliseconds(link.jitter_ms),
+            byte_rate(link.traffic),
+            milliseconds(link.cost_ms),
+            resets(link.resets),
             link.cipher or "-",
             "-" if link.expires_in_s is None else f"{link.expires_in_s:.0f}",
         )
     out.print(links)
+    if found.ways:
+        ways = Table("events to", "class", "by way of", box=None)
+        for way in found.ways:
+            via = ", ".join(map(short, way.path[:-1]))
+            ways.add_row(short(way.uid), way.link_class.value, via)
+        out.print(ways)
     if found.verdicts:
         verdicts = Table("verdict on", "verdict", "witnesses", "way round", "at s", box=None)
         for ruling in found.verdicts:

@@ -130,4 +130,11 @@ def _as_json(event: Event) -> bytes:
         "published_unix_ns": event.published_unix_ns,
         "hops": event.hops,
     }
+    if event.link_class is LinkClass.EXPRESS:
+        row |= {
+            "late": event.late,
+            "express_path": event.express_path,
+            "budget_ms": event.budget_us / 1000,
+            "spent_ms": event.spent_us / 1000,
+        }
     return json.dumps(row).encode() + b"\n"

@@ -27,7 +27,7 @@ from ges.events import (
     read_head,
 )
 from ges.topics import MAX_TOPIC_BYTES
-from overlay.codec import MAX_FRAME_BYTES
+from overlay.codec import EVENT, MAX_FRAME_BYTES, frame
 from overlay.errors import CodecError, ConfigError
 from overlay.ids import LinkClass
 
@@ -99,7 +99,8 @@ def test_what_is_packed_is_read(
 
 @given(st.lists(st.integers(0, 2**32 - 1), max_size=20).map(tuple))
 def test_a_delivery_names_the_subscriptions(numbers: tuple[int, ...]) -> None:
-    assert read_delivery(pack_matches(numbers) + packed()) == (numbers, read_event(packed()))
+    body = pack_matches(numbers) + 2 * frame(EVENT, packed())
+    assert read_delivery(body) == (numbers, [read_event(packed())] * 2)
 
 
 def test_a_patch_changes_hops_and_limit_alone() -> None:

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from ges.companions import RETRY_MAX_NS, RETRY_NS
 from ges.messages import SecureState
-from ges.node import RETRY_MAX_NS, RETRY_NS, BrokerNode
+from ges.node import BrokerNode
+from overlay.gauges import LinkEcho, LinkProbe
 from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, Peer, nanos
 from overlay.machine import (
     Closed,
@@ -27,7 +31,7 @@ from ring.config import LAN
 from ring.facts import Found
 from ring.messages import Leaving, Member, View
 
-NORMAL, SECURE = LinkClass.NORMAL, LinkClass.SECURE
+NORMAL, EXPRESS, SECURE = LinkClass.NORMAL, LinkClass.EXPRESS, LinkClass.SECURE
 
 
 def peer(name: str, *, secure: bool = True) -> Peer:
@@ -242,3 +246,112 @@ def test_the_dead_beyond_the_neighbours_are_taken_out_too() -> None:
     bench.hear("a", state("e", ring_id=500))
     effects = bench.neighbour("c", 9)
     assert {news.origin[0] for _, news in told(effects) if news.withdrawn} == {"d"}
+
+
+# Express links
+
+
+def echo(bench: Bench, effects: Sequence[Effect], after: float) -> list[Effect]:
+    """Answer the probes among ``effects`` after so many milliseconds."""
+    bench.now += nanos(after / 1000)
+    answers: list[Effect] = []
+    for effect in effects:
+        if isinstance(effect, Send) and isinstance(effect.message, LinkProbe):
+            heard = LinkEcho(effect.message.token)
+            answers += bench.give(MessageReceived(effect.uid, heard, effect.link_class))
+    return answers
+
+
+def expressed(effects: Sequence[Effect]) -> list[str]:
+    """Return to whom express links are asked for."""
+    return [
+        (effect.uid or "?")[0]
+        for effect in effects
+        if isinstance(effect, OpenLink) and effect.link_class is EXPRESS
+    ]
+
+
+@pytest.mark.parametrize(
+    ("other", "rtt_ms", "called"),
+    [
+        ("c", 4, ["c"]),
+        ("c", 40, []),  # outside the express range
+        ("a", 4, []),  # the smaller uid calls
+    ],
+)
+def test_an_express_link_is_made_beside_a_fast_normal_one(
+    other: str, rtt_ms: float, called: list[str]
+) -> None:
+    bench = Bench()
+    bench.up(other)
+    assert expressed(echo(bench, bench.node.handle_timers(bench.now), rtt_ms)) == called
+
+
+def test_an_express_link_is_asked_for_once_and_again_after_a_refusal() -> None:
+    bench = Bench()
+    bench.up("c")
+    assert expressed(echo(bench, bench.node.handle_timers(bench.now), 4)) == ["c"]
+    bench.now += nanos(0.3)
+    assert expressed(echo(bench, bench.node.handle_timers(bench.now), 4)) == []
+    bench.give(LinkRefused(peer("c").url, "c" * 32, Refused.BUSY, "", EXPRESS))
+    bench.now += nanos(2)
+    assert expressed(bench.node.handle_timers(bench.now)) == ["c"]
+
+
+def test_an_express_link_keeps_its_promise_once_it_is_measured() -> None:
+    bench = Bench()
+    bench.up("a")
+    effects = bench.up("a", EXPRESS)
+    assert not bench.node.express_links
+    echo(bench, [*effects, *bench.node.handle_timers(bench.now)], 4)
+    assert bench.node.express_links == ("a" * 32,)
+
+
+def test_express_and_secure_links_go_with_the_normal_one() -> None:
+    bench = Bench()
+    for link_class in (NORMAL, EXPRESS, SECURE):
+        bench.up("c", link_class)
+    effects = bench.down("c", NORMAL)
+    assert {e.link_class for e in effects if isinstance(e, CloseLink)} == {EXPRESS, SECURE}
+    assert bench.node.express_links == bench.node.secure_links == ()
+
+
+def test_the_loss_of_an_express_link_alone_leaves_the_others_alone() -> None:
+    bench = Bench()
+    bench.neighbour("c")
+    bench.up("c", EXPRESS)
+    bench.up("c", SECURE)
+    effects = bench.down("c", EXPRESS)
+    assert [e for e in effects if isinstance(e, CloseLink)] == []
+    assert bench.node.secure_links == ("c" * 32,)
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("acde"), st.sampled_from(LinkClass), st.booleans()), max_size=30
+    )
+)
+def test_whatever_comes_and_goes_express_and_secure_links_stay_subsets(
+    changes: list[tuple[str, LinkClass, bool]],
+) -> None:
+    """The driver closes what it is told to close, and takes no companion without a normal link."""
+    bench = Bench()
+    links: set[tuple[str, LinkClass]] = set()
+    for name, link_class, is_up in changes:
+        key = (name, link_class)
+        if is_up and (link_class is NORMAL or (name, NORMAL) in links):
+            links.add(key)
+            effects = bench.up(name, link_class)
+        elif key in links and not is_up:
+            links.remove(key)
+            effects = bench.down(name, link_class)
+        else:
+            continue
+        for effect in effects:
+            if isinstance(effect, CloseLink):
+                links.discard((effect.uid[0], effect.link_class))
+        normal = {n for n, c in links if c is NORMAL}
+        assert {n for n, _ in links} <= normal
+        graph = bench.node.survey.graph
+        assert all(graph.has(a, b, NORMAL) for a, b, _, _ in graph.links())
+        assert set(bench.node.secure_links) == {n * 32 for n, c in links if c is SECURE}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 import trio
 from hypothesis import given
@@ -11,9 +10,11 @@ from hypothesis import strategies as st
 from ges.broker import Broker
 from ges.client import Client, connect
 from ges.errors import PublishRefused
-from ges.events import Head
+from ges.events import Head, pack_event
 from ges.messages import SecureState
 from ges.parking import MAX_PARKED, MAX_PARKED_BYTES, Parking
+from ges.runs import event_runs
+from overlay.codec import EVENT, frame
 from overlay.errors import ConfigError
 from overlay.identity import Role
 from overlay.ids import LinkClass, nanos
@@ -133,7 +134,7 @@ def test_the_books_are_right(steps: list[tuple[str, int, int]]) -> None:
 def break_tls(ring: list[Broker], monkeypatch: pytest.MonkeyPatch) -> None:
     """End all secure links and let none come up until the patch is undone."""
     for broker in ring:
-        monkeypatch.setattr(broker.node, "_may_secure", lambda uid: False)
+        monkeypatch.setattr(broker.node._secure, "_wanted", lambda uid: None)
         for (_, link_class), link in list(broker.driver.links.items()):
             if link_class is SECURE:
                 link.connection.abort()
@@ -143,8 +144,7 @@ async def mend_tls(ring: list[Broker], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     for broker in ring:
         for uid in list(broker.node._normal):
-            broker.node._retry(uid, broker.driver.now())
-        broker.driver._rearm.set()
+            broker.driver._perform(broker.node._secure.seek(uid))
 
 
 async def publish(client: Client, number: int, park: float = 0.0) -> None:
@@ -200,6 +200,11 @@ async def test_a_path_that_appears_far_away_frees_what_is_parked(
     assert a.driver.counters["events_parked_sent"] == 1
 
 
+def framed(body: bytes) -> tuple[bytes, list[int]]:
+    data = frame(EVENT, body)
+    return data, [0, len(data)]
+
+
 async def test_none_slips_past_what_is_parked_when_the_path_has_just_come(
     brokers: Brokers, issue: Issue
 ) -> None:
@@ -210,10 +215,13 @@ async def test_none_slips_past_what_is_parked_when_the_path_has_just_come(
         await publish(client, 1, park=60)
         await until(lambda: parked.size == 1)
         (session,) = a.attendance._sessions
-        problem, is_parked = parked.take(session, head(2), b"", None)
-        assert (problem, is_parked) == ("earlier events of this client are parked", False)
-        waiting = msgspec.structs.replace(head(2), limit=1000)
-        assert parked.take(session, waiting, b"", None) == (None, True)
+        event = pack_event(True, session.publisher, session.incarnation, 2, 0, b"a", b"", b"")
+        (run,) = event_runs(*framed(event))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(a.router, "why_not", lambda session, head: None)
+            a.attendance._take_events(session, run)
+        assert a.driver.counters["events_refused"] == 1
+        assert a.driver.counters["events_published"] == 0
 
 
 async def test_a_parked_event_expires_and_its_publisher_is_told(

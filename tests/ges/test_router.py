@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from weakref import WeakKeyDictionary
 
 import pytest
 import trio.testing
@@ -17,6 +18,7 @@ from overlay.codec import DELIVERY, DETOUR, EVENT, FrameReader
 from overlay.connection import Connection
 from overlay.errors import CodecError, ProtocolError
 from overlay.ids import LinkClass, Peer
+from overlay.lanes import Policy
 from overlay.link import Link
 from ring.messages import Member
 
@@ -40,7 +42,10 @@ class Bench:
         self.graph = SecureGraph("a" * 32)
         self.counters: Counter[str] = Counter()
         self.detours: dict[str, tuple[str, ...]] = {}
-        self.router = Router(self.links, self.graph, self.counters, lambda: 0, self.detours)
+        self.ways: dict[tuple[str, LinkClass], tuple[str, ...]] = {}  #: relay paths in use
+        self.router = Router(
+            self.links, self.graph, self.counters, lambda: 0, self.detours, self.ways
+        )
         self.publisher = Session(PUBLISHER.hex(), 1, self.connection(secure=True))
         for name in "bc":
             for link_class in (NORMAL, SECURE):
@@ -62,6 +67,10 @@ class Bench:
         """Let the client that publishes all these events publish one."""
         self.router.publish(self.publisher, head, body)
 
+    def pass_on(self, body: bytes, link_class: LinkClass = NORMAL) -> None:
+        """Let an event for somebody else come over the link to ``c``."""
+        self.router.pass_on(self.links["c" * 32, link_class], body)
+
     def session(self, *filters: str, secure: bool = False) -> Session:
         session = Session("d" * 32, 1, self.connection(secure))
         for number, text in enumerate(filters, start=1):
@@ -72,9 +81,11 @@ class Bench:
         """Return the heads of the events queued for a broker."""
         return [read_head(body) for body in self.sent_bodies(name, link_class)]
 
-    def sent_round(self, name: str) -> list[tuple[tuple[str, ...], Head]]:
-        """Return the events queued for a broker on their way round a failed link."""
-        frames = _frames(self.links[name * 32, NORMAL].connection)
+    def sent_round(
+        self, name: str, link_class: LinkClass = NORMAL
+    ) -> list[tuple[tuple[str, ...], Head]]:
+        """Return the events queued for a broker on their way round a link."""
+        frames = _frames(self.links[name * 32, link_class].connection)
         found = [read_way(body) for kind, body in frames if kind == DETOUR]
         return [(way, read_head(body)) for way, body in found]
 
@@ -84,9 +95,14 @@ class Bench:
         return [body for _, body in frames]
 
 
+_TAKEN: WeakKeyDictionary[Connection, bytes] = WeakKeyDictionary()  #: out of the queues so far
+
+
 def _frames(connection: Connection) -> list[tuple[int, bytes]]:
+    while items := connection.outbox.take(0):
+        _TAKEN[connection] = _TAKEN.get(connection, b"") + b"".join(items)
     reader = FrameReader()
-    reader.feed(b"".join(connection._queue))
+    reader.feed(_TAKEN.get(connection, b""))
     return reader.frames()
 
 
@@ -94,7 +110,7 @@ def delivered(session: Session) -> list[tuple[tuple[int, ...], bytes]]:
     frames = _frames(session.connection)
     assert all(kind == DELIVERY for kind, _ in frames)
     found = [read_delivery(body) for _, body in frames]
-    return [(numbers, event.payload) for numbers, event in found]
+    return [(numbers, event.payload) for numbers, events in found for event in events]
 
 
 def event(sequence: int = 1, *, secure: bool = False, topic: bytes = b"t") -> tuple[Head, bytes]:
@@ -350,7 +366,7 @@ async def test_the_one_in_between_makes_a_plain_event_of_it_again() -> None:
     [body] = [
         body for kind, body in _frames(bench.links["c" * 32, NORMAL].connection) if kind == DETOUR
     ]
-    between.router.pass_on(body)
+    between.pass_on(body)
     [head] = between.sent("b")
     assert (head.limit, head.hops, head.sequence) == (20, 1, 1)
     assert delivered(session) == [], "it was not meant for this broker"
@@ -359,7 +375,9 @@ async def test_the_one_in_between_makes_a_plain_event_of_it_again() -> None:
 async def test_a_longer_way_is_struck_off_step_by_step() -> None:
     bench = Bench()
     _, body = event()
-    bench.router.pass_on(pack_way(("b" * 32, "d" * 32, "e" * 32)) + body)
+    bench.router.pass_on(
+        bench.links["b" * 32, NORMAL], pack_way(("b" * 32, "d" * 32, "e" * 32)) + body
+    )
     assert [way for way, _ in bench.sent_round("b")] == [("d" * 32, "e" * 32)]
 
 
@@ -378,7 +396,7 @@ async def test_where_the_way_round_is_gone_too_the_event_is_counted_as_lost() ->
     bench.publish(*event())
     assert bench.counters["events_without_link"] == 1
     _, body = event()
-    bench.router.pass_on(pack_way(("d" * 32,)) + body)
+    bench.pass_on(pack_way(("d" * 32,)) + body)
     assert bench.counters["events_without_link"] == 2
 
 
@@ -390,7 +408,7 @@ async def test_secure_events_do_not_go_round_over_normal_links() -> None:
     assert bench.sent("b") == bench.sent("c") == []
     _, body = event(secure=True)
     with pytest.raises(ProtocolError, match="secure"):
-        bench.router.pass_on(pack_way(("b" * 32,)) + body)
+        bench.pass_on(pack_way(("b" * 32,)) + body)
 
 
 @pytest.mark.parametrize(
@@ -398,12 +416,91 @@ async def test_secure_events_do_not_go_round_over_normal_links() -> None:
 )
 async def test_a_way_round_that_makes_no_sense(body: bytes) -> None:
     with pytest.raises(CodecError):
-        Bench().router.pass_on(body)
+        Bench().pass_on(body)
 
 
 async def test_queues_on_the_way_round_are_watched_as_others() -> None:
     bench = Bench(limit_bytes=150)
     _, body = event()
     for _ in range(2):
-        bench.router.pass_on(pack_way(("b" * 32,)) + body)
+        bench.pass_on(pack_way(("b" * 32,)) + body)
     assert bench.router.crowded == {bench.links["b" * 32, NORMAL].connection}
+
+
+# By a relay that is faster
+
+
+async def test_an_event_takes_the_relay_that_was_chosen_and_not_the_link() -> None:
+    bench = Bench()
+    bench.ways["b" * 32, NORMAL] = ("c" * 32, "b" * 32)
+    bench.publish(*event())
+    assert [way for way, _ in bench.sent_round("c")] == [("b" * 32,)]
+    assert bench.sent("b") == []
+    assert bench.counters["events_sent_round"] == 1
+    assert bench.counters["events_forwarded"] == 2, "to b and to c"
+    assert list(bench.router.told) == ["c" * 32], (
+        "b does not hear from us, so it is due a heartbeat"
+    )
+
+
+async def test_the_relay_comes_before_the_way_round_a_failed_link() -> None:
+    bench = Bench()
+    del bench.links["b" * 32, NORMAL]
+    bench.detours["b" * 32] = ("a" * 32, "d" * 32, "b" * 32)
+    bench.ways["b" * 32, NORMAL] = ("c" * 32, "b" * 32)
+    bench.publish(*event())
+    assert [way for way, _ in bench.sent_round("c")] == [("b" * 32,)]
+
+
+async def test_a_relay_for_one_class_is_none_for_another() -> None:
+    bench = Bench("b", "c")
+    bench.ways["b" * 32, NORMAL] = ("c" * 32, "b" * 32)
+    bench.publish(*event(secure=True))
+    assert len(bench.sent("b", SECURE)) == 1
+    assert len(bench.sent("c", SECURE)) == 1
+
+
+async def test_a_secure_event_takes_a_relay_over_secure_links_alone() -> None:
+    bench, between = Bench("b", "c"), Bench("b", "c")
+    bench.ways["b" * 32, SECURE] = ("c" * 32, "b" * 32)
+    bench.publish(*event(secure=True))
+    assert [way for way, _ in bench.sent_round("c", SECURE)] == [("b" * 32,)]
+    assert bench.sent("b") == bench.sent("c") == bench.sent("b", SECURE) == []
+    frames = _frames(bench.links["c" * 32, SECURE].connection)
+    [body] = [body for kind, body in frames if kind == DETOUR]
+    between.pass_on(body, SECURE)
+    assert len(between.sent("b", SECURE)) == 1
+    assert between.sent("b") == []
+    with pytest.raises(ProtocolError, match="secure"):
+        between.pass_on(body)
+
+
+async def test_without_its_secure_link_a_relay_passes_no_secure_event_on() -> None:
+    between = Bench("c")
+    _, body = event(secure=True)
+    between.pass_on(pack_way(("b" * 32,)) + body, SECURE)
+    assert between.sent("b") == []
+    assert between.counters["events_without_link"] == 1
+
+
+async def test_where_the_next_link_has_gone_the_one_behind_it_will_do() -> None:
+    bench = Bench()
+    _, body = event()
+    bench.pass_on(pack_way(("d" * 32, "b" * 32, "e" * 32)) + body)
+    assert [way for way, _ in bench.sent_round("b")] == [("e" * 32,)]
+    assert bench.counters["events_without_link"] == 0
+
+
+async def test_secure_events_are_not_dropped_for_a_slow_client() -> None:
+    """Normal ones are, where the broker is set so; a secure one is never lost without a word."""
+    bench = Bench("b", "c", limit_bytes=3000)
+    session = bench.session("t", secure=True)
+    lane = session.connection.outbox.normal
+    lane.policy = Policy.DROP_OLDEST
+    for sequence in range(1, 100):
+        bench.publish(*event(sequence))
+    assert lane.dropped > 0
+    assert not session.connection.overflowed
+    for sequence in range(1, 100):
+        bench.publish(*event(sequence, secure=True))
+    assert session.connection.overflowed

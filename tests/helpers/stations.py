@@ -8,7 +8,7 @@ from typing import TypeVar
 import msgspec
 import trio
 
-from overlay.codec import PROTOCOL_VERSION, FrameReader, MessageCodec
+from overlay.codec import PROTOCOL_VERSION, FrameReader, MessageCodec, Run
 from overlay.driver import Driver
 from overlay.greeting import read_greeting
 from overlay.handshake import Goodbye, Hello
@@ -19,6 +19,7 @@ from overlay.machine import (
     Effect,
     Fact,
     Input,
+    LinkMessage,
     Message,
     OpenLink,
     Refused,
@@ -36,7 +37,11 @@ class Beat(Message, frozen=True):
     number: int
 
 
-CODEC = MessageCodec(Beat, Goodbye)
+class Knock(LinkMessage, frozen=True):
+    number: int
+
+
+CODEC = MessageCodec(Beat, Knock, Goodbye)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +113,10 @@ class Station:
     def on_fact(self, fact: Fact) -> None:
         self.facts.append(fact)
 
-    def on_frame(self, link: Link, kind: int, body: bytes) -> None:
+    def on_frames(self, link: Link, run: Run) -> None:
         if self.fault is not None:
             raise self.fault
-        self.frames.append((kind, body))
+        self.frames += [(run.kind, body) for body in run.bodies()]
 
     async def on_batch(self, link: Link) -> None:
         self.batches.append(len(self.frames))

@@ -6,7 +6,8 @@ import pytest
 import trio
 import trio.testing
 
-from overlay.connection import FINISH_SECONDS, WRITE_BYTES, Connection
+from overlay.connection import FINISH_SECONDS, Connection
+from overlay.outbox import WRITE_BYTES
 
 DEADLINE_SECONDS = 5
 
@@ -53,7 +54,7 @@ async def test_many_sends_become_one_write(
     await trio.testing.wait_all_tasks_blocked()
     parts = [bytes([n]) for n in range(200)]
     for part in parts:
-        connection.send(part, b".")
+        connection.send(part + b".")
     assert connection.queued_bytes == 400
     await trio.testing.wait_all_tasks_blocked()
     assert gate.writes == [b"".join(part + b"." for part in parts)]

@@ -31,7 +31,7 @@ from overlay.machine import (
     Send,
 )
 from overlay.transport import TcpTransport, Wire, close
-from tests.helpers.stations import CODEC, Beat, Station
+from tests.helpers.stations import CODEC, Beat, Knock, Station
 from tests.helpers.waiting import until
 
 DAY = timedelta(days=1)
@@ -259,6 +259,15 @@ async def test_no_control_message_travels_on_a_secure_link(station: Stations) ->
     await until(lambda: b.took(LinkDown))
     assert b.took(LinkDown) == [LinkDown(a.peer.uid, Closed.PROTOCOL, LinkClass.SECURE)]
     assert b.took(MessageReceived) == []
+
+
+async def test_a_message_about_a_link_travels_on_that_link(station: Stations) -> None:
+    (a, _), (b, address) = await station("a", Role.BROKER), await station("b", Role.BROKER)
+    a.do(OpenLink(address.url, b.peer.uid, link_class=LinkClass.SECURE))
+    await until(lambda: a.took(LinkUp) and b.took(LinkUp))
+    a.do(Send(b.peer.uid, Knock(7), link_class=LinkClass.SECURE))
+    await until(lambda: b.took(MessageReceived))
+    assert b.took(MessageReceived) == [MessageReceived(a.peer.uid, Knock(7), LinkClass.SECURE)]
 
 
 @pytest.mark.parametrize(

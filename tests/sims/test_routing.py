@@ -20,7 +20,7 @@ REFRESH_S = LAN.chord_refresh_ns / 1e9
 
 def settled(n: int, seed: int) -> Cluster:
     cluster = Cluster.ring_of(n, seed)
-    cluster.run(3 * REFRESH_S)
+    cluster.run(12 * REFRESH_S)  # chords stay as they are now
     return cluster
 
 

@@ -1,0 +1,1 @@
+"""Throughput and latency of links beside the limits of the machine."""

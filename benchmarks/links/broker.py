@@ -1,0 +1,30 @@
+"""The whole broker: ``chordal serve`` between two ends that use the client library."""
+
+from __future__ import annotations
+
+from benchmarks.links.ends import Flow, Sink, say
+from benchmarks.links.shape import STAMP, now
+from ges.client import connect
+from overlay.identity import Identity
+
+TOPIC = "bench/links"
+
+
+async def publish(url: str, flow: Flow, identity: Identity | None) -> None:
+    rest = b"x" * max(0, flow.size - STAMP.size)
+    async with connect(url) as client:
+        if flow.rate:
+            async for _ in flow.paced():
+                await client.publish(TOPIC, STAMP.pack(now()) + rest)
+        else:
+            for number in range(flow.events):
+                await client.publish(TOPIC, STAMP.pack(number) + rest)
+        await client.flush()
+
+
+async def subscribe(url: str, flow: Flow, identity: Identity | None) -> None:
+    sink = Sink(flow)
+    async with connect(url) as client, client.subscribe(TOPIC) as subscription:
+        say(ready=True)
+        while events := await subscription.batch():
+            sink.take([STAMP.unpack_from(event.payload)[0] for event in events])

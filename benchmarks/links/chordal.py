@@ -1,0 +1,194 @@
+"""The same over this project's links: a driver in each process, and links between them.
+
+The relay's layer above the links does what the bare relay does: it looks the topic of each frame up
+and passes runs of frames for one destination on as slices.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import trio
+
+from benchmarks.links.ends import Flow, Sink, say
+from benchmarks.links.shape import STAMP, STAMP_AT, TOPIC, make, now, topic_of
+from overlay.codec import FrameReader, MessageCodec, Run, piece
+from overlay.driver import Driver
+from overlay.handshake import Goodbye, Hello
+from overlay.identity import Identity
+from overlay.ids import LinkClass, Nanos, Peer
+from overlay.link import Link
+from overlay.machine import Command, Effect, Fact, Input, OpenLink, Refused
+from overlay.transport import TcpTransport, Wire
+
+BURST = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Command):
+    """Tell the machine to make a link."""
+
+    url: str
+    link_class: LinkClass
+
+
+class Idle:
+    """A machine that takes every link and wants none of its own."""
+
+    def __init__(self, peer: Peer) -> None:
+        self.peer = peer
+
+    def admit(self, peer: Peer) -> Refused | None:
+        return None
+
+    def handle(self, event: Input, now: Nanos) -> list[Effect]:
+        if isinstance(event, Call):
+            return [OpenLink(event.url, link_class=event.link_class)]
+        return []
+
+    def handle_timers(self, now: Nanos) -> list[Effect]:
+        return []
+
+    def next_deadline(self) -> Nanos | None:
+        return None
+
+
+class End:
+    """One process's driver, and the layer above it."""
+
+    def __init__(self, name: str, identity: Identity | None) -> None:
+        self.link_class = LinkClass.SECURE if identity is not None else LinkClass.NORMAL
+        self.linked = trio.Event()
+        self._uid = identity.uid if identity is not None else name * 32
+        self._identity = identity
+        self.driver: Driver
+
+    async def run(self, port: int | None = None) -> None:
+        """Listen, or call the relay that listens at ``port``; serve until cancelled."""
+        transport = TcpTransport(self._identity)
+        own = await transport.listen("127.0.0.1", 0)
+        peer = Peer(self._uid, 1, f"chordal://127.0.0.1:{own}", self._identity is not None)
+        self.driver = Driver(Idle(peer), transport, MessageCodec(Goodbye), self)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(self.driver.run)
+            if port is None:
+                say(port=own)
+            else:
+                self.driver.give(Call(f"chordal://127.0.0.1:{port}", self.link_class))
+                await self.linked.wait()
+                await self.work()
+            await trio.sleep_forever()
+
+    @property
+    def link(self) -> Link:
+        """The only link of an end."""
+        (link,) = self.driver.links.values()
+        return link
+
+    async def work(self) -> None:
+        """What an end does once it is linked."""
+
+    def on_fact(self, fact: Fact) -> None:
+        pass
+
+    def on_frames(self, link: Link, run: Run) -> None:
+        raise NotImplementedError
+
+    async def on_batch(self, link: Link) -> None:
+        pass
+
+    def on_links_changed(self) -> None:
+        self.linked.set()
+
+    def on_cut(self, link: Link) -> None:
+        pass
+
+    async def on_client(self, hello: Hello, wire: Wire, reader: FrameReader) -> None:
+        pass
+
+
+class Relay(End):
+    """Passes on to the first who linked itself, by topic."""
+
+    def __init__(self, identity: Identity | None) -> None:
+        super().__init__("c", identity)
+        self._targets: dict[bytes, Link] = {}
+
+    def on_links_changed(self) -> None:
+        if self.driver.links and not self._targets:
+            self._targets[TOPIC] = next(iter(self.driver.links.values()))
+
+    def on_frames(self, link: Link, run: Run) -> None:
+        data, bounds, targets = run.data, run.bounds, self._targets
+        first = start = bounds[0]
+        target: Link | None = None
+        count = 0
+        for start, _ in pairwise(bounds):
+            to = targets.get(topic_of(data, start))
+            if to is not target:
+                if target is not None:
+                    target.connection.send(piece(data, first, start), count)
+                target, first, count = to, start, 0
+            count += 1
+        if target is not None:
+            target.connection.send(piece(data, first, bounds[-1]), count)
+
+    async def on_batch(self, link: Link) -> None:
+        for target in self._targets.values():
+            if target.connection.crowded:
+                await target.connection.room()
+
+
+class Publisher(End):
+    """Sends the events of a flow."""
+
+    def __init__(self, flow: Flow, identity: Identity | None) -> None:
+        super().__init__("a", identity)
+        self._flow = flow
+
+    async def work(self) -> None:
+        flow, turn, connection = self._flow, self.driver.turn, self.link.connection
+        payload = b"x" * flow.size
+        if flow.rate:
+            async for _ in flow.paced():
+                with turn.taken():
+                    connection.send(make(payload, now()), 1)
+            return
+        for first in range(0, flow.events, BURST):
+            burst = range(first, min(first + BURST, flow.events))
+            frames = b"".join([make(payload, number) for number in burst])
+            with turn.taken():
+                connection.send(frames, len(burst))
+            await trio.lowlevel.checkpoint()
+            await connection.room()
+
+
+class Subscriber(End):
+    """Takes the events of a flow."""
+
+    def __init__(self, flow: Flow, identity: Identity | None) -> None:
+        super().__init__("b", identity)
+        self._sink = Sink(flow)
+
+    async def work(self) -> None:
+        say(ready=True)
+
+    def on_frames(self, link: Link, run: Run) -> None:
+        unpack, data = STAMP.unpack_from, run.data
+        stamps: list[int] = []
+        for bound in run.bounds[:-1]:
+            stamps += unpack(data, bound + STAMP_AT)
+        self._sink.take(stamps)
+
+
+async def relay(identity: Identity | None) -> None:
+    await Relay(identity).run()
+
+
+async def publish(port: int, flow: Flow, identity: Identity | None) -> None:
+    await Publisher(flow, identity).run(port)
+
+
+async def subscribe(port: int, flow: Flow, identity: Identity | None) -> None:
+    await Subscriber(flow, identity).run(port)

@@ -1,0 +1,162 @@
+"""What measured ways cost, and how soon and how seldom they change.
+
+    python -m benchmarks.ways [--changes N] [--minutes M]
+
+*Paths*: a ring of n brokers with chords; one link after the other changes its cost, and the
+cheapest paths of one broker are brought up to date, against the same from scratch here and in
+networkx. *Reaction*: in virtual time, three brokers with links of 1 ms; one link becomes slower and
+recovers. *Noise*: a link that wavers at random by so much, for the minutes given. *Idle*: what
+measuring costs where nothing happens.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+
+import networkx
+
+from overlay.ids import LinkClass, nanos
+from overlay.multigraph import Multigraph, as_networkx
+from overlay.paths import ShortestPaths
+from overlay.rng import rng_for
+from overlay.weights import Weights
+from tests.helpers.mesh import Mesh
+
+BROKERS = (64, 256, 1024)
+SLOWER_MS = (5, 20, 100, 500)
+NOISE = (0.1, 0.3, 0.6)
+PATIENCE = 300  #: seconds, virtual
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--changes", type=int, default=300, help="changes of links for each size")
+    parser.add_argument("--minutes", type=int, default=10, help="virtual time under noise")
+    options = parser.parse_args()
+    _print("paths: us for each change of a link")
+    _print(
+        f"{'brokers':>9}{'links':>7}{'networkx':>11}{'from scratch':>14}{'kept up':>9}{'ratio':>8}"
+    )
+    for n in BROKERS:
+        _print(_paths(n, options.changes))
+    _print("\nreaction: a link of 1 ms, one way, becomes slower and recovers; a relay takes 2 ms")
+    _print(f"{'to ms':>9}{'left after s':>14}{'back after s':>14}{'changes':>9}")
+    for slower in SLOWER_MS:
+        _print(_reaction(slower))
+    _print(f"\nnoise: the direct link wavers about 2 ms, a relay takes 2 ms; {options.minutes} min")
+    _print(f"{'by':>9}{'changes of way':>16}{'tables told per s':>19}")
+    for share in NOISE:
+        _print(_noise(share, options.minutes))
+    _print("\nidle: messages sent per second by each broker, probes, echoes and tables")
+    for degree in (4, 8, 12):
+        _print(f"{degree:9} links:{_idle(degree):8.2f}")
+
+
+def _ring(n: int, rng: random.Random) -> tuple[Multigraph, list[tuple[str, str]]]:
+    """Return the links of brokers 1, 2, 4, 8 ... places apart."""
+    uids = [f"{number:032x}" for number in range(n)]
+    graph, links = Multigraph(), []
+    step = 1
+    while step <= n // 2:
+        for number in range(n):
+            pair = uids[number], uids[(number + step) % n]
+            graph.put(*pair, LinkClass.NORMAL, _weights(rng))
+            links.append(pair)
+        step *= 2
+    return graph, links
+
+
+def _weights(rng: random.Random) -> Weights:
+    return Weights(nanos(rng.uniform(0.001, 0.05)), 0)
+
+
+def _paths(n: int, changes: int) -> str:
+    rng = rng_for(1, "paths", n)
+    graph, links = _ring(n, rng)
+    source = f"{0:032x}"
+    paths = ShortestPaths(graph, LinkClass.NORMAL, source)
+    graph.take_changed(LinkClass.NORMAL)
+    kept = scratch = oracle = 0.0
+    view = as_networkx(graph)
+    for number in range(changes):
+        graph.put(*rng.choice(links), LinkClass.NORMAL, _weights(rng))
+        start = time.perf_counter()
+        paths.update(graph.take_changed(LinkClass.NORMAL))
+        kept += time.perf_counter() - start
+        if number % 30 == 0:
+            start = time.perf_counter()
+            ShortestPaths(graph, LinkClass.NORMAL, source)
+            scratch += time.perf_counter() - start
+            view = as_networkx(graph)
+            start = time.perf_counter()
+            networkx.single_source_dijkstra(view, source, weight="cost_ns")
+            oracle += time.perf_counter() - start
+    samples = (changes + 29) // 30
+    times = oracle / samples * 1e6, scratch / samples * 1e6, kept / changes * 1e6
+    return (
+        f"{n:9}{graph.size:7}{times[0]:11.0f}{times[1]:14.0f}{times[2]:9.1f}"
+        f"{times[2] / times[1]:8.3f}"
+    )
+
+
+def _triangle(direct_ms: float) -> Mesh:
+    mesh = Mesh("abc")
+    mesh.link("ab", direct_ms)
+    mesh.link("ac", 1)
+    mesh.link("bc", 1)
+    mesh.run(30)
+    return mesh
+
+
+def _reaction(slower_ms: float) -> str:
+    mesh = _triangle(1)
+    mesh.link("ab", slower_ms)
+    left = _until(mesh, "acb")
+    mesh.run(60)
+    mesh.link("ab", 1)
+    back = _until(mesh, "ab")
+    return f"{slower_ms:9}{left:>14}{back:>14}{mesh.changes('a'):9}"
+
+
+def _until(mesh: Mesh, path: str) -> str:
+    start = mesh.now
+    while mesh.path("ab") != path:
+        if mesh.now - start > nanos(PATIENCE):
+            return "never"
+        mesh.run(0.1)
+    return f"{(mesh.now - start) / 1e9:.1f}"
+
+
+def _noise(share: float, minutes: int) -> str:
+    mesh = _triangle(2)
+    rng = rng_for(1, "noise", share)
+    told = sum(node.survey.told for node in mesh.nodes.values())
+    for _ in range(60 * minutes):
+        mesh.link("ab", 2 * rng.uniform(1 - share, 1 + share))
+        mesh.run(1)
+    told = sum(node.survey.told for node in mesh.nodes.values()) - told
+    return f"{share:9.0%}{mesh.changes('a'):16}{told / (60 * minutes):19.2f}"
+
+
+def _idle(degree: int) -> float:
+    names = "abcdefghijklmnop"[: degree + 1]
+    mesh = Mesh(names)
+    for here in names:
+        for there in names[names.index(here) + 1 :]:
+            mesh.link(here + there, 1)
+    mesh.run(30)
+    before = mesh.messages
+    mesh.run(120)
+    return (mesh.messages - before) / 120 / len(names)
+
+
+def _print(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""``chordal graph``: the weighted multigraph of a live overlay."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ges.cli.options import client_options, console, json_option, run_async
+from overlay.ids import LinkClass, short
+
+if TYPE_CHECKING:
+    from ges.connectivity import Connectivity
+    from ges.messages import Status
+    from ges.walk import Walk
+    from overlay.multigraph import Multigraph
+
+
+@click.command()
+@json_option
+@client_options
+def graph(as_json: bool, broker: str, identity: Path | None, overlay: str, timeout: float) -> None:
+    """Show the links of all brokers, of each class, with what is measured of them.
+
+    Walks the ring from the broker given. A link is shown if both its ends tell of it and have
+    measured it, with the worse of the two measurements. Below stands for each class how many
+    brokers can be lost, whichever they are, before its links leave the others apart.
+    """
+    from ges.graph import connectivity, multigraph
+    from ges.walk import walk_ring
+
+    async def walk() -> Walk:
+        return await walk_ring(broker, identity=identity, overlay=overlay, timeout_s=timeout)
+
+    brokers = run_async(walk).brokers
+    found, strength = multigraph(brokers), connectivity(brokers)
+    if as_json:
+        click.echo(json.dumps(_as_json(brokers, found, strength)))
+        return
+    _print(found)
+    _print_ways(brokers)
+    for link_class, each in strength.items():
+        click.echo(_in_words(link_class, each))
+
+
+def _as_json(
+    brokers: tuple[Status, ...], found: Multigraph, strength: dict[LinkClass, Connectivity]
+) -> dict[str, object]:
+    from overlay.multigraph import as_networkx
+
+    view = as_networkx(found)
+    return {
+        "brokers": [status.uid for status in brokers],
+        "links": [
+            {"ends": [a, b], "class": key, **attributes}
+            for a, b, key, attributes in view.edges(keys=True, data=True)
+        ],
+        "ways": [
+            {"from": status.uid, "to": way.uid, "class": way.link_class, "path": way.path}
+            for status in brokers
+            for way in status.ways
+        ],
+        "connectivity": {
+            link_class.value: {"brokers": each.brokers, "links": each.links, "k": each.k}
+            for link_class, each in strength.items()
+        },
+    }
+
+
+def _print(found: Multigraph) -> None:
+    from rich.table import Table
+
+    from ges.cli.weights import byte_rate, milliseconds, resets
+    from overlay.cost import cost_ns
+
+    table = Table(
+        *("link between", "and", "class", "rtt ms", "jitter ms"),
+        *("capacity", "traffic", "resets", "cost ms"),
+        box=None,
+    )
+    for a, b, link_class, weights in found.links():
+        table.add_row(
+            short(a),
+            short(b),
+            link_class.value,
+            milliseconds(weights.rtt_ns / 1e6),
+            milliseconds(weights.jitter_ns / 1e6),
+            byte_rate(weights.capacity),
+            byte_rate(weights.traffic),
+            resets(weights.resets),
+            milliseconds(cost_ns(link_class, weights) / 1e6),
+        )
+    console().print(table)
+
+
+def _print_ways(brokers: tuple[Status, ...]) -> None:
+    for status in brokers:
+        for way in status.ways:
+            via = ", ".join(map(short, way.path[:-1]))
+            click.echo(
+                f"{way.link_class.value} events from {short(status.uid)} to {short(way.uid)} "
+                f"go by way of {via}"
+            )
+
+
+def _in_words(link_class: LinkClass, found: Connectivity) -> str:
+    start = f"{link_class.value}: {found.links} links between {found.brokers} brokers"
+    if not found.brokers:
+        return start
+    if found.is_complete:
+        return f"{start}, each linked to each; connectivity {found.k}"
+    at_most = "" if found.is_exact else "at most "
+    return f"{start}; connectivity {at_most}{found.k}"

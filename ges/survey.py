@@ -1,0 +1,250 @@
+"""What a broker knows of links: its own as measured, and those around it as told.
+
+The part of a broker's machine that measures its links (:mod:`overlay.gauges`), decides which
+measurements count (:mod:`overlay.cost`), tells its neighbours and learns from them
+(:mod:`ges.horizon`), and keeps the weighted multigraph of all that. Tables are told at most once a
+second, and when nothing changes every 30 s.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from enum import Enum, auto
+
+from ges.horizon import REFRESH_NS, Horizon
+from ges.messages import MeasuredLinks
+from overlay.cost import Steady, cost_ns
+from overlay.express_range import DEFAULT_RANGE_NS, ExpressRange
+from overlay.gauges import Gauges, Pace, Reading
+from overlay.ids import LinkClass, Nanos, nanos
+from overlay.machine import Effect, LinkMessage, Send, TimerTable
+from overlay.multigraph import Ends, Multigraph
+from overlay.weights import LinkKey, Weights
+
+TELL_NS = nanos(1)  #: a broker's own table is told at most that often ...
+PASS_ON_NS = nanos(3)  #: ... and those of its neighbours passed on
+
+
+class _Timer(Enum):
+    TELL = auto()
+    PASS_ON = auto()
+    REFRESH = auto()
+
+
+class Survey:
+    """The links of one broker, and the graph around it."""
+
+    def __init__(
+        self,
+        uid: str,
+        rng: random.Random,
+        *,
+        express_range_ns: Nanos = DEFAULT_RANGE_NS,
+        pace: Pace | None = None,
+    ) -> None:
+        """Take the express range, one way, in nanoseconds; 0: no express links.
+
+        Raises:
+            ConfigError: the range makes no sense.
+        """
+        self.graph = Multigraph()
+        self.express_range = ExpressRange(express_range_ns)
+        self.told = 0  #: tables sent
+        self.uid = uid
+        self._incarnation = 0
+        self._gauges = Gauges(rng, pace)
+        self._steady = Steady()
+        self._near = ExpressRange(express_range_ns)  #: which normal links are fast enough
+        self._horizon = Horizon(uid)
+        self._timers: TimerTable[_Timer] = TimerTable()
+        self._unpassed: dict[str, None] = {}  #: origins whose tables are to be passed on
+        self._done_at: dict[_Timer, Nanos] = {}  #: when it was told or passed on last
+        self._is_changed = False
+        self._fast: dict[str, None] = {}
+
+    # ── links ─────────────────────────────────────────────────────────────────────────────────
+
+    def on_up(self, key: LinkKey, now: Nanos) -> list[Effect]:
+        """A link has come up; tell a new neighbour what is known."""
+        uid, link_class = key
+        self._gauges.on_up(key, now)
+        self._is_changed = True
+        if _Timer.REFRESH not in self._timers:
+            self._timers.set(_Timer.REFRESH, now + REFRESH_NS)
+        if link_class is LinkClass.EXPRESS:
+            return []
+        near = {other for other, _ in self._gauges.links} | {self.uid}
+        return [effect for origin in sorted(near) for effect in self._tell(origin, (uid,))]
+
+    def on_down(self, key: LinkKey, now: Nanos, *, is_reset: bool) -> None:
+        """A link is gone."""
+        uid, link_class = key
+        if key not in self._gauges:
+            return
+        self._gauges.on_down(key, now, is_reset=is_reset)
+        if link_class is LinkClass.EXPRESS:
+            self.express_range.forget(uid)
+        elif link_class is LinkClass.NORMAL:
+            self._near.forget(uid)
+        if self._steady.drop(key):
+            self._own_changed(now)
+        self._refresh({*self._horizon.unlinked(uid, link_class), (self.uid, uid)})
+        self._is_changed = True
+
+    def on_gone(self, uid: str) -> None:
+        """A broker has died or left."""
+        self._refresh(self._horizon.forget(uid))
+
+    def on_message(self, key: LinkKey, message: LinkMessage, now: Nanos) -> list[Effect]:
+        """Take what came over a link: a probe, an echo, or a table."""
+        if not isinstance(message, MeasuredLinks):
+            effects = self._gauges.on_message(key, message, now)
+            self._measure(key, now)
+            return effects
+        changed = self._horizon.learn(message, *key, now)
+        if changed is not None:
+            if message.origin == key[0]:
+                self._unpassed[message.origin] = None
+                self._soon(_Timer.PASS_ON, PASS_ON_NS, now)
+            self._refresh(changed)
+        return []
+
+    def on_read(self, readings: Iterable[Reading], now: Nanos) -> None:
+        """Take what the connections have sent, and have still to send."""
+        self._gauges.on_read(readings, now)
+        for key in self._gauges.links:
+            self._measure(key, now)
+
+    def set_incarnation(self, incarnation: int, now: Nanos) -> None:
+        """This broker lives on in another incarnation."""
+        if incarnation != self._incarnation:
+            self._incarnation = incarnation
+            self._own_changed(now)
+
+    # ── timers ────────────────────────────────────────────────────────────────────────────────
+
+    def handle_timers(self, now: Nanos) -> list[Effect]:
+        """Probe and tell, each when it is due."""
+        effects, due = self._gauges.handle_timers(now)
+        for key in due:
+            self._measure(key, now)
+        while (timer := self._timers.pop_expired(now)) is not None:
+            if timer is _Timer.TELL:
+                effects += self._tell_all((self.uid,))
+            elif timer is _Timer.PASS_ON:
+                effects += self._tell_all(self._unpassed)
+                self._unpassed.clear()
+            else:
+                self._timers.set(_Timer.REFRESH, now + REFRESH_NS)
+                self._refresh(self._horizon.expire(now))
+                self._own_changed(now)
+        return effects
+
+    def next_deadline(self) -> Nanos | None:
+        deadlines = (self._gauges.next_deadline(), self._timers.next_deadline())
+        return min((d for d in deadlines if d is not None), default=None)
+
+    # ── what is known ─────────────────────────────────────────────────────────────────────────
+
+    @property
+    def linked(self) -> set[str]:
+        """Uids at the other end of normal links."""
+        return {uid for uid, c in self._gauges.links if c is LinkClass.NORMAL}
+
+    def take_changed(self) -> bool:
+        """Say whether links or costs have changed since the last call."""
+        is_changed = self._is_changed or self.graph.is_changed
+        self._is_changed = False
+        return is_changed
+
+    def weights(self, key: LinkKey, now: Nanos) -> Weights | None:
+        """Return what is measured of a link of this broker now; None before the first echo."""
+        return self._gauges.weights(key, now)
+
+    def cost_ns(self, key: LinkKey) -> Nanos | None:
+        """Return the cost of a link of this broker, as it counts; None before it is measured."""
+        weights = self._steady.get(key)
+        return cost_ns(key[1], weights) if weights is not None else None
+
+    def take_near(self) -> tuple[str, ...]:
+        """Return whose normal links were measured inside the express range since the last call."""
+        near = tuple(self._fast)
+        self._fast.clear()
+        return near
+
+    def is_near(self, uid: str) -> bool:
+        """Say whether the normal link to ``uid`` is inside the express range."""
+        return self._near.is_inside(uid)
+
+    def is_express(self, uid: str) -> bool:
+        """Say whether there is an express link to ``uid`` that keeps its promise now."""
+        return (uid, LinkClass.EXPRESS) in self._gauges and self.express_range.is_inside(uid)
+
+    # ── measuring ─────────────────────────────────────────────────────────────────────────────
+
+    def _measure(self, key: LinkKey, now: Nanos) -> None:
+        """A link's measurements may have changed: judge it, and see whether they count."""
+        weights = self._gauges.weights(key, now)
+        if weights is None:
+            return
+        uid, link_class = key
+        was_open = self.has_link(key)
+        if link_class is LinkClass.EXPRESS:
+            self.express_range.judge(uid, weights, now)
+        elif link_class is LinkClass.NORMAL and self._near.judge(uid, weights, now):
+            self._fast[uid] = None
+        if self._steady.offer(key, weights, now) or self.has_link(key) != was_open:
+            self._own_changed(now)
+
+    def _own_changed(self, now: Nanos) -> None:
+        links: dict[LinkKey, Weights] = {}
+        for key in self._gauges.links:
+            weights = self._steady.get(key)
+            if weights is not None and self.has_link(key):
+                links[key] = weights
+        self._horizon.own(self._incarnation, links, now)
+        self._refresh({(self.uid, uid) for uid, _ in self._gauges.links})
+        self._soon(_Timer.TELL, TELL_NS, now)
+
+    def has_link(self, key: LinkKey) -> bool:
+        """There is a link that events of its class may use."""
+        return self.is_express(key[0]) if key[1] is LinkClass.EXPRESS else key in self._gauges
+
+    def _refresh(self, pairs: Iterable[Ends]) -> None:
+        """Put what is known of the links between these brokers into the graph."""
+        for a, b in pairs:
+            for link_class in LinkClass:
+                weights = self._horizon.weights(a, b, link_class)
+                if weights is None:
+                    self.graph.remove(a, b, link_class)
+                elif link_class is LinkClass.NORMAL or self.graph.has(a, b, LinkClass.NORMAL):
+                    self.graph.put(a, b, link_class, weights)
+
+    # ── telling ───────────────────────────────────────────────────────────────────────────────
+
+    def _soon(self, timer: _Timer, pause: Nanos, now: Nanos) -> None:
+        """Set a timer for now, or until which it must not be done again."""
+        if timer not in self._timers:
+            at = max(now, self._done_at.get(timer, now - pause) + pause)
+            self._done_at[timer] = at
+            self._timers.set(timer, at)
+
+    def _tell_all(self, origins: Iterable[str]) -> list[Effect]:
+        near = sorted({uid for uid, _ in self._gauges.links})
+        return [effect for origin in origins for effect in self._tell(origin, near)]
+
+    def _tell(self, origin: str, to: Iterable[str]) -> list[Effect]:
+        """Tell others of a table; over the secure link where there is one, as that is believed."""
+        message = self._horizon.told_directly(origin)
+        if message is None:
+            return []
+        effects: list[Effect] = []
+        for uid in to:
+            if uid == origin:
+                continue
+            is_secure = (uid, LinkClass.SECURE) in self._gauges
+            link_class = LinkClass.SECURE if is_secure else LinkClass.NORMAL
+            effects.append(Send(uid, message, link_class=link_class))
+        self.told += len(effects)
+        return effects

@@ -1,0 +1,178 @@
+"""Measures the links of one broker: a probe on each link's own connection, and its echo.
+
+A probe stands in the queue of its link as events do, so the round trip shows what an event would
+meet. One probe at most is under way on each link; how long it has been is a lower bound of the
+round trip, so a link that stalls becomes dear before the echo is there. Probes go out every second
+on a link that is new, carries traffic or varies, and every 4 s on one that is idle and steady.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import msgspec
+
+from overlay.ids import Nanos, WireCount, nanos
+from overlay.machine import Command, Effect, LinkMessage, Send, TimerTable
+from overlay.weights import Flow, LinkKey, Resets, RoundTrip, Weights
+
+FIRST_PROBES = 4  #: quickly one after the other, as a new link is to be known soon
+BUSY_BYTES = 1024  #: a link with more traffic than this, in bytes per second, is not idle
+OWN_FAULT_NS = nanos(0.05)  #: a timer that late shows that this process stood still
+STEADY_RATIO = 4  #: jitter below 1/4 of the round trip is steady ...
+STEADY_NS = nanos(0.001)  #: ... and so is any below this
+
+
+class LinkProbe(LinkMessage, frozen=True):
+    """Answer with the same token over the same link."""
+
+    token: WireCount
+
+
+class LinkEcho(LinkMessage, frozen=True):
+    """The answer to a probe."""
+
+    token: WireCount
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """What one connection has sent since it was made, and what waits in its queue, in bytes."""
+
+    key: LinkKey
+    sent_bytes: int
+    queued_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class LinksRead(Command):
+    """The queues of all links, as they are now."""
+
+    readings: tuple[Reading, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How often links are probed."""
+
+    first_ns: Nanos = nanos(0.2)
+    busy_ns: Nanos = nanos(1)
+    idle_ns: Nanos = nanos(4)
+
+
+@dataclass(slots=True)
+class _Gauge:
+    flow: Flow
+    trip: RoundTrip = field(default_factory=RoundTrip)
+    waiting: tuple[int, Nanos] | None = None  #: token of the probe under way, and when it was sent
+
+
+class Gauges:
+    """The links that are up, and what is measured of them."""
+
+    def __init__(self, rng: random.Random, pace: Pace | None = None) -> None:
+        self._rng = rng
+        self._pace = pace if pace is not None else Pace()
+        self._gauges: dict[LinkKey, _Gauge] = {}
+        self._timers: TimerTable[LinkKey] = TimerTable()
+        self._resets = Resets()
+        self._token = 0
+
+    def __contains__(self, key: LinkKey) -> bool:
+        return key in self._gauges
+
+    @property
+    def links(self) -> tuple[LinkKey, ...]:
+        """The links that are up."""
+        return tuple(self._gauges)
+
+    # ── inputs ────────────────────────────────────────────────────────────────────────────────
+
+    def on_up(self, key: LinkKey, now: Nanos) -> None:
+        """A link has come up, or a new connection has taken its place."""
+        self._gauges[key] = _Gauge(Flow(now))
+        self._timers.set(key, now)
+
+    def on_down(self, key: LinkKey, now: Nanos, *, is_reset: bool) -> None:
+        """A link is gone; ``is_reset``: it broke, nobody decided so."""
+        if self._gauges.pop(key, None) is not None and is_reset:
+            self._resets.note(key, now)
+        self._timers.cancel(key)
+
+    def on_message(self, key: LinkKey, message: LinkMessage, now: Nanos) -> list[Effect]:
+        """Answer a probe, or take the echo of one."""
+        if isinstance(message, LinkProbe):
+            return [Send(key[0], LinkEcho(message.token), link_class=key[1])]
+        gauge = self._gauges.get(key)
+        if isinstance(message, LinkEcho) and gauge is not None and gauge.waiting is not None:
+            token, sent = gauge.waiting
+            if message.token == token:
+                gauge.waiting = None
+                gauge.trip.on_sample(now - sent)
+        return []
+
+    def on_read(self, readings: Iterable[Reading], now: Nanos) -> None:
+        """Take what the connections have sent, and have still to send."""
+        for reading in readings:
+            gauge = self._gauges.get(reading.key)
+            if gauge is not None:
+                gauge.flow.on_reading(reading.sent_bytes, reading.queued_bytes, now)
+
+    def handle_timers(self, now: Nanos) -> tuple[list[Effect], list[LinkKey]]:
+        """Send the probes that are due; return them, and the links whose turn it was."""
+        effects: list[Effect] = []
+        self._excuse(now)
+        due = []
+        while (key := self._timers.pop_expired(now)) is not None:
+            gauge = self._gauges[key]
+            due.append(key)
+            pause = self._pause(gauge)
+            if gauge.waiting is None:
+                self._token += 1
+                gauge.waiting = (self._token, now)
+                effects.append(Send(key[0], LinkProbe(self._token), link_class=key[1]))
+            self._timers.set(key, now + pause * 3 // 4 + self._rng.randrange(pause // 2 + 1))
+        return effects, due
+
+    def next_deadline(self) -> Nanos | None:
+        return self._timers.next_deadline()
+
+    # ── what is known ─────────────────────────────────────────────────────────────────────────
+
+    def weights(self, key: LinkKey, now: Nanos) -> Weights | None:
+        """Return the weight set of a link as measured now; None before the first round trip."""
+        gauge = self._gauges.get(key)
+        if gauge is None or not gauge.trip.samples:
+            return None
+        trip, flow = gauge.trip, gauge.flow
+        waited = now - gauge.waiting[1] if gauge.waiting is not None else 0
+        return Weights(
+            max(trip.rtt_ns, waited),
+            trip.jitter_ns,
+            round(flow.capacity),
+            round(flow.traffic),
+            flow.queued_ns,
+            self._resets.milli(key, now),
+        )
+
+    # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _excuse(self, now: Nanos) -> None:
+        """Where we are late ourselves, the links are not: an echo may wait to be read."""
+        due = self._timers.next_deadline()
+        late = now - due if due is not None else 0
+        if late < OWN_FAULT_NS:
+            return
+        for gauge in self._gauges.values():
+            if gauge.waiting is not None:
+                token, sent = gauge.waiting
+                gauge.waiting = (token, min(now, sent + late))
+
+    def _pause(self, gauge: _Gauge) -> Nanos:
+        trip = gauge.trip
+        if trip.samples < FIRST_PROBES:
+            return self._pace.first_ns
+        is_steady = trip.jitter_ns < max(trip.rtt_ns // STEADY_RATIO, STEADY_NS)
+        is_idle = gauge.flow.traffic < BUSY_BYTES and gauge.waiting is None
+        return self._pace.idle_ns if is_steady and is_idle else self._pace.busy_ns

@@ -1,0 +1,78 @@
+"""What waits to be sent on one connection, and what of it is sent next.
+
+Express goes before normal. An *item* is one or more whole frames in one piece of bytes; items of
+one lane stay in order, and another lane's come between items only. A normal item that is one long
+frame is sent in slices, and express comes between those. Sans-IO; :mod:`overlay.connection` writes
+what it is given from here.
+"""
+
+from __future__ import annotations
+
+from overlay.codec import Bytes
+from overlay.fragments import SLICE_BYTES, is_long, slice_at
+from overlay.ids import Nanos
+from overlay.lanes import ExpressLane, NormalLane
+
+WRITE_BYTES = SLICE_BYTES  #: about as much goes into one write: what express may have to wait for
+
+EXPRESS_BYTES = 16 * 1024  #: of express events in one write: each is stamped when it is written
+
+
+class Outbox:
+    """The lanes of one connection."""
+
+    __slots__ = ("_sliced", "_sliced_at", "express", "normal")
+
+    def __init__(self, normal: NormalLane, express: ExpressLane) -> None:
+        self.normal = normal
+        self.express = express
+        self._sliced: Bytes = b""  #: the frame that is being sent in slices ...
+        self._sliced_at = 0  #: ... and where the next begins
+
+    def __bool__(self) -> bool:
+        return bool(self.normal or self._sliced or self.express)
+
+    @property
+    def size(self) -> int:
+        """Bytes that wait."""
+        return self.normal.size + self.express.size
+
+    def take(self, now: Nanos, most: int = WRITE_BYTES) -> list[Bytes]:
+        """Return what is to be written next, about ``most`` bytes; empty if nothing is.
+
+        What is taken counts as sent.
+        """
+        items: list[Bytes] = []
+        size = 0
+        if self.express:
+            while self.express and size < EXPRESS_BYTES:
+                item = self.express.pop(now)
+                size += len(item)
+                items.append(item)
+            return items
+        if self._sliced:
+            return self._next_slice()
+        lane = self.normal
+        while lane and (not items or size + lane.next_size() <= most):
+            whole = lane.pop()
+            if not items and is_long(whole):
+                self._sliced, self._sliced_at = whole, 0
+                return self._next_slice()
+            size += len(whole)
+            items.append(whole)
+        lane.size -= size
+        return items
+
+    def _next_slice(self) -> list[Bytes]:
+        start, part = slice_at(self._sliced, self._sliced_at)
+        self._sliced_at += len(part)
+        self.normal.size -= len(part)
+        if self._sliced_at == len(self._sliced):
+            self._sliced, self._sliced_at = b"", 0
+        return [start, part]
+
+    def clear(self) -> None:
+        """Forget all that waits."""
+        self.normal.clear()
+        self.express.clear()
+        self._sliced, self._sliced_at = b"", 0

@@ -1,0 +1,32 @@
+"""Times on the command line."""
+
+from __future__ import annotations
+
+import click
+import pytest
+
+from ges.cli.durations import duration
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("5ms", 0.005),
+        ("0", 0.0),
+        ("0ms", 0.0),
+        ("1.5s", 1.5),
+        ("250us", 0.00025),
+        ("2 m", 120),
+        ("1H", 3600),
+    ],
+)
+def test_a_number_and_a_unit(text: str, seconds: float) -> None:
+    assert duration(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "5", "ms", "-5ms", "5 years", "nan", "inf", "1e3s", "9" * 400]
+)
+def test_what_is_no_time_is_refused(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="is no time: give a number and one of us, ms"):
+        duration(text)

@@ -1,0 +1,69 @@
+"""Whole brokers and their clients on a network in memory, in virtual time."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+
+from overlay.address import Address
+from overlay.ids import Nanos, nanos
+from overlay.memory import Handler, MemoryNetwork
+from overlay.transport import Wire
+
+CLIENT = "client"
+LATENCY_MS = 1.0
+FIRST_PORT = 10_000
+
+
+class Weather:
+    """What the links between brokers are like, by their ports; all connections of a pair alike."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.latency_ms: dict[frozenset[int], float] = {}
+        self.rate: dict[frozenset[int], float] = {}  #: bytes per second
+        self.network = MemoryNetwork(self._one_way_ns, self._rate)
+        self._ports = iter(range(FIRST_PORT, FIRST_PORT + 1000))
+
+        def transport(identity: object) -> VirtualTransport:
+            assert identity is None, "there is no TLS in memory"
+            return VirtualTransport(self.network, next(self._ports))
+
+        for module in ("ges.broker", "ges.attachment"):
+            monkeypatch.setattr(f"{module}.TcpTransport", transport)
+
+    def _one_way_ns(self, sender: str, receiver: str) -> Nanos:
+        return nanos(self.latency_ms.get(_pair(sender, receiver), LATENCY_MS) / 1000)
+
+    def _rate(self, sender: str, receiver: str) -> float:
+        return self.rate.get(_pair(sender, receiver), float("inf"))
+
+
+def _pair(*urls: str) -> frozenset[int]:
+    return frozenset(int(url.rpartition(":")[2]) for url in urls)
+
+
+class VirtualTransport:
+    """Stands in for :class:`overlay.transport.TcpTransport`."""
+
+    def __init__(self, network: MemoryNetwork, port: int) -> None:
+        self._network = network
+        self._port = port
+        self._url = f"chordal://127.0.0.1:{port}"
+
+    async def listen(self, host: str, port: int) -> int:
+        await trio.lowlevel.checkpoint()
+        return self._port
+
+    async def serve(
+        self,
+        handler: Handler,
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        await self._network.listen(self._url, handler, task_status)
+
+    async def connect(self, address: Address) -> Wire:
+        return Wire(await self._network.connect(self._url, address.url), None)
+
+    async def accept(self, stream: trio.abc.Stream) -> Wire:
+        return Wire(stream, None)
