@@ -177,7 +177,7 @@ async def test_a_certificate_that_is_not_renewed_ends_links_and_clients(
     assert sum(ended) >= 1
     assert failing.driver.counters["clients_expired"] == 1
     assert failing.status().identity.expires_in_s <= 0  # type: ignore[union-attr]
-    assert all(link.link_class is LinkClass.NORMAL for link in found.links)
+    assert all(link.link_class is not SECURE for link in found.links)
 
 
 async def test_a_client_whose_certificate_ends_is_detached_and_returns_with_a_renewed_one(
