@@ -175,7 +175,7 @@ class Attendance:
                 else:
                     precedence.leave(number)
                     await precedence.give_way()
-                with broker.driver.turn.taken():
+                with broker.driver.turn:
                     for run in runs:
                         self._take(session, run)
                     self._acknowledge(session)

@@ -170,10 +170,14 @@ class FrameReader:
         end = self._cut(data, at, found)
         self._pieces = [data[end:]] if end < len(data) else []
         if found:
-            frames = sum(len(run.bounds) - 1 for run in found)
+            frames = 0
+            is_sliced = False
+            for run in found:
+                frames += len(run.bounds) - 1
+                is_sliced = is_sliced or run.kind == FRAGMENT
             average = (before + len(data)) // frames
             self.appetite = min(max(READ_BYTES, average * FRAMES_A_READ), MAX_READ_BYTES)
-            if any(run.kind == FRAGMENT for run in found):
+            if is_sliced:
                 return list(self._assembled(found))
         return found
 

@@ -23,7 +23,7 @@ import trio
 from overlay.codec import READ_BYTES, Bytes
 from overlay.ids import NANOS_PER_SECOND, Nanos
 from overlay.lanes import ExpressLane, NormalLane, Overflow, Policy
-from overlay.outbox import Outbox
+from overlay.outbox import WRITE_BYTES, Outbox
 from overlay.turn import Turn
 
 VECTOR_BYTES = 2048  #: items of that size are written as they are, smaller ones joined ...
@@ -54,7 +54,9 @@ class Connection:
         limit_bytes: int,
         policy: Policy = Policy.DISCONNECT,
         turn: Turn | None = None,
+        write_bytes: int = WRITE_BYTES,
     ) -> None:
+        """``write_bytes`` go into one write, and express may have to wait for that."""
         self.stream = stream
         self.secure = secure  #: runs over TLS
         self.overflowed = False
@@ -66,6 +68,7 @@ class Connection:
         self._hold_bytes = min(HOLD_BYTES, limit_bytes // 2)
         self._patience = HOLD_SECONDS  #: for as long others hold back yet
         self._turn = turn
+        self._write_bytes = write_bytes
         # Reading and writing a socket by its number is not to be had everywhere.
         direct = isinstance(stream, trio.SocketStream) and sys.platform != "win32"
         self._socket = stream.socket if isinstance(stream, trio.SocketStream) and direct else None
@@ -236,7 +239,7 @@ class Connection:
         if self._rest:
             items: list[Bytes] = [self._rest]
         else:
-            items = self.outbox.take(self._now())
+            items = self.outbox.take(self._now(), self._write_bytes)
             if not items:
                 return False
             if len(items) > 1 and (len(items) > MAX_VECTORS or len(items[0]) < VECTOR_BYTES):
@@ -260,7 +263,7 @@ class Connection:
         self._patience = min(HOLD_SECONDS, self._patience + written / HOLD_RATE)
 
     async def _write_stream(self) -> None:
-        items = self.outbox.take(self._now())
+        items = self.outbox.take(self._now(), self._write_bytes)
         self._rest = memoryview(items[0] if len(items) == 1 else b"".join(items))
         await self.stream.send_all(self._rest)
         self._earn(len(self._rest))

@@ -17,10 +17,12 @@ from overlay.handshake import GREETINGS, Goodbye, LinkTable, Welcome
 from overlay.ids import LinkClass, Nanos, Peer, short
 from overlay.link import Link, Upper
 from overlay.machine import Closed, CloseLink, Input, LinkDown, LinkMessage, LinkUp, MessageReceived
+from overlay.outbox import WRITE_BYTES
 from overlay.precedence import Precedence
 from overlay.transport import Wire, close
 from overlay.turn import Turn
 
+SECURE_WRITE_BYTES = 256 * 1024  #: no express event goes that way; TLS gains by larger writes
 LINK_QUEUE_BYTES = 64 * 1024 * 1024
 PARTING_SECONDS = 10.0  #: for both ends of a link given up in peace to send what they have queued
 
@@ -72,6 +74,7 @@ class Links:
             secure=wire.identity is not None,
             limit_bytes=LINK_QUEUE_BYTES,
             turn=self.turn,
+            write_bytes=WRITE_BYTES if link_class is not LinkClass.SECURE else SECURE_WRITE_BYTES,
         )
         if welcome is not None:
             connection.send(GREETINGS.encode(welcome))
@@ -199,7 +202,7 @@ class Links:
             while chunk:
                 if not is_express:
                     await self.precedence.give_way()
-                with turn.taken():
+                with turn:
                     goodbye = self._take(link, reader.runs())
                 if goodbye is not None:
                     self._part(link, goodbye)

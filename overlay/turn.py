@@ -7,8 +7,6 @@ as far as the kernel takes it without waiting; only what is left then wakes the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,7 +14,10 @@ if TYPE_CHECKING:
 
 
 class Turn:
-    """Shared by all connections of one process that forward to each other."""
+    """Shared by all connections of one process that forward to each other.
+
+    ``with turn:`` holds writes back for the length of the block, which must not wait; then writes.
+    """
 
     __slots__ = ("_noted", "is_open")
 
@@ -28,14 +29,12 @@ class Turn:
         """Remember an idle connection that has got something to send."""
         self._noted.append(connection)
 
-    @contextmanager
-    def taken(self) -> Iterator[None]:
-        """Hold writes back for the length of the block, which must not wait; then write."""
+    def __enter__(self) -> None:
         self.is_open = True
-        try:
-            yield
-        finally:
-            self.is_open = False
+
+    def __exit__(self, *error: object) -> None:
+        self.is_open = False
+        if self._noted:
             noted, self._noted = self._noted, []
             for connection in sorted(noted, key=_is_normal):
                 connection.write_now()

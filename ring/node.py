@@ -283,6 +283,7 @@ class RingNode:
                 parts.duties.follow()
 
     def _on_neighbours_changed(self) -> None:
+        self._hood.learn_again()
         self._deaths.on_neighbours_changed()
         self._membership.on_neighbours_changed()
 

@@ -152,13 +152,13 @@ class Publisher(End):
         payload = b"x" * flow.size
         if flow.rate:
             async for _ in flow.paced():
-                with turn.taken():
+                with turn:
                     connection.send(make(payload, now()), 1)
             return
         for first in range(0, flow.events, BURST):
             burst = range(first, min(first + BURST, flow.events))
             frames = b"".join([make(payload, number) for number in burst])
-            with turn.taken():
+            with turn:
                 connection.send(frames, len(burst))
             await trio.lowlevel.checkpoint()
             await connection.room()

@@ -36,7 +36,7 @@ async def pair(turn: Turn) -> AsyncIterator[tuple[Connection, trio.SocketStream]
 async def test_at_the_end_of_a_turn_all_of_it_is_written_without_a_task_switch() -> None:
     turn = Turn()
     async with pair(turn) as (connection, far):
-        with turn.taken():
+        with turn:
             for _ in range(3):
                 connection.send(frame(EVENT, b"1"), 1)
             with pytest.raises(BlockingIOError):
@@ -52,7 +52,7 @@ async def test_who_has_express_events_is_written_to_first(monkeypatch: pytest.Mo
     async with pair(turn) as (normal, _), pair(turn) as (express, _):
         for name, connection in (("normal", normal), ("express", express)):
             monkeypatch.setattr(connection, "write_now", partial(order.append, name))
-        with turn.taken():
+        with turn:
             normal.send(frame(EVENT, b"1"), 1)
             express.send_express(bytearray(frame(EVENT, bytes(4))), 6)
     assert order == ["express", "normal"]
@@ -80,7 +80,7 @@ async def test_what_the_kernel_does_not_take_follows_in_order() -> None:
 
         with trio.fail_after(DEADLINE_SECONDS):
             for index, body in enumerate(bodies):
-                with turn.taken():
+                with turn:
                     connection.send(frame(EVENT, body), 1)
                 if index == 100:
                     assert connection.queued_bytes > 1_000_000, "nobody has read yet"
@@ -111,7 +111,7 @@ async def test_one_that_is_broken_breaks_nobody_elses_turn() -> None:
             nursery.start_soon(write)
             await trio.testing.wait_all_tasks_blocked()
             there.close()
-            with turn.taken():
+            with turn:
                 connection.send(frame(EVENT, b"lost"), 1)
                 fine.send(frame(EVENT, b"1"), 1)
             with trio.fail_after(DEADLINE_SECONDS):

@@ -114,3 +114,34 @@ def test_every_level_is_asked_for_anew_now_and_then() -> None:
     node = with_two_levels()
     effects = node.wait(1.5 * LAN.chord_refresh_ns / 1e9, alive=[*OTHERS, member(700)])
     assert {(uid(500), ChordQuery(0)), (uid(700), ChordQuery(1))} <= set(sent(effects, ChordQuery))
+
+
+def test_a_chord_a_little_off_stays_until_two_refreshes_agree() -> None:
+    """300 has the chord 700, right at 400; a broker at 650 has come to stand in its place."""
+    node = with_two_levels()
+    closer = ChordAnswer(0, member(650))
+    node.receive(member(500), closer)
+    assert node.node.chords == (member(500), member(700)), "told between two refreshes"
+    for expected in (member(700), member(650)):
+        refresh(node)
+        node.receive(member(500), closer)
+        assert node.node.chords == (member(500), expected)
+
+
+def test_two_names_in_turn_move_no_chord() -> None:
+    node = with_two_levels()
+    for name in (650, 640, 650, 640):
+        refresh(node)
+        node.receive(member(500), ChordAnswer(0, member(name)))
+        assert node.node.chords == (member(500), member(700))
+
+
+def test_a_chord_far_off_moves_at_once() -> None:
+    node = with_two_levels()
+    node.receive(member(500), ChordAnswer(0, member(550)))
+    assert node.node.chords == (member(500), member(550))
+
+
+def refresh(node: Bench) -> None:
+    effects = node.wait(1.5 * LAN.chord_refresh_ns / 1e9, alive=[*OTHERS, member(700)])
+    assert (uid(500), ChordQuery(0)) in sent(effects, ChordQuery)

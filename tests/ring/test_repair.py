@@ -106,11 +106,9 @@ def test_news_of_an_earlier_life_is_ignored() -> None:
 def test_the_ring_is_repaired_when_both_neighbours_see_it_as_we_do() -> None:
     """A and C become neighbours of each other, and all four pointers are right."""
     bench = Bench.on_ring(RING, 300)
-    confirm(bench, C, Z)
-    closer = bench.receive(C, view_of(500, SURVIVORS, version=2))
-    assert opened(closer) == [peer(600).url]
+    assert opened(confirm(bench, C, Z)) == [peer(600).url]
     steps = [
-        closer,
+        bench.receive(C, view_of(500, SURVIVORS, version=2)),
         bench.up(peer(600)),
         bench.receive(member(600), view_of(600, SURVIVORS, version=2)),
         bench.receive(member(200), view_of(200, SURVIVORS, version=2)),
