@@ -20,6 +20,8 @@ from ges.messages import (
     Dropped,
     EventRefused,
     KeepAlive,
+    RevocationNotice,
+    RevocationTaken,
     Status,
     StatusRequest,
     Subscribe,
@@ -28,6 +30,7 @@ from ges.messages import (
     Unsubscribe,
 )
 from ges.packing import Stream
+from ges.vouching import reread, stay_certified
 from overlay.address import Address, is_loopback, parse_url
 from overlay.codec import (
     CONTROL,
@@ -40,7 +43,7 @@ from overlay.codec import (
 from overlay.connection import BROKEN, Connection
 from overlay.errors import ConnectionFailed, ProtocolError
 from overlay.handshake import GREETINGS, Hello, Refusal
-from overlay.identity import Identity
+from overlay.identity import Identity, PeerIdentity
 from overlay.ids import LinkClass
 from overlay.machine import Message, Refused
 from overlay.transport import TcpTransport, Wire, close
@@ -99,10 +102,13 @@ class Attachment:
         self._subscriptions: dict[int, Subscription] = {}
         self._pending: dict[int, tuple[trio.Event, list[str]]] = {}
         self._accepted: dict[LinkClass, int] = {}
+        self._refused: dict[LinkClass, set[int]] = {}  #: beyond what is accepted
         self.refusals: list[str] = []
         self._unconfirmed_lost = False
         self._changed = trio.Event()  #: set, and replaced, whenever something waited for may be so
         self._statuses: list[Status] = []
+        self._taken: list[RevocationTaken] = []
+        self._broker_uid = ""
         self._heard_at = 0.0
         self._lost_url = ""
         self._lost_reason = "no broker"
@@ -191,6 +197,17 @@ class Attachment:
         if self._subscriptions.pop(subscription.number, None) is not None:
             self.send(CLIENT_CODEC.encode(Unsubscribe(subscription.number)))
 
+    async def spread(self, notice: RevocationNotice) -> str | None:
+        """Hand the broker a list of revoked identities; returns why it is not taken, or None."""
+        self._taken.clear()
+        while not self._taken:
+            await self.wait_for_room()
+            connection = self.connection
+            self.send(CLIENT_CODEC.encode(notice))
+            while not self._taken and self.connection is connection:
+                await self._change()
+        return self._taken.pop().problem
+
     async def status(self) -> Status:
         """Ask the broker about itself, and the next one if it is lost before it answers."""
         self._statuses.clear()
@@ -269,6 +286,8 @@ class Attachment:
         return sorted(unique, key=lambda address: address.url == self._lost_url)
 
     async def _attach(self, address: Address) -> tuple[Wire, FrameReader, Attached]:
+        if self._transport.credentials is not None:
+            reread(self._transport.credentials)
         wire = await self._transport.connect(address)
         try:
             wish = self.wish
@@ -304,9 +323,11 @@ class Attachment:
                 raise ProtocolError(f"{type(answer).__name__} is no answer to a greeting")
             if DIALECT.accept(answer.version, ()) is None:
                 raise ProtocolError(f"it wants to speak version {answer.version}")
+            if wire.identity is not None and wire.identity.uid != answer.broker:
+                raise ProtocolError("the certificate names another uid than the broker gives")
             reader.limit(MAX_FRAME_BYTES)
             reader.agree(answer.version)
-            self.url = address.url
+            self.url, self._broker_uid = address.url, answer.broker
             return wire, reader, answer
         except BaseException:
             await close(wire.stream)
@@ -326,6 +347,7 @@ class Attachment:
         if not self._is_confirmed:
             self._unconfirmed_lost = True
             self._accepted = {each.link_class: each.sequence for each in self.streams}
+            self._refused.clear()
         self._signal()
 
     async def _serve(self, wire: Wire, reader: FrameReader) -> None:
@@ -336,6 +358,8 @@ class Attachment:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._write, connection, nursery.cancel_scope)
                 nursery.start_soon(self._keep_alive, connection, nursery.cancel_scope)
+                if wire.identity is not None:
+                    nursery.start_soon(self._stay_certified, wire.identity, nursery.cancel_scope)
                 await self._read(connection, reader)
                 nursery.cancel_scope.cancel()
         finally:
@@ -345,6 +369,10 @@ class Attachment:
     async def _write(self, connection: Connection, scope: trio.CancelScope) -> None:
         with contextlib.suppress(*BROKEN):
             await connection.write_forever()
+        scope.cancel()
+
+    async def _stay_certified(self, broker: PeerIdentity, scope: trio.CancelScope) -> None:
+        await stay_certified(self._transport, parse_url(self.url), broker)
         scope.cancel()
 
     async def _keep_alive(self, connection: Connection, scope: trio.CancelScope) -> None:
@@ -380,7 +408,9 @@ class Attachment:
             case Accepted(link_class, sequence):
                 self._decided(link_class, sequence)
             case EventRefused(link_class, sequence, reason):
-                self._decided(link_class, sequence)
+                # It may overtake what went before, which may be parked for long.
+                self._refused.setdefault(link_class, set()).add(sequence)
+                self._decided(link_class, 0)
                 self.refusals.append(reason)
             case Subscribed(number) if number in self._pending:
                 self._pending[number][0].set()
@@ -394,6 +424,10 @@ class Attachment:
                 self.alternates = urls[:MAX_ALTERNATES]
             case KeepAlive(token, answer) if not answer:
                 self.send(CLIENT_CODEC.encode(KeepAlive(token, answer=True)))
+            case RevocationNotice(crl, voucher):
+                self._learn(crl, voucher)
+            case RevocationTaken():
+                self._taken.append(message)
             case Dropped():
                 self.dropped = message
             case Status():
@@ -402,9 +436,24 @@ class Attachment:
                 pass
         self._signal()
 
+    def _learn(self, crl: bytes, voucher: bytes) -> None:
+        """Take note of who is revoked, so that none of them can pose as a broker to us."""
+        credentials = self._transport.credentials
+        if credentials is None:
+            return
+        with contextlib.suppress(ProtocolError):  # not the authority's: it says nothing
+            credentials.revocations.learn(crl, voucher)
+        if credentials.revocations.forbids(self._broker_uid):
+            raise ProtocolError("the broker is revoked")
+
     def _decided(self, link_class: LinkClass, sequence: int) -> None:
-        """All up to ``sequence`` is taken or refused. A refusal may overtake what went before."""
-        self._accepted[link_class] = max(self._accepted.get(link_class, 0), sequence)
+        """All up to ``sequence`` is taken or refused."""
+        accepted = max(self._accepted.get(link_class, 0), sequence)
+        refused = self._refused.setdefault(link_class, set())
+        while accepted + 1 in refused:
+            accepted += 1
+        self._accepted[link_class] = accepted
+        refused -= {number for number in refused if number <= accepted}
 
     def _request(self, subscription: Subscription) -> None:
         self.send(

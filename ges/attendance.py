@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import structlog
@@ -21,12 +22,15 @@ from ges.messages import (
     Dropped,
     EventRefused,
     KeepAlive,
+    RevocationNotice,
+    RevocationTaken,
     StatusRequest,
     Subscribe,
     Subscribed,
     SubscriptionRefused,
     Unsubscribe,
 )
+from ges.parked import ParkedEvents
 from ges.runs import EventRun, event_runs
 from ges.session import CLIENT_QUEUE_BYTES, Session, filter_cost
 from ges.topics import check_filter, check_topic
@@ -34,6 +38,7 @@ from overlay.codec import CONTROL, EVENT, HEADER, MAX_FRAME_BYTES, FrameReader, 
 from overlay.connection import BROKEN, Connection
 from overlay.errors import ProtocolError
 from overlay.handshake import GREETINGS, Hello, Refusal
+from overlay.identity import PeerIdentity
 from overlay.ids import LinkClass, short
 from overlay.machine import Message, Refused
 from overlay.transport import CLOSE_SECONDS, Wire
@@ -60,6 +65,7 @@ class Attendance:
         self._topics: set[bytes] = set()  #: topics found to be well-formed
         self._gone = trio.Event()  #: one of them went
         self._ends = trio.Semaphore(ENDS_AT_ONCE)
+        self.parked = ParkedEvents(broker, self)
         self._closed = False
         self._log = structlog.get_logger("chordal.clients").bind(broker=short(broker.node.peer.uid))
 
@@ -81,32 +87,58 @@ class Attendance:
             policy=broker.config.slow_clients,
             turn=broker.driver.turn,
         )
-        session = Session(hello.uid, hello.incarnation, connection, admission)
+        session = Session(hello.uid, hello.incarnation, connection, admission, wire.identity)
         reader.limit(MAX_FRAME_BYTES)
         self._sessions.add(session)
         peer = broker.node.peer
         subject = admission.principal.label
         self._send(session, Attached(peer.uid, peer.url, session.secure, reader.version, subject))
+        self._send_notices(session)
         self._send(session, self._alternates())
         ends, is_ending = self._ends, False
         try:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._write, connection, nursery.cancel_scope)
-                await self._read(session, reader)
-                await ends.acquire()
-                is_ending = True
-                nursery.cancel_scope.cancel()
+            with session.serving:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._write, connection, nursery.cancel_scope)
+                    await self._read(session, reader)
+                    await ends.acquire()
+                    is_ending = True
+                    nursery.cancel_scope.cancel()
         finally:
             if is_ending:
                 ends.release()
             self._sessions.discard(session)
             self._filter_bytes -= session.filter_bytes
             self._gone.set()
+            self.parked.forget(session)
             broker.router.forget(session)
             broker.driver.counters.update(_dropped(session))
             if connection.overflowed:
                 client = short(session.uid)
                 self._notices.note("clients_too_slow", "client too slow, cut off", client=client)
+
+    @property
+    def identities(self) -> list[PeerIdentity]:
+        """The clients' identities, of those that have one."""
+        return [session.identity for session in self._sessions if session.identity is not None]
+
+    def detach(self, is_over: Callable[[PeerIdentity], bool]) -> list[PeerIdentity]:
+        """End at once the connections of clients whose identity counts no more; returns whose."""
+        found = []
+        for session in list(self._sessions):
+            if session.identity is not None and is_over(session.identity):
+                found.append(session.identity)
+                self._broker.router.forget(session)
+                self.parked.forget(session)
+                session.connection.abort()
+                session.serving.cancel()
+                self._sessions.discard(session)
+        return found
+
+    def tell_revocations(self) -> None:
+        """There is a new list of revoked identities: tell all clients."""
+        for session in self._sessions:
+            self._send_notices(session)
 
     @property
     def dropped(self) -> Counter[str]:
@@ -261,6 +293,8 @@ class Attendance:
             if session.dropped != session.told_dropped:
                 session.told_dropped = session.dropped
                 self._send(session, Dropped(*session.dropped))
+        elif isinstance(message, RevocationNotice):
+            self._send(session, RevocationTaken(self._broker.take_notice(message)))
         elif isinstance(message, StatusRequest):
             self._send(session, self._broker.status())
         else:
@@ -272,22 +306,39 @@ class Attendance:
             raise ProtocolError("an event in somebody else's name")
         if head.attribute_bytes:
             run.check_attributes()
+        if head.hops or head.limit:
+            run = run.unpatched()
         router = self._broker.router
-        link_class = head.link_class
         problem = self._topic_problem(head)
         if problem is None and (problem := session.why_not(head.topic)) is not None:
             self._notices.note("events_denied", "event denied", client=short(session.uid))
-        if problem is None:
+        elif problem is None:
             problem = router.why_not(session, head)
+            if head.secure and session.secure and (problem or self.parked.holds(session)):
+                self._park(session, run, problem, head.limit)
+                return
         if problem is not None:
-            self._broker.driver.counters["events_refused"] += run.count
             for sequence in range(head.sequence, head.sequence + run.count):
-                self._send(session, EventRefused(link_class, sequence, problem[:500]))
+                self.refuse(session, head.link_class, sequence, problem)
             return
-        if head.hops or head.limit:
-            run = run.unpatched()
         router.publish_run(session, run)
-        session.accepted[link_class] = head.sequence + run.count - 1
+        session.accepted[head.link_class] = head.sequence + run.count - 1
+
+    def _park(self, session: Session, run: EventRun, problem: str | None, park_ms: int) -> None:
+        """Park secure events that cannot go now, as far as their publisher wants that."""
+        for head, body in run.singles():
+            refusal = self.parked.take(session, head, body, problem, park_ms)
+            if refusal is not None:
+                self.refuse(session, head.link_class, head.sequence, refusal)
+
+    def refuse(self, session: Session, link_class: LinkClass, sequence: int, problem: str) -> None:
+        """Tell a client that an event of its is not taken."""
+        self._broker.driver.counters["events_refused"] += 1
+        self._send(session, EventRefused(link_class, sequence, problem[:500]))
+
+    def accept(self, session: Session, head: Head) -> None:
+        """Tell a client that its parked events up to this one are taken."""
+        self._send(session, Accepted(LinkClass.SECURE, head.sequence))
 
     def _topic_problem(self, head: Head) -> str | None:
         topic = head.topic
@@ -327,6 +378,7 @@ class Attendance:
         self._charge(session, filter_cost(request.filter))
         self._broker.router.subscribe(session, request.number, request.filter, request.link_class)
         self._send(session, Subscribed(request.number))
+        self.parked.stir()  # who is alone may publish to its own subscribers
 
     def _deny(self, session: Session, number: int, reason: str) -> None:
         client = short(session.uid)
@@ -358,6 +410,11 @@ class Attendance:
         for link_class, sequence in session.accepted.items():
             self._send(session, Accepted(link_class, sequence))
         session.accepted.clear()
+
+    def _send_notices(self, session: Session) -> None:
+        if session.secure:  # others could not check it, and have no use for it
+            for notice in self._broker.node.notices.known:
+                self._send(session, notice)
 
     def _alternates(self) -> Alternates:
         return Alternates(self._broker.node.ring.known_urls[:MAX_ALTERNATES])

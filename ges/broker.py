@@ -17,12 +17,14 @@ from ges.gate import Gate
 from ges.guard import Guard
 from ges.home import Home, open_home
 from ges.link_status import link_statuses, way_statuses
-from ges.messages import MeasuredLinks, SecureState, Status, VerdictStatus
+from ges.messages import MeasuredLinks, RevocationNotice, SecureState, Status, VerdictStatus
 from ges.node import BrokerNode
+from ges.notices import NoticeTaken, Outcome
 from ges.recorder import Recorder
 from ges.router import Router
 from ges.runs import event_runs
 from ges.software import software_version
+from ges.warden import LOOK_SECONDS, Warden
 from overlay.address import Address, parse_url
 from overlay.codec import DETOUR, EVENT, FrameReader, MessageCodec, Run
 from overlay.driver import Driver
@@ -39,7 +41,7 @@ from overlay.machine import Fact, Message
 from overlay.rng import rng_for
 from overlay.trace import Incident, Source, Verdict
 from overlay.trace import Run as TraceRun
-from overlay.transport import TcpTransport, Transport, Wire
+from overlay.transport import TcpTransport, Wire
 from overlay.versions import DIALECT, Dialect
 from overlay.weights import LinkKey
 from ring.config import profile
@@ -70,6 +72,7 @@ from ring.wire import RING_MESSAGES
 LINK_MESSAGES: tuple[type[Message], ...] = (
     *RING_MESSAGES,
     SecureState,
+    RevocationNotice,
     MeasuredLinks,
     LinkProbe,
     LinkEcho,
@@ -97,6 +100,7 @@ class BrokerConfig:
     access: Path | None = None  #: rules for clients; None: everything is allowed
     tokens: Path | None = None  #: book of the tokens of clients; None: tokens are not looked at
     limits: Limits = LIMITS  #: on strangers
+    look_seconds: float = LOOK_SECONDS  #: between two looks at the identity's folder
     express_ms: float = DEFAULT_RANGE_NS / 1e6  #: express range, one way; 0: no express links
     slow_clients: Policy = Policy.DISCONNECT  #: what becomes of normal events for them
     express_budget_ms: float = DEFAULT_BUDGET_US / 1e3  #: of events whose publisher names none
@@ -211,7 +215,11 @@ class Broker:
             chords=ring.chords,
             suspects=ring.suspects,
             links=link_statuses(
-                self.driver.links, self.node, self.driver.now(), router.express.misses
+                self.driver.links,
+                self.node,
+                self.driver.now(),
+                router.express.misses,
+                self.warden.expires_in_s if self.warden is not None else lambda peer: None,
             ),
             clients=self.attendance.size,
             subscriptions=router.subscriptions,
@@ -221,9 +229,17 @@ class Broker:
             backups=ring.backups,
             records=len(ring.records),
             backups_wanted=self._ring_config.backups,
+            parked=self.attendance.parked.size,
+            identity=self.warden.status() if self.warden is not None else None,
             ways=way_statuses(self.node),
             express_range_ms=survey.express_range.range_ns / 1e6,
         )
+
+    def take_notice(self, notice: RevocationNotice) -> str | None:
+        """Take a list of revoked identities from a client; returns why not, or None."""
+        if self.warden is None:
+            return "this broker has no identity and cannot check the list; hand it to one that has"
+        return self.warden.take(notice)
 
     async def on_ring(self) -> None:
         """Wait until this broker is a member."""
@@ -259,6 +275,9 @@ class Broker:
 
     def on_fact(self, fact: Fact) -> None:
         self._tell(fact)
+        if isinstance(fact, NoticeTaken):
+            self._on_notice(fact)
+            return
         incident = self.recorder.on_fact(fact, self.driver.now(), self.driver.sent_about)
         if incident is not None:
             self._tell_incident(incident)
@@ -280,6 +299,7 @@ class Broker:
 
     async def after_batch(self) -> None:
         """Wait a little for crowded queues: readers slow down rather than queues grow."""
+        self.attendance.parked.notice_changes()
         deadline = self.router.sequencer.next_deadline()
         if deadline is not None and (self._expires is None or deadline < self._expires):
             self._expiry.set()
@@ -306,6 +326,9 @@ class Broker:
             nursery.start_soon(self._expire_events)
             if config.tokens is not None:
                 nursery.start_soon(self.guard.watch_tokens)
+            nursery.start_soon(self.attendance.parked.run)
+            if self.warden is not None:
+                nursery.start_soon(self.warden.run)
             nursery.start_soon(self._read_links)
             own = self.node.peer.url
             seeds = tuple(seed.url for seed in config.seeds if seed.url != own)
@@ -318,13 +341,18 @@ class Broker:
         if self._failed is not None:
             raise self._failed
 
-    def _compose(self, transport: Transport, address: Address) -> None:
+    def _compose(self, transport: TcpTransport, address: Address) -> None:
         config, home = self.config, self._home
         peer = Peer(home.uid, home.incarnation, address.url, self.identity is not None)
         # The seed is the identity: runs need not be repeatable here, only streams distinct.
         rng = rng_for(home.uid, "node", home.incarnation)
+        credentials = transport.credentials
         self.node = self.machine_type(
-            self._ring_config, peer, rng, express_range_ns=self._express_range_ns
+            self._ring_config,
+            peer,
+            rng,
+            credentials.revocations if credentials is not None else None,
+            express_range_ns=self._express_range_ns,
         )
         self.driver = Driver(
             self.node,
@@ -349,6 +377,9 @@ class Broker:
         )
         self.attendance = Attendance(self)
         self.guard = Guard(self.gate, self.attendance, self.driver.notices, self._log)
+        self.warden: Warden | None = None
+        if credentials is not None:
+            self.warden = Warden(self, credentials, store=config.directory)
         trace = config.trace
         if trace is None and config.directory is not None:
             trace = config.directory / "trace"
@@ -375,11 +406,19 @@ class Broker:
             return Address(self.config.host, port)
         return Address(advertise[0], advertise[1] or port)
 
+    def _on_notice(self, fact: NoticeTaken) -> None:
+        self.driver.counters[f"revocation_lists_{fact.outcome.value}"] += 1
+        self.attendance.parked.stir()
+        if fact.outcome is Outcome.NEWS and self.warden is not None:
+            self.warden.enforce()
+            self.attendance.tell_revocations()
+
     def _one_way_us(self, key: LinkKey) -> int | None:
         weights = self.node.survey.weights(key, self.driver.now())
         return weights.rtt_ns // 2000 if weights is not None and weights.rtt_ns else None
 
     def _update_router(self) -> None:
+        self.attendance.parked.stir()
         ring = self.node.ring
         self.router.update(ring.member, ring.linked, (*ring.left, *ring.right))
 

@@ -19,6 +19,7 @@ batch, not once an event, and ``publish`` once in a while.
 from __future__ import annotations
 
 import contextlib
+import math
 import random
 import secrets
 import time
@@ -31,9 +32,9 @@ from pathlib import Path
 import trio
 
 from ges.attachment import TOKEN_EXPOSED, Attachment, Wish
-from ges.errors import ConnectionLost, PublishRefused, SubscribeRefused
+from ges.errors import ConnectionLost, PublishRefused, SpreadRefused, SubscribeRefused
 from ges.events import MAX_BUDGET_US, MAX_PAYLOAD_BYTES, SPENT_AT, Event, pack_attributes
-from ges.messages import Status
+from ges.messages import RevocationNotice, Status
 from ges.packing import MAX_KNOWN_TOPICS, Stream
 from ges.tokens import check_token
 from ges.topics import check_filter, check_topic
@@ -44,8 +45,10 @@ from overlay.errors import ConfigError
 from overlay.handshake import check_overlay
 from overlay.identity import load_identity
 from overlay.ids import LinkClass
+from overlay.revocation import RevocationList
 
 MAX_UNREAD = 1_000_000  #: events kept for a subscription that is not read; then the oldest go
+MAX_PARK_SECONDS = 3600.0
 YIELD_EVERY = 256  #: publishes between two chances for other tasks to run
 
 
@@ -163,6 +166,7 @@ class Client:
         attributes: Mapping[str, str] | None = None,
         link_class: LinkClass = LinkClass.NORMAL,
         confirm: bool = False,
+        park: float = 0.0,
         budget: float | None = None,
     ) -> None:
         """Publish an event; returns when it is queued, or, with ``confirm``, taken by the broker.
@@ -171,9 +175,15 @@ class Client:
         ``budget``: seconds an express event may be under way before it counts as late; None: as
         the broker is configured.
 
+        A secure event that finds no all-secure path is refused at once, or, with ``park``, held in
+        the broker's memory for so many seconds, and sent when such a path appears; if none does,
+        the refusal says so. Parked events stay in order, and are dropped if this client goes.
+
         Raises:
             TopicError: the topic is malformed.
-            ConfigError: payload or attributes are too large, or the budget is no such time.
+            ConfigError: payload or attributes are too large; the budget is no such time; or
+                ``park`` is negative, more than MAX_PARK_SECONDS, or asked for an event that is not
+                secure.
             PublishRefused: the broker refused this event or an earlier one; nobody got it.
             ConnectionLost: there is no broker, or it went away before it confirmed.
         """
@@ -181,6 +191,10 @@ class Client:
         if len(payload) > MAX_PAYLOAD_BYTES:
             raise ConfigError(
                 f"the payload has {len(payload)} bytes, {MAX_PAYLOAD_BYTES} are allowed"
+            )
+        if park and (link_class is not LinkClass.SECURE or not 0 < park <= MAX_PARK_SECONDS):
+            raise ConfigError(
+                f"park is for secure events, and up to {MAX_PARK_SECONDS:.0f} seconds; not {park}"
             )
         packed = pack_attributes(attributes) if attributes else b""
         attachment = self._attachment
@@ -202,7 +216,9 @@ class Client:
                 raise PublishRefused(
                     "the hop to the broker is not secure; attach over chordals:// with an identity"
                 )
-            connection.send(stream.pack(encoded, packed, payload, time.time_ns()), 1)
+            park_ms = math.ceil(park * 1000)
+            data = stream.pack(encoded, packed, payload, time.time_ns(), park_ms)
+            connection.send(data, 1)
         self._since_yield += 1
         if confirm:
             await self.flush()
@@ -264,6 +280,17 @@ class Client:
         finally:
             subscription.end()
             self._attachment.unsubscribe(subscription)
+
+    async def spread(self, revoked: RevocationList) -> None:
+        """Hand a list of revoked identities to the broker, which spreads it to all others.
+
+        Raises:
+            SpreadRefused: the broker does not take it, and why.
+            ConnectionLost: there is no broker.
+        """
+        problem = await self._attachment.spread(RevocationNotice(revoked.crl, revoked.voucher))
+        if problem is not None:
+            raise SpreadRefused(f"{self.broker_url}: {problem}")
 
     async def status(self) -> Status:
         """Ask the broker about itself.

@@ -9,6 +9,7 @@
         ├── TopicError          a topic or filter is malformed (also a ConfigError)
         ├── PublishRefused      the broker did not take an event: it definitely was not delivered
         ├── SubscribeRefused    the broker did not take a subscription
+        ├── SpreadRefused       the broker did not take a list of revoked identities
         └── ConnectionLost      the broker is gone; an unconfirmed event may or may not be delivered
 """
 
@@ -39,6 +40,10 @@ class PublishRefused(EventError):
 
 class SubscribeRefused(EventError):
     """The broker refused a subscription."""
+
+
+class SpreadRefused(EventError):
+    """The broker does not take a list of revoked identities."""
 
 
 class ConnectionLost(EventError):

@@ -6,7 +6,8 @@ patches what changes on the way without decoding the rest::
     u8  flags          bit 0: secure; bit 1: to all linked, as the tree may have holes;
                        bit 2: marked, as events before this one may be lost
     u8  hops           brokers passed so far
-    u32 limit          where the part of the ring ends that the receiver is to serve
+    u32 limit          where the part of the ring ends that the receiver is to serve; from a
+                       client: for how many milliseconds a secure event may be parked
     16s publisher      uid
     u64 incarnation    of the publisher
     u64 sequence       from 1, without gaps, for each publisher, incarnation and class
@@ -154,12 +155,13 @@ def pack_event(
     topic: bytes,
     attributes: bytes,
     payload: bytes,
+    park_ms: int = 0,
 ) -> bytes:
-    """Return the body of an event frame; all parts have been checked."""
+    """Return the body of an event frame as a client sends it; all parts have been checked."""
     head = HEADER.pack(
         SECURE_FLAG if secure else 0,
         0,
-        0,
+        park_ms,
         publisher,
         incarnation,
         sequence,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from ges.messages import LinkStatus, WayStatus
 from ges.node import BrokerNode
+from overlay.identity import PeerIdentity
 from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos
 from overlay.link import Link
 from overlay.weights import LinkKey
@@ -18,10 +19,12 @@ def link_statuses(
     node: BrokerNode,
     now: Nanos,
     late: Mapping[LinkKey, int] = MappingProxyType({}),
+    expires_in_s: Callable[[PeerIdentity | None], float | None] = lambda peer: None,
 ) -> tuple[LinkStatus, ...]:
     """Describe the links that are up, by uid and class, as measured now.
 
     ``late``: how many express events that came over each were first found late here.
+    ``expires_in_s``: for how long a certificate lasts.
     """
     roles, linked = _roles(node.ring), node.ring.linked
     return tuple(
@@ -33,6 +36,7 @@ def link_statuses(
             late.get(key, 0),
             tuple(roles.get(key[0], ())),
             linked[key[0]].ring_id if key[0] in linked else None,
+            expires_in_s(link.identity),
         )
         for key, link in sorted(links.items())
     )
@@ -54,6 +58,7 @@ def _status(
     late: int,
     roles: tuple[str, ...],
     ring_id: int | None,
+    expires_in_s: float | None,
 ) -> LinkStatus:
     uid, link_class = key
     weights, cost = node.survey.weights(key, now), node.survey.cost_ns(key)
@@ -66,6 +71,7 @@ def _status(
         queued_bytes=link.connection.queued_bytes,
         age_s=round((now - link.since_ns) / NANOS_PER_SECOND, 3),
         cipher=link.connection.cipher,
+        expires_in_s=expires_in_s,
         late=late,
         dropped=link.connection.outbox.express.dropped,
         rtt_ms=_ms(weights.rtt_ns) if weights is not None else None,

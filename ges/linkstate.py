@@ -10,6 +10,7 @@ broker says so of itself.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 from ges.messages import MAX_SECURE_LINKS, SecureState
 from overlay.ids import short
@@ -21,8 +22,11 @@ MAX_ORIGINS = 4096
 class SecureGraph:
     """The lists heard of, and what follows from them for one broker."""
 
-    def __init__(self, own_uid: str) -> None:
+    def __init__(self, own_uid: str, is_revoked: Callable[[str], bool] = lambda uid: False) -> None:
+        """Take who it is for, and who counts no more, whatever is heard of it."""
         self._own_uid = own_uid
+        self._is_revoked = is_revoked
+        self.version = 0  #: grows with every change
         self._states: dict[str, SecureState] = {}
         self._reach: frozenset[str] | None = None
 
@@ -89,7 +93,10 @@ class SecureGraph:
     @property
     def is_complete(self) -> bool:
         """Every broker that holds an identity has secure links to all its ring neighbours."""
-        return all(state.complete or state.withdrawn for state in self._states.values())
+        return all(
+            state.complete or state.withdrawn or self._is_revoked(uid)
+            for uid, state in self._states.items()
+        )
 
     def out_of_reach(self) -> tuple[SecureState, ...]:
         """Return the brokers that hold an identity and cannot be reached over secure links."""
@@ -97,7 +104,8 @@ class SecureGraph:
         return tuple(
             state
             for uid, state in self._states.items()
-            if not state.withdrawn and uid not in reach and uid != self._own_uid
+            if not (state.withdrawn or uid in reach or uid == self._own_uid)
+            and not self._is_revoked(uid)
         )
 
     def reaches_anybody(self) -> bool:
@@ -109,9 +117,14 @@ class SecureGraph:
             self._reach = frozenset(self._tree(self._own_uid)) | {self._own_uid}
         return self._reach
 
+    def reckon(self) -> None:
+        """Who is revoked has changed."""
+        self.version += 1
+        self._reach = None
+
     def _put(self, state: SecureState) -> None:
         self._states[state.origin] = state
-        self._reach = None
+        self.reckon()
 
     def _tree(self, origin: str) -> dict[str, str]:
         """Return uid -> parent, breadth first from ``origin``; a link counts if both list it."""
@@ -123,6 +136,8 @@ class SecureGraph:
             for other in state.linked if state is not None else ():
                 there = self._states.get(other)
                 if other == origin or other in parents or there is None:
+                    continue
+                if self._is_revoked(other):
                     continue
                 if uid in there.linked:
                     parents[other] = uid

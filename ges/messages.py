@@ -10,6 +10,7 @@ from ges.topics import MAX_TOPIC_BYTES
 from overlay.codec import LOWEST_VERSION, MessageCodec
 from overlay.ids import LinkClass, WireCount, WireText, WireUid, WireUrl
 from overlay.machine import LinkMessage, Message
+from overlay.revocation import MAX_LIST_BYTES, MAX_VOUCHER_BYTES
 from overlay.trace import Verdict
 from overlay.versions import WireVersion
 from overlay.weights import Weights
@@ -40,6 +41,17 @@ class SecureState(Message, frozen=True):
     linked: Annotated[tuple[WireUid, ...], msgspec.Meta(max_length=MAX_SECURE_LINKS)]
     withdrawn: bool
     complete: bool = False
+
+
+class RevocationNotice(Message, frozen=True):
+    """The authority's list of revoked identities, and who vouches for its signer (DER both).
+
+    Between brokers it is flooded, the highest number counts; a client may hand one to its broker,
+    and is told of those the broker knows.
+    """
+
+    crl: Annotated[bytes, msgspec.Meta(max_length=MAX_LIST_BYTES)]
+    voucher: Annotated[bytes, msgspec.Meta(max_length=MAX_VOUCHER_BYTES)]
 
 
 class ToldLink(msgspec.Struct, frozen=True, array_like=True):
@@ -134,6 +146,23 @@ class EventRefused(Message, frozen=True):
     reason: WireText
 
 
+class RevocationTaken(Message, frozen=True):
+    """A client's :class:`RevocationNotice` is known here now, or is not, and why."""
+
+    problem: WireText | None
+
+
+class IdentityStatus(msgspec.Struct, frozen=True):
+    """What a broker shows in TLS handshakes, and whom it refuses."""
+
+    not_after: str  #: end of its certificate, ISO 8601, UTC
+    expires_in_s: float
+    serial: str  #: of its certificate, hexadecimal
+    authorities: int  #: that it trusts: 2 while the authority is changed
+    revocations: int  #: number of the list it knows; 0: none
+    revoked: int  #: uids on that list
+
+
 class LinkStatus(msgspec.Struct, frozen=True):
     """One link of a broker."""
 
@@ -145,6 +174,7 @@ class LinkStatus(msgspec.Struct, frozen=True):
     queued_bytes: int
     age_s: float
     cipher: str | None
+    expires_in_s: float | None = None  #: until the other end's certificate ends; None: plain
     rtt_ms: float | None = None  #: smoothed round trip; None before it is measured
     jitter_ms: float | None = None  #: its mean deviation
     capacity: int = 0  #: bytes per second; 0: it was never backed up, so nobody knows
@@ -206,6 +236,8 @@ class Status(Message, frozen=True):
     backups: tuple[BackupStatus, ...] = ()  #: who keeps this broker's records
     records: int = 0  #: it owns
     backups_wanted: int = 0  #: on so many neighbours, where there are so many
+    identity: IdentityStatus | None = None
+    parked: int = 0  #: events that wait for an all-secure path
     ways: tuple[WayStatus, ...] = ()  #: by relays; to all others the direct link is used
     express_range_ms: float = 0.0  #: one way; 0: no express links
 
@@ -222,6 +254,8 @@ CLIENT_CODEC = MessageCodec(
     SubscriptionRefused,
     Accepted,
     EventRefused,
+    RevocationNotice,
+    RevocationTaken,
     Dropped,
     Status,
 )

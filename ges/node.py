@@ -11,10 +11,12 @@ normal link is inside the express range; both go with it.
 from __future__ import annotations
 
 import random
+from dataclasses import dataclass
 
 from ges.companions import Companions
 from ges.linkstate import SecureGraph
-from ges.messages import SecureState
+from ges.messages import RevocationNotice, SecureState
+from ges.notices import Notices, NoticeTaken, Outcome
 from ges.survey import Survey
 from ges.ways import Ways
 from overlay.express_range import DEFAULT_RANGE_NS
@@ -23,6 +25,7 @@ from overlay.ids import LinkClass, Nanos, Peer
 from overlay.machine import (
     Closed,
     CloseLink,
+    Command,
     Effect,
     Fact,
     Input,
@@ -31,13 +34,29 @@ from overlay.machine import (
     LinkUp,
     MessageReceived,
     Notify,
+    OpenLink,
     Refused,
     Send,
 )
+from overlay.revocation import Revocations
 from overlay.weights import RESETS
 from ring.config import RingConfig
 from ring.facts import Confirmed, Departed, NeighboursChanged
 from ring.node import RingNode
+
+
+@dataclass(frozen=True, slots=True)
+class Spread(Command):
+    """Make a list of revoked identities known to all brokers."""
+
+    notice: RevocationNotice
+
+
+@dataclass(frozen=True, slots=True)
+class RenewLinks(Command):
+    """Make the secure links to these anew, as a certificate has changed; the old ones serve on."""
+
+    uids: tuple[str, ...]
 
 
 class BrokerNode:
@@ -48,17 +67,21 @@ class BrokerNode:
         config: RingConfig,
         peer: Peer,
         rng: random.Random,
+        revocations: Revocations | None = None,
         *,
         express_range_ns: Nanos = DEFAULT_RANGE_NS,
         pace: Pace | None = None,
     ) -> None:
-        """Take the express range, one way, in nanoseconds, and how often links are probed.
+        """Take who is revoked, with an identity; the express range and how often links are probed.
+
+        The range is one way, in nanoseconds.
 
         Raises:
             ConfigError: the express range makes no sense.
         """
         self.ring = RingNode(config, peer, rng)
-        self.secure_graph = SecureGraph(peer.uid)
+        self.notices = Notices(revocations)
+        self.secure_graph = SecureGraph(peer.uid, self.notices.forbids)
         self.survey = Survey(peer.uid, rng, express_range_ns=express_range_ns, pace=pace)
         self.ways = Ways(self.survey, self.ring.detours)
         self._normal: dict[str, Peer] = {}
@@ -90,6 +113,16 @@ class BrokerNode:
         elif isinstance(event, MessageReceived) and isinstance(event.message, SecureState):
             if self.secure_graph.learn(event.message):
                 self._flood(event.message, effects, but=event.uid)
+        elif isinstance(event, MessageReceived) and isinstance(event.message, RevocationNotice):
+            self._on_notice(event.message, effects, now, but=event.uid)
+        elif isinstance(event, Spread):
+            self._on_notice(event.notice, effects, now)
+        elif isinstance(event, RenewLinks):
+            effects += [
+                OpenLink(self._normal[uid].url, uid, link_class=LinkClass.SECURE, replace=True)
+                for uid in event.uids
+                if uid in self._secure.up and uid in self._normal
+            ]
         elif isinstance(event, LinksRead):
             self.survey.on_read(event.readings, now)
         else:
@@ -133,19 +166,31 @@ class BrokerNode:
             uid = event.peer.uid
             self._normal[uid] = event.peer
             effects += [Send(uid, state) for state in self.secure_graph.states]
+            effects += [Send(uid, notice) for notice in self.notices.known]
             effects += self._secure.seek(uid)
         elif isinstance(event, LinkDown):
             self._drop(event.uid, effects, Closed.UNWANTED)
 
     def _may_secure(self, uid: str) -> Peer | None:
-        """Both hold an identity, and it is on us to make the link."""
+        """Both hold an identity that counts, and it is on us to make the link."""
         peer = self._normal.get(uid)
         is_ours = peer is not None and peer.secure and self.peer.secure and self.peer.uid < uid
-        return peer if is_ours else None
+        return peer if is_ours and not self.notices.forbids(uid) else None
 
     def _may_express(self, uid: str) -> Peer | None:
         """The normal link is fast enough, and it is on us to make the link."""
         return self._normal.get(uid) if self.peer.uid < uid and self.survey.is_near(uid) else None
+
+    def _on_notice(
+        self, notice: RevocationNotice, effects: list[Effect], now: Nanos, but: str | None = None
+    ) -> None:
+        """Pass a list of revoked identities on if it is news, and the authority's."""
+        outcome = self.notices.take(notice, now)
+        if outcome is Outcome.NEWS:
+            effects += [Send(uid, notice) for uid in self._normal if uid != but]
+            self.secure_graph.reckon()
+        if outcome is not Outcome.OLD:
+            effects.append(Notify(NoticeTaken(outcome, but)))
 
     def _drop(self, uid: str, effects: list[Effect], reason: Closed) -> None:
         """The normal link to ``uid`` is gone: so go those beside it."""

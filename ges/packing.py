@@ -31,13 +31,15 @@ class Stream:
         self._incarnation = incarnation
         self._known: dict[bytes, _Topic] = {}
 
-    def pack(self, topic: bytes, attributes: bytes, payload: bytes, now: int) -> bytes:
+    def pack(
+        self, topic: bytes, attributes: bytes, payload: bytes, now: int, park_ms: int = 0
+    ) -> bytes:
         """Return the next event as a whole frame; all parts have been checked."""
         self.sequence += 1
-        if attributes:
+        if attributes or park_ms:
             secure = self.link_class is LinkClass.SECURE
             key = self._publisher, self._incarnation, self.sequence
-            return frame(EVENT, pack_event(secure, *key, now, topic, attributes, payload))
+            return frame(EVENT, pack_event(secure, *key, now, topic, attributes, payload, park_ms))
         known = self._known.get(topic) or self._learn(topic)
         length = known.size + len(payload)
         return known.pack(length, known.start, self.sequence, now, known.end) + payload

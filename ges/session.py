@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import trio
+
 from ges.access import NOBODY
 from ges.gate import Admission
 from overlay.connection import Connection
+from overlay.identity import PeerIdentity
 from overlay.ids import LinkClass
 
 CLIENT_QUEUE_BYTES = 16 * 1024 * 1024
@@ -29,16 +32,23 @@ class Session:
         "connection",
         "filter_bytes",
         "filters",
+        "identity",
         "incarnation",
         "last",
         "publisher",
+        "serving",
         "told_dropped",
         "uid",
         "verdicts",
     )
 
     def __init__(
-        self, uid: str, incarnation: int, connection: Connection, admission: Admission = EVERYTHING
+        self,
+        uid: str,
+        incarnation: int,
+        connection: Connection,
+        admission: Admission = EVERYTHING,
+        identity: PeerIdentity | None = None,
     ) -> None:
         self.admission = admission  #: who it is, and what it may
         self.verdicts: dict[bytes, str | None] = {}  #: why not, by topic
@@ -47,6 +57,8 @@ class Session:
         self.publisher = bytes.fromhex(uid)
         self.incarnation = incarnation
         self.connection = connection
+        self.identity = identity  #: as certified in the handshake; None: plain
+        self.serving = trio.CancelScope()
         self.filters: dict[int, tuple[str, LinkClass | None]] = {}  #: by subscription number
         self.accepted: dict[LinkClass, int] = {}  #: taken, but not yet told the client
         self.told_dropped = (0, 0)  #: normal and express events dropped, as last told the client

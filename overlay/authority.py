@@ -1,52 +1,53 @@
-"""The overlay's own certificate authority: making it, and issuing identities from it.
+"""The overlay's own certificate authority: making it, issuing identities from it, renewing them.
 
 One authority stands behind one overlay, directly: there are no intermediates, and nobody else's
-certificates count. What it writes is described in :mod:`overlay.identity`.
+certificates count. Its folder::
+
+    authority.crt   its certificate; while it is changed, the new one's and then the old one's
+    authority.key   its private key
+    voucher.crt     while it is changed: the old authority vouches for the new one
+    issued.json     the certificates it has signed (:mod:`overlay.issued`)
+    revoked.crl     those it has revoked (:mod:`overlay.revocation`)
+
+What it writes for others is described in :mod:`overlay.identity`.
 """
 
 from __future__ import annotations
 
-import os
 import secrets
-from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from overlay.certificates import authority_certificate, identity_certificate, named
 from overlay.errors import IdentityError
-from overlay.identity import (
+from overlay.identity import Identity, PeerIdentity, Role, is_issued_by, name_in
+from overlay.ids import Uid
+from overlay.issued import issued_as, read_issued, write_issued
+from overlay.keyfiles import (
     AUTHORITY_CERTIFICATE,
     AUTHORITY_KEY,
     IDENTITY_CERTIFICATE,
     IDENTITY_KEY,
-    Identity,
-    PeerIdentity,
-    Role,
+    REVOKED,
+    certificates_pem,
     check_key,
     check_validity,
     file_names,
+    key_pem,
+    locked,
     read_certificate,
-    unusable,
+    read_certificates,
+    replace_files,
+    write_new,
 )
-from overlay.ids import Uid
 
-#: How far certificates reach into the past: a peer whose clock is a little slow accepts them.
-CLOCK_TOLERANCE = timedelta(minutes=5)
-
-MAX_NAME_BYTES = 64  #: X.509's bound of a common name
+VOUCHER = "voucher.crt"
 
 _INIT = "make an authority with 'chordal identity init DIR'"
-_USES = {
-    # A broker is called by some and calls others; TLS asks for one use on each side.
-    Role.BROKER: [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH],
-    Role.CLIENT: [ExtendedKeyUsageOID.CLIENT_AUTH],
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +57,18 @@ class Authority:
     directory: Path
     certificate: x509.Certificate
     key: Ed25519PrivateKey = field(repr=False)
+    previous: x509.Certificate | None = None  #: still trusted, while the authority is changed
+    voucher: x509.Certificate | None = None  #: the previous one's for this one
 
     @property
     def not_after(self) -> datetime:
         """End of its life, UTC; nothing it signs outlives it."""
         return self.certificate.not_valid_after_utc
+
+    @property
+    def trusted(self) -> tuple[x509.Certificate, ...]:
+        """Whom the holders of its identities are to trust."""
+        return (self.certificate, *((self.previous,) if self.previous is not None else ()))
 
 
 def create_authority(
@@ -74,17 +82,10 @@ def create_authority(
     """
     now = now or datetime.now(UTC)
     key = Ed25519PrivateKey.generate()
-    subject = _named(name)
-    certificate = (
-        _begin(subject, key.public_key(), now, now + lifetime)
-        .issuer_name(subject)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_key_usage(signs_certificates=True), critical=True)
-        .sign(key, algorithm=None)
-    )
-    _write(
+    certificate = authority_certificate(named(name), key, key, now, now + lifetime)
+    write_new(
         directory,
-        {AUTHORITY_CERTIFICATE: _pem(certificate), AUTHORITY_KEY: _key_pem(key)},
+        {AUTHORITY_CERTIFICATE: certificates_pem(certificate), AUTHORITY_KEY: key_pem(key)},
     )
     return Authority(directory, certificate, key)
 
@@ -105,10 +106,16 @@ def load_authority(directory: Path, *, now: datetime | None = None) -> Authority
             "name the folder that 'chordal identity init' made"
         )
     path = directory / AUTHORITY_CERTIFICATE
-    certificate = read_certificate(path, mend=_INIT)
+    voucher = previous = None
+    if VOUCHER in names:
+        voucher = read_certificate(directory / VOUCHER, mend=_INIT)
+        certificate, *old = read_certificates(path, most=2, mend=_INIT)
+        previous = old[0] if old else None
+    else:
+        certificate = read_certificate(path, mend=_INIT)
     key = check_key(directory / AUTHORITY_KEY, certificate, mend=_INIT)
     check_validity(path, certificate, now, mend="the overlay needs a new authority")
-    return Authority(directory, certificate, key)
+    return Authority(directory, certificate, key, previous, voucher if previous else None)
 
 
 def issue_identity(
@@ -125,111 +132,102 @@ def issue_identity(
     It ends with ``lifetime`` or with the authority, whichever comes first.
 
     Raises:
-        IdentityError: the folder holds an identity or authority already, or cannot be written.
+        IdentityError: the folder holds an identity or authority already, or cannot be written; or
+            the uid is revoked.
     """
     now = now or datetime.now(UTC)
     key = Ed25519PrivateKey.generate()
     name = PeerIdentity(uid or Uid(secrets.token_hex(16)), role)
-    authority_key_id = x509.AuthorityKeyIdentifier.from_issuer_public_key(
-        authority.key.public_key()
-    )
-    certificate = (
-        _begin(_named(name.uid), key.public_key(), now, min(now + lifetime, authority.not_after))
-        .issuer_name(authority.certificate.subject)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_key_usage(signs_certificates=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage(_USES[role]), critical=False)
-        .add_extension(
-            x509.SubjectAlternativeName([x509.UniformResourceIdentifier(name.urn)]), critical=False
-        )
-        .add_extension(authority_key_id, critical=False)
-        .sign(authority.key, algorithm=None)
-    )
-    _write(
-        directory,
-        {
-            IDENTITY_CERTIFICATE: _pem(certificate),
-            IDENTITY_KEY: _key_pem(key),
-            AUTHORITY_CERTIFICATE: _pem(authority.certificate),
-        },
-    )
-    return Identity(name.uid, role, certificate.not_valid_after_utc, directory)
+    with locked(authority.directory):
+        certificate = _sign(authority, name, key.public_key(), lifetime, now)
+        files = _identity_files(authority, certificate)
+        write_new(directory, {IDENTITY_KEY: key_pem(key), **files})
+        _record(authority, certificate, name, now)
+    return _as_identity(authority, certificate, name, directory)
 
 
-def _begin(
-    subject: x509.Name, key: Ed25519PublicKey, now: datetime, not_after: datetime
-) -> x509.CertificateBuilder:
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .public_key(key)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - CLOCK_TOLERANCE)
-        .not_valid_after(not_after)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
-    )
+def renew_identity(
+    authority: Authority,
+    directory: Path,
+    *,
+    lifetime: timedelta,
+    new_key: bool = False,
+    now: datetime | None = None,
+) -> Identity:
+    """Put a new certificate in place of the one in ``directory``; uid and role stay.
 
-
-def _named(name: str) -> x509.Name:
-    if not name.strip() or not name.isprintable() or len(name.encode()) > MAX_NAME_BYTES:
-        raise IdentityError(
-            f"{name!r} cannot name an authority; "
-            f"give 1 to {MAX_NAME_BYTES} bytes of printable text with --name"
-        )
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-
-
-def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=not signs_certificates,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
-
-
-def _pem(certificate: x509.Certificate) -> bytes:
-    return certificate.public_bytes(Encoding.PEM)
-
-
-def _key_pem(key: Ed25519PrivateKey) -> bytes:
-    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-
-
-def _write(directory: Path, files: Mapping[str, bytes]) -> None:
-    """Write new files into a folder, all of them or none; nothing is overwritten.
+    The key stays too, and need not be there, unless ``new_key`` is set. A broker that runs with the
+    folder takes the new files up by itself. One that has expired can be renewed.
 
     Raises:
-        IdentityError: a file is there already, others may write into the folder, or the
-            operating system refuses.
+        IdentityError: there is no certificate of this authority, or of the one before it, in the
+            folder; its uid is revoked; or the folder cannot be written.
     """
-    mend = "name a folder of your own"
-    try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if directory.stat().st_mode & 0o022:
-            raise IdentityError(f"{directory}: writable by group or others; {mend}")
-    except OSError as error:
-        raise unusable(directory, error, mend) from error
-    with ExitStack() as undo:
-        for name, content in files.items():
-            path = directory / name
-            try:
-                # O_EXCL also refuses a symbolic link, so no file elsewhere can be written through.
-                descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-                undo.callback(path.unlink, missing_ok=True)
-                with open(descriptor, "wb") as file:
-                    file.write(content)
-                    file.flush()
-                    os.fsync(descriptor)
-            except FileExistsError as error:
-                raise IdentityError(
-                    f"{path}: exists already and is not overwritten; name another folder"
-                ) from error
-            except OSError as error:
-                raise unusable(path, error, mend) from error
-        undo.pop_all()
+    now = now or datetime.now(UTC)
+    path = directory / IDENTITY_CERTIFICATE
+    mend = "name a folder made by 'chordal identity issue'"
+    old = read_certificates(path, most=2, mend=mend)[0]
+    name = name_in(old)
+    if name is None or not any(is_issued_by(old, signer) for signer in authority.trusted):
+        raise IdentityError(
+            f"{path}: not issued by the authority in {authority.directory}; "
+            "name the one it came from, or issue a new identity"
+        )
+    key = Ed25519PrivateKey.generate() if new_key else None
+    public = key.public_key() if key is not None else old.public_key()
+    assert isinstance(public, Ed25519PublicKey)
+    with locked(authority.directory):
+        certificate = _sign(authority, name, public, lifetime, now)
+        files = _identity_files(authority, certificate)
+        replace_files(
+            directory, {**({IDENTITY_KEY: key_pem(key)} if key is not None else {}), **files}
+        )
+        _record(authority, certificate, name, now)
+    return _as_identity(authority, certificate, name, directory)
+
+
+def _sign(
+    authority: Authority,
+    name: PeerIdentity,
+    key: Ed25519PublicKey,
+    lifetime: timedelta,
+    now: datetime,
+) -> x509.Certificate:
+    if any(e.revoked and e.uid == name.uid for e in read_issued(authority.directory, now)):
+        raise IdentityError(f"{name.uid} is revoked; issue an identity with another uid")
+    not_after = min(now + lifetime, authority.not_after)
+    subject = authority.certificate.subject
+    return identity_certificate(subject, authority.key, name, key, now, not_after)
+
+
+def _identity_files(authority: Authority, certificate: x509.Certificate) -> dict[str, bytes]:
+    """Return what is public in an identity's folder, in the order in which it is to be replaced."""
+    vouchers = (authority.voucher,) if authority.voucher is not None else ()
+    files = {
+        IDENTITY_CERTIFICATE: certificates_pem(certificate, *vouchers),
+        AUTHORITY_CERTIFICATE: certificates_pem(*authority.trusted),
+    }
+    revoked = authority.directory / REVOKED
+    if revoked.exists():
+        files[REVOKED] = revoked.read_bytes()
+    return files
+
+
+def _record(
+    authority: Authority, certificate: x509.Certificate, name: PeerIdentity, now: datetime
+) -> None:
+    known = read_issued(authority.directory, now)
+    write_issued(authority.directory, [*known, issued_as(certificate, name)])
+
+
+def _as_identity(
+    authority: Authority, certificate: x509.Certificate, name: PeerIdentity, directory: Path
+) -> Identity:
+    return Identity(
+        name.uid,
+        name.role,
+        certificate.not_valid_after_utc,
+        directory,
+        certificate.serial_number,
+        authority.trusted,
+    )

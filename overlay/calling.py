@@ -47,7 +47,7 @@ class Caller:
         """Try to make a link; the machine is told how it went."""
         link_class = request.link_class
         uid = request.uid
-        if uid is not None and not self._table.call(uid, link_class):
+        if uid is not None and not self._table.call(uid, link_class, replace=request.replace):
             self._refuse(request, Refused.DUPLICATE, "")
             return
         if link_class is LinkClass.EXPRESS and not self._knows(uid, EXPRESS):
@@ -150,6 +150,7 @@ class Caller:
     def _fail(self, request: OpenLink, reason: Refused, detail: str) -> None:
         if request.uid is not None:
             self._table.call_ended(request.uid, request.link_class)
+            self._links.stay(request.uid, request.link_class)
         self._refuse(request, reason, detail)
 
     def _refuse(self, request: OpenLink, reason: Refused, detail: str) -> None:

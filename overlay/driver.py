@@ -29,7 +29,7 @@ from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, short
 from overlay.limits import LIMITS, Limits
 from overlay.link import Link, Upper
 from overlay.link_life import Links
-from overlay.machine import CloseLink, Effect, Input, Machine, Notify, OpenLink, Send
+from overlay.machine import Closed, CloseLink, Effect, Input, Machine, Notify, OpenLink, Send
 from overlay.notices import Notices
 from overlay.precedence import Precedence
 from overlay.transport import Transport, Wire
@@ -129,6 +129,10 @@ class Driver:
     def give(self, event: Input) -> None:
         """Hand an input to the machine and do what it says."""
         self._perform(self.machine.handle(event, self.now()))
+
+    def cut(self, uid: str, link_class: LinkClass, reason: Closed) -> None:
+        """End a link at once; the machine is told that it is down."""
+        self._links.cut(uid, link_class, reason)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until cancelled."""

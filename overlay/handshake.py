@@ -142,10 +142,10 @@ class LinkTable:
         self._serial += 1
         return self._serial
 
-    def call(self, uid: str, link_class: LinkClass) -> bool:
-        """Begin to call ``uid``; False if there is a link or a call already."""
+    def call(self, uid: str, link_class: LinkClass, *, replace: bool = False) -> bool:
+        """Begin to call ``uid``; False if there is a call already, or a link not to replace."""
         key = (uid, link_class)
-        if key in self._links or key in self._calling:
+        if (key in self._links and not replace) or key in self._calling:
             return False
         self._calling.add(key)
         return True
@@ -154,6 +154,10 @@ class LinkTable:
         """A call has led nowhere."""
         self._calling.discard((uid, link_class))
 
+    def is_calling(self, uid: str, link_class: LinkClass) -> bool:
+        """Say whether a call is under way."""
+        return (uid, link_class) in self._calling
+
     def on_hello(self, uid: str, link_class: LinkClass, serial: int, incarnation: int = 0) -> bool:
         """Say whether a call from ``uid`` is to be welcomed (and replaces what there was)."""
         key = (uid, link_class)
@@ -161,7 +165,7 @@ class LinkTable:
         greeted = (incarnation, serial)
         if link is not None and greeted <= (link.incarnation, link.remote_serial):
             return False  # it began before the link was made, or it is a call made twice
-        if link is None and key in self._calling and self._own_uid < uid:
+        if key in self._calling and self._own_uid < uid:
             return False  # our call wins
         self._calling.discard(key)
         self._links[key] = _Established(serial, incarnation)

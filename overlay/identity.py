@@ -1,40 +1,49 @@
 """Identities: who a broker or client is, proven by a certificate of the overlay's own authority.
 
-An identity is a folder of three files::
+An identity is a folder::
 
     identity.crt    certificate: uid and role of the holder, signed by the authority
     identity.key    its private key, which only the owner may read
     authority.crt   certificate of the authority, the only one the holder trusts
+    revoked.crl     identities that count no more (:mod:`overlay.revocation`); may be absent
 
-The authority's own folder holds ``authority.crt`` and ``authority.key``
-(:mod:`overlay.authority`). Uid and role stand in the certificate as a URI among its alternative
-names, ``urn:chordal:<role>:<uid>``. All keys are Ed25519, all files PEM.
+While the authority is changed (:mod:`overlay.rotation`), ``authority.crt`` holds the new one's
+certificate and the old one's, and ``identity.crt`` a second certificate, in which the old authority
+vouches for the new one: brokers that know only the old one accept the holder by it.
+
+Uid and role stand in the certificate as a URI among its alternative names,
+``urn:chordal:<role>:<uid>``. All keys are Ed25519, all files PEM.
 """
 
 from __future__ import annotations
 
-import os
 import re
-import stat
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from cryptography.exceptions import InvalidSignature
 
 from overlay.errors import IdentityError, ProtocolError
 from overlay.ids import Uid
-
-IDENTITY_CERTIFICATE = "identity.crt"
-IDENTITY_KEY = "identity.key"
-AUTHORITY_CERTIFICATE = "authority.crt"
-AUTHORITY_KEY = "authority.key"
+from overlay.keyfiles import (
+    AUTHORITY_CERTIFICATE,
+    AUTHORITY_KEY,
+    IDENTITY_CERTIFICATE,
+    IDENTITY_KEY,
+    REVOKED,
+    check_key,
+    check_validity,
+    file_names,
+    read_certificate,
+    read_certificates,
+)
 
 _ISSUE = "make an identity with 'chordal identity issue AUTHORITY_DIR OUT_DIR'"
+_RENEW = "renew it with 'chordal identity renew AUTHORITY_DIR DIR'"
 _URN = re.compile(r"urn:chordal:(broker|client):([0-9a-f]{32})")
 
 
@@ -47,25 +56,29 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PeerIdentity:
-    """What a certificate says of its holder."""
+    """What a certificate says of its holder, and of itself."""
 
     uid: Uid
     role: Role
+    not_after: datetime | None = field(default=None, compare=False)  #: UTC; it ends then
 
     @property
     def urn(self) -> str:
-        """The URI under which both stand in the certificate."""
+        """The URI under which uid and role stand in the certificate."""
         return f"urn:chordal:{self.role}:{self.uid}"
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A folder that was found to hold a usable identity; it carries no key material itself."""
+    """A folder that was found to hold a usable identity; it carries no private key itself."""
 
     uid: Uid
     role: Role
     not_after: datetime  #: end of the certificate's life, UTC
     directory: Path
+    serial: int = field(default=0, compare=False)  #: of the certificate
+    #: Whom the holder trusts: one, or the new and the old one while the authority is changed.
+    authorities: tuple[x509.Certificate, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def certificate(self) -> Path:
@@ -78,6 +91,10 @@ class Identity:
     @property
     def authority(self) -> Path:
         return self.directory / AUTHORITY_CERTIFICATE
+
+    @property
+    def revoked(self) -> Path:
+        return self.directory / REVOKED
 
 
 def load_identity(directory: Path, *, now: datetime | None = None) -> Identity:
@@ -97,23 +114,57 @@ def load_identity(directory: Path, *, now: datetime | None = None) -> Identity:
             f"make an identity with 'chordal identity issue {directory} OUT_DIR'"
         )
     path = directory / IDENTITY_CERTIFICATE
-    authority_path = directory / AUTHORITY_CERTIFICATE
-    certificate = read_certificate(path, mend=_ISSUE)
-    authority = read_certificate(authority_path, mend="copy it from the authority's folder")
+    certificate, *vouchers = read_certificates(path, most=2, mend=_ISSUE)
+    authorities = _read_authorities(directory / AUTHORITY_CERTIFICATE, vouchers)
     check_key(directory / IDENTITY_KEY, certificate, mend=_ISSUE)
-    try:
-        certificate.verify_directly_issued_by(authority)
-    except (ValueError, TypeError, InvalidSignature) as error:
+    issuer = next((a for a in authorities if is_issued_by(certificate, a)), None)
+    if issuer is None:
         raise IdentityError(
-            f"{path}: not signed by the authority of {authority_path}; "
+            f"{path}: not signed by the authority of {directory / AUTHORITY_CERTIFICATE}; "
             "take both files from the same 'chordal identity issue'"
-        ) from error
-    check_validity(authority_path, authority, now, mend="the overlay needs a new authority")
-    check_validity(path, certificate, now, mend=_ISSUE)
+        )
+    anchor = directory / AUTHORITY_CERTIFICATE
+    check_validity(anchor, issuer, now, mend="the overlay needs a new authority")
+    check_validity(path, certificate, now, mend=_RENEW)
     name = name_in(certificate)
     if name is None:
         raise IdentityError(f"{path}: names no uid and role; {_ISSUE}")
-    return Identity(name.uid, name.role, certificate.not_valid_after_utc, directory)
+    return Identity(
+        name.uid,
+        name.role,
+        certificate.not_valid_after_utc,
+        directory,
+        certificate.serial_number,
+        authorities,
+    )
+
+
+def is_issued_by(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
+    """Say whether ``authority`` has signed ``certificate``; when either is in force plays no part.
+
+    Two authorities of one overlay have the same name, so it is the signature that tells.
+    """
+    try:
+        certificate.verify_directly_issued_by(authority)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
+
+
+def _read_authorities(
+    path: Path, vouchers: Sequence[x509.Certificate]
+) -> tuple[x509.Certificate, ...]:
+    """Read whom to trust: one authority, or two of which the older vouches for the newer."""
+    mend = "copy it from the authority's folder"
+    if not vouchers:
+        return (read_certificate(path, mend=mend),)
+    found = read_certificates(path, most=2, mend=mend)
+    if len(found) == 2:
+        new, old = found
+        (voucher,) = vouchers
+        if voucher.public_key() != new.public_key() or not is_issued_by(voucher, old):
+            raise IdentityError(f"{path}: the old authority does not vouch for the new one; {mend}")
+    return tuple(found)
 
 
 def certified_identity(der: bytes) -> PeerIdentity:
@@ -144,118 +195,6 @@ def name_in(certificate: x509.Certificate) -> PeerIdentity | None:
         return None
     uris = names.get_values_for_type(x509.UniformResourceIdentifier)
     match = _URN.fullmatch(uris[0]) if len(uris) == 1 else None
-    return PeerIdentity(Uid(match[2]), Role(match[1])) if match else None
-
-
-def permission_warnings(directory: Path) -> list[str]:
-    """Say, a line each, which files of an identity or authority are open to too many.
-
-    Raises:
-        IdentityError: the folder cannot be read.
-    """
-    names = file_names(directory, mend="name an identity's or authority's folder")
-    limits = {
-        directory: 0o077,
-        directory / IDENTITY_KEY: 0o077,
-        directory / AUTHORITY_KEY: 0o077,
-        directory / IDENTITY_CERTIFICATE: 0o022,
-        directory / AUTHORITY_CERTIFICATE: 0o022,
-    }
-    present = (path for path in limits if path == directory or path.name in names)
-    found = (_excess(path, _mode(path), limits[path]) for path in present)
-    return [warning for warning in found if warning is not None]
-
-
-def file_names(directory: Path, *, mend: str) -> set[str]:
-    """Return the names in a folder.
-
-    Raises:
-        IdentityError: it is missing, no folder, or unreadable.
-    """
-    try:
-        return set(os.listdir(directory))
-    except OSError as error:
-        raise unusable(directory, error, mend) from error
-
-
-def read_certificate(path: Path, *, mend: str) -> x509.Certificate:
-    """Read a file that holds one PEM certificate.
-
-    Raises:
-        IdentityError: the file is missing, unreadable, no certificate, several of them (TLS would
-            trust them all), or one of another kind than Ed25519.
-    """
-    try:
-        found = x509.load_pem_x509_certificates(path.read_bytes())
-        keys = [certificate.public_key() for certificate in found]
-    except OSError as error:
-        raise unusable(path, error, mend) from error
-    except (ValueError, UnsupportedAlgorithm) as error:
-        raise IdentityError(f"{path}: not a PEM certificate; {mend}") from error
-    if len(found) != 1 or not isinstance(keys[0], Ed25519PublicKey):
-        raise IdentityError(f"{path}: not a single Ed25519 certificate; {mend}")
-    return found[0]
-
-
-def check_key(path: Path, certificate: x509.Certificate, *, mend: str) -> Ed25519PrivateKey:
-    """Read the private key that belongs to ``certificate``.
-
-    Raises:
-        IdentityError: the file is missing, open to group or others, no Ed25519 key, or the key of
-            another certificate.
-    """
-    try:
-        with path.open("rb") as file:
-            # The mode is asked of the open file: the path could be swapped after a look at it.
-            excess = _excess(path, os.fstat(file.fileno()).st_mode, 0o077)
-            pem = file.read()
-    except OSError as error:
-        raise unusable(path, error, mend) from error
-    if excess is not None:
-        raise IdentityError(excess)
-    try:
-        key = load_pem_private_key(pem, password=None)
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        # Without its cause: a parser's complaint may quote what it could not parse.
-        raise IdentityError(f"{path}: not an unencrypted PEM private key; {mend}") from None
-    if not isinstance(key, Ed25519PrivateKey):
-        raise IdentityError(f"{path}: not an Ed25519 key; {mend}")
-    if key.public_key() != certificate.public_key():
-        raise IdentityError(f"{path}: does not match the certificate beside it; {mend}")
-    return key
-
-
-def check_validity(path: Path, certificate: x509.Certificate, now: datetime, *, mend: str) -> None:
-    """Check that a certificate is in force at ``now``.
-
-    Raises:
-        IdentityError: it has expired, or begins later.
-    """
-    begin, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
-    if now < begin:
-        raise IdentityError(f"{path}: not valid before {begin:%Y-%m-%d %H:%M} UTC; set the clock")
-    if now > end:
-        raise IdentityError(f"{path}: expired on {end:%Y-%m-%d %H:%M} UTC; {mend}")
-
-
-def unusable(path: Path, error: OSError, mend: str) -> IdentityError:
-    """Put the operating system's complaint about ``path`` into words for the user."""
-    if isinstance(error, PermissionError):
-        mend = "run as the user who owns it"
-    return IdentityError(f"{path}: {error.strerror or error}; {mend}")
-
-
-def _mode(path: Path) -> int:
-    try:
-        return path.stat().st_mode
-    except OSError as error:
-        raise unusable(path, error, "see who owns it") from error
-
-
-def _excess(path: Path, mode: int, forbidden: int) -> str | None:
-    """Return a complaint when ``mode`` grants any of the ``forbidden`` permissions."""
-    mode = stat.S_IMODE(mode)
-    if not mode & forbidden:
+    if match is None:
         return None
-    verb = "writable by" if forbidden == 0o022 else "open to"
-    return f"{path}: {verb} group or others; chmod {mode & ~forbidden:o} {path}"
+    return PeerIdentity(Uid(match[2]), Role(match[1]), certificate.not_valid_after_utc)

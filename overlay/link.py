@@ -9,6 +9,7 @@ import trio
 from overlay.codec import FrameReader, Run
 from overlay.connection import Connection
 from overlay.handshake import Hello
+from overlay.identity import PeerIdentity
 from overlay.ids import LinkClass, Nanos, Peer
 from overlay.machine import Fact
 from overlay.transport import Wire
@@ -18,7 +19,16 @@ from overlay.versions import OLDEST, Agreement
 class Link:
     """A link that is up, as the driver holds it."""
 
-    __slots__ = ("agreed", "connection", "link_class", "parted", "peer", "since_ns")
+    __slots__ = (
+        "agreed",
+        "connection",
+        "identity",
+        "link_class",
+        "parted",
+        "peer",
+        "running",
+        "since_ns",
+    )
 
     def __init__(
         self,
@@ -27,6 +37,7 @@ class Link:
         connection: Connection,
         since_ns: Nanos,
         agreed: Agreement = OLDEST,
+        identity: PeerIdentity | None = None,
     ) -> None:
         self.parted = trio.Event()  #: the other end has said good-bye
         self.peer = peer
@@ -34,6 +45,8 @@ class Link:
         self.connection = connection
         self.since_ns = since_ns
         self.agreed = agreed  #: version, and the capabilities of both ends
+        self.identity = identity  #: as certified in the handshake; None: plain
+        self.running = trio.CancelScope()  #: its reading and writing
 
 
 class Upper(Protocol):

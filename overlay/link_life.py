@@ -79,7 +79,7 @@ class Links:
             connection.send(GREETINGS.encode(welcome))
         reader.limit(MAX_FRAME_BYTES)
         reader.agree(agreed.version)
-        link = Link(peer, link_class, connection, self._now(), agreed)
+        link = Link(peer, link_class, connection, self._now(), agreed, wire.identity)
         key = (peer.uid, link_class)
         old = self.up.get(key)
         self.up[key] = link
@@ -102,9 +102,8 @@ class Links:
             ended_by_itself = self._forget(link)
             await close(wire.stream)
         if ended_by_itself:
-            self._upper.on_cut(link)
-            self._give(LinkDown(peer.uid, reason or Closed.LOST, link_class))
-            self._upper.on_links_changed()
+            # Who parts in peace forgets the link first: here it broke before the end.
+            self._tell_end(link, Closed.LOST if reason is None or reason in PEACEFUL else reason)
 
     def close(self, effect: CloseLink) -> None:
         """Give a link up, after what is queued; nobody is told that it went down."""
@@ -115,6 +114,20 @@ class Links:
             if effect.reason not in PEACEFUL:
                 self._upper.on_cut(link)
             self._upper.on_links_changed()
+
+    def cut(self, uid: str, link_class: LinkClass, reason: Closed) -> None:
+        """End a link at once: what is queued is not sent, and nothing more is read from it."""
+        link = self.up.get((uid, link_class))
+        if link is not None:
+            link.connection.abort()
+            link.running.cancel()
+            self._end(link, reason)
+
+    def stay(self, uid: str, link_class: LinkClass) -> None:
+        """A call that was to replace a link has led nowhere; the link stays if it still can."""
+        link = self.up.get((uid, link_class))
+        if link is not None and link.parted.is_set():
+            self._part(link, Closed.REPLACED)
 
     async def drained(self) -> None:
         """Wait until no link is left, as after a machine has left."""
@@ -144,20 +157,29 @@ class Links:
         It reads on until we close, so no event is lost where a link is given up in peace.
         """
         link.parted.set()
-        if self._forget(link):
-            if reason not in PEACEFUL:
-                self._upper.on_cut(link)
-            self._give(LinkDown(link.peer.uid, reason, link.link_class))
-            self._upper.on_links_changed()
+        if reason is Closed.REPLACED and self._table.is_calling(link.peer.uid, link.link_class):
+            return  # the other end has taken our call, but we have not heard so: `run` or `stay`
+        self._end(link, reason)
         link.connection.finish(PARTING_SECONDS)
+
+    def _end(self, link: Link, reason: Closed) -> None:
+        if self._forget(link):
+            self._tell_end(link, reason)
+
+    def _tell_end(self, link: Link, reason: Closed) -> None:
+        if reason not in PEACEFUL:
+            self._upper.on_cut(link)
+        self._give(LinkDown(link.peer.uid, reason, link.link_class))
+        self._upper.on_links_changed()
 
     async def _read_and_write(self, link: Link, reader: FrameReader) -> Closed:
         reason = Closed.LOST
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._write, link, nursery.cancel_scope)
-            reason = await self._read(link, reader)
-            if not link.parted.is_set():
-                nursery.cancel_scope.cancel()
+        with link.running:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._write, link, nursery.cancel_scope)
+                reason = await self._read(link, reader)
+                if not link.parted.is_set():
+                    nursery.cancel_scope.cancel()
         return Closed.OVERFLOW if link.connection.overflowed else reason
 
     async def _write(self, link: Link, scope: trio.CancelScope) -> None:

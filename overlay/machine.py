@@ -66,6 +66,8 @@ class Closed(StrEnum):
     REPLACED = "replaced"  #: a newer link to the same broker took its place
     PROTOCOL = "protocol"  #: the other end broke the protocol, or found that we did
     OVERFLOW = "overflow"  #: the other end does not take what is sent to it
+    EXPIRED = "expired"  #: a certificate that the link stood on has ended
+    REVOKED = "revoked"  #: the authority has revoked an end
 
 
 # ── inputs ────────────────────────────────────────────────────────────────────────────────────
@@ -147,6 +149,7 @@ class OpenLink:
     uid: str | None = None  #: whom to expect there; None: whoever answers
     about: str | None = None
     link_class: LinkClass = LinkClass.NORMAL
+    replace: bool = False  #: even if there is a link: the new one then takes its place
 
 
 @dataclass(frozen=True, slots=True)

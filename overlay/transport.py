@@ -8,7 +8,7 @@ import gc
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import trio
 
@@ -16,6 +16,9 @@ from overlay.address import Address, is_loopback
 from overlay.connection import BROKEN
 from overlay.errors import ConfigError, ConnectionFailed, ProtocolError
 from overlay.identity import Identity, PeerIdentity, Role
+
+if TYPE_CHECKING:
+    from overlay.credentials import Credentials
 
 TLS_FIRST_BYTE = 0x16  # a TLS handshake record; no frame of ours is long enough to start so
 CLOSE_SECONDS = 1.0
@@ -84,14 +87,11 @@ class TcpTransport:
         self.on_no_more_files: Callable[[], None] = lambda: None
         self._failures = 0  #: of those that began TLS with us
         self._listeners: list[trio.SocketListener] = []
-        self._calling: ssl.SSLContext | None = None
-        self._called: ssl.SSLContext | None = None
+        self.credentials: Credentials | None = None  #: for TLS; they may change meanwhile
         if identity is not None:
-            from overlay.tls import client_context, server_context
+            from overlay.credentials import Credentials
 
-            self._calling = client_context(identity)
-            if identity.role is Role.BROKER:
-                self._called = server_context(identity)
+            self.credentials = Credentials(identity)
 
     async def listen(self, host: str, port: int) -> int:
         """Open the port; returns which, as port 0 picks a free one.
@@ -176,15 +176,16 @@ class TcpTransport:
             gc.collect()
 
     async def _connect_tls(self, stream: trio.SocketStream, address: Address) -> Wire:
-        from overlay.tls import peer_identity, require_role
+        from overlay.tls import require_role
 
-        if self._calling is None:
+        credentials = self.credentials
+        if credentials is None:
             await trio.aclose_forcefully(stream)
             raise ConnectionFailed(address.url, "secure links need an identity (--identity DIR)")
-        secured = _secured(stream, self._calling, called=False)
+        secured = _secured(stream, credentials.calling, called=False)
         try:
             await secured.do_handshake()
-            identity = peer_identity(secured)
+            identity = credentials.judge(secured)
             require_role(identity, Role.BROKER)
         except BaseException:
             await trio.aclose_forcefully(secured)
@@ -198,11 +199,10 @@ class TcpTransport:
         first = await stream.socket.recv(1, socket.MSG_PEEK)
         if not first or first[0] != TLS_FIRST_BYTE:
             return Wire(stream, None, remote)
-        if self._called is None:
+        credentials = self.credentials
+        if credentials is None or credentials.called is None:
             raise ProtocolError("the caller speaks TLS, and this broker has no identity")
-        from overlay.tls import peer_identity
-
-        secured = _secured(stream, self._called, called=True)
+        secured = _secured(stream, credentials.called, called=True)
         try:
             await secured.do_handshake()
         except BaseException as error:
@@ -210,7 +210,7 @@ class TcpTransport:
             if isinstance(error, BROKEN):
                 raise ProtocolError(f"no TLS: {_reason(error)}") from error
             raise
-        return Wire(secured, peer_identity(secured), remote)
+        return Wire(secured, credentials.judge(secured), remote)
 
 
 async def _handle(

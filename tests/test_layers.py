@@ -50,6 +50,8 @@ PURE = {
         "linkstate",
         "messages",
         "node",
+        "notices",
+        "parking",
         "sequence",
         "survey",
         "tokens",

@@ -1,37 +1,51 @@
-"""``chordal identity``: make the overlay's authority, issue identities from it, look at both."""
+"""``chordal identity``: make the overlay's authority, issue identities from it, look at both.
+
+What happens to them later is in :mod:`ges.cli.identity_life`.
+"""
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import click
 
+from ges.cli.identity_life import renew, revoke, rotate
+from ges.cli.identity_options import (
+    AUTHORITY_DAYS,
+    as_json_option,
+    days_type,
+    folder,
+    lifetime_of,
+    lifetime_options,
+    print_json,
+    when,
+)
+
 # overlay.identity and overlay.authority load the cryptography package, which takes longer than the
 # rest of the command: each command imports them when it runs.
-
-AUTHORITY_DAYS = 3650
-IDENTITY_DAYS = 30
-MAX_DAYS = 36_500
-
-_days = click.IntRange(1, MAX_DAYS)
-_folder = click.Path(path_type=Path)
-_as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
 @click.group()
 def identity() -> None:
-    """Create the overlay's authority, issue and inspect identities."""
+    """Create the overlay's authority; issue, renew, revoke and inspect identities."""
+
+
+for _command in (renew, rotate, revoke):
+    identity.add_command(_command)
 
 
 @identity.command()
-@click.argument("directory", metavar="DIR", type=_folder)
+@click.argument("directory", metavar="DIR", type=folder)
 @click.option("--name", default="chordal overlay", show_default=True, help="Name of the authority.")
 @click.option(
-    "--days", type=_days, default=AUTHORITY_DAYS, show_default=True, help="Days until it expires."
+    "--days",
+    type=days_type,
+    default=AUTHORITY_DAYS,
+    show_default=True,
+    help="Days until it expires.",
 )
-@_as_json
+@as_json_option
 def init(directory: Path, name: str, days: int, as_json: bool) -> None:
     """Create the authority of a new overlay in DIR.
 
@@ -41,25 +55,19 @@ def init(directory: Path, name: str, days: int, as_json: bool) -> None:
 
     authority = create_authority(directory, name=name, lifetime=timedelta(days=days))
     if as_json:
-        _print_json(directory=str(directory), name=name, not_after=authority.not_after.isoformat())
+        print_json(directory=str(directory), name=name, not_after=authority.not_after.isoformat())
     else:
-        click.echo(f"authority {name!r} in {directory}, expires {_when(authority.not_after)}")
+        click.echo(f"authority {name!r} in {directory}, expires {when(authority.not_after)}")
 
 
 @identity.command()
-@click.argument("authority_dir", type=_folder)
-@click.argument("out_dir", type=_folder)
+@click.argument("authority_dir", type=folder)
+@click.argument("out_dir", type=folder)
 @click.option("--broker", is_flag=True, help="For a broker, which accepts connections.")
 @click.option("--client", is_flag=True, help="For a client, which only makes them.")
 @click.option("--uid", metavar="HEX32", help="Its uid, 32 lower-case hex digits; default random.")
-@click.option(
-    "--days",
-    type=_days,
-    default=IDENTITY_DAYS,
-    show_default=True,
-    help="Days until it expires; it never outlives the authority.",
-)
-@_as_json
+@lifetime_options
+@as_json_option
 def issue(
     authority_dir: Path,
     out_dir: Path,
@@ -67,6 +75,7 @@ def issue(
     client: bool,
     uid: str | None,
     days: int,
+    duration: timedelta | None,
     as_json: bool,
 ) -> None:
     """Issue an identity from the authority in AUTHORITY_DIR into OUT_DIR."""
@@ -81,40 +90,39 @@ def issue(
         out_dir,
         role=Role.BROKER if broker else Role.CLIENT,
         uid=None if uid is None else parse_uid(uid),
-        lifetime=timedelta(days=days),
+        lifetime=lifetime_of(days, duration),
     )
     if as_json:
-        _print_json(
+        print_json(
             directory=str(out_dir),
             role=issued.role,
             uid=issued.uid,
             not_after=issued.not_after.isoformat(),
         )
     else:
-        click.echo(f"{issued.role} {issued.uid} in {out_dir}, expires {_when(issued.not_after)}")
+        click.echo(f"{issued.role} {issued.uid} in {out_dir}, expires {when(issued.not_after)}")
 
 
 @identity.command()
-@click.argument("directory", metavar="DIR", type=_folder)
-@_as_json
+@click.argument("directory", metavar="DIR", type=folder)
+@as_json_option
 def show(directory: Path, as_json: bool) -> None:
     """Show the identity or authority in DIR, and what is wrong with it."""
     from overlay.authority import load_authority
     from overlay.errors import IdentityError
-    from overlay.identity import (
+    from overlay.identity import load_identity, name_in
+    from overlay.keyfiles import (
         AUTHORITY_CERTIFICATE,
         IDENTITY_CERTIFICATE,
         file_names,
-        load_identity,
-        name_in,
         permission_warnings,
-        read_certificate,
+        read_certificates,
     )
 
     mend = "name a folder made by 'chordal identity init' or 'chordal identity issue'"
     is_identity = IDENTITY_CERTIFICATE in file_names(directory, mend=mend)
     file = IDENTITY_CERTIFICATE if is_identity else AUTHORITY_CERTIFICATE
-    certificate = read_certificate(directory / file, mend=mend)
+    certificate = read_certificates(directory / file, most=2, mend=mend)[0]
     now = datetime.now(UTC)
     refusal = None
     try:
@@ -123,6 +131,9 @@ def show(directory: Path, as_json: bool) -> None:
         refusal = str(error)
     warnings = [warning for warning in permission_warnings(directory) if warning != refusal]
     name = name_in(certificate) if is_identity else None
+    revoked = _revoked(directory)
+    if refusal is None and name is not None and name.uid in revoked:
+        refusal = f"{name.uid} is revoked; issue an identity with another uid"
     facts = {
         "role": "authority" if not is_identity else name.role if name else None,
         "uid": name.uid if name else None,
@@ -131,20 +142,28 @@ def show(directory: Path, as_json: bool) -> None:
         "not_before": certificate.not_valid_before_utc.isoformat(),
         "not_after": certificate.not_valid_after_utc.isoformat(),
         "days_left": (certificate.not_valid_after_utc - now).days,
+        "revoked": len(revoked),
+        "seconds_left": round((certificate.not_valid_after_utc - now).total_seconds()),
     }
     if as_json:
-        _print_json(directory=str(directory), **facts, refusal=refusal, warnings=warnings)
+        print_json(directory=str(directory), **facts, refusal=refusal, warnings=warnings)
         return
     for label, value in facts.items():
-        click.echo(f"{label.replace('_', ' '):<11} {'-' if value is None else value}")
+        click.echo(f"{label.replace('_', ' '):<13} {'-' if value is None else value}")
     for warning in warnings:
         click.echo(f"warning: {warning}")
     click.echo("usable" if refusal is None else f"not usable: {refusal}")
 
 
-def _print_json(**values: object) -> None:
-    click.echo(json.dumps(values))
+def _revoked(directory: Path) -> frozenset[str]:
+    """Return the uids on the list in the folder; none if it is not the authority's beside it."""
+    from overlay.errors import IdentityError, ProtocolError
+    from overlay.keyfiles import AUTHORITY_CERTIFICATE, REVOKED, read_certificates
+    from overlay.revocation import check_list, read_list
 
-
-def _when(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d %H:%M} UTC"
+    try:
+        found = read_list(directory / REVOKED)
+        authorities = read_certificates(directory / AUTHORITY_CERTIFICATE, most=2, mend="")
+        return frozenset() if found is None else check_list(*found, authorities).uids
+    except (IdentityError, ProtocolError):
+        return frozenset()

@@ -38,6 +38,12 @@ READ_BYTES = 64 * 1024
 @click.option(
     "--count", type=click.IntRange(min=1), default=1, help="Publish the payload this many times."
 )
+@click.option(
+    "--park",
+    type=duration,
+    metavar="TIME",
+    help="How long a secure event may wait for an all-secure path, as 30s; default: not at all.",
+)
 @json_option
 @token_option
 @client_options
@@ -49,6 +55,7 @@ def pub(
     budget: float | None,
     lines: bool,
     count: int,
+    park: float | None,
     as_json: bool,
     token: str | None,
     broker: str,
@@ -62,6 +69,8 @@ def pub(
     """
     if lines and payload != "-":
         raise click.UsageError("--lines needs PAYLOAD to be -, for standard input")
+    if park is not None and link_class != LinkClass.SECURE.value:
+        raise click.UsageError("--park is for --class secure")
     if budget is not None and link_class != LinkClass.EXPRESS.value:
         raise click.UsageError("--budget is for express events; add --class express")
     pairs = dict(_parse_attribute(text) for text in attributes)
@@ -74,6 +83,7 @@ def pub(
         pairs,
         budget,
         as_json,
+        park=park or 0.0,
         identity=identity,
         overlay=overlay,
         timeout=timeout,
@@ -132,6 +142,7 @@ async def _publish(
     budget: float | None,
     as_json: bool,
     *,
+    park: float,
     identity: Path | None,
     overlay: str,
     timeout: float,
@@ -146,7 +157,12 @@ async def _publish(
         while batch := await payloads.batch():
             for payload in batch:
                 await client.publish(
-                    topic, payload, attributes=attributes, link_class=link_class, budget=budget
+                    topic,
+                    payload,
+                    attributes=attributes,
+                    link_class=link_class,
+                    budget=budget,
+                    park=park,
                 )
             done += len(batch)
         await client.flush()

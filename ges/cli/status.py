@@ -74,11 +74,20 @@ def _print(found: Status) -> None:
         f"  up {found.uptime_s:.0f} s, {found.clients} clients, "
         f"{found.subscriptions} subscriptions, {'with' if found.secure else 'without'} identity"
     )
+    if found.identity is not None:
+        own = found.identity
+        out.print(
+            f"  certificate until {own.not_after} (in {own.expires_in_s:.0f} s), "
+            f"{own.authorities} authorit{'ies' if own.authorities > 1 else 'y'} trusted, "
+            f"{own.revoked} revoked (list {own.revocations})"
+        )
+    if found.parked:
+        out.print(f"  {found.parked} events parked for want of an all-secure path")
     if found.suspects:
         out.print(f"  suspects {' '.join(map(short, found.suspects))}")
     links = Table(
         *("link to", "ring id", "class", "as", "age s", "queued"),
-        *("rtt ms", "jitter ms", "traffic", "cost ms", "resets", "cipher"),
+        *("rtt ms", "jitter ms", "traffic", "cost ms", "resets", "cipher", "ends in s"),
         box=None,
     )
     for link in found.links:
@@ -95,6 +104,7 @@ def _print(found: Status) -> None:
             milliseconds(link.cost_ms),
             resets(link.resets),
             link.cipher or "-",
+            "-" if link.expires_in_s is None else f"{link.expires_in_s:.0f}",
         )
     out.print(links)
     if found.ways:

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from overlay.authority import create_authority, issue_identity
+from overlay.authority import Authority, create_authority, issue_identity
 from overlay.identity import Role
 from tests.helpers.brokers import Brokers, running
 
 DAY = timedelta(days=1)
 
-Issue = Callable[[Role], Path]
+Issue = Callable[..., Path]
 
 
 @pytest.fixture
@@ -24,14 +24,18 @@ async def brokers() -> AsyncIterator[Brokers]:
 
 
 @pytest.fixture
-def issue(tmp_path: Path) -> Issue:
+def authority(tmp_path: Path) -> Authority:
+    return create_authority(tmp_path / "authority", name="test", lifetime=10 * DAY)
+
+
+@pytest.fixture
+def issue(authority: Authority, tmp_path: Path) -> Issue:
     """Issue an identity of one authority and return its folder."""
-    authority = create_authority(tmp_path / "authority", name="test", lifetime=10 * DAY)
     issued: list[Path] = []
 
-    def issue(role: Role) -> Path:
+    def issue(role: Role, lifetime: timedelta = DAY) -> Path:
         issued.append(tmp_path / f"identity-{len(issued)}")
-        issue_identity(authority, issued[-1], role=role, lifetime=DAY)
+        issue_identity(authority, issued[-1], role=role, lifetime=lifetime)
         return issued[-1]
 
     return issue

@@ -153,3 +153,64 @@ def test_importing_the_command_does_not_load_cryptography() -> None:
     )
     finished = subprocess.run([sys.executable, "-c", program], check=False)
     assert finished.returncode == 0
+
+
+# Later
+
+
+def test_renew_keeps_the_uid_and_says_until_when(authority: Path, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        chordal("issue", authority, tmp_path / name, "--broker")
+    before = load_identity(tmp_path / "a")
+    renewed = printed("renew", authority, tmp_path / "a", "--for", "90s")
+    after = load_identity(tmp_path / "a")
+    assert (renewed["uid"], renewed["role"]) == (before.uid, "broker") == (after.uid, after.role)
+    assert 80 < (after.not_after - datetime.now(UTC)).total_seconds() <= 90
+    assert printed("show", tmp_path / "a")["seconds_left"] <= 90
+    both = chordal("renew", authority, tmp_path / "a", tmp_path / "b", "--new-key")
+    assert len(both.stdout.splitlines()) == 2
+
+
+@pytest.mark.parametrize("text", ["0s", "5", "1w", "-3d", "40000d", ""])
+def test_a_duration_that_is_none(authority: Path, tmp_path: Path, text: str) -> None:
+    result = chordal("issue", authority, tmp_path / "a", "--broker", "--for", text)
+    assert result.exit_code == 2
+    assert "--for" in result.stderr
+    assert not (tmp_path / "a").exists()
+
+
+def test_rotate_tells_how_many_are_to_be_renewed_and_waits_for_them(
+    authority: Path, tmp_path: Path
+) -> None:
+    chordal("issue", authority, tmp_path / "a", "--broker")
+    begun = printed("rotate", authority)
+    assert (begun["authorities"], begun["to_renew"]) == (2, 1)
+    early = chordal("rotate", authority, "--finish")
+    assert isinstance(early.exception, IdentityError)
+    assert "--force" in str(early.exception)
+    chordal("renew", authority, tmp_path / "a")
+    assert printed("rotate", authority, "--finish")["authorities"] == 1
+
+
+def test_revoke_by_uid_by_folder_and_by_certificate(authority: Path, tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        chordal("issue", authority, tmp_path / name, "--broker")
+    uids = [load_identity(tmp_path / name).uid for name in ("a", "b", "c")]
+    named: list[str | Path] = [uids[0], tmp_path / "b", tmp_path / "c" / "identity.crt"]
+    for number, who in enumerate(named, 1):
+        told = printed("revoke", authority, who)
+        assert (told["number"], told["revoked"]) == (number, sorted(uids[:number]))
+    assert printed("show", authority)["revoked"] == 3
+    assert "not spread" in chordal("revoke", authority, uids[0]).stdout
+    (tmp_path / "a" / "revoked.crl").write_bytes((authority / "revoked.crl").read_bytes())
+    assert "is revoked" in printed("show", tmp_path / "a")["refusal"]
+
+
+def test_revoke_of_what_is_no_identity(authority: Path, tmp_path: Path) -> None:
+    result = chordal("revoke", authority, "nobody")
+    assert isinstance(result.exception, ConfigError)
+    assert "neither a uid" in str(result.exception)
+    result = chordal("revoke", authority, UID)
+    assert "no certificate of that uid" in str(result.exception)
+    result = chordal("revoke", authority, tmp_path)
+    assert isinstance(result.exception, IdentityError)

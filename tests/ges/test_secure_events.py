@@ -11,9 +11,13 @@ from ges.broker import Broker
 from ges.client import Client, Subscription, connect
 from ges.errors import ConnectionLost, PublishRefused
 from ges.events import Event
+from ges.messages import CLIENT_CODEC, Attached
+from overlay.codec import FrameReader
 from overlay.errors import ConfigError
-from overlay.identity import Role
+from overlay.greeting import read_greeting
+from overlay.identity import Role, load_identity
 from overlay.ids import LinkClass
+from overlay.transport import TcpTransport
 from tests.ges.conftest import Issue
 from tests.helpers.brokers import Brokers, secure_uids
 from tests.helpers.waiting import until
@@ -193,6 +197,28 @@ async def test_tls_needs_an_identity(brokers: Brokers, issue: Issue, tmp_path: P
     with pytest.raises(ConfigError, match="nowhere"):
         async with connect(url(broker), identity=tmp_path / "nowhere"):
             pass
+
+
+async def test_a_client_attaches_only_to_whom_the_certificate_names(issue: Issue) -> None:
+    """Even a broker of this overlay may not speak in another's name."""
+    liar = TcpTransport(load_identity(issue(Role.BROKER)))
+    port = await liar.listen("127.0.0.1", 0)
+
+    async def lie(stream: trio.abc.Stream) -> None:
+        wire = await liar.accept(stream)
+        await read_greeting(wire.stream, FrameReader())
+        posed = Attached("f" * 32, f"chordal://127.0.0.1:{port}", secure=True)
+        await wire.stream.send_all(CLIENT_CODEC.encode(posed))
+        await wire.stream.receive_some()
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(liar.serve, lie)
+        with pytest.raises(ConnectionLost, match="the certificate names another uid"):
+            async with connect(
+                f"chordals://127.0.0.1:{port}", identity=issue(Role.CLIENT), timeout=0.5
+            ):
+                pass
+        nursery.cancel_scope.cancel()
 
 
 async def test_secure_links_stand_beside_the_rings_normal_ones(

@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from ges.broker import Broker, BrokerConfig
-from overlay.address import parse_url
+from overlay.address import Address, parse_url
 from overlay.ids import LinkClass
 from ring.invariants import Snapshot, ring_findings
 from tests.helpers.waiting import until
@@ -47,6 +47,10 @@ class Brokers:
                 nursery.start_soon(start, number)
         await self.whole()
         return [started[number] for number in range(n)]
+
+    def seeds(self, *others: Broker) -> tuple[Address, ...]:
+        """Return what a newcomer is to be told, to join by these."""
+        return tuple(parse_url(other.url) for other in others)
 
     def kill(self, broker: Broker) -> None:
         """End a broker without a word of its own."""

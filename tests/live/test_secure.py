@@ -107,6 +107,16 @@ def assert_nothing_leaked(brokers: list[Watched]) -> None:
                 assert secret not in proxy.plain
 
 
+def assert_nothing_is_written(brokers: Fleet) -> None:
+    """Neither into the brokers' data, traces and backups, nor into their logs."""
+    files = [path for path in brokers.folder.glob("broker-*/**/*") if path.is_file()]
+    logs = [*brokers.folder.glob("broker-*.err"), *brokers.folder.glob("broker-*.out")]
+    assert len(files) >= 3
+    assert len(logs) >= 6
+    for path in (*files, *logs):
+        assert not any(secret in path.read_bytes() for secret in SECRETS), path
+
+
 def test_a_secure_event_is_seen_on_no_plain_socket(brokers: Fleet, identities: Identities) -> None:
     with watched(brokers, identities.brokers) as ring:
         for one in ring:
@@ -130,6 +140,7 @@ def test_a_secure_event_is_seen_on_no_plain_socket(brokers: Fleet, identities: I
         assert_nothing_leaked(ring)
         assert b"nothing to hide" in b"".join(one.between_brokers.plain for one in ring)
         assert all(one.to_clients.tls > 0 for one in ring)
+        assert_nothing_is_written(brokers)
 
 
 def test_one_insecure_hop_in_the_middle_is_refused(brokers: Fleet, identities: Identities) -> None:

@@ -188,6 +188,81 @@ async def test_a_restarted_caller_replaces_the_link_of_its_last_life(
     assert a.driver.links["c" * 32, NORMAL].peer == restarted
 
 
+# Links made anew
+
+
+async def send_through(a: Station, b: Station, numbers: range) -> None:
+    """Send frames both ways, over whatever link there is at each moment."""
+    for number in numbers:
+        for station, other in ((a, b), (b, a)):
+            connection = station.driver.links[other.peer.uid, NORMAL].connection
+            connection.send(frame(EVENT, number.to_bytes(4, "big")))
+        await trio.sleep(0.0001)
+
+
+async def test_a_link_is_made_anew_without_being_down_or_losing_anything(
+    overlay: Overlay, autojump_clock: MockClock
+) -> None:
+    """Welcome and good-bye come over two connections: whichever is first, the link stays up."""
+    a, b = await overlay.linked()
+    for anew in range(20):
+        caller, called = (a, b) if anew % 2 else (b, a)
+        before = a.driver.links[b.peer.uid, NORMAL]
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(send_through, a, b, range(100 * anew, 100 * anew + 100))
+            caller.do(OpenLink(called.peer.url, called.peer.uid, replace=True))
+        await trio.sleep(0.1)
+        assert a.driver.links[b.peer.uid, NORMAL] is not before
+    await trio.sleep(20)
+    for station in (a, b):
+        assert station.took(LinkDown) == []
+        assert station.cut == []
+        assert sorted(station.frames) == [(EVENT, n.to_bytes(4, "big")) for n in range(2000)]
+
+
+async def test_two_that_make_their_link_anew_at_the_same_time_keep_one(
+    overlay: Overlay, autojump_clock: MockClock
+) -> None:
+    a, b = await overlay.linked()
+    for caller, called in ((a, b), (b, a)):
+        caller.do(OpenLink(called.peer.url, called.peer.uid, replace=True))
+    await send_through(a, b, range(100))
+    await trio.sleep(20)
+    for station in (a, b):
+        assert station.took(LinkDown) == []
+        assert len(station.frames) == 100
+    assert (a.linked, b.linked) == (["b"], ["a"])
+
+
+async def test_a_link_that_cannot_be_made_anew_stays(
+    overlay: Overlay, autojump_clock: MockClock
+) -> None:
+    a, b = await overlay.linked()
+    before = a.driver.links[b.peer.uid, NORMAL]
+    a.do(OpenLink("chordal://nobody.test:1", b.peer.uid, replace=True))
+    await trio.sleep(5)
+    assert [r.reason for r in a.took(LinkRefused)] == [Refused.UNREACHABLE]
+    assert a.driver.links[b.peer.uid, NORMAL] is before
+    await send_through(a, b, range(10))
+    await trio.sleep(0.1)
+    assert (len(a.frames), len(b.frames)) == (10, 10)
+
+
+async def test_a_link_that_is_cut_ends_at_once(overlay: Overlay, autojump_clock: MockClock) -> None:
+    """Nothing that is queued is sent any more, and nothing more is read."""
+    a, b = await overlay.linked()
+    link = a.driver.links[b.peer.uid, NORMAL]
+    b.driver.links[a.peer.uid, NORMAL].connection.send(frame(EVENT, b"late"))
+    link.connection.send(frame(EVENT, b"secret"))
+    a.driver.cut(b.peer.uid, NORMAL, Closed.REVOKED)
+    assert a.took(LinkDown) == [LinkDown(b.peer.uid, Closed.REVOKED)]
+    assert a.cut == ["b"]
+    await trio.sleep(0.1)
+    assert (a.frames, b.frames) == ([], [])
+    assert b.linked == []
+    assert len(a.took(LinkDown)) == 1
+
+
 # Frames and timers
 
 

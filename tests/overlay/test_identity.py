@@ -30,10 +30,9 @@ from overlay.identity import (
     Role,
     certified_identity,
     load_identity,
-    permission_warnings,
-    unusable,
 )
 from overlay.ids import Uid
+from overlay.keyfiles import permission_warnings, unusable
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)

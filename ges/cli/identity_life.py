@@ -1,0 +1,171 @@
+"""``chordal identity renew``, ``rotate`` and ``revoke``: what happens to identities later."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ges.cli.identity_options import (
+    AUTHORITY_DAYS,
+    as_json_option,
+    days_type,
+    folder,
+    lifetime_of,
+    lifetime_options,
+    print_json,
+    when,
+)
+from ges.cli.lifetimes import Duration
+from ges.cli.options import overlay_option, run_async
+
+if TYPE_CHECKING:
+    from overlay.authority import Authority
+    from overlay.revocation import RevocationList
+
+
+@click.command()
+@click.argument("authority_dir", type=folder)
+@click.argument("directories", metavar="DIR...", type=folder, nargs=-1, required=True)
+@click.option("--new-key", is_flag=True, help="Make a new private key, too.")
+@lifetime_options
+@as_json_option
+def renew(
+    authority_dir: Path,
+    directories: tuple[Path, ...],
+    new_key: bool,
+    days: int,
+    duration: timedelta | None,
+    as_json: bool,
+) -> None:
+    """Put new certificates into identities' folders; uids stay, and brokers run on.
+
+    A broker that runs with the folder takes the new certificate up within seconds. The private key
+    need not be in the folder unless --new-key is given.
+    """
+    from overlay.authority import load_authority, renew_identity
+
+    authority = load_authority(authority_dir)
+    for directory in directories:
+        done = renew_identity(
+            authority, directory, lifetime=lifetime_of(days, duration), new_key=new_key
+        )
+        if as_json:
+            print_json(
+                directory=str(directory),
+                role=done.role,
+                uid=done.uid,
+                not_after=done.not_after.isoformat(),
+            )
+        else:
+            click.echo(f"{done.role} {done.uid} in {directory}, expires {when(done.not_after)}")
+
+
+@click.command()
+@click.argument("authority_dir", type=folder)
+@click.option("--finish", is_flag=True, help="End the change: trust the new authority alone.")
+@click.option("--force", is_flag=True, help="With --finish: cut off who has not been renewed.")
+@click.option(
+    "--days",
+    type=days_type,
+    default=AUTHORITY_DAYS,
+    show_default=True,
+    help="Days until the new authority expires.",
+)
+@as_json_option
+def rotate(authority_dir: Path, finish: bool, force: bool, days: int, as_json: bool) -> None:
+    """Change the authority's key. Identities are then renewed, one by one, in any order.
+
+    Until --finish the old authority counts beside the new one, and all can talk to all. The order:
+    rotate, renew every identity, rotate --finish, and renew again by and by.
+    """
+    from overlay.authority import load_authority
+    from overlay.rotation import finish_rotation, not_renewed, rotate_authority
+
+    authority = load_authority(authority_dir)
+    if finish:
+        done = finish_rotation(authority, force=force)
+        waiting = 0
+    else:
+        done = rotate_authority(authority, lifetime=timedelta(days=days))
+        waiting = len(not_renewed(done))
+    if as_json:
+        print_json(
+            directory=str(authority_dir),
+            not_after=done.not_after.isoformat(),
+            authorities=len(done.trusted),
+            to_renew=waiting,
+        )
+    elif finish:
+        click.echo(f"{authority_dir}: the old authority counts no more for who is renewed from now")
+    else:
+        click.echo(
+            f"{authority_dir}: new key, expires {when(done.not_after)}; {waiting} identities are "
+            "to be renewed, then 'chordal identity rotate --finish'"
+        )
+
+
+@click.command()
+@click.argument("authority_dir", type=folder)
+@click.argument("who", metavar="UID|DIR|CERTIFICATE")
+@click.option("--at", "url", metavar="URL", help="A broker with an identity, to spread the list.")
+@click.option("--identity", "own", type=folder, metavar="DIR", help="Your own; for chordals://.")
+@overlay_option
+@click.option("--timeout", type=Duration(), default="10s", show_default=True, help="For --at.")
+@as_json_option
+def revoke(
+    authority_dir: Path,
+    who: str,
+    url: str | None,
+    own: Path | None,
+    overlay: str,
+    timeout: timedelta,
+    as_json: bool,
+) -> None:
+    """Revoke an identity, for good. With --at the new list is spread to all brokers at once.
+
+    Without --at, copy revoked.crl from the authority's folder into one running broker's identity
+    folder; it spreads from there.
+    """
+    from overlay.authority import load_authority
+
+    revoked = _revoke(load_authority(authority_dir), who)
+    if url is not None:
+        run_async(_spread, revoked, url, own, overlay, timeout.total_seconds())
+    if as_json:
+        print_json(
+            directory=str(authority_dir),
+            number=revoked.number,
+            revoked=sorted(revoked.uids),
+            spread_at=url,
+        )
+    else:
+        place = f"spread from {url}" if url else f"in {authority_dir / 'revoked.crl'}; not spread"
+        click.echo(f"list {revoked.number}, {len(revoked.uids)} revoked, {place}")
+
+
+def _revoke(authority: Authority, who: str) -> RevocationList:
+    from overlay.errors import ConfigError
+    from overlay.ids import parse_uid
+    from overlay.revoking import revoke_certificate, revoke_uid
+
+    if Path(who).exists():
+        return revoke_certificate(authority, Path(who))
+    try:
+        uid = parse_uid(who)
+    except ConfigError as error:
+        raise ConfigError(f"{who!r} is neither a uid, an identity's folder nor a file") from error
+    return revoke_uid(authority, uid)
+
+
+async def _spread(
+    revoked: RevocationList, url: str, own: Path | None, overlay: str, timeout: float
+) -> None:
+    from ges.client import connect
+
+    async with connect(
+        url, identity=own, overlay=overlay, timeout=timeout, reattach=False
+    ) as client:
+        await client.spread(revoked)

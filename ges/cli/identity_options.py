@@ -1,0 +1,60 @@
+"""What the commands of ``chordal identity`` share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from ges.cli.lifetimes import MAX_DAYS, Duration
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+AUTHORITY_DAYS = 3650
+IDENTITY_DAYS = 30
+
+days_type = click.IntRange(1, MAX_DAYS)
+folder = click.Path(path_type=Path)
+as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for machines.")
+
+
+def lifetime_options(command: Command) -> Command:
+    """Add the two ways to say for how long an identity is good."""
+    for option in (
+        click.option(
+            "--for",
+            "duration",
+            type=Duration(),
+            metavar="TIME",
+            help="The same in 90s, 15m, 12h or 30d; instead of --days.",
+        ),
+        click.option(
+            "--days",
+            type=days_type,
+            default=IDENTITY_DAYS,
+            show_default=True,
+            help="Days until it expires; it never outlives the authority.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def lifetime_of(days: int, duration: timedelta | None) -> timedelta:
+    """Return what the two options say together."""
+    return duration if duration is not None else timedelta(days=days)
+
+
+def print_json(**values: object) -> None:
+    """Print one JSON object on one line."""
+    click.echo(json.dumps(values))
+
+
+def when(moment: datetime) -> str:
+    """Return a time as people read it: to the second only where that matters."""
+    seconds = abs((moment - datetime.now(moment.tzinfo)).total_seconds())
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC" if seconds < 86400 else f"{moment:%Y-%m-%d %H:%M} UTC"

@@ -1,0 +1,68 @@
+"""Lists of revoked identities at one broker: believed, passed on, refused, and how often."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ges.linkstate import SecureGraph
+from ges.messages import RevocationNotice, SecureState
+from ges.notices import UNCHECKED_KEPT, Notices, Outcome
+from overlay.authority import Authority
+from overlay.identity import Role, load_identity
+from overlay.ids import nanos
+from overlay.revocation import Revocations
+from overlay.revoking import revoke_uid
+from tests.ges.conftest import Issue
+
+SECOND = nanos(1)
+
+
+def notice(number: int) -> RevocationNotice:
+    return RevocationNotice(b"%d" % number, b"")
+
+
+def signed(authority: Authority, folder: Path) -> RevocationNotice:
+    made = revoke_uid(authority, load_identity(folder).uid)
+    return RevocationNotice(made.crl, made.voucher)
+
+
+def test_with_an_identity_only_the_newest_true_list_is_kept(
+    authority: Authority, issue: Issue
+) -> None:
+    first, second = (signed(authority, issue(Role.CLIENT)) for _ in range(2))
+    notices = Notices(Revocations((authority.certificate,)))
+    assert list(notices.known) == []
+    assert notices.take(notice(1), 0) is Outcome.FALSE
+    assert notices.take(second, 0) is Outcome.NEWS
+    assert notices.take(first, 0) is Outcome.OLD
+    assert notices.take(second, 0) is Outcome.OLD
+    assert list(notices.known) == [second]
+
+
+def test_without_one_a_few_lists_are_passed_on_and_seldom() -> None:
+    notices = Notices(None)
+    for number in range(UNCHECKED_KEPT):
+        assert notices.take(notice(number), 0) is Outcome.NEWS
+        assert notices.take(notice(number), 0) is Outcome.OLD
+    assert notices.take(notice(99), SECOND) is Outcome.TOO_MANY
+    assert notice(99) not in notices.known
+    for second in range(UNCHECKED_KEPT, 50):
+        assert notices.take(notice(100 + second), second * SECOND) is Outcome.NEWS
+        assert len(notices.known) == UNCHECKED_KEPT
+    assert not notices.forbids("a" * 32)
+
+
+def test_who_is_revoked_counts_no_more_in_the_graph_of_secure_links() -> None:
+    """Whatever it says of itself, or others say of it: it is neither waited for nor gone by."""
+    revoked: set[str] = set()
+    a, b, c = (name * 32 for name in "abc")
+    graph = SecureGraph(a, revoked.__contains__)
+    for uid, linked in ((a, (b,)), (b, (a, c)), (c, (b,))):
+        graph.learn(SecureState(uid, 1, 1, 0, linked, withdrawn=False, complete=uid != b))
+    assert graph.out_of_reach() == ()
+    assert not graph.is_complete
+    revoked.add(b)
+    graph.reckon()
+    assert graph.is_complete
+    assert [state.origin for state in graph.out_of_reach()] == [c]
+    assert not graph.reaches_anybody()
