@@ -49,6 +49,7 @@ class VirtualTransport:
         self._network = network
         self._port = port
         self._url = f"chordal://127.0.0.1:{port}"
+        self.credentials = None  #: it knows no TLS
 
     async def listen(self, host: str, port: int) -> int:
         await trio.lowlevel.checkpoint()
