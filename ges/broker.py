@@ -12,6 +12,7 @@ import trio
 
 from ges.attendance import Attendance
 from ges.events import DEFAULT_BUDGET_US, MAX_BUDGET_US
+from ges.holding import Holding
 from ges.home import Home, open_home
 from ges.link_status import link_statuses, way_statuses
 from ges.messages import MeasuredLinks, SecureState, Status, VerdictStatus
@@ -32,6 +33,7 @@ from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, Peer, short
 from overlay.lanes import Policy
 from overlay.link import Link
 from overlay.machine import Fact
+from overlay.resend import STREAM_MESSAGES, Item
 from overlay.rng import rng_for
 from overlay.trace import Incident, Source, Verdict
 from overlay.trace import Run as TraceRun
@@ -61,7 +63,15 @@ from ring.facts import (
 )
 from ring.wire import RING_MESSAGES
 
-LINK_CODEC = MessageCodec(*RING_MESSAGES, SecureState, MeasuredLinks, LinkProbe, LinkEcho, Goodbye)
+LINK_CODEC = MessageCodec(
+    *RING_MESSAGES,
+    *STREAM_MESSAGES,
+    SecureState,
+    MeasuredLinks,
+    LinkProbe,
+    LinkEcho,
+    Goodbye,
+)
 
 READ_SECONDS = 1.0  #: between two readings of the queues of all links
 LEAVE_SECONDS = 3.0  #: for the last messages of a broker that leaves
@@ -206,6 +216,11 @@ class Broker:
             for events in event_runs(run.data, run.bounds):
                 if events.head.secure and link.link_class is not LinkClass.SECURE:
                     raise ProtocolError("a secure event on a link that is not")
+                if not events.head.express and (known := link.arrived(events.count)):
+                    self.driver.counters["events_received_twice"] += known
+                    if known == events.count:
+                        continue
+                    events = events.without(known)
                 self.router.relay_run(link, events)
         elif run.kind == DETOUR:
             for body in run.bodies():
@@ -222,7 +237,10 @@ class Broker:
         self._update_router()
 
     def on_cut(self, link: Link) -> None:
-        self.router.on_cut()
+        self.router.on_cut(link.peer.uid, link.link_class)
+
+    def on_orphans(self, peer: Peer, link_class: LinkClass, items: list[Item]) -> None:
+        self.router.on_orphans(peer, link_class, items)
 
     async def on_client(self, hello: Hello, wire: Wire, reader: FrameReader) -> None:
         await self.attendance.serve(hello, wire, reader)
@@ -243,14 +261,14 @@ class Broker:
         elif isinstance(fact, NeighboursChanged):
             self.attendance.tell_alternates()
         elif isinstance(fact, DetourEnded) and not fact.restored:
-            self.router.on_cut()  # what was under way round the link may be lost
-        moved = Joined | Rejoining | Reincarnated | NeighboursChanged
+            self.router.on_cut(fact.uid, LinkClass.NORMAL)
+        moved = Joined | Rejoining | Reincarnated | NeighboursChanged | Confirmed | Departed
         if isinstance(fact, moved | Detoured | DetourEnded):
             self._update_router()
 
     async def after_batch(self) -> None:
         """Wait a little for crowded queues: readers slow down rather than queues grow."""
-        deadline = self.router.sequencer.next_deadline()
+        deadline = self.router.next_deadline()
         if deadline is not None and (self._expires is None or deadline < self._expires):
             self._expiry.set()
         told = self.router.told
@@ -302,6 +320,7 @@ class Broker:
             self.driver.now,
             self.node.ring.detours,
             self.node.ways.relays,
+            holding=Holding(self.driver.streams, self.node.ring.is_dead),
             budget_us=round(config.express_budget_ms * 1000),
             is_express=self.node.survey.express_range.is_inside,
             one_way_us=self._one_way_us,
@@ -344,7 +363,7 @@ class Broker:
     async def _expire_events(self) -> None:
         """Give up, in time, events that others wait for."""
         while True:
-            self._expires = self.router.sequencer.next_deadline()
+            self._expires = self.router.next_deadline()
             self._expiry = trio.Event()
             if self._expires is None:
                 await self._expiry.wait()

@@ -29,6 +29,7 @@ from overlay.link import Link, Upper
 from overlay.link_life import Links
 from overlay.machine import CloseLink, Effect, Input, Machine, Notify, OpenLink, Send
 from overlay.precedence import Precedence
+from overlay.streams import Streams
 from overlay.transport import Transport
 from overlay.turn import Turn
 
@@ -65,6 +66,7 @@ class Driver:
             upper,
             give=self.give,
             now=self.now,
+            life=lambda: machine.peer.incarnation,
             counters=self.counters,
             bulkhead=self._bulkhead,
             log=log,
@@ -91,6 +93,11 @@ class Driver:
         return self._links.up
 
     @property
+    def streams(self) -> Streams:
+        """What was sent over links and is not acknowledged."""
+        return self._links.streams
+
+    @property
     def turn(self) -> Turn:
         """The turn that connections of clients take part in as well."""
         return self._links.turn
@@ -115,6 +122,7 @@ class Driver:
             accept = partial(self._bulkhead.contain, self._acceptor.accept)
             await nursery.start(self._transport.serve, accept)
             nursery.start_soon(self._run_timers)
+            nursery.start_soon(self._links.acknowledge)
             task_status.started()
 
     async def drained(self) -> None:

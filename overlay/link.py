@@ -11,13 +11,14 @@ from overlay.connection import Connection
 from overlay.handshake import Hello
 from overlay.ids import LinkClass, Nanos, Peer
 from overlay.machine import Fact
+from overlay.resend import Arrivals, Item
 from overlay.transport import Wire
 
 
 class Link:
     """A link that is up, as the driver holds it."""
 
-    __slots__ = ("connection", "link_class", "parted", "peer", "since_ns")
+    __slots__ = ("arrivals", "connection", "link_class", "parted", "peer", "since_ns")
 
     def __init__(
         self, peer: Peer, link_class: LinkClass, connection: Connection, since_ns: Nanos
@@ -27,6 +28,16 @@ class Link:
         self.link_class = link_class
         self.connection = connection
         self.since_ns = since_ns
+        self.arrivals: Arrivals | None = None  #: counts what comes; None: the other end does not
+
+    def arrived(self, count: int) -> int:
+        """Note that so many events that are not express have come over the link.
+
+        Returns how many of them, the first, have come before over an earlier connection, and are
+        to be dropped. The layer above calls this, as it alone can tell express events from others;
+        what it does not count is never acknowledged.
+        """
+        return self.arrivals.take(count) if self.arrivals is not None else 0
 
 
 class Upper(Protocol):
@@ -52,7 +63,11 @@ class Upper(Protocol):
         """A link came up or went down."""
 
     def on_cut(self, link: Link) -> None:
-        """A link ended otherwise than in peace; what was under way on it may be lost."""
+        """A link ended otherwise than in peace; what was under way on it waits for the next."""
+
+    def on_orphans(self, peer: Peer, link_class: LinkClass, items: list[Item]) -> None:
+        """These events were for ``peer``, which will not get them: that life of it is over, the
+        link is not wanted any more, or there were too many of them."""
 
     async def on_client(self, hello: Hello, wire: Wire, reader: FrameReader) -> None:
         """A client has greeted; serve it until it goes."""

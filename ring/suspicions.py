@@ -12,6 +12,8 @@ and answers ``alive`` or ``failed``. Departs from the paper, which knows one wit
   witness is pinged as it is asked: one that gives no sign of life within a round trip is *doubted*,
   and another is asked beside it. So is one that must be linked first. Whatever a doubted witness
   says in the end still counts; what makes a verdict is as before.
+* Where a link broke and nobody can be asked, our own call is the witness: in a small ring all links
+  may break at the same moment, though nobody is dead.
 * A and C investigate. Second neighbours, and a witness whose own test failed, wait for their word
   and ask only if it does not come: A or C may be dead too.
 
@@ -49,6 +51,7 @@ class Case:
     failed: list[str] = field(default_factory=list)  #: who found that the subject is dead
     link_failed: bool = False  #: a witness reaches the subject; we try to do so again
     retests: int = 0  #: times that has failed, and witnesses were asked anew
+    calls_until: Nanos = 0  #: nobody could be asked: until then our own call may be answered
 
 
 Verdict = tuple[Member, tuple[str, ...]]  #: who is dead, and the witnesses of it
@@ -164,7 +167,11 @@ class Suspicions:
         alive, with a pause: a refusal takes no time, nor does a witness.
         """
         case = self.open.get(uid)
-        if case is None or not case.link_failed:
+        if case is None:
+            return None
+        if case.calls_until and not case.awaited and not case.link_failed:
+            return self._ask(case)
+        if not case.link_failed:
             return None
         case.link_failed = False
         case.asked.clear()
@@ -270,7 +277,21 @@ class Suspicions:
                 if witness.uid not in case.asked:
                     self._tell(case, witness)
                     wanted -= witness.uid not in case.doubted
-        return None if case.awaited else (subject, tuple(case.failed))
+        if case.awaited or (not case.failed and self._is_called(case)):
+            return None
+        return subject, tuple(case.failed)
+
+    def _is_called(self, case: Case) -> bool:
+        """Nobody can be asked about one whose link broke: call it, and wait for what comes."""
+        core, subject = self._core, case.subject
+        if subject.uid in self._links.up:
+            return False
+        if not case.calls_until:
+            case.calls_until = core.now + self._patience
+            self._links.damper.release(subject.uid)
+            self._links.open(subject.peer.url, subject.uid, subject.uid)
+            core.arm(Timer.TEST, subject.uid, self._patience)
+        return core.now < case.calls_until and self._links.is_opening(subject.peer.url)
 
     def _tell(self, case: Case, witness: Member) -> None:
         """Ask one witness, and whether it lives itself."""
