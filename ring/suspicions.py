@@ -51,7 +51,8 @@ class Case:
     failed: list[str] = field(default_factory=list)  #: who found that the subject is dead
     link_failed: bool = False  #: a witness reaches the subject; we try to do so again
     retests: int = 0  #: times that has failed, and witnesses were asked anew
-    calls_until: Nanos = 0  #: nobody could be asked: until then our own call may be answered
+    patience_ends: Nanos = 0  #: our own call may be waited for until then
+    is_called: bool = False  #: nobody could be asked, so our own call decides
 
 
 Verdict = tuple[Member, tuple[str, ...]]  #: who is dead, and the witnesses of it
@@ -83,7 +84,7 @@ class Suspicions:
         if subject.uid in self.open:
             return None
         core = self._core
-        case = self.open[subject.uid] = Case(subject)
+        case = self.open[subject.uid] = Case(subject, patience_ends=core.now + self._patience)
         self._neighbourhood.suspect(subject)
         core.notify(Suspected(subject, reason))
         self._give_up(subject.uid)
@@ -169,7 +170,7 @@ class Suspicions:
         case = self.open.get(uid)
         if case is None:
             return None
-        if case.calls_until and not case.awaited and not case.link_failed:
+        if case.is_called and not case.awaited and not case.link_failed:
             return self._ask(case)
         if not case.link_failed:
             return None
@@ -286,12 +287,13 @@ class Suspicions:
         core, subject = self._core, case.subject
         if subject.uid in self._links.up:
             return False
-        if not case.calls_until:
-            case.calls_until = core.now + self._patience
+        until = case.patience_ends
+        if not case.is_called and core.now < until:
+            case.is_called = True
             self._links.damper.release(subject.uid)
             self._links.open(subject.peer.url, subject.uid, subject.uid)
-            core.arm(Timer.TEST, subject.uid, self._patience)
-        return core.now < case.calls_until and self._links.is_opening(subject.peer.url)
+            core.arm(Timer.TEST, subject.uid, until - core.now)
+        return core.now < until and self._links.is_opening(subject.peer.url)
 
     def _tell(self, case: Case, witness: Member) -> None:
         """Ask one witness, and whether it lives itself."""
