@@ -9,8 +9,9 @@
                 print(event.topic, event.payload)
 
 A client is attached to one broker at a time and learns others from it. When its broker dies or
-falls silent it attaches to another with all its subscriptions; what was published in between may be
-missed, and :attr:`Client.gaps` says how long that was.
+falls silent it attaches to another with all its subscriptions. What it has published itself and no
+broker has confirmed it publishes again there, and each event still comes once. What others have
+published in between it may miss, and :attr:`Client.gaps` says how long that was.
 
 Like the broker, the client handles events by the batch. ``async for`` yields to other tasks once a
 batch, not once an event, and ``publish`` once in a while.
@@ -30,7 +31,7 @@ from pathlib import Path
 
 import trio
 
-from ges.attachment import Attachment, Wish
+from ges.attachment import KEPT_BYTES, Attachment, Wish
 from ges.errors import ConnectionLost, PublishRefused, SubscribeRefused
 from ges.events import MAX_BUDGET_US, MAX_PAYLOAD_BYTES, SPENT_AT, Event, pack_attributes
 from ges.messages import Status
@@ -161,7 +162,8 @@ class Client:
             TopicError: the topic is malformed.
             ConfigError: payload or attributes are too large, or the budget is no such time.
             PublishRefused: the broker refused this event or an earlier one; nobody got it.
-            ConnectionLost: there is no broker, or it went away before it confirmed.
+            ConnectionLost: no broker was found in time, or it went away before it confirmed an
+                express event.
         """
         encoded = self._topics.get(topic) or self._check_topic(topic)
         if len(payload) > MAX_PAYLOAD_BYTES:
@@ -188,7 +190,12 @@ class Client:
                 raise PublishRefused(
                     "the hop to the broker is not secure; attach over chordals:// with an identity"
                 )
-            connection.send(stream.pack(encoded, packed, payload, time.time_ns()), 1)
+            if stream.kept_bytes > KEPT_BYTES:
+                await attachment.wait_for_confirmations(stream)
+                connection = await attachment.wait_for_room()
+            item = stream.pack(encoded, packed, payload, time.time_ns())
+            stream.keep(item)
+            connection.send(item, 1)
         self._since_yield += 1
         if confirm:
             await self.flush()
@@ -222,7 +229,8 @@ class Client:
 
         Raises:
             PublishRefused: it refused an event; nobody got that one.
-            ConnectionLost: it went away; events not confirmed may or may not have been delivered.
+            ConnectionLost: no broker was found in time, or it went away before it confirmed an
+                express event; events not confirmed may or may not have been delivered.
         """
         await self._attachment.confirmed()
 

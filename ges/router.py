@@ -176,7 +176,7 @@ class Router:
         assert self._here is not None
         self._counters["events_published"] += 1
         key = (head.publisher, head.incarnation, head.secure)
-        if head.sequence != session.last.get(head.secure, 0) + 1:
+        if head.sequence != session.last.get(head.secure, 0) + 1 and not head.again:
             self._to_mark.add(key)  # it published elsewhere before, or we have refused one
         session.last[head.secure] = head.sequence
         self._admit(key, head, body, self._here, flood=not self._graph.is_complete)

@@ -38,10 +38,10 @@ class Flaky:
         self.port: int = self._server.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def strike(self, *faults: Fault) -> None:
-        """Harm about every other connection that is up: with one of these faults, or any."""
+    def strike(self, *faults: Fault, part: float = 0.5) -> None:
+        """Harm about that part of the connections that are up: with one of these faults, or any."""
         for pair in list(self._up):
-            if self._rng.random() < 0.5:
+            if self._rng.random() >= part:
                 continue
             fault = self._rng.choice(faults or tuple(Fault))
             self.harm[fault] += 1
