@@ -231,6 +231,8 @@ class Connection:
                 pass
         except OSError:
             pass  # the writer's task meets it as well, and that one tells who needs to know
+        if not self._room.is_set() and not self.crowded:
+            self._room.set()
         if self.outbox or self._rest or self._closing:
             self._wake.set()
         else:
