@@ -47,3 +47,5 @@ async def test_who_waits_for_room_goes_on_once_the_window_opens(
                 connection.go_on()
     assert stream.next == 20
     nursery.cancel_scope.cancel()
+    here.close()
+    there.close()
