@@ -42,7 +42,7 @@ async def test_who_waits_for_room_goes_on_once_the_window_opens(
         async with trio.open_nursery() as waiting:
             waiting.start_soon(connection.room)
             await trio.testing.wait_all_tasks_blocked()
-            with turn.taken():  # as the reader that meets the acknowledgement
+            with turn:  # as the reader that meets the acknowledgement
                 stream.on_ack(Ack(1, 10))
                 connection.go_on()
     assert stream.next == 20
