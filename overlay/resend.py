@@ -57,7 +57,17 @@ STREAM_MESSAGES = (Resume, Ack)
 class Outgoing:
     """A stream at its sender: what is not acknowledged yet, oldest first."""
 
-    __slots__ = ("_kept", "first", "incarnation", "life", "next", "number", "size")
+    __slots__ = (
+        "_acked",
+        "_highest",
+        "_kept",
+        "first",
+        "incarnation",
+        "life",
+        "next",
+        "number",
+        "size",
+    )
 
     def __init__(self, life: int, number: int, incarnation: int) -> None:
         self.life = life
@@ -66,6 +76,8 @@ class Outgoing:
         self.first = 0  #: number of the oldest event kept
         self.next = 0  #: number of the next to be sent
         self.size = 0  #: bytes kept
+        self._highest = 0  #: number of the next that was never sent, on any connection
+        self._acked = 0  #: the other end has all before this one
         self._kept: deque[Item] = deque()
 
     @property
@@ -92,6 +104,8 @@ class Outgoing:
         self._kept.append((item, events))
         self.next += events
         self.size += len(item)
+        if self.next <= self._acked:
+            self._forget()  # it is sent in vain
 
     def on_ack(self, ack: Ack) -> None:
         """Forget what the other end has.
@@ -101,17 +115,23 @@ class Outgoing:
         """
         if ack.stream != self.number:
             return  # of an earlier stream
-        if ack.count > self.next:
-            raise ProtocolError(f"{ack.count} events acknowledged, {self.next} were sent")
+        sent = max(self.next, self._highest)
+        if ack.count > sent:
+            raise ProtocolError(f"{ack.count} events acknowledged, {sent} were sent")
+        self._acked = max(self._acked, ack.count)
+        self._forget()
+
+    def _forget(self) -> None:
         kept = self._kept
         # What is acknowledged in part is kept whole; the receiver knows what it has of it.
-        while kept and self.first + kept[0][1] <= ack.count:
+        while kept and self.first + kept[0][1] <= self._acked:
             item, events = kept.popleft()
             self.first += events
             self.size -= len(item)
 
     def take_back(self) -> list[Item]:
         """Return all that is kept, to be sent again with the same numbers."""
+        self._highest = max(self._highest, self.next)
         self.next = self.first
         return self._empty()
 

@@ -104,6 +104,8 @@ class Streams:
         if incoming is None or not incoming.is_of(resume):
             incoming = Incoming(resume)
         self._incoming[key] = incoming
+        # What was acknowledged may not have been heard: it is said again.
+        incoming.acknowledged = min(incoming.acknowledged, resume.first)
         if len(self._incoming) > MAX_STREAMS:
             self._incoming.popitem(last=False)
         return Arrivals(incoming, resume.first)

@@ -104,9 +104,9 @@ class Flapping(RuleBasedStateMachine):
         self.all[-1].wire = b""
         self.connect()
 
-    @rule()
-    def acknowledge(self) -> None:
-        arrivals = self.all[-1].arrivals
+    @rule(which=st.integers(0, 3))
+    def acknowledge(self, which: int) -> None:
+        arrivals = self.all[-1 - which % len(self.all)].arrivals
         if arrivals is not None:
             self.here.on_ack(KEY, arrivals.incoming.ack())
 
@@ -143,6 +143,17 @@ def test_what_is_acknowledged_is_forgotten_by_whole_items() -> None:
     assert kept(stream) == 2, "of another stream"
     with pytest.raises(ProtocolError, match="6 events acknowledged, 5 were sent"):
         stream.on_ack(Ack(7, 6))
+
+
+def test_what_is_acknowledged_while_it_is_sent_again_is_forgotten() -> None:
+    stream = Outgoing(1, 1, 1)
+    for _ in range(3):
+        stream.keep(b"event", 1)
+    again = stream.take_back()
+    stream.on_ack(Ack(1, 2))
+    for item, events in again:
+        stream.keep(item, events)
+    assert (stream.first, stream.next, stream.size) == (2, 3, 5)
 
 
 def test_a_full_window_holds_events_back_but_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
