@@ -22,7 +22,7 @@ from overlay.resend import ACK_NS, Ack, Resume
 from overlay.streams import RELIABLE, Streams
 from overlay.transport import Wire, close
 from overlay.turn import Turn
-from overlay.versions import Agreement
+from overlay.versions import STREAMS, Agreement
 
 SECURE_WRITE_BYTES = 256 * 1024  #: no express event goes that way; TLS gains by larger writes
 LINK_QUEUE_BYTES = 64 * 1024 * 1024
@@ -93,7 +93,7 @@ class Links:
         key = (peer.uid, link_class)
         old = self.up.get(key)
         self.up[key] = link
-        if link_class in RELIABLE:
+        if link_class in RELIABLE and STREAMS in agreed.capabilities:
             self._go_on(key, link)
         if old is not None:
             self._say_goodbye(old, Closed.REPLACED)

@@ -196,7 +196,7 @@ async def send_through(a: Station, b: Station, numbers: range) -> None:
     for number in numbers:
         for station, other in ((a, b), (b, a)):
             connection = station.driver.links[other.peer.uid, NORMAL].connection
-            connection.send(frame(EVENT, number.to_bytes(4, "big")))
+            connection.send(frame(EVENT, number.to_bytes(4, "big")), 1)
         await trio.sleep(0.0001)
 
 
