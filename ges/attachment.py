@@ -58,6 +58,7 @@ ATTACH_SECONDS = 2.0  #: for one broker to take us
 RETRY_SECONDS = 0.05  #: first pause after all brokers known have failed; doubles
 RETRY_MAX_SECONDS = 1.0
 QUEUE_BYTES = 16 * 1024 * 1024
+KEPT_BYTES = 8 * 1024 * 1024  #: of events of one class that no broker has confirmed
 MAX_ALTERNATES = 64
 
 TOKEN_EXPOSED = (
@@ -140,6 +141,15 @@ class Attachment:
             else:
                 await self._change()
 
+    async def wait_for_confirmations(self, stream: Stream) -> None:
+        """Wait until no more is unconfirmed than can be sent again.
+
+        Raises:
+            ConnectionLost: no broker was found in time.
+        """
+        while stream.kept_bytes > KEPT_BYTES:
+            await self._change()
+
     def raise_refusal(self) -> None:
         """Raise what the broker has refused since last asked."""
         if self.refusals:
@@ -154,7 +164,7 @@ class Attachment:
             if self._unconfirmed_lost:
                 self._unconfirmed_lost = False
                 raise ConnectionLost(
-                    "the broker was lost before it confirmed all events; "
+                    "the broker was lost before it confirmed all express events; "
                     "those not confirmed may or may not have been delivered"
                 )
             if self._is_confirmed:
@@ -339,15 +349,20 @@ class Attachment:
         self._heard_at = trio.current_time()
         for subscription in self._subscriptions.values():
             self._request(subscription)
+        for stream in self.streams:
+            if stream.link_class is not LinkClass.SECURE or self.secure:
+                refused = self._refused.get(stream.link_class, set())
+                self.connection.send_again((item, 1) for item in stream.again(refused))
         self._signal()
 
     def _release(self) -> None:
-        """The connection is gone, with whatever was not confirmed."""
+        """The connection is gone, with whatever was not confirmed and is not kept."""
         self.connection = None
-        if not self._is_confirmed:
-            self._unconfirmed_lost = True
-            self._accepted = {each.link_class: each.sequence for each in self.streams}
-            self._refused.clear()
+        for stream in self.streams:
+            is_express = stream.link_class is LinkClass.EXPRESS
+            if is_express and self._accepted.get(stream.link_class, 0) < stream.sequence:
+                self._unconfirmed_lost = True
+                self._accepted[stream.link_class] = stream.sequence
         self._signal()
 
     async def _serve(self, wire: Wire, reader: FrameReader) -> None:
@@ -454,6 +469,9 @@ class Attachment:
             accepted += 1
         self._accepted[link_class] = accepted
         refused -= {number for number in refused if number <= accepted}
+        for stream in self.streams:
+            if stream.link_class is link_class:
+                stream.confirm(accepted)
 
     def _request(self, subscription: Subscription) -> None:
         self.send(

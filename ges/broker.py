@@ -15,6 +15,7 @@ from ges.attendance import Attendance
 from ges.events import DEFAULT_BUDGET_US, MAX_BUDGET_US
 from ges.gate import Gate
 from ges.guard import Guard
+from ges.holding import Holding
 from ges.home import Home, open_home
 from ges.link_status import link_statuses, way_statuses
 from ges.messages import MeasuredLinks, RevocationNotice, SecureState, Status, VerdictStatus
@@ -38,6 +39,7 @@ from overlay.lanes import Policy
 from overlay.limits import LIMITS, Limits
 from overlay.link import Link
 from overlay.machine import Fact, Message
+from overlay.resend import STREAM_MESSAGES, Item
 from overlay.rng import rng_for
 from overlay.trace import Incident, Source, Verdict
 from overlay.trace import Run as TraceRun
@@ -71,6 +73,7 @@ from ring.wire import RING_MESSAGES
 #: What brokers say to each other.
 LINK_MESSAGES: tuple[type[Message], ...] = (
     *RING_MESSAGES,
+    *STREAM_MESSAGES,
     SecureState,
     RevocationNotice,
     MeasuredLinks,
@@ -252,6 +255,11 @@ class Broker:
             for events in event_runs(run.data, run.bounds):
                 if events.head.secure and link.link_class is not LinkClass.SECURE:
                     raise ProtocolError("a secure event on a link that is not")
+                if not events.head.express and (known := link.arrived(events.count)):
+                    self.driver.counters["events_received_twice"] += known
+                    if known == events.count:
+                        continue
+                    events = events.without(known)
                 self.router.relay_run(link, events)
         elif run.kind == DETOUR:
             for body in run.bodies():
@@ -268,7 +276,10 @@ class Broker:
         self._update_router()
 
     def on_cut(self, link: Link) -> None:
-        self.router.on_cut()
+        self.router.on_cut(link.peer.uid, link.link_class)
+
+    def on_orphans(self, peer: Peer, link_class: LinkClass, items: list[Item]) -> None:
+        self.router.on_orphans(peer, link_class, items)
 
     async def on_client(self, hello: Hello, wire: Wire, reader: FrameReader) -> None:
         await self.attendance.serve(hello, wire, reader)
@@ -292,15 +303,15 @@ class Broker:
         elif isinstance(fact, NeighboursChanged):
             self.attendance.tell_alternates()
         elif isinstance(fact, DetourEnded) and not fact.restored:
-            self.router.on_cut()  # what was under way round the link may be lost
-        moved = Joined | Rejoining | Reincarnated | NeighboursChanged
+            self.router.on_cut(fact.uid, LinkClass.NORMAL)
+        moved = Joined | Rejoining | Reincarnated | NeighboursChanged | Confirmed | Departed
         if isinstance(fact, moved | Detoured | DetourEnded):
             self._update_router()
 
     async def after_batch(self) -> None:
         """Wait a little for crowded queues: readers slow down rather than queues grow."""
         self.attendance.parked.notice_changes()
-        deadline = self.router.sequencer.next_deadline()
+        deadline = self.router.next_deadline()
         if deadline is not None and (self._expires is None or deadline < self._expires):
             self._expiry.set()
         told = self.router.told
@@ -371,6 +382,7 @@ class Broker:
             self.driver.now,
             self.node.ring.detours,
             self.node.ways.relays,
+            holding=Holding(self.driver.streams, self.node.ring.is_dead),
             budget_us=round(config.express_budget_ms * 1000),
             is_express=self.node.survey.express_range.is_inside,
             one_way_us=self._one_way_us,
@@ -425,7 +437,7 @@ class Broker:
     async def _expire_events(self) -> None:
         """Give up, in time, events that others wait for."""
         while True:
-            self._expires = self.router.sequencer.next_deadline()
+            self._expires = self.router.next_deadline()
             self._expiry = trio.Event()
             if self._expires is None:
                 await self._expiry.wait()

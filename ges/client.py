@@ -9,8 +9,9 @@
                 print(event.topic, event.payload)
 
 A client is attached to one broker at a time and learns others from it. When its broker dies or
-falls silent it attaches to another with all its subscriptions; what was published in between may be
-missed, and :attr:`Client.gaps` says how long that was.
+falls silent it attaches to another with all its subscriptions. What it has published itself and no
+broker has confirmed it publishes again there, and each event still comes once. What others have
+published in between it may miss, and :attr:`Client.gaps` says how long that was.
 
 Like the broker, the client handles events by the batch. ``async for`` yields to other tasks once a
 batch, not once an event, and ``publish`` once in a while.
@@ -31,7 +32,7 @@ from pathlib import Path
 
 import trio
 
-from ges.attachment import TOKEN_EXPOSED, Attachment, Wish
+from ges.attachment import KEPT_BYTES, TOKEN_EXPOSED, Attachment, Wish
 from ges.errors import ConnectionLost, PublishRefused, SpreadRefused, SubscribeRefused
 from ges.events import MAX_BUDGET_US, MAX_PAYLOAD_BYTES, SPENT_AT, Event, pack_attributes
 from ges.messages import RevocationNotice, Status
@@ -185,7 +186,8 @@ class Client:
                 ``park`` is negative, more than MAX_PARK_SECONDS, or asked for an event that is not
                 secure.
             PublishRefused: the broker refused this event or an earlier one; nobody got it.
-            ConnectionLost: there is no broker, or it went away before it confirmed.
+            ConnectionLost: no broker was found in time, or it went away before it confirmed an
+                express event.
         """
         encoded = self._topics.get(topic) or self._check_topic(topic)
         if len(payload) > MAX_PAYLOAD_BYTES:
@@ -216,9 +218,13 @@ class Client:
                 raise PublishRefused(
                     "the hop to the broker is not secure; attach over chordals:// with an identity"
                 )
+            if stream.kept_bytes > KEPT_BYTES:
+                await attachment.wait_for_confirmations(stream)
+                connection = await attachment.wait_for_room()
             park_ms = math.ceil(park * 1000)
-            data = stream.pack(encoded, packed, payload, time.time_ns(), park_ms)
-            connection.send(data, 1)
+            item = stream.pack(encoded, packed, payload, time.time_ns(), park_ms)
+            stream.keep(item)
+            connection.send(item, 1)
         self._since_yield += 1
         if confirm:
             await self.flush()
@@ -252,7 +258,8 @@ class Client:
 
         Raises:
             PublishRefused: it refused an event; nobody got that one.
-            ConnectionLost: it went away; events not confirmed may or may not have been delivered.
+            ConnectionLost: no broker was found in time, or it went away before it confirmed an
+                express event; events not confirmed may or may not have been delivered.
         """
         await self._attachment.confirmed()
 

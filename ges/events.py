@@ -27,6 +27,9 @@ An express event (bit 3 of the flags) has eight bytes more, before its topic::
     u32 spent          microseconds under way so far, by estimates of those who passed it on
 
 Bit 4 says that it has passed a link that is not express, bit 5 that a broker has found it late.
+
+Bit 6 says of any other event that it may come for a second time, and is passed on all the same, as
+somebody who was to pass it on may not have done so.
 """
 
 from __future__ import annotations
@@ -53,6 +56,7 @@ MARK_FLAG = 4
 EXPRESS_FLAG = 8
 ROUGH_FLAG = 16
 LATE_FLAG = 32
+AGAIN_FLAG = 64
 MAX_HOPS = 255
 MAX_PAYLOAD_BYTES = 1024 * 1024
 MAX_ATTRIBUTE_BYTES = 4096
@@ -64,7 +68,7 @@ SPENT_AT = BUDGET_AT + 4
 DEFAULT_BUDGET_US = 50_000
 MAX_BUDGET_US = 2**32 - 1
 
-#: Flags that may come together, but for the mark.
+#: Flags that may come together, but for the mark, and for what may come again.
 _FLAGS = frozenset(
     [0, SECURE_FLAG, SECURE_FLAG | FLOOD_FLAG]
     + [EXPRESS_FLAG | more for more in (0, ROUGH_FLAG, LATE_FLAG, ROUGH_FLAG | LATE_FLAG)]
@@ -94,6 +98,7 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     late: bool = False  #: a broker has found so
     budget_us: int = 0
     spent_us: int = 0
+    again: bool = False  #: it is passed on even where it has come before
 
     @property
     def link_class(self) -> LinkClass:
@@ -215,7 +220,7 @@ def read_head(data: bytes, start: int = 0, end: int | None = None) -> Head:
         or not 0 < topics <= MAX_TOPIC_BYTES
         or attributes > MAX_ATTRIBUTE_BYTES
         or payload > MAX_PAYLOAD_BYTES
-        or flags & ~MARK_FLAG not in _FLAGS
+        or flags & ~(MARK_FLAG | AGAIN_FLAG) not in _FLAGS
         or sequence == 0
     ):
         raise CodecError("event frame whose lengths make no sense")
@@ -236,6 +241,7 @@ def read_head(data: bytes, start: int = 0, end: int | None = None) -> Head:
         bool(flags & LATE_FLAG),
         budget,
         spent,
+        bool(flags & AGAIN_FLAG),
     )
 
 

@@ -1,19 +1,21 @@
 """One hop onward: events that are not express, to the brokers that come next.
 
-Over the direct link, by the relay path that is faster, or round a link that has failed.
+Over the direct link, by the relay path that is faster, or round a link that has failed. Where there
+is none of these for the moment, they wait (:mod:`ges.holding`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from ges.events import MAX_HOPS, PATCH, PATCH_END, Head
+from ges.events import MAX_HOPS, PATCH, PATCH_AT, PATCH_END, Head, read_head
+from ges.holding import Holding
 from ges.roundabout import pack_way
 from ges.runs import EventRun
-from overlay.codec import DETOUR, EVENT, HEADER, PROTOCOL_VERSION
+from overlay.codec import DETOUR, EVENT, HEADER, LENGTH_COVERS, PROTOCOL_VERSION
 from overlay.connection import Connection
-from overlay.ids import LinkClass
+from overlay.ids import LinkClass, Nanos
 from overlay.link import Link
 from overlay.weights import LinkKey
 
@@ -29,14 +31,23 @@ class Forwarding:
         counters: Counter[str],
         crowded: set[Connection],
         told: dict[str, int],
+        holding: Holding,
+        *,
+        now: Callable[[], Nanos],
+        on_loss: Callable[[Head], None],
     ) -> None:
-        """``ways``: relay paths in use; ``detours``: ways round failed links; the rest is noted."""
+        """``ways``: relay paths in use; ``detours``: ways round failed links; ``on_loss``: an event
+        is lost; the rest is noted.
+        """
         self._links = links
         self._ways = ways
         self._detours = detours
         self._counters = counters
         self._crowded = crowded
         self._told = told
+        self._holding = holding
+        self._now = now
+        self._on_loss = on_loss
 
     def forward_run(self, run: EventRun, onward: Sequence[tuple[str, int]]) -> None:
         """Send a run of normal events to each (uid, limit)."""
@@ -86,30 +97,56 @@ class Forwarding:
                 first = bytes((flags,)) + PATCH.pack(head.hops + 1, limit)
                 self.send_round(self._detours[uid][1:], first, rest, link_class)
             else:
-                self._counters["events_without_link"] += 1
+                first = bytes((flags,)) + PATCH.pack(head.hops + 1, limit)
+                self._send_otherwise((uid,), first + rest, link_class, "")
 
     def send_round(
-        self, way: tuple[str, ...], first: bytes, rest: bytes, link_class: LinkClass
+        self,
+        way: tuple[str, ...],
+        first: bytes,
+        rest: bytes,
+        link_class: LinkClass,
+        came_from: str = "",
     ) -> None:
         """Send an event to the first broker on ``way``, for the last one.
 
         Where the link to the first has just gone, the next on the way that is linked will do: the
         way only gets shorter.
         """
-        while way and (way[0], link_class) not in self._links:
-            way = way[1:]
-        if not way:
-            self._counters["events_without_link"] += 1
+        for at, uid in enumerate(way, start=1):
+            link = self._links.get((uid, link_class))
+            if link is not None:
+                self._send(link, _on_its_way(way[at:], first, rest))
+                self._counters["events_sent_round"] += 1
+                return
+        self._send_otherwise(way, first + rest, link_class, came_from)
+
+    def _send_otherwise(
+        self, way: tuple[str, ...], event: bytes, link_class: LinkClass, came_from: str
+    ) -> None:
+        """None of the brokers on the way is linked: take another way, or wait for a link."""
+        detour = self._detours.get(way[-1], ())[1:] if link_class is LinkClass.NORMAL else ()
+        head = read_head(event)
+        if detour and detour != way and came_from not in detour and head.hops < MAX_HOPS:
+            patched = event[:PATCH_AT] + PATCH.pack(head.hops + 1, head.limit) + event[PATCH_END:]
+            self.send_round(detour, patched, b"", link_class)
             return
-        link = self._links[way[0], link_class]
-        way = way[1:]
-        kind, start = (DETOUR, pack_way(way) + first) if way else (EVENT, first)
-        size = len(start) + len(rest) + 2
-        self._send(link, HEADER.pack(size, PROTOCOL_VERSION, kind) + start + rest)
-        self._counters["events_sent_round"] += 1
+        now = self._now()
+        for at, uid in enumerate(way, start=1):
+            if self._holding.keep((uid, link_class), _on_its_way(way[at:], event, b""), now):
+                return
+        self._counters["events_without_link"] += 1
+        self._on_loss(head)
 
     def _send(self, link: Link, frames: bytes | bytearray, count: int = 1) -> None:
         connection = link.connection
         connection.send(frames, count)
         if connection.crowded:
             self._crowded.add(connection)
+
+
+def _on_its_way(way: tuple[str, ...], first: bytes, rest: bytes) -> bytes:
+    """Return the frame of an event that has these brokers to pass after the next."""
+    kind, start = (DETOUR, pack_way(way) + first) if way else (EVENT, first)
+    size = len(start) + len(rest) + LENGTH_COVERS
+    return HEADER.pack(size, PROTOCOL_VERSION, kind) + start + rest

@@ -6,11 +6,13 @@ All but the sequence, the time and the payload is the same for all events of one
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Container, Iterator
 from typing import NamedTuple
 
-from ges.events import EXPRESS_FLAG, HEADER, SECURE_FLAG, pack_event, pack_express
+from ges.events import AGAIN_FLAG, EXPRESS_FLAG, HEADER, SECURE_FLAG, pack_event, pack_express
 from overlay.codec import EVENT, LENGTH_COVERS, PROTOCOL_VERSION, frame
+from overlay.codec import HEADER as FRAME_HEADER
 from overlay.ids import LinkClass
 
 MAX_KNOWN_TOPICS = 4096
@@ -22,11 +24,21 @@ _START = struct.Struct("!BBBBI16sQ")  #: from the version to the incarnation
 class Stream:
     """The events of one publisher and class."""
 
-    __slots__ = ("_incarnation", "_known", "_publisher", "link_class", "sequence")
+    __slots__ = (
+        "_incarnation",
+        "_kept",
+        "_known",
+        "_publisher",
+        "kept_bytes",
+        "link_class",
+        "sequence",
+    )
 
     def __init__(self, link_class: LinkClass, publisher: bytes, incarnation: int) -> None:
         self.link_class = link_class
         self.sequence = 0  #: of the event packed last
+        self.kept_bytes = 0  #: of events that no broker has taken yet, as far as we know
+        self._kept: deque[bytes] = deque()
         self._publisher = publisher
         self._incarnation = incarnation
         self._known: dict[bytes, _Topic] = {}
@@ -43,6 +55,26 @@ class Stream:
         known = self._known.get(topic) or self._learn(topic)
         length = known.size + len(payload)
         return known.pack(length, known.start, self.sequence, now, known.end) + payload
+
+    def keep(self, item: bytes) -> None:
+        """Keep the event packed last until a broker has taken it."""
+        self._kept.append(item)
+        self.kept_bytes += len(item)
+
+    def confirm(self, sequence: int) -> None:
+        """All events up to that one are taken or refused."""
+        kept = self._kept
+        for _ in range(len(kept) - max(0, self.sequence - sequence)):
+            self.kept_bytes -= len(kept.popleft())
+
+    def again(self, refused: Container[int]) -> Iterator[bytes]:
+        """Yield what is kept and not ``refused``, marked as events that may come a second time."""
+        for sequence, item in enumerate(self._kept, start=self.sequence - len(self._kept) + 1):
+            if sequence in refused:
+                continue
+            marked = bytearray(item)
+            marked[FRAME_HEADER.size] |= AGAIN_FLAG
+            yield bytes(marked)
 
     def pack_express(
         self, topic: bytes, attributes: bytes, payload: bytes, now: int, budget_us: int

@@ -7,11 +7,12 @@ patches a few bytes and appends to queues. The payload is not touched.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from ges.delivery import Deliveries
 from ges.events import (
+    AGAIN_FLAG,
     DEFAULT_BUDGET_US,
     FLOOD_FLAG,
     MARK_FLAG,
@@ -21,7 +22,9 @@ from ges.events import (
 )
 from ges.express import Express, ExpressHops
 from ges.forwarding import Forwarding
+from ges.holding import Holding
 from ges.linkstate import SecureGraph, describe
+from ges.rerouting import Rerouting
 from ges.roundabout import read_way
 from ges.runs import EventRun
 from ges.sequence import Key, Seen, Sequencer
@@ -29,8 +32,10 @@ from ges.session import Session
 from ges.tree import ArcTree
 from overlay.connection import Connection
 from overlay.errors import ProtocolError
-from overlay.ids import LinkClass, Nanos
+from overlay.ids import LinkClass, Nanos, Peer
 from overlay.link import Link
+from overlay.resend import Item
+from overlay.streams import Streams
 from overlay.weights import LinkKey
 from ring.messages import Member
 
@@ -47,6 +52,7 @@ class Router:
         detours: Mapping[str, tuple[str, ...]] | None = None,
         ways: Mapping[LinkKey, tuple[str, ...]] | None = None,
         *,
+        holding: Holding | None = None,
         budget_us: int = DEFAULT_BUDGET_US,
         is_express: Callable[[str], bool] = lambda uid: True,
         one_way_us: Callable[[LinkKey], int | None] = lambda key: None,
@@ -61,7 +67,34 @@ class Router:
         detours = detours if detours is not None else {}  # ways round failed links
         # Relay paths in use, by who they lead to and class: the brokers to pass, that one last.
         ways = ways if ways is not None else {}
-        self._forwarding = Forwarding(links, ways, detours, counters, self.crowded, self.told)
+        self._here: int | None = None
+        self._tree = ArcTree()
+        self._secure_tree = ArcTree()  #: over secure links alone
+        self._secured: list[str] = []  #: uids at the other end of secure links
+        self._has_holes = False  #: a ring neighbour of ours has no secure link to us
+        #: for whom events wait, as their link is down for the moment
+        self._holding = holding or Holding(Streams(), lambda peer: False)
+        self._forwarding = Forwarding(
+            links,
+            ways,
+            detours,
+            counters,
+            self.crowded,
+            self.told,
+            self._holding,
+            now=now,
+            on_loss=self.on_loss,
+        )
+        self._rerouting = Rerouting(
+            self._holding,
+            self._forwarding,
+            links,
+            detours,
+            self._tree,
+            counters,
+            plan=self._plan,
+            on_loss=self.on_loss,
+        )
         self.express = Express(
             ExpressHops(links, ways, detours, is_express),
             counters,
@@ -72,11 +105,6 @@ class Router:
         self._graph = graph
         self._counters = counters
         self._now = now
-        self._here: int | None = None
-        self._tree = ArcTree()
-        self._secure_tree = ArcTree()  #: over secure links alone
-        self._secured: list[str] = []  #: uids at the other end of secure links
-        self._has_holes = False  #: a ring neighbour of ours has no secure link to us
 
     # ── what the broker sets ──────────────────────────────────────────────────────────────────
 
@@ -85,13 +113,26 @@ class Router:
     ) -> None:
         """Note where this broker stands, which members it is linked to, and its ring neighbours."""
         self._here = member.ring_id if member is not None else None
-        self._secured = [uid for uid, link_class in self._links if link_class is LinkClass.SECURE]
-        self._has_holes = not {m.uid for m in around} <= set(self._secured)
+        self._holding.note(linked, around)
+        self._plan()
+        if self._holding.held:
+            self._rerouting.settle(self._now())
+            self._plan()
+
+    def _plan(self) -> Sequence[str]:
+        """Lay the trees, over the links that are up and those that are waited for."""
+        holding = self._holding
+        held = holding.places(LinkClass.SECURE)
+        links = [uid for uid, link_class in self._links if link_class is LinkClass.SECURE]
+        self._secured = [*links, *(uid for uid in held if uid not in links)]
+        self._has_holes = not holding.around <= set(self._secured)
         if self._here is not None:
-            places = {uid: m.ring_id for uid, m in linked.items()}
-            self._tree.update(self._here, places)
+            linked = {uid: m.ring_id for uid, m in holding.linked.items()}
+            self._tree.update(self._here, holding.places(LinkClass.NORMAL) | linked)
+            places = held | linked
             secured = {uid: places[uid] for uid in self._secured if uid in places}
             self._secure_tree.update(self._here, secured)
+        return self._secured
 
     def subscribe(self, session: Session, number: int, text: str, only: LinkClass | None) -> None:
         """Serve a checked filter; the same number again replaces the earlier one."""
@@ -135,7 +176,7 @@ class Router:
         assert self._here is not None
         self._counters["events_published"] += 1
         key = (head.publisher, head.incarnation, head.secure)
-        if head.sequence != session.last.get(head.secure, 0) + 1:
+        if head.sequence != session.last.get(head.secure, 0) + 1 and not head.again:
             self._to_mark.add(key)  # it published elsewhere before, or we have refused one
         session.last[head.secure] = head.sequence
         self._admit(key, head, body, self._here, flood=not self._graph.is_complete)
@@ -196,15 +237,36 @@ class Router:
             raise ProtocolError("a secure event on its way over links that are not")
         if head.express:
             self.express.pass_on(link, way, head, event)
+        elif link.arrived(1):
+            self._counters["events_received_twice"] += 1
         else:
-            self._forwarding.send_round(way, event, b"", link.link_class)
+            self._forwarding.send_round(way, event, b"", link.link_class, link.peer.uid)
 
-    def on_cut(self) -> None:
-        """A link broke, with whatever was under way on it: mark the next event of everybody."""
-        self._to_mark.update(self.sequencer.keys)
+    def on_cut(self, uid: str, link_class: LinkClass) -> None:
+        """A link broke, or a way round one: events for the broker there wait for what comes."""
+        self._rerouting.on_cut((uid, link_class), self._now())
+
+    def on_orphans(self, peer: Peer, link_class: LinkClass, items: list[Item]) -> None:
+        """Events for a broker that will not get them: others pass them on in its place."""
+        self._rerouting.on_orphans((peer.uid, link_class), items)
+
+    def on_loss(self, head: Head | None = None) -> None:
+        """An event is lost: mark the next one of its publisher, or of all if nobody knows which."""
+        if head is None:
+            self._to_mark.update(self.sequencer.keys)
+        else:
+            self._to_mark.add((head.publisher, head.incarnation, head.secure))
+
+    def next_deadline(self) -> Nanos | None:
+        """Return when :meth:`expire` has something to do."""
+        ends = (self.sequencer.next_deadline(), self._holding.next_deadline(self._now()))
+        return min((end for end in ends if end is not None), default=None)
 
     def expire(self) -> None:
-        """Give up events that do not come; deliver those that waited for them."""
+        """Give up links and events that do not come; go on with what has waited for them."""
+        if self._holding.held:
+            self._rerouting.settle(self._now())
+            self._plan()
         for topic, body, secure in self.sequencer.expire(self._now()):
             self._deliveries.deliver(topic, body, secure)
 
@@ -215,6 +277,7 @@ class Router:
             self._here is None
             or head.secure  # all-secure ways are decided event by event
             or head.marked
+            or head.again
             or key in self._to_mark
             or not self.sequencer.admit_run(key, head.sequence, run.count)
         ):
@@ -253,10 +316,10 @@ class Router:
                 everybody = [(uid, limit) for uid in self._secured]
                 flags |= SECURE_FLAG | FLOOD_FLAG
                 self._forwarding.forward(head, body, everybody, flags, LinkClass.SECURE)
-        elif ready is not None:
+        elif ready is not None or head.again:
             tree = self._secure_tree if head.secure else self._tree
             link_class = LinkClass.SECURE if head.secure else LinkClass.NORMAL
-            flags |= SECURE_FLAG if head.secure else 0
+            flags |= (SECURE_FLAG if head.secure else 0) | (AGAIN_FLAG if head.again else 0)
             self._forwarding.forward(head, body, tree.onward(limit), flags, link_class)
         for topic, ready_body, secure in ready or ():
             self._deliveries.deliver(topic, ready_body, secure)

@@ -69,6 +69,13 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
         for bound in self.bounds[:-1]:
             check_attributes(self.data[bound + shift : bound + shift + size])
 
+    def without(self, count: int) -> EventRun:
+        """Return the run without the first ``count`` events; there must be more."""
+        bounds = self.bounds[count:]
+        return EventRun(
+            read_head(self.data, bounds[0] + FRAME_HEADER.size, bounds[1]), self.data, bounds
+        )
+
     def unpatched(self) -> EventRun:
         """Return the run as a client should have sent it: without hops and limit."""
         first = self.bounds[0]

@@ -20,8 +20,8 @@ from typing import Generic, TypeVar
 from overlay.ids import Nanos, nanos
 from overlay.machine import TimerTable
 
-GAP_NS = nanos(0.2)  #: what comes before a marked event is given up after this
-LONG_GAP_NS = nanos(5)  #: what comes before any other
+GAP_NS = nanos(0.5)  #: what comes before a marked event is given up after this
+LONG_GAP_NS = nanos(10)  #: what comes before any other
 MAX_HELD = 65536  #: events held for one publisher ...
 MAX_HELD_BYTES = 64 * 1024 * 1024  #: ... and bytes for all
 MAX_PUBLISHERS = 65536

@@ -9,6 +9,7 @@ that can be used from both ends.) The hierarchical routing of the event service 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping
 
 from ring.geometry import between, clockwise
@@ -52,3 +53,16 @@ class ArcTree:
                 self._cache.clear()
             self._cache[limit] = cached
         return cached
+
+    def instead(self, place: int, limit: int) -> tuple[tuple[str, int], ...]:
+        """Return (uid, limit) of those to pass the event to in place of the broker at ``place``.
+
+        It was to serve the ring from there to ``limit``. The last one before it serves some more,
+        and those behind it serve what they would if it had never been linked.
+        """
+        inside = [entry for entry in self._row if between(self._here, entry[0], limit)]
+        far = clockwise(self._here, place)
+        first = bisect_right(inside, far, key=lambda entry: clockwise(self._here, entry[0]))
+        serving = inside[max(0, first - 1) :]
+        ends = [*(ring_id for ring_id, _ in serving), limit][1:]
+        return tuple((uid, end) for (_, uid), end in zip(serving, ends, strict=True))

@@ -17,6 +17,7 @@ import os
 import socket
 import ssl
 import sys
+from collections.abc import Iterable
 
 import trio
 
@@ -24,6 +25,7 @@ from overlay.codec import READ_BYTES, Bytes
 from overlay.ids import NANOS_PER_SECOND, Nanos
 from overlay.lanes import ExpressLane, NormalLane, Overflow, Policy
 from overlay.outbox import WRITE_BYTES, Outbox
+from overlay.resend import Item
 from overlay.turn import Turn
 
 VECTOR_BYTES = 2048  #: items of that size are written as they are, smaller ones joined ...
@@ -139,6 +141,24 @@ class Connection:
         if self._parked:
             self._unpark()
 
+    def send_again(self, items: Iterable[Item]) -> None:
+        """Queue what an earlier connection has not brought over, however much it is."""
+        for item, events in items:
+            self.outbox.normal.put(item, events)
+
+    def send_ack(self, item: Bytes) -> None:
+        """Queue an acknowledgement before all else; it replaces one that still waits."""
+        if self._closing:
+            return
+        self.outbox.ack = item
+        if self._parked:
+            self._unpark()
+
+    def go_on(self) -> None:
+        """Send what had to wait for an acknowledgement."""
+        if self._parked and self.outbox:
+            self._unpark()
+
     def send_express(self, item: bytearray, stamp_at: int) -> None:
         """Queue one express event before all that is not; see :mod:`overlay.lanes`."""
         if self._closing:
@@ -186,14 +206,15 @@ class Connection:
 
     def finish(self, seconds: float = FINISH_SECONDS) -> None:
         """Close after what is queued has been sent, if the other end takes it in time."""
-        self._closing = True
+        self._closing = self.outbox.is_last = True
         self.closed_by = self._writing.deadline = trio.current_time() + seconds
         self._wake.set()
         self._room.set()
 
     def abort(self) -> None:
-        """Close now, dropping what is queued."""
-        self.outbox.clear()
+        """Close now, dropping what is queued, but for events of a stream: they are taken back."""
+        if self.outbox.stream is None:
+            self.outbox.clear()
         self._rest = memoryview(b"")
         self.finish()
         self._writing.cancel()
@@ -210,6 +231,8 @@ class Connection:
                 pass
         except OSError:
             pass  # the writer's task meets it as well, and that one tells who needs to know
+        if not self._room.is_set() and not self.crowded:
+            self._room.set()
         if self.outbox or self._rest or self._closing:
             self._wake.set()
         else:

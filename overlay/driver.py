@@ -32,6 +32,7 @@ from overlay.link_life import Links
 from overlay.machine import Closed, CloseLink, Effect, Input, Machine, Notify, OpenLink, Send
 from overlay.notices import Notices
 from overlay.precedence import Precedence
+from overlay.streams import Streams
 from overlay.transport import Transport, Wire
 from overlay.turn import Turn
 from overlay.versions import DIALECT, Dialect
@@ -73,6 +74,7 @@ class Driver:
             upper,
             give=self.give,
             now=self.now,
+            life=lambda: machine.peer.incarnation,
             bulkhead=self._bulkhead,
             notices=self.notices,
         )
@@ -113,6 +115,11 @@ class Driver:
         return self._acceptor.strangers
 
     @property
+    def streams(self) -> Streams:
+        """What was sent over links and is not acknowledged."""
+        return self._links.streams
+
+    @property
     def turn(self) -> Turn:
         """The turn that connections of clients take part in as well."""
         return self._links.turn
@@ -142,6 +149,7 @@ class Driver:
             await nursery.start(self._transport.serve, accept)
             nursery.start_soon(self._run_timers)
             nursery.start_soon(self._acceptor.tidying.run)
+            nursery.start_soon(self._links.acknowledge)
             task_status.started()
 
     async def drained(self) -> None:

@@ -79,6 +79,18 @@ class NormalLane:
             return len(self._whole[0][0])
         return self._size
 
+    def next_events(self) -> int:
+        """Return how many events are in what :meth:`pop` returns next."""
+        return self._whole[0][1] if self._whole else self._events
+
+    def take_events(self) -> list[tuple[Bytes, int]]:
+        """Take all items that hold events; the others stay."""
+        self._gather()
+        events = [entry for entry in self._whole if entry[1]]
+        self._whole = deque(entry for entry in self._whole if not entry[1])
+        self.size -= sum(len(item) for item, _ in events)
+        return events
+
     def make_room(self, limit: int) -> None:
         """Bring the lane down to ``limit`` bytes.
 

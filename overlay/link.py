@@ -12,6 +12,7 @@ from overlay.handshake import Hello
 from overlay.identity import PeerIdentity
 from overlay.ids import LinkClass, Nanos, Peer
 from overlay.machine import Fact
+from overlay.resend import Arrivals, Item
 from overlay.transport import Wire
 from overlay.versions import OLDEST, Agreement
 
@@ -21,6 +22,7 @@ class Link:
 
     __slots__ = (
         "agreed",
+        "arrivals",
         "connection",
         "identity",
         "link_class",
@@ -47,6 +49,16 @@ class Link:
         self.agreed = agreed  #: version, and the capabilities of both ends
         self.identity = identity  #: as certified in the handshake; None: plain
         self.running = trio.CancelScope()  #: its reading and writing
+        self.arrivals: Arrivals | None = None  #: counts what comes; None: the other end does not
+
+    def arrived(self, count: int) -> int:
+        """Note that so many events that are not express have come over the link.
+
+        Returns how many of them, the first, have come before over an earlier connection, and are
+        to be dropped. The layer above calls this, as it alone can tell express events from others;
+        what it does not count is never acknowledged.
+        """
+        return self.arrivals.take(count) if self.arrivals is not None else 0
 
 
 class Upper(Protocol):
@@ -72,7 +84,11 @@ class Upper(Protocol):
         """A link came up or went down."""
 
     def on_cut(self, link: Link) -> None:
-        """A link ended otherwise than in peace; what was under way on it may be lost."""
+        """A link ended otherwise than in peace; what was under way on it waits for the next."""
+
+    def on_orphans(self, peer: Peer, link_class: LinkClass, items: list[Item]) -> None:
+        """These events were for ``peer``, which will not get them: that life of it is over, the
+        link is not wanted any more, or there were too many of them."""
 
     async def on_client(self, hello: Hello, wire: Wire, reader: FrameReader) -> None:
         """A client has greeted; serve it until it goes."""

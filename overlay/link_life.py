@@ -12,15 +12,17 @@ from overlay.codec import CONTROL, MAX_FRAME_BYTES, FrameReader, MessageCodec, R
 from overlay.connection import BROKEN, FINISH_SECONDS, Connection
 from overlay.errors import ProtocolError
 from overlay.handshake import GREETINGS, Goodbye, LinkTable, Welcome
-from overlay.ids import LinkClass, Nanos, Peer, short
+from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, Peer, short
 from overlay.link import Link, Upper
 from overlay.machine import Closed, CloseLink, Input, LinkDown, LinkMessage, LinkUp, MessageReceived
 from overlay.notices import Notices
 from overlay.outbox import WRITE_BYTES
 from overlay.precedence import Precedence
+from overlay.resend import ACK_NS, Ack, Resume
+from overlay.streams import RELIABLE, Streams
 from overlay.transport import Wire, close
 from overlay.turn import Turn
-from overlay.versions import Agreement
+from overlay.versions import STREAMS, Agreement
 
 SECURE_WRITE_BYTES = 256 * 1024  #: no express event goes that way; TLS gains by larger writes
 LINK_QUEUE_BYTES = 64 * 1024 * 1024
@@ -28,6 +30,9 @@ PARTING_SECONDS = 10.0  #: for both ends of a link given up in peace to send wha
 
 #: Ends of a link that lose nothing: both ends go on, and send what they have queued.
 PEACEFUL = frozenset({Closed.UNWANTED, Closed.REPLACED})
+
+
+Key = tuple[str, LinkClass]
 
 
 class Links:
@@ -41,10 +46,12 @@ class Links:
         *,
         give: Callable[[Input], None],
         now: Callable[[], Nanos],
+        life: Callable[[], int],
         bulkhead: Bulkhead,
         notices: Notices,
     ) -> None:
         self.up: dict[tuple[str, LinkClass], Link] = {}
+        self.streams = Streams()
         self.turn = Turn()
         self.precedence = Precedence()
         self._table = table
@@ -52,6 +59,9 @@ class Links:
         self._upper = upper
         self._give = give
         self._now = now
+        self._life = life  #: our incarnation
+        self._unsaid: dict[Key, Link] = {}  #: links over which something is to be acknowledged
+        self._more_unsaid = trio.Event()
         self._bulkhead = bulkhead
         self._notices = notices
         self._running = 0  #: links whose tasks have not ended
@@ -83,6 +93,8 @@ class Links:
         key = (peer.uid, link_class)
         old = self.up.get(key)
         self.up[key] = link
+        if link_class in RELIABLE and STREAMS in agreed.capabilities:
+            self._go_on(key, link)
         if old is not None:
             self._say_goodbye(old, Closed.REPLACED)
         number = connection.number
@@ -100,6 +112,9 @@ class Links:
             self._running -= 1
             self._quiet.set()
             ended_by_itself = self._forget(link)
+            self._take_back(link, is_over=not ended_by_itself)
+            if ended_by_itself:
+                self._upper.on_cut(link)
             await close(wire.stream)
         if ended_by_itself:
             # Who parts in peace forgets the link first: here it broke before the end.
@@ -112,6 +127,8 @@ class Links:
             self._table.closed(effect.uid, effect.link_class)
             self._say_goodbye(link, effect.reason)
             if effect.reason not in PEACEFUL:
+                if effect.reason is not Closed.LEAVING:
+                    self._take_back(link)
                 self._upper.on_cut(link)
             self._upper.on_links_changed()
 
@@ -119,6 +136,7 @@ class Links:
         """End a link at once: what is queued is not sent, and nothing more is read from it."""
         link = self.up.get((uid, link_class))
         if link is not None:
+            self._take_back(link)
             link.connection.abort()
             link.running.cancel()
             self._end(link, reason)
@@ -129,6 +147,16 @@ class Links:
         if link is not None and link.parted.is_set():
             self._part(link, Closed.REPLACED)
 
+    async def acknowledge(self) -> None:
+        """Tell other ends, now and then, what has come from them."""
+        while True:
+            if not self._unsaid:
+                self._more_unsaid = trio.Event()
+                await self._more_unsaid.wait()
+            await trio.sleep(ACK_NS / NANOS_PER_SECOND)
+            for link in list(self._unsaid.values()):
+                self._say(link)
+
     async def drained(self) -> None:
         """Wait until no link is left, as after a machine has left."""
         while self._running:
@@ -137,9 +165,58 @@ class Links:
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
+    def _go_on(self, key: Key, link: Link) -> None:
+        """Go on with the stream to the other end where it has got to."""
+        connection, peer = link.connection, link.peer
+        resume, again, orphans = self.streams.attach(key, peer, self._life(), connection.outbox)
+        connection.send(self._codec.encode(resume, link.agreed.version))
+        connection.send_again(again)
+        if again:
+            self._notices.count("events_sent_again", sum(events for _, events in again))
+        if orphans:
+            self._upper.on_orphans(peer, link.link_class, orphans)
+
+    def _take_back(self, link: Link, *, is_over: bool = False) -> None:
+        """Keep what a connection has not brought over, for the next one.
+
+        ``is_over``: the link was given up, and there is no next one.
+        """
+        key = (link.peer.uid, link.link_class)
+        is_taken = self.streams.detach(key, link.connection.outbox)
+        if is_taken and (is_over or link.connection.overflowed):
+            orphans = self.streams.give_away(key)
+            if orphans:
+                self._upper.on_orphans(link.peer, link.link_class, orphans)
+
+    def _say(self, link: Link) -> None:
+        """Acknowledge what has come from the other end of a link, over the connection in use."""
+        key = (link.peer.uid, link.link_class)
+        self._unsaid.pop(key, None)
+        arrivals, used = link.arrivals, self.up.get(key)
+        if arrivals is not None and used is not None:
+            arrivals.size = 0
+            ack = self._codec.encode(arrivals.incoming.ack(), used.agreed.version)
+            used.connection.send_ack(ack)
+
+    def _note(self, link: Link) -> None:
+        """Events may have come over a link: acknowledge them at once, or before long."""
+        arrivals = link.arrivals
+        if arrivals is None or arrivals.incoming.count == arrivals.incoming.acknowledged:
+            return
+        if arrivals.is_due:
+            self._say(link)
+        else:
+            key = (link.peer.uid, link.link_class)
+            if key not in self._unsaid:
+                self._unsaid[key] = link
+                self._more_unsaid.set()
+
     def _say_goodbye(self, link: Link, reason: Closed) -> None:
         """Send this last; the other end then sends what it has queued, and closes."""
-        link.connection.send(self._codec.encode(Goodbye(reason), link.agreed.version))
+        arrivals, version = link.arrivals, link.agreed.version
+        if arrivals is not None and link.link_class in RELIABLE:
+            link.connection.send_ack(self._codec.encode(arrivals.incoming.ack(), version))
+        link.connection.send(self._codec.encode(Goodbye(reason), version))
         link.connection.finish(PARTING_SECONDS if reason in PEACEFUL else FINISH_SECONDS)
 
     def _forget(self, link: Link) -> bool:
@@ -164,11 +241,11 @@ class Links:
 
     def _end(self, link: Link, reason: Closed) -> None:
         if self._forget(link):
+            if reason not in PEACEFUL:
+                self._upper.on_cut(link)
             self._tell_end(link, reason)
 
     def _tell_end(self, link: Link, reason: Closed) -> None:
-        if reason not in PEACEFUL:
-            self._upper.on_cut(link)
         self._give(LinkDown(link.peer.uid, reason, link.link_class))
         self._upper.on_links_changed()
 
@@ -204,12 +281,15 @@ class Links:
                     await self.precedence.give_way()
                 with turn:
                     goodbye = self._take(link, reader.runs())
+                    self._note(link)
                 if goodbye is not None:
                     self._part(link, goodbye)
                     return goodbye
                 await upper.on_batch(link)
                 chunk = await link.connection.receive(reader.appetite)
                 reader.feed(chunk)
+                if link.arrivals is not None:
+                    link.arrivals.size += len(chunk)
         except ProtocolError as error:
             self._protocol_error(link, error)
             return Closed.PROTOCOL
@@ -228,10 +308,27 @@ class Links:
                 message = self._codec.decode(body)
                 if isinstance(message, Goodbye):
                     return message.reason
+                if isinstance(message, Ack | Resume):
+                    self._on_stream(link, message)
+                    continue
                 if link_class is not LinkClass.NORMAL and not isinstance(message, LinkMessage):
                     raise ProtocolError(f"{type(message).__name__} on a link for events")
                 self._give(MessageReceived(link.peer.uid, message, link_class))
         return None
+
+    def _on_stream(self, link: Link, message: Ack | Resume) -> None:
+        key = (link.peer.uid, link.link_class)
+        if link.link_class not in RELIABLE:
+            raise ProtocolError(f"{type(message).__name__} on a link without a stream")
+        if isinstance(message, Ack):
+            self.streams.on_ack(key, message)
+            used = self.up.get(key)
+            if used is not None:
+                used.connection.go_on()
+        elif link.arrivals is not None:
+            raise ProtocolError("a stream begins twice on one connection")
+        else:
+            link.arrivals = self.streams.arrivals(key, message)
 
     def _protocol_error(self, link: Link, error: ProtocolError) -> None:
         uid = short(link.peer.uid)

@@ -1,8 +1,9 @@
 """A network in memory, for tests that run the trio driver in virtual time.
 
 Streams deliver after a latency, in order; a broken one reads as closed at the other end after the
-same latency. A link may have a rate, too: then its sender waits while it carries what is sent. Both
-are asked for again with each write, so a test may change them as it goes. With
+same latency, one that is cut at once, without what was under way. A link may have a rate, too: then
+its sender waits while it carries what is sent. Both are asked for again with each write, so a test
+may change them as it goes. With
 ``trio.testing.MockClock`` a run takes no real time and has no jitter.
 """
 
@@ -102,20 +103,32 @@ class _Inbox:
         self._due: deque[tuple[float, bytes]] = deque()
         self._filled = trio.Event()
         self.closed = False
+        self.is_deaf = False  #: what comes is lost
 
     def put(self, data: bytes) -> None:
+        if self.is_deaf:
+            return
         self._due.append((trio.current_time() + self._one_way(), data))
         self._filled.set()
 
     async def get(self) -> bytes:
-        while not self._due:
-            self._filled = trio.Event()
-            await self._filled.wait()
-        arrival, data = self._due[0]
-        await trio.sleep_until(arrival)
-        if data:
-            self._due.popleft()
-        return data
+        while True:
+            while not self._due:
+                self._filled = trio.Event()
+                await self._filled.wait()
+            entry = arrival, data = self._due[0]
+            await trio.sleep_until(arrival)
+            if self._due[0] is entry:
+                if data:
+                    self._due.popleft()
+                return data
+
+    def cut(self) -> None:
+        """End here and now, without what is on its way."""
+        self._due.clear()
+        self._due.append((trio.current_time(), b""))
+        self._filled.set()
+        self.closed = True
 
 
 class MemoryStream(trio.abc.Stream):
@@ -138,6 +151,15 @@ class MemoryStream(trio.abc.Stream):
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         return await self._mine.get()
+
+    def cut(self) -> None:
+        """Break the connection, for both ends at once; what is under way on it is lost."""
+        self._mine.cut()
+        self._theirs.cut()
+
+    def swallow(self) -> None:
+        """Let nothing come through any more, either way, though the connection seems to be up."""
+        self._mine.is_deaf = self._theirs.is_deaf = True
 
     async def aclose(self) -> None:
         if not self._theirs.closed:

@@ -4,6 +4,9 @@ Express goes before normal. An *item* is one or more whole frames in one piece o
 one lane stay in order, and another lane's come between items only. A normal item that is one long
 frame is sent in slices, and express comes between those. Sans-IO; :mod:`overlay.connection` writes
 what it is given from here.
+
+Events of a reliable stream (:mod:`overlay.resend`) are kept as they are sent, and wait while too
+many of those sent are not acknowledged. An acknowledgement waits for nothing.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from overlay.codec import Bytes
 from overlay.fragments import SLICE_BYTES, is_long, slice_at
 from overlay.ids import Nanos
 from overlay.lanes import ExpressLane, NormalLane
+from overlay.resend import Outgoing
 
 WRITE_BYTES = SLICE_BYTES  #: about as much goes into one write: what express may have to wait for
 
@@ -21,16 +25,21 @@ EXPRESS_BYTES = 16 * 1024  #: of express events in one write: each is stamped wh
 class Outbox:
     """The lanes of one connection."""
 
-    __slots__ = ("_sliced", "_sliced_at", "express", "normal")
+    __slots__ = ("_sliced", "_sliced_at", "ack", "express", "is_last", "normal", "stream")
 
     def __init__(self, normal: NormalLane, express: ExpressLane) -> None:
         self.normal = normal
         self.express = express
+        self.stream: Outgoing | None = None  #: that the events in the normal lane belong to
+        self.ack: Bytes = b""  #: goes before all else
+        self.is_last = False  #: nothing follows what is queued: it waits for no acknowledgement
         self._sliced: Bytes = b""  #: the frame that is being sent in slices ...
         self._sliced_at = 0  #: ... and where the next begins
 
     def __bool__(self) -> bool:
-        return bool(self.normal or self._sliced or self.express)
+        return bool(
+            (self.normal and not self._is_held()) or self._sliced or self.express or self.ack
+        )
 
     @property
     def size(self) -> int:
@@ -43,6 +52,9 @@ class Outbox:
         What is taken counts as sent.
         """
         items: list[Bytes] = []
+        if self.ack:
+            items.append(self.ack)
+            self.ack = b""
         size = 0
         if self.express:
             while self.express and size < EXPRESS_BYTES:
@@ -51,17 +63,30 @@ class Outbox:
                 items.append(item)
             return items
         if self._sliced:
-            return self._next_slice()
-        lane = self.normal
-        while lane and (not items or size + lane.next_size() <= most):
+            return items + self._next_slice()
+        lane, stream = self.normal, self.stream
+        while lane and not self._is_held() and (not size or size + lane.next_size() <= most):
+            events = lane.next_events()
             whole = lane.pop()
-            if not items and is_long(whole):
+            if events and stream is not None:
+                stream.keep(whole, events)
+            if not size and is_long(whole):
                 self._sliced, self._sliced_at = whole, 0
-                return self._next_slice()
+                return items + self._next_slice()
             size += len(whole)
             items.append(whole)
         lane.size -= size
         return items
+
+    def _is_held(self) -> bool:
+        """Say whether the next item waits for an acknowledgement."""
+        stream = self.stream
+        return (
+            stream is not None
+            and stream.is_full
+            and not self.is_last
+            and self.normal.next_events() > 0
+        )
 
     def _next_slice(self) -> list[Bytes]:
         start, part = slice_at(self._sliced, self._sliced_at)
@@ -75,4 +100,5 @@ class Outbox:
         """Forget all that waits."""
         self.normal.clear()
         self.express.clear()
+        self.ack = b""
         self._sliced, self._sliced_at = b"", 0

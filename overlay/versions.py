@@ -31,8 +31,9 @@ WireCapabilities = Annotated[
 ]
 
 EXPRESS = "express"  #: links of the class express
+STREAMS = "streams"  #: events are acknowledged, and sent again over the next connection
 
-CAPABILITIES = frozenset({EXPRESS})
+CAPABILITIES = frozenset({EXPRESS, STREAMS})
 
 
 @dataclass(frozen=True, slots=True)

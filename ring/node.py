@@ -95,6 +95,10 @@ class RingNode:
         """Members this broker has links to, by uid; the degree is their number."""
         return {uid: link.member for uid, link in self._links.up.items() if link.member}
 
+    def is_dead(self, peer: Peer) -> bool:
+        """Say whether that life of ``peer`` was declared dead."""
+        return self._parts.hood.is_dead(peer.uid, peer.incarnation, at_any_time=True)
+
     @property
     def suspects(self) -> tuple[str, ...]:
         """Uids of neighbours under suspicion now."""

@@ -12,6 +12,8 @@ and answers ``alive`` or ``failed``. Departs from the paper, which knows one wit
   witness is pinged as it is asked: one that gives no sign of life within a round trip is *doubted*,
   and another is asked beside it. So is one that must be linked first. Whatever a doubted witness
   says in the end still counts; what makes a verdict is as before.
+* Where a link broke and nobody can be asked, our own call is the witness: in a small ring all links
+  may break at the same moment, though nobody is dead.
 * A and C investigate. Second neighbours, and a witness whose own test failed, wait for their word
   and ask only if it does not come: A or C may be dead too.
 
@@ -49,6 +51,8 @@ class Case:
     failed: list[str] = field(default_factory=list)  #: who found that the subject is dead
     link_failed: bool = False  #: a witness reaches the subject; we try to do so again
     retests: int = 0  #: times that has failed, and witnesses were asked anew
+    patience_ends: Nanos = 0  #: our own call may be waited for until then
+    is_called: bool = False  #: nobody could be asked, so our own call decides
 
 
 Verdict = tuple[Member, tuple[str, ...]]  #: who is dead, and the witnesses of it
@@ -80,7 +84,7 @@ class Suspicions:
         if subject.uid in self.open:
             return None
         core = self._core
-        case = self.open[subject.uid] = Case(subject)
+        case = self.open[subject.uid] = Case(subject, patience_ends=core.now + self._patience)
         self._neighbourhood.suspect(subject)
         core.notify(Suspected(subject, reason))
         self._give_up(subject.uid)
@@ -164,7 +168,11 @@ class Suspicions:
         alive, with a pause: a refusal takes no time, nor does a witness.
         """
         case = self.open.get(uid)
-        if case is None or not case.link_failed:
+        if case is None:
+            return None
+        if case.is_called and not case.awaited and not case.link_failed:
+            return self._ask(case)
+        if not case.link_failed:
             return None
         case.link_failed = False
         case.asked.clear()
@@ -270,7 +278,22 @@ class Suspicions:
                 if witness.uid not in case.asked:
                     self._tell(case, witness)
                     wanted -= witness.uid not in case.doubted
-        return None if case.awaited else (subject, tuple(case.failed))
+        if case.awaited or (not case.failed and self._is_called(case)):
+            return None
+        return subject, tuple(case.failed)
+
+    def _is_called(self, case: Case) -> bool:
+        """Nobody can be asked about one whose link broke: call it, and wait for what comes."""
+        core, subject = self._core, case.subject
+        if subject.uid in self._links.up:
+            return False
+        until = case.patience_ends
+        if not case.is_called and core.now < until:
+            case.is_called = True
+            self._links.damper.release(subject.uid)
+            self._links.open(subject.peer.url, subject.uid, subject.uid)
+            core.arm(Timer.TEST, subject.uid, until - core.now)
+        return core.now < until and self._links.is_opening(subject.peer.url)
 
     def _tell(self, case: Case, witness: Member) -> None:
         """Ask one witness, and whether it lives itself."""

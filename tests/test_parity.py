@@ -11,10 +11,11 @@ from trio.testing import MockClock
 from overlay.codec import FrameReader, MessageCodec, Run
 from overlay.driver import Driver
 from overlay.handshake import Goodbye, Hello
-from overlay.ids import Nanos, Peer, nanos
+from overlay.ids import LinkClass, Nanos, Peer, nanos
 from overlay.link import Link
 from overlay.machine import Command, Fact
 from overlay.memory import MemoryNetwork
+from overlay.resend import STREAM_MESSAGES, Item
 from overlay.rng import rng_for
 from overlay.transport import Wire
 from ring.config import LAN
@@ -105,6 +106,9 @@ class Listener:
     def on_cut(self, link: Link) -> None:
         pass
 
+    def on_orphans(self, peer: Peer, link_class: LinkClass, items: list[Item]) -> None:
+        raise AssertionError("no events in this script")
+
     async def on_client(self, hello: Hello, wire: Wire, reader: FrameReader) -> None:
         raise AssertionError("no clients in this script")
 
@@ -113,7 +117,7 @@ async def _on_trio() -> Story:
     uid_of = {url: uid for uid, url in URLS.items()}
     latency = FixedLatency()
     network = MemoryNetwork(lambda a, b: latency.one_way_ns(uid_of[a], uid_of[b]))
-    codec = MessageCodec(*RING_MESSAGES, Goodbye)
+    codec = MessageCodec(*RING_MESSAGES, *STREAM_MESSAGES, Goodbye)
     listeners = {uid: Listener() for uid in UIDS}
     scopes: dict[str, trio.CancelScope] = {}
     for uid, listener in listeners.items():

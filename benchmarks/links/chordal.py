@@ -20,6 +20,7 @@ from overlay.identity import Identity
 from overlay.ids import LinkClass, Nanos, Peer
 from overlay.link import Link
 from overlay.machine import Command, Effect, Fact, Input, OpenLink, Refused
+from overlay.resend import STREAM_MESSAGES, Item
 from overlay.transport import TcpTransport, Wire
 
 BURST = 256
@@ -69,7 +70,7 @@ class End:
         transport = TcpTransport(self._identity)
         own = await transport.listen("127.0.0.1", 0)
         peer = Peer(self._uid, 1, f"chordal://127.0.0.1:{own}", self._identity is not None)
-        self.driver = Driver(Idle(peer), transport, MessageCodec(Goodbye), self)
+        self.driver = Driver(Idle(peer), transport, MessageCodec(*STREAM_MESSAGES, Goodbye), self)
         async with trio.open_nursery() as nursery:
             await nursery.start(self.driver.run)
             if port is None:
@@ -104,6 +105,9 @@ class End:
     def on_cut(self, link: Link) -> None:
         pass
 
+    def on_orphans(self, peer: Peer, link_class: LinkClass, items: list[Item]) -> None:
+        pass
+
     async def on_client(self, hello: Hello, wire: Wire, reader: FrameReader) -> None:
         pass
 
@@ -121,6 +125,7 @@ class Relay(End):
 
     def on_frames(self, link: Link, run: Run) -> None:
         data, bounds, targets = run.data, run.bounds, self._targets
+        link.arrived(len(bounds) - 1)
         first = start = bounds[0]
         target: Link | None = None
         count = 0
@@ -175,6 +180,7 @@ class Subscriber(End):
         say(ready=True)
 
     def on_frames(self, link: Link, run: Run) -> None:
+        link.arrived(len(run.bounds) - 1)
         unpack, data = STAMP.unpack_from, run.data
         stamps: list[int] = []
         for bound in run.bounds[:-1]:

@@ -8,6 +8,7 @@ import trio
 from ges import attachment
 from ges.client import Client, Gap, Subscription, connect
 from ges.errors import ConnectionLost
+from overlay.ids import LinkClass
 from tests.helpers.brokers import Brokers, hang
 from tests.helpers.waiting import until
 
@@ -86,24 +87,57 @@ async def test_the_one_just_lost_is_tried_last(brokers: Brokers) -> None:
         assert client.broker_url == b.url
 
 
-async def test_what_was_not_confirmed_is_said_to_be_uncertain(
+async def test_what_was_not_confirmed_is_published_again_elsewhere(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = await brokers.ring_of(2)
+    async with connect(a.url) as client, connect(b.url) as other, other.subscribe("x") as events:
+        await client.publish("x", b"0", confirm=True)
+        hang(a, monkeypatch)
+        for number in range(1, 20):
+            await client.publish("x", b"%d" % number)
+        await trio.testing.wait_all_tasks_blocked()
+        brokers.kill(a)
+        with trio.fail_after(DEADLINE_SECONDS):
+            await client.flush()
+            await client.publish("x", b"20", confirm=True)
+            got = [(await anext(events)).payload for _ in range(21)]
+        assert got == [b"%d" % number for number in range(21)]
+        assert client.broker_url == b.url
+
+
+async def test_what_was_taken_but_not_confirmed_comes_once(brokers: Brokers) -> None:
+    a, b = await brokers.ring_of(2)
+    async with connect(a.url) as client, connect(b.url) as other, other.subscribe("x") as events:
+        await client.publish("x", b"0", confirm=True)
+        a.attendance._acknowledge = lambda session: None  # type: ignore[method-assign]
+        for number in range(1, 20):
+            await client.publish("x", b"%d" % number)
+        with trio.fail_after(DEADLINE_SECONDS):
+            got = [(await anext(events)).payload for _ in range(20)]
+            for session in list(a.attendance._sessions):
+                session.connection.abort()
+            await client.flush()
+            await client.publish("x", b"20", confirm=True)
+            got.append((await anext(events)).payload)
+        assert got == [b"%d" % number for number in range(21)]
+        assert client.broker_url == b.url
+        assert b.driver.counters["events_duplicate"] == 19
+
+
+async def test_express_events_that_were_not_confirmed_are_said_to_be_uncertain(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     a, b = await brokers.ring_of(2)
     async with connect(a.url) as client:
         await client.status()
         hang(a, monkeypatch)
-        await client.publish("x", b"1")
-        async with trio.open_nursery() as nursery:
-
-            async def flush() -> None:
-                with pytest.raises(ConnectionLost, match="may or may not have been delivered"):
-                    await client.flush()
-
-            nursery.start_soon(flush)
-            await trio.testing.wait_all_tasks_blocked()
-            brokers.kill(a)
+        await client.publish("x", b"1", link_class=LinkClass.EXPRESS)
+        await trio.testing.wait_all_tasks_blocked()
+        brokers.kill(a)
         with trio.fail_after(DEADLINE_SECONDS):
+            with pytest.raises(ConnectionLost, match="may or may not have been delivered"):
+                await client.flush()
             await client.flush()
             await client.publish("x", b"2", confirm=True)
         assert client.broker_url == b.url

@@ -287,7 +287,7 @@ async def test_why_a_secure_event_is_not_taken() -> None:
 async def test_after_a_broken_link_the_next_event_of_everybody_is_marked() -> None:
     bench = Bench()
     bench.publish(*event(1))
-    bench.router.on_cut()
+    bench.router.on_loss()
     bench.publish(*event(2))
     bench.publish(*event(3))
     assert [head.marked for head in bench.sent("b")] == [False, True, False]
@@ -297,7 +297,7 @@ async def test_where_nobody_sees_the_mark_the_next_event_is_marked_too() -> None
     """A broker that is cut off loses all links; what it publishes then must not use the mark up."""
     bench = Bench()
     bench.publish(*event(1))
-    bench.router.on_cut()
+    bench.router.on_loss()
     bench.router.update(RING["a"], {})
     bench.publish(*event(2))
     others = {"b" * 32: RING["b"]}
@@ -314,7 +314,7 @@ async def test_where_nobody_sees_the_mark_the_next_event_is_marked_too() -> None
 async def test_a_mark_goes_all_the_way() -> None:
     bench, next_bench = Bench(), Bench()
     bench.publish(*event(1))
-    bench.router.on_cut()
+    bench.router.on_loss()
     bench.publish(*event(2))
     for head, body in zip(bench.sent("b"), bench.sent_bodies("b"), strict=True):
         next_bench.router.relay(head, body)

@@ -26,6 +26,7 @@ from overlay.machine import (
     Refused,
 )
 from overlay.memory import MemoryNetwork
+from overlay.resend import STREAM_MESSAGES, Item
 from overlay.transport import Transport, Wire
 from overlay.versions import DIALECT, Dialect
 
@@ -43,7 +44,7 @@ class Knock(LinkMessage, frozen=True):
     number: int
 
 
-CODEC = MessageCodec(Beat, Knock, Goodbye)
+CODEC = MessageCodec(*STREAM_MESSAGES, Beat, Knock, Goodbye)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,7 @@ class Station:
         self.facts: list[Fact] = []
         self.frames: list[tuple[int, bytes]] = []
         self.cut: list[str] = []
+        self.orphans: list[Item] = []
         self.batches: list[int] = []  #: how many frames had come when a batch was over
         self.clients: list[Hello] = []
         self.busy = trio.Event()
@@ -135,7 +137,8 @@ class Station:
     def on_frames(self, link: Link, run: Run) -> None:
         if self.fault is not None:
             raise self.fault
-        self.frames += [(run.kind, body) for body in run.bodies()]
+        skip = link.arrived(len(run.bounds) - 1)
+        self.frames += [(run.kind, body) for body in run.bodies()][skip:]
 
     async def on_batch(self, link: Link) -> None:
         self.batches.append(len(self.frames))
@@ -146,6 +149,9 @@ class Station:
 
     def on_cut(self, link: Link) -> None:
         self.cut.append(link.peer.uid[0])
+
+    def on_orphans(self, peer: Peer, link_class: LinkClass, items: list[Item]) -> None:
+        self.orphans += items
 
     async def on_client(self, hello: Hello, wire: Wire, reader: FrameReader) -> None:
         self.clients.append(hello)

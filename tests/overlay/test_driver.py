@@ -78,7 +78,7 @@ async def test_a_link_given_up_in_peace_loses_nothing_either_way(
     for station, other in ((a, b), (b, a)):
         connection = station.driver.links[other.peer.uid, LinkClass.NORMAL].connection
         for number in range(1000):
-            connection.send(frame(EVENT, number.to_bytes(4, "big")))
+            connection.send(frame(EVENT, number.to_bytes(4, "big")), 1)
     b.busy = trio.Event()  # it is slow to read
     a.do(CloseLink(b.peer.uid, Closed.UNWANTED))
     await trio.sleep(5)
@@ -196,7 +196,7 @@ async def send_through(a: Station, b: Station, numbers: range) -> None:
     for number in numbers:
         for station, other in ((a, b), (b, a)):
             connection = station.driver.links[other.peer.uid, NORMAL].connection
-            connection.send(frame(EVENT, number.to_bytes(4, "big")))
+            connection.send(frame(EVENT, number.to_bytes(4, "big")), 1)
         await trio.sleep(0.0001)
 
 
@@ -276,10 +276,10 @@ async def test_frames_come_by_the_batch_and_a_busy_layer_holds_back_the_reader(
     link = a.driver.links[b.peer.uid, NORMAL]
     bodies = [bytes([number]) for number in range(20)]
     for body in bodies[:10]:
-        link.connection.send(frame(EVENT, body))
+        link.connection.send(frame(EVENT, body), 1)
     await trio.sleep(0.1)
     for body in bodies[10:]:
-        link.connection.send(frame(EVENT, body))
+        link.connection.send(frame(EVENT, body), 1)
     await trio.sleep(0.1)
     assert b.batches == [10]
     b.busy.set()

@@ -344,9 +344,9 @@ async def test_the_layer_above_may_find_a_frame_senseless(
 async def test_a_link_whose_queue_overflows_is_given_up(
     overlay: Overlay, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(link_life, "LINK_QUEUE_BYTES", 100)
+    monkeypatch.setattr(link_life, "LINK_QUEUE_BYTES", 400)
     a, b = await overlay.linked()
-    a.do(*(Send(b.peer.uid, Beat(number)) for number in range(50)))
+    a.do(*(Send(b.peer.uid, Beat(number)) for number in range(100)))
     await trio.sleep(5)
     assert a.took(LinkDown) == [LinkDown(b.peer.uid, Closed.OVERFLOW)]
     assert b.took(LinkDown) == [LinkDown(a.peer.uid, Closed.LOST)]

@@ -14,6 +14,7 @@ from overlay.errors import CodecError
 from overlay.handshake import GREETINGS, Goodbye, Refusal, Welcome
 from overlay.ids import LinkClass
 from overlay.machine import LinkRefused, Message, MessageReceived, OpenLink, Refused, Send
+from overlay.resend import STREAM_MESSAGES
 from overlay.versions import CAPABILITIES, DIALECT, MAX_CAPABILITIES, Agreement, Dialect
 from tests.helpers.stations import CODEC, Beat, Overlay, Puppet, answer, hello
 
@@ -86,7 +87,7 @@ class NewBeat(Message, frozen=True, tag="Beat"):
     pulse: int = 60
 
 
-NEWER_CODEC = MessageCodec(NewBeat, Gossip, Goodbye)
+NEWER_CODEC = MessageCodec(*STREAM_MESSAGES, NewBeat, Gossip, Goodbye)
 
 
 async def test_brokers_of_two_versions_speak_the_older(

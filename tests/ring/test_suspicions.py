@@ -327,9 +327,34 @@ def test_a_witness_that_cannot_be_reached_is_replaced_at_once() -> None:
     assert asked == [(uid(100), Question(B)), (uid(100), Question(C))]  # nobody else asks about C
 
 
-def test_with_nobody_to_ask_the_verdict_is_immediate() -> None:
+def test_with_nobody_to_ask_our_own_call_decides() -> None:
     node = Bench.on_ring([100, 200], 100)
-    assert told(node.down(member(200)), Confirmed) == [Confirmed(member(200), ())]
+    effects = node.down(member(200))
+    assert (told(effects, Confirmed), opened(effects)) == ([], [member(200).peer.url])
+    assert told(node.refused(member(200)), Confirmed) == [Confirmed(member(200), ())]
+
+
+def test_with_nobody_to_ask_a_call_that_is_answered_shows_that_it_lives() -> None:
+    node = Bench.on_ring([100, 200], 100)
+    node.down(member(200))
+    effects = node.up(member(200))
+    assert told(effects, Refuted) == [Refuted(member(200))]
+    assert node.node.suspects == ()
+
+
+def test_with_nobody_to_ask_a_call_that_is_not_answered_is_waited_for_a_while() -> None:
+    node = Bench.on_ring([100, 200], 100)
+    assert told(node.down(member(200)), Confirmed) == []
+    effects = node.wait(2 * PATIENCE_S)
+    assert told(effects, Confirmed) == [Confirmed(member(200), ())]
+
+
+def test_when_all_links_break_at_once_nobody_is_held_for_dead_who_takes_a_call() -> None:
+    node = Bench.on_ring([100, 200, 300], 100)
+    effects = node.down(member(200)) + node.down(member(300))
+    effects += node.up(member(200)) + node.up(member(300))
+    assert told(effects, Confirmed) == []
+    assert told(effects, Refuted) == [Refuted(member(200)), Refuted(member(300))]
 
 
 # B shows that it lives

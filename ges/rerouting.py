@@ -1,0 +1,108 @@
+"""What becomes of events that have waited for a link.
+
+The link is back: they are sent over it again, which :mod:`overlay.link_life` does. There is a way
+round it: they take that, before all that is newer. Or the broker is dead, or will not be linked:
+then those who stand in for it get them, *again* as it were. What it may have passed on already
+comes there for a second time; it is passed on all the same, and delivered once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+from ges.events import AGAIN_FLAG, FLOOD_FLAG, MARK_FLAG, SECURE_FLAG, Head, read_head
+from ges.forwarding import Forwarding
+from ges.holding import Holding, frames_of
+from ges.roundabout import read_way
+from ges.tree import ArcTree
+from overlay.codec import DETOUR
+from overlay.ids import LinkClass, Nanos
+from overlay.link import Link
+from overlay.resend import Item
+from overlay.streams import RELIABLE, Key
+from ring.messages import MAX_PATH
+
+NORMAL = LinkClass.NORMAL
+
+
+class Rerouting:
+    """Decides for each broker that events are held for, and sends them on."""
+
+    def __init__(
+        self,
+        holding: Holding,
+        forwarding: Forwarding,
+        links: Mapping[Key, Link],
+        detours: Mapping[str, tuple[str, ...]],
+        tree: ArcTree,
+        counters: Counter[str],
+        *,
+        plan: Callable[[], Sequence[str]],
+        on_loss: Callable[[Head | None], None],
+    ) -> None:
+        """``plan`` lays the trees anew, and returns the uids at the other end of secure links;
+        ``on_loss``: this event is lost, or nobody knows which ones.
+        """
+        self._holding = holding
+        self._forwarding = forwarding
+        self._links = links
+        self._detours = detours
+        self._tree = tree
+        self._counters = counters
+        self._plan = plan
+        self._on_loss = on_loss
+
+    def on_cut(self, key: Key, now: Nanos) -> None:
+        """A link broke, or a way round one: events for the broker there wait."""
+        if key[1] in RELIABLE and not self._holding.hold(key, now):
+            kept = self._holding.release(key)
+            self._counters["events_unacknowledged_dropped"] += sum(events for _, events in kept)
+            self._on_loss(None)
+
+    def on_orphans(self, key: Key, items: list[Item]) -> None:
+        """Events for a broker that will not get them from us."""
+        self._send_on(items, self._holding.place(key[0]), key[1])
+
+    def settle(self, now: Nanos) -> None:
+        """Send on what has waited, where it is known by now what became of the link."""
+        for key, held in list(self._holding.held.items()):
+            uid, link_class = key
+            if key in self._links:
+                if uid in self._holding.linked:  # else its place is not known for sure yet
+                    self._holding.release(key)
+            elif link_class is NORMAL and uid in self._detours:
+                self._go_round(self._holding.release(key), self._detours[uid][1:])
+            elif self._holding.is_over(key, now):
+                items = self._holding.release(key)
+                self._send_on(items, held.place, link_class)
+                self._on_loss(None)  # what it had taken it may not have passed on
+
+    def _go_round(self, items: list[Item], path: tuple[str, ...]) -> None:
+        for kind, body in frames_of(items):
+            way, event = read_way(body) if kind == DETOUR else ((), body)
+            whole = path + way
+            self._forwarding.send_round(whole if len(whole) < MAX_PATH else way, event, b"", NORMAL)
+
+    def _send_on(self, items: list[Item], place: int | None, link_class: LinkClass) -> None:
+        secured = self._plan() if items else ()
+        for kind, body in frames_of(items):
+            way, event = read_way(body) if kind == DETOUR else ((), body)
+            head = read_head(event)
+            flags = MARK_FLAG if head.marked else 0
+            onward: Sequence[tuple[str, int]] = ()
+            if head.secure:
+                flags |= SECURE_FLAG | FLOOD_FLAG
+                onward = [(uid, head.limit) for uid in secured]
+            elif way:
+                flags |= AGAIN_FLAG
+                onward = ((way[-1], head.limit),)
+            elif place is not None:
+                flags |= AGAIN_FLAG
+                onward = self._tree.instead(place, head.limit)
+            if onward:
+                self._counters["events_sent_on"] += 1
+                self._forwarding.forward(head, event, onward, flags, link_class)
+            else:
+                self._counters["events_unacknowledged_dropped"] += 1
+                self._on_loss(head)

@@ -1,0 +1,170 @@
+"""Whole brokers in virtual time whose links are cut: each event once, in order, and soon."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from ges.broker import Broker
+from ges.client import Client, Subscription, connect
+from overlay.ids import LinkClass
+from overlay.link import Link
+from overlay.memory import MemoryStream
+from tests.helpers.brokers import Brokers
+from tests.helpers.virtual import Weather
+
+EVERY = 0.002  #: seconds between two events of a publisher
+
+
+@pytest.fixture
+def weather(monkeypatch: pytest.MonkeyPatch) -> Weather:
+    return Weather(monkeypatch)
+
+
+def cut_links(broker: Broker, uid: str | None = None) -> None:
+    """Cut the links of a broker, or those to one other; what is under way on them is lost."""
+    for link in list(broker.driver.links.values()):
+        if uid in (None, link.peer.uid):
+            assert isinstance(link.connection.stream, MemoryStream)
+            link.connection.stream.cut()
+
+
+def cut_clients(broker: Broker) -> None:
+    for session in list(broker.attendance._sessions):
+        assert isinstance(session.connection.stream, MemoryStream)
+        session.connection.stream.cut()
+
+
+class Traffic:
+    """Publishers and subscribers at every broker; what each subscriber got, by publisher."""
+
+    def __init__(self) -> None:
+        self.published = 0
+        self.got: list[dict[str, list[int]]] = []
+
+    async def publish(self, client: Client, count: int) -> None:
+        for number in range(count):
+            await client.publish("t", b"%d" % number)
+            await trio.sleep(EVERY)
+        await client.flush()
+
+    async def take(self, events: Subscription, total: int) -> None:
+        mine: dict[str, list[int]] = {}
+        self.got.append(mine)
+        for _ in range(total):
+            event = await anext(events)
+            mine.setdefault(event.publisher, []).append(int(event.payload))
+
+    async def flow(
+        self, brokers: list[Broker], publishers: list[Broker], count: int, harm: Callable[[], None]
+    ) -> None:
+        """Publish, harm something every now and then, and take all that is to come."""
+        async with AsyncExitStack() as stack:
+            subscriptions = []
+            for broker in brokers:
+                client = await stack.enter_async_context(connect(broker.url))
+                subscriptions.append(await stack.enter_async_context(client.subscribe("t")))
+            clients = [await stack.enter_async_context(connect(b.url)) for b in publishers]
+            with trio.fail_after(count * EVERY + 30):
+                async with trio.open_nursery() as nursery:
+                    for events in subscriptions:
+                        nursery.start_soon(self.take, events, count * len(clients))
+                    async with trio.open_nursery() as inner:
+                        for client in clients:
+                            inner.start_soon(self.publish, client, count)
+                        while inner.child_tasks:
+                            await trio.sleep(0.37)
+                            harm()
+        expected = {client.uid: list(range(count)) for client in clients}
+        assert all(mine == expected for mine in self.got)
+
+
+async def test_links_that_are_cut_one_after_the_other(
+    autojump_clock: MockClock, weather: Weather, brokers: Brokers
+) -> None:
+    ring = await brokers.ring_of(5)
+    rng = random.Random(1)
+    await Traffic().flow(ring, ring[:2], 1200, lambda: cut_links(rng.choice(ring)))
+    assert sum(b.driver.counters["events_sent_again"] for b in ring) > 0
+    assert [b.driver.counters["events_unacknowledged_dropped"] for b in ring] == [0] * 5
+    assert [b.router.sequencer.lost for b in ring] == [0] * 5
+
+
+async def test_all_links_are_cut_at_the_same_moment(
+    autojump_clock: MockClock, weather: Weather, brokers: Brokers
+) -> None:
+    ring = await brokers.ring_of(3)
+    incarnations = [b.node.peer.incarnation for b in ring]
+
+    def harm() -> None:
+        for broker in ring:
+            cut_links(broker)
+
+    await Traffic().flow(ring, ring, 800, harm)
+    assert [b.node.peer.incarnation for b in ring] == incarnations, "nobody was held for dead"
+    assert [b.router.sequencer.lost for b in ring] == [0] * 3
+
+
+async def test_two_brokers_whose_only_link_is_cut(
+    autojump_clock: MockClock, weather: Weather, brokers: Brokers
+) -> None:
+    a, b = await brokers.ring_of(2)
+    await Traffic().flow([a, b], [a, b], 800, lambda: cut_links(a))
+    assert a.driver.counters["events_sent_again"] + b.driver.counters["events_sent_again"] > 0
+    assert brokers.findings() == []
+
+
+async def test_publishers_whose_connection_is_cut(
+    autojump_clock: MockClock, weather: Weather, brokers: Brokers
+) -> None:
+    a, b = await brokers.ring_of(2)
+    await Traffic().flow([b], [a, a], 800, lambda: cut_clients(a))
+
+
+async def test_a_link_that_falls_silent_is_given_up_and_what_it_swallowed_goes_another_way(
+    autojump_clock: MockClock, weather: Weather, brokers: Brokers
+) -> None:
+    """Half-open: nothing comes through, and nothing breaks."""
+    a, b, c = await brokers.ring_of(3)
+    silenced: list[Link] = []
+
+    def harm() -> None:
+        link = a.driver.links.get((b.node.peer.uid, LinkClass.NORMAL))
+        if link is not None and not silenced:
+            silenced.append(link)
+            stream = link.connection.stream
+            assert isinstance(stream, MemoryStream)
+            stream.swallow()
+
+    await Traffic().flow([b, c], [a], 2000, harm)
+    assert silenced
+    assert a.driver.links.get((b.node.peer.uid, LinkClass.NORMAL)) is not silenced[0]
+    assert b.router.sequencer.lost == 0
+
+
+async def test_events_a_dead_broker_has_not_taken_are_sent_on_by_others(
+    autojump_clock: MockClock, weather: Weather, brokers: Brokers
+) -> None:
+    """It stands still for good, with events in its sockets, which nobody closes."""
+    ring = await brokers.ring_of(12)
+    by_place = sorted(ring, key=lambda b: b.node.ring.member.ring_id)  # type: ignore[union-attr]
+    a, frozen = by_place[0], by_place[4]  # which serves three others
+    rest = [broker for broker in ring if broker is not frozen]
+    done: list[bool] = []
+
+    def harm() -> None:
+        if not done:
+            done.append(True)
+            for link in frozen.driver.links.values():
+                assert isinstance(link.connection.stream, MemoryStream)
+                link.connection.stream.swallow()
+            brokers.kill(frozen)
+
+    await Traffic().flow(rest, [a], 700, harm)
+    assert sum(b.driver.counters["events_sent_on"] for b in rest) > 0
+    assert [b.router.sequencer.lost for b in rest] == [0] * 11

@@ -1,0 +1,221 @@
+"""A reliable stream over connections that are cut, overlap and lose what was under way."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from overlay import resend
+from overlay.codec import EVENT, FrameReader, frame
+from overlay.errors import ProtocolError
+from overlay.ids import LinkClass, Peer
+from overlay.lanes import ExpressLane, NormalLane, Policy
+from overlay.outbox import Outbox
+from overlay.resend import Ack, Arrivals, Outgoing, Resume
+from overlay.streams import Streams
+
+KEY = ("b" * 32, LinkClass.NORMAL)
+B = Peer("b" * 32, 1, "chordal://b.test:1")
+
+
+def outbox() -> Outbox:
+    return Outbox(NormalLane(1 << 26, Policy.DISCONNECT), ExpressLane(1 << 20))
+
+
+def event(number: int, size: int = 4) -> bytes:
+    return frame(EVENT, number.to_bytes(4, "big") + bytes(size - 4))
+
+
+class Connection:
+    """What one connection carries: bytes written that have not arrived yet."""
+
+    def __init__(self, resume: Resume) -> None:
+        self.outbox = outbox()
+        self.resume = resume
+        self.wire = b""
+        self.reader = FrameReader()
+        self.arrivals: Arrivals | None = None
+
+
+class Flapping(RuleBasedStateMachine):
+    """Events go from one broker to another over connections that come and go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.here, self.there = Streams(), Streams()
+        self.sent = 0
+        self.got: list[int] = []
+        self.all: list[Connection] = []  #: every connection; the last may be up
+        self.is_up = False
+        self.connect()
+
+    @rule()
+    def connect(self) -> None:
+        """A new connection; the one before may still bring something."""
+        fresh = Connection(Resume(0, 0, 0))
+        resume, again, orphans = self.here.attach(KEY, B, 1, fresh.outbox)
+        assert orphans == []
+        fresh.resume = resume
+        for item, events in again:
+            fresh.outbox.normal.put(item, events)
+        self.all.append(fresh)
+        self.is_up = True
+
+    @rule()
+    def lose(self) -> None:
+        """This end finds that the connection is gone."""
+        self.here.detach(KEY)
+        self.is_up = False
+
+    @rule(count=st.integers(1, 5), size=st.integers(4, 300))
+    def send(self, count: int, size: int) -> None:
+        item = b"".join(event(self.sent + n, size) for n in range(count))
+        if self.is_up:
+            self.all[-1].outbox.normal.put(item, count)
+        elif not self.here.keep(KEY, item, count):
+            return
+        self.sent += count
+
+    @rule(most=st.integers(1, 2000))
+    def write(self, most: int) -> None:
+        connection = self.all[-1]
+        connection.wire += b"".join(connection.outbox.take(0, most))
+
+    @rule(which=st.integers(0, 3), part=st.floats(0, 1))
+    def arrive(self, which: int, part: float) -> None:
+        """Some bytes come out of a connection, perhaps of an old one, perhaps half a frame."""
+        connection = self.all[-1 - which % len(self.all)]
+        cut = round(part * len(connection.wire))
+        data, connection.wire = connection.wire[:cut], connection.wire[cut:]
+        if connection.arrivals is None:
+            connection.arrivals = self.there.arrivals(
+                ("a" * 32, LinkClass.NORMAL), connection.resume
+            )
+        connection.reader.feed(data)
+        bodies = [body for _, body in connection.reader.frames()]
+        known = connection.arrivals.take(len(bodies)) if bodies else 0
+        self.got += [int.from_bytes(body[:4], "big") for body in bodies[known:]]
+
+    @rule()
+    def vanish(self) -> None:
+        """What is under way is lost."""
+        self.all[-1].wire = b""
+        self.connect()
+
+    @rule(which=st.integers(0, 3))
+    def acknowledge(self, which: int) -> None:
+        arrivals = self.all[-1 - which % len(self.all)].arrivals
+        if arrivals is not None:
+            self.here.on_ack(KEY, arrivals.incoming.ack())
+
+    @invariant()
+    def each_comes_once_in_order(self) -> None:
+        assert self.got == list(range(len(self.got)))
+
+    def teardown(self) -> None:
+        """Once a connection holds, everything comes."""
+        self.connect()
+        connection = self.all[-1]
+        while items := connection.outbox.take(0):
+            connection.wire += b"".join(items)
+        self.arrive(0, 1.0)
+        assert self.got == list(range(self.sent))
+
+
+TestFlapping = Flapping.TestCase
+
+
+def kept(stream: Outgoing) -> int:
+    return stream.count
+
+
+def test_what_is_acknowledged_is_forgotten_by_whole_items() -> None:
+    stream = Outgoing(1, 7, 1)
+    stream.keep(b"x" * 10, 3)
+    stream.keep(b"y" * 20, 2)
+    stream.on_ack(Ack(7, 2))
+    assert (stream.first, stream.next, stream.size) == (0, 5, 30)
+    stream.on_ack(Ack(7, 4))
+    assert (stream.first, stream.next, stream.size) == (3, 5, 20)
+    stream.on_ack(Ack(6, 5))
+    assert kept(stream) == 2, "of another stream"
+    with pytest.raises(ProtocolError, match="6 events acknowledged, 5 were sent"):
+        stream.on_ack(Ack(7, 6))
+
+
+def test_what_is_acknowledged_while_it_is_sent_again_is_forgotten() -> None:
+    stream = Outgoing(1, 1, 1)
+    for _ in range(3):
+        stream.keep(b"event", 1)
+    again = stream.take_back()
+    stream.on_ack(Ack(1, 2))
+    for item, events in again:
+        stream.keep(item, events)
+    assert (stream.first, stream.next, stream.size) == (2, 3, 5)
+
+
+def test_a_full_window_holds_events_back_but_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resend, "WINDOW_FRAMES", 3)
+    box = outbox()
+    box.stream = Outgoing(1, 1, 1)
+    for number in range(5):
+        box.normal.put(event(number, 20_000), 1)
+    box.normal.put(b"control", 0)
+    taken = []
+    while items := box.take(0, 20_000):
+        taken += items
+    assert taken == [event(number, 20_000) for number in range(3)]
+    assert not box, "there is nothing to be written"
+    box.ack = b"ack"
+    assert (bool(box), box.take(0)) == (True, [b"ack"])
+    box.stream.on_ack(Ack(1, 2))
+    assert box.take(0, 20_000) == [event(3, 20_000)]
+    box.is_last = True
+    rest = b"".join(b"".join(items) for items in iter(lambda: box.take(0), []))
+    assert rest.endswith(event(4, 20_000) + b"control"), "a connection that ends sends all"
+
+
+def test_a_stream_is_for_one_life_of_a_broker() -> None:
+    streams = Streams()
+    first, _, _ = streams.attach(KEY, B, 1, outbox())
+    streams.detach(KEY)
+    assert streams.keep(KEY, b"event", 1)
+    later = Peer(B.uid, 2, B.url)
+    second, again, orphans = streams.attach(KEY, later, 1, outbox())
+    assert (again, orphans) == ([], [(b"event", 1)])
+    assert (second.stream != first.stream, second.first) == (True, 0)
+
+
+def test_what_went_another_way_is_no_gap_for_the_receiver() -> None:
+    streams = Streams()
+    streams.attach(KEY, B, 1, outbox())
+    streams.detach(KEY)
+    streams.keep(KEY, b"event", 1)
+    assert streams.give_away(KEY) == [(b"event", 1)]
+    resume, again, _ = streams.attach(KEY, B, 1, outbox())
+    assert (resume.first, again) == (1, [])
+    arrivals = Streams().arrivals(KEY, resume)
+    assert arrivals.take(1) == 0
+    assert arrivals.incoming.ack() == Ack(resume.stream, 2)
+
+
+def test_what_is_kept_without_a_link_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resend, "KEPT_BYTES", 100)
+    streams = Streams()
+    assert not streams.keep(KEY, b"x", 1), "never linked"
+    streams.attach(KEY, B, 1, outbox())
+    assert not streams.keep(KEY, b"x", 1), "linked"
+    streams.detach(KEY)
+    assert [streams.keep(KEY, b"x" * 60, 1) for _ in range(3)] == [True, True, False]
+
+
+@given(st.lists(st.integers(1, 100), max_size=20), st.integers(0, 300))
+def test_a_receiver_drops_exactly_what_it_has(runs: list[int], known: int) -> None:
+    streams = Streams()
+    streams.arrivals(KEY, Resume(1, 1, 0)).take(known)
+    again = streams.arrivals(KEY, Resume(1, 1, 0))
+    dropped = [again.take(count) for count in runs]
+    assert sum(dropped) == min(known, sum(runs))
+    assert again.incoming.count == max(known, sum(runs))
