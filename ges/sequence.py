@@ -8,7 +8,8 @@ overtook has come, or is given up for lost.
 How long to wait? While nothing fails nothing is lost, and what is late only stands in a long
 queue: then the wait is long. An event is *marked* by a broker that knows that others before it may
 be lost (it lost a link, or refused one): what has not come by then will hardly come, and the wait
-is short.
+is short. Of a publisher first met in mid-stream, by a broker that has just joined or to which an
+overtaking event is the first to come, nobody can say which it is: then the wait is in between.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from overlay.ids import Nanos, nanos
 from overlay.machine import TimerTable
 
 GAP_NS = nanos(0.5)  #: what comes before a marked event is given up after this
+MET_GAP_NS = nanos(2)  #: what comes before the first event of a publisher that is seen
 LONG_GAP_NS = nanos(10)  #: what comes before any other
 MAX_HELD = 65536  #: events held for one publisher ...
 MAX_HELD_BYTES = 64 * 1024 * 1024  #: ... and bytes for all
@@ -63,11 +65,12 @@ class Sequencer(Generic[T]):
 
         None: it came before, and is not to be delivered.
         """
+        patience = GAP_NS if marked else LONG_GAP_NS
         stream = self._streams.get(key)
         if stream is None:
             # A publisher first met in mid-stream: an event it published earlier may be on its way.
             stream = self._streams[key] = _Stream(1 if sequence == 1 else 0)
-            marked = True
+            patience = MET_GAP_NS
             if len(self._streams) > MAX_PUBLISHERS:
                 self._forget(*self._streams.popitem(last=False))
         if sequence == stream.next and not stream.held:
@@ -76,7 +79,7 @@ class Sequencer(Generic[T]):
         if sequence < stream.next or sequence in stream.held:
             self.duplicates += 1
             return None
-        stream.held[sequence] = item, size, now + (GAP_NS if marked else LONG_GAP_NS)
+        stream.held[sequence] = item, size, now + patience
         self._held_bytes += size
         is_full = len(stream.held) > MAX_HELD or self._held_bytes > MAX_HELD_BYTES
         if sequence == stream.next or is_full:

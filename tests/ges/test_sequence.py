@@ -14,6 +14,7 @@ from ges.sequence import (
     MAX_HELD_BYTES,
     MAX_PUBLISHERS,
     MAX_SEEN,
+    MET_GAP_NS,
     Seen,
     Sequencer,
 )
@@ -92,9 +93,9 @@ def test_many_gaps_do_not_add_up() -> None:
 def test_a_publisher_first_met_in_mid_stream() -> None:
     sequencer: Sequencer[int] = Sequencer()
     assert take(sequencer, [70, 69, 71]) == []
-    assert sequencer.expire(GAP_NS) == [69, 70, 71]
+    assert sequencer.expire(MET_GAP_NS) == [69, 70, 71]
     assert sequencer.lost == 0, "what came before we did is not lost"
-    assert take(sequencer, [72], now=GAP_NS) == [72]
+    assert take(sequencer, [72], now=MET_GAP_NS) == [72]
 
 
 def test_what_came_before_a_marked_one_is_not_waited_for_long() -> None:
