@@ -33,6 +33,7 @@ def test_a_long_stream_survives_links_and_clients_that_flap(tmp_path: Path, seed
     check(run(plan, tmp_path))
 
 
+@pytest.mark.soak
 def test_a_stream_of_events_survives_the_cut_of_all_links_at_once(tmp_path: Path) -> None:
     plan = Plan(seconds=3, rate=1000, every=0.7, faults=(Fault.CUT,), everything=True)
     outcome = run(plan, tmp_path)
@@ -40,6 +41,7 @@ def test_a_stream_of_events_survives_the_cut_of_all_links_at_once(tmp_path: Path
     check(outcome)
 
 
+@pytest.mark.soak
 def test_a_publisher_whose_connection_flaps_loses_and_doubles_nothing(tmp_path: Path) -> None:
     faults = (Fault.CUT, Fault.TRUNCATE, Fault.LATE)
     plan = Plan(seconds=3, rate=1000, every=0.5, faults=faults, everything=True, clients=True)
