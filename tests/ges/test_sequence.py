@@ -98,6 +98,13 @@ def test_a_publisher_first_met_in_mid_stream() -> None:
     assert take(sequencer, [72], now=MET_GAP_NS) == [72]
 
 
+def test_the_first_event_of_all_ends_the_wait() -> None:
+    sequencer: Sequencer[int] = Sequencer()
+    assert take(sequencer, [3, 2]) == []
+    assert take(sequencer, [1]) == [1, 2, 3]
+    assert sequencer.next_deadline() is None
+
+
 def test_what_came_before_a_marked_one_is_not_waited_for_long() -> None:
     sequencer: Sequencer[int] = Sequencer()
     take(sequencer, [1, 3])
