@@ -382,6 +382,7 @@ class Broker:
             self.driver.now,
             self.node.ring.detours,
             self.node.ways.relays,
+            path=self.node.ways.path,
             holding=Holding(self.driver.streams, self.node.ring.is_dead),
             budget_us=round(config.express_budget_ms * 1000),
             is_express=self.node.survey.express_range.is_inside,

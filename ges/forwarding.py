@@ -7,7 +7,7 @@ is none of these for the moment, they wait (:mod:`ges.holding`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ges.events import MAX_HOPS, PATCH, PATCH_AT, PATCH_END, Head, read_head
 from ges.holding import Holding
@@ -18,6 +18,8 @@ from overlay.connection import Connection
 from overlay.ids import LinkClass, Nanos
 from overlay.link import Link
 from overlay.weights import LinkKey
+
+MAX_REROUTED_HOPS = 32  #: an event that came so far is not sent yet another way; no tree is so deep
 
 
 class Forwarding:
@@ -34,10 +36,12 @@ class Forwarding:
         holding: Holding,
         *,
         now: Callable[[], Nanos],
+        path: Callable[[LinkKey], tuple[str, ...] | None],
         on_loss: Callable[[Head], None],
     ) -> None:
-        """``ways``: relay paths in use; ``detours``: ways round failed links; ``on_loss``: an event
-        is lost; the rest is noted.
+        """``ways``: relay paths in use; ``detours``: ways round failed links; ``path``: the way
+        there as it is known here, both ends included; ``on_loss``: an event is lost; the rest is
+        noted.
         """
         self._links = links
         self._ways = ways
@@ -47,6 +51,7 @@ class Forwarding:
         self._told = told
         self._holding = holding
         self._now = now
+        self._path = path
         self._on_loss = on_loss
 
     def forward_run(self, run: EventRun, onward: Sequence[tuple[str, int]]) -> None:
@@ -98,7 +103,7 @@ class Forwarding:
                 self.send_round(self._detours[uid][1:], first, rest, link_class)
             else:
                 first = bytes((flags,)) + PATCH.pack(head.hops + 1, limit)
-                self._send_otherwise((uid,), first + rest, link_class, "")
+                self._send_otherwise((uid,), first + rest, link_class)
 
     def send_round(
         self,
@@ -106,7 +111,6 @@ class Forwarding:
         first: bytes,
         rest: bytes,
         link_class: LinkClass,
-        came_from: str = "",
     ) -> None:
         """Send an event to the first broker on ``way``, for the last one.
 
@@ -119,24 +123,48 @@ class Forwarding:
                 self._send(link, _on_its_way(way[at:], first, rest))
                 self._counters["events_sent_round"] += 1
                 return
-        self._send_otherwise(way, first + rest, link_class, came_from)
+        self._send_otherwise(way, first + rest, link_class)
 
-    def _send_otherwise(
-        self, way: tuple[str, ...], event: bytes, link_class: LinkClass, came_from: str
-    ) -> None:
-        """None of the brokers on the way is linked: take another way, or wait for a link."""
-        detour = self._detours.get(way[-1], ())[1:] if link_class is LinkClass.NORMAL else ()
-        head = read_head(event)
-        if detour and detour != way and came_from not in detour and head.hops < MAX_HOPS:
-            patched = event[:PATCH_AT] + PATCH.pack(head.hops + 1, head.limit) + event[PATCH_END:]
-            self.send_round(detour, patched, b"", link_class)
+    def _send_otherwise(self, way: tuple[str, ...], event: bytes, link_class: LinkClass) -> None:
+        """None of the brokers on the way is linked: take another way, or wait for a link.
+
+        Whoever chose the way may have heard late that a link on it was given up. The one who gave
+        it up knows better, and the way it takes may well begin with where the event came from.
+        Each such turn counts as a hop, so none goes on for ever.
+        """
+        if self._keep(way, event, link_class, only_held=True):
             return
-        now = self._now()
-        for at, uid in enumerate(way, start=1):
-            if self._holding.keep((uid, link_class), _on_its_way(way[at:], event, b""), now):
-                return
+        head = read_head(event)
+        if head.hops < MAX_REROUTED_HOPS:
+            patched = event[:PATCH_AT] + PATCH.pack(head.hops + 1, head.limit) + event[PATCH_END:]
+            for other in self._others(way[-1], link_class):
+                if any((uid, link_class) in self._links for uid in other):
+                    self._counters["events_rerouted"] += 1
+                    self.send_round(other, patched, b"", link_class)
+                    return
+        if self._keep(way, event, link_class):
+            return
         self._counters["events_without_link"] += 1
         self._on_loss(head)
+
+    def _keep(
+        self, way: tuple[str, ...], event: bytes, link_class: LinkClass, *, only_held: bool = False
+    ) -> bool:
+        """Let an event wait for a link to any broker on the way; False if there is none to come."""
+        now, held = self._now(), self._holding.held
+        return any(
+            self._holding.keep((uid, link_class), _on_its_way(way[at:], event, b""), now)
+            for at, uid in enumerate(way, start=1)
+            if not only_held or (uid, link_class) in held
+        )
+
+    def _others(self, uid: str, link_class: LinkClass) -> Iterator[tuple[str, ...]]:
+        """Yield the ways to a broker that are known here."""
+        if link_class is LinkClass.NORMAL and uid in self._detours:
+            yield self._detours[uid][1:]
+        path = self._path((uid, link_class))
+        if path is not None and len(path) > 1:
+            yield path[1:]
 
     def _send(self, link: Link, frames: bytes | bytearray, count: int = 1) -> None:
         connection = link.connection

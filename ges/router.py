@@ -52,6 +52,7 @@ class Router:
         detours: Mapping[str, tuple[str, ...]] | None = None,
         ways: Mapping[LinkKey, tuple[str, ...]] | None = None,
         *,
+        path: Callable[[LinkKey], tuple[str, ...] | None] = lambda key: None,
         holding: Holding | None = None,
         budget_us: int = DEFAULT_BUDGET_US,
         is_express: Callable[[str], bool] = lambda uid: True,
@@ -83,6 +84,7 @@ class Router:
             self.told,
             self._holding,
             now=now,
+            path=path,
             on_loss=self.on_loss,
         )
         self._rerouting = Rerouting(
@@ -240,7 +242,7 @@ class Router:
         elif link.arrived(1):
             self._counters["events_received_twice"] += 1
         else:
-            self._forwarding.send_round(way, event, b"", link.link_class, link.peer.uid)
+            self._forwarding.send_round(way, event, b"", link.link_class)
 
     def on_cut(self, uid: str, link_class: LinkClass) -> None:
         """A link broke, or a way round one: events for the broker there wait for what comes."""

@@ -21,8 +21,8 @@ from typing import Generic, TypeVar
 from overlay.ids import Nanos, nanos
 from overlay.machine import TimerTable
 
-GAP_NS = nanos(1.0)  #: what comes before a marked event is given up after this
-MET_GAP_NS = nanos(6)  #: what comes before the first event of a publisher that is seen
+GAP_NS = nanos(0.3)  #: what comes before a marked event is given up after this
+MET_GAP_NS = nanos(2)  #: what comes before the first event of a publisher that is seen
 LONG_GAP_NS = nanos(10)  #: what comes before any other
 MAX_HELD = 65536  #: events held for one publisher ...
 MAX_HELD_BYTES = 64 * 1024 * 1024  #: ... and bytes for all

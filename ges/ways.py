@@ -36,12 +36,13 @@ class Ways:
         self._detours = detours
         self._detoured: frozenset[str] = frozenset()
         self._paths = {c: ShortestPaths(survey.graph, c, survey.uid) for c in LinkClass}
+        self._is_undecided = False  #: paths have changed since the ways to use were chosen
         self._last: Nanos | None = None
         self._due: Nanos | None = None
 
     def follow(self, now: Nanos) -> None:
         """Links, costs or detours may have changed: choose anew, as soon as that may be done."""
-        is_changed = self._survey.take_changed()
+        is_changed = self._survey.take_changed() or self._is_undecided
         if is_changed or self._detoured != self._detours.keys():
             self._wake(now if self._last is None else max(now, self._last + PATHS_NS))
         if self._due is not None and self._due <= now:
@@ -51,24 +52,32 @@ class Ways:
         """Return when :meth:`follow` wants to be called at the latest."""
         return self._due
 
-    def path(self, link_class: LinkClass, uid: str) -> Path | None:
-        """Return the way an event of that class takes to ``uid``, both ends included.
+    def path(self, key: LinkKey) -> Path | None:
+        """Return the way events of a class take to a broker, both ends included.
 
-        None: ``uid`` is not within the horizon, or nothing leads there in that class.
+        None: the broker is not within the horizon, or nothing leads there in that class.
         """
-        relay = self.choice.relay((uid, link_class))
+        relay = self.choice.relay(key)
         if relay is not None:
             return relay
-        if self._survey.has_link((uid, link_class)):
+        uid, link_class = key
+        if self._survey.has_link(key):
             return (self._survey.uid, uid)
+        self._update(link_class)
         return self._paths[link_class].path(uid)
 
     def next_hop(self, link_class: LinkClass, uid: str) -> str | None:
         """Return the first broker on :meth:`path`; None if there is none, or it is here."""
-        path = self.path(link_class, uid)
+        path = self.path((uid, link_class))
         return path[1] if path is not None and len(path) > 1 else None
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _update(self, link_class: LinkClass) -> None:
+        changed = self._survey.graph.take_changed(link_class)
+        if changed:
+            self._paths[link_class].update(changed)
+            self._is_undecided = True
 
     def _wake(self, at: Nanos) -> None:
         if self._due is None or at < self._due:
@@ -78,8 +87,9 @@ class Ways:
         self.rounds += 1
         self._last, self._due = now, None
         self._detoured = frozenset(self._detours)
-        for link_class, paths in self._paths.items():
-            paths.update(self._survey.graph.take_changed(link_class))
+        for link_class in LinkClass:
+            self._update(link_class)
+        self._is_undecided = False
         wanted = self._survey.linked | self._detoured
         for key in self.choice.decided:
             if key[0] not in wanted:

@@ -2,9 +2,11 @@
 
 The cheapest path of the moment is no good choice: two ways of about the same cost would take turns,
 and traffic that moves makes the one it leaves cheaper. So a relay has to be really faster, for some
-time; the direct link is taken again only when it is no dearer than the relay, and each return that
-did not last makes the next one wait twice as long (as routes are damped, RFC 2439). Only what is
-gone is left at once, and a link that was gone is taken again when it is measured.
+time, and a new link is used for a while first: its first measurements tell more of two brokers that
+start than of the link. The direct link is taken again only when it is no dearer than the relay, and
+each return that did not last makes the next one wait twice as long (as routes are damped, RFC
+2439). Only what is gone is left at once, and a link that was gone is taken again when it is
+measured.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ Path = tuple[str, ...]  #: uids, both ends included
 RATIO = 0.7  #: a relay must cost less than this part of the direct link, or of another relay ...
 MARGIN_NS = nanos(0.001)  #: ... and less by this: below it the difference is not worth a broker
 SUSTAIN_NS = nanos(1)  #: how long it must have been so
+SETTLE_NS = nanos(5)  #: ... and how long a new direct link is used first
 HOLD_NS = nanos(3)  #: a relay is kept at least that long before the direct link is taken again
 MAX_DOUBLINGS = 5  #: the longest hold is 2^5 times that
 STEADY_NS = nanos(60)  #: a direct link used for that long starts anew
@@ -107,7 +110,8 @@ class PathChoice:
         """Return the way that is better now, and how long the present one is to be kept."""
         if way.path is None:
             is_better = _is_really_less(offer.path_ns, offer.direct_ns)
-            return (_relay(offer) if is_better else None), 0
+            is_first = way.returned_at is None
+            return (_relay(offer) if is_better else None), SETTLE_NS if is_first else 0
         kept, direct = offer.kept_ns, offer.direct_ns
         if _relay(offer) is not None and _is_really_less(offer.path_ns, kept):
             return _relay(offer), HOLD_NS

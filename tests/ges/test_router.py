@@ -9,6 +9,7 @@ import pytest
 import trio.testing
 
 from ges.events import FLOOD_FLAG, SECURE_FLAG, Head, pack_event, read_delivery, read_head
+from ges.forwarding import MAX_REROUTED_HOPS
 from ges.linkstate import SecureGraph
 from ges.messages import SecureState
 from ges.roundabout import pack_way, read_way
@@ -43,8 +44,15 @@ class Bench:
         self.counters: Counter[str] = Counter()
         self.detours: dict[str, tuple[str, ...]] = {}
         self.ways: dict[tuple[str, LinkClass], tuple[str, ...]] = {}  #: relay paths in use
+        self.paths: dict[tuple[str, LinkClass], tuple[str, ...]] = {}  #: any that are known
         self.router = Router(
-            self.links, self.graph, self.counters, lambda: 0, self.detours, self.ways
+            self.links,
+            self.graph,
+            self.counters,
+            lambda: 0,
+            self.detours,
+            self.ways,
+            path=self.paths.get,
         )
         self.publisher = Session(PUBLISHER.hex(), 1, self.connection(secure=True))
         for name in "bc":
@@ -489,6 +497,48 @@ async def test_where_the_next_link_has_gone_the_one_behind_it_will_do() -> None:
     bench.pass_on(pack_way(("d" * 32, "b" * 32, "e" * 32)) + body)
     assert [way for way, _ in bench.sent_round("b")] == [("e" * 32,)]
     assert bench.counters["events_without_link"] == 0
+
+
+async def test_without_a_link_to_the_next_an_event_takes_the_way_that_is_known_here() -> None:
+    bench = Bench()
+    bench.paths["d" * 32, NORMAL] = ("a" * 32, "c" * 32, "d" * 32)
+    _, body = event()
+    hops = read_head(body).hops
+    bench.pass_on(pack_way(("d" * 32,)) + body)
+    assert [(way, head.hops) for way, head in bench.sent_round("c")] == [(("d" * 32,), hops + 1)]
+    assert bench.counters["events_rerouted"] == 1
+    assert bench.counters["events_without_link"] == 0
+
+
+async def test_no_event_takes_yet_another_way_for_ever() -> None:
+    """Two brokers that each hold the other for the way there."""
+    here, there = Bench(), Bench()
+    here.paths["d" * 32, NORMAL] = ("a" * 32, "c" * 32, "d" * 32)
+    there.paths["d" * 32, NORMAL] = ("a" * 32, "b" * 32, "d" * 32)
+    _, body = event()
+    benches = [(here, "c"), (there, "b")]
+    frame = pack_way(("d" * 32,)) + body
+    for turn in range(2 * MAX_REROUTED_HOPS):
+        bench, towards = benches[turn % 2]
+        bench.pass_on(frame)
+        sent = _frames(bench.links[towards * 32, NORMAL].connection)
+        if len(sent) <= turn // 2:
+            break
+        frame = sent[-1][1]
+    assert here.counters["events_rerouted"] + there.counters["events_rerouted"] == MAX_REROUTED_HOPS
+    assert here.counters["events_without_link"] + there.counters["events_without_link"] == 1
+
+
+async def test_a_secure_event_takes_another_way_over_secure_links_alone() -> None:
+    bench = Bench("b", "c")
+    bench.paths["d" * 32, NORMAL] = ("a" * 32, "c" * 32, "d" * 32)
+    _, body = event(secure=True)
+    bench.pass_on(pack_way(("d" * 32,)) + body, SECURE)
+    assert bench.sent("c") == bench.sent("b", SECURE) == bench.sent("c", SECURE) == []
+    assert bench.counters["events_without_link"] == 1
+    bench.paths["d" * 32, SECURE] = ("a" * 32, "b" * 32, "d" * 32)
+    bench.pass_on(pack_way(("d" * 32,)) + body, SECURE)
+    assert [way for way, _ in bench.sent_round("b", SECURE)] == [("d" * 32,)]
 
 
 async def test_secure_events_are_not_dropped_for_a_slow_client() -> None:

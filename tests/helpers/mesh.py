@@ -74,7 +74,7 @@ class Mesh:
 
     def path(self, pair: str, link_class: LinkClass = NORMAL) -> str | None:
         """Return the names on the way between two brokers."""
-        path = self.nodes[pair[0]].ways.path(link_class, pair[1])
+        path = self.nodes[pair[0]].ways.path((pair[1], link_class))
         return "".join(path) if path is not None else None
 
     def changes(self, name: str) -> int:

@@ -10,6 +10,7 @@ from overlay.choice import (
     MARGIN_NS,
     MAX_DOUBLINGS,
     RATIO,
+    SETTLE_NS,
     STEADY_NS,
     SUSTAIN_NS,
     Offer,
@@ -31,6 +32,8 @@ class Bench:
     def __init__(self) -> None:
         self.choice = PathChoice()
         self.now: Nanos = nanos(100)
+        self.decide(1)
+        self.now += SETTLE_NS
 
     def decide(
         self, direct: float | None, via_c: float | None = None, via_d: float | None = None
@@ -75,6 +78,16 @@ def test_a_relay_that_is_really_faster_is_taken_after_a_while() -> None:
     assert bench.way == DIRECT
     assert bench.last(1, 100, 10) == VIA_C
     assert bench.choice.relays == {KEY: VIA_C}
+
+
+def test_a_new_link_is_used_for_a_while_whatever_its_first_measurements_say() -> None:
+    choice = PathChoice()
+    now = nanos(100)
+    offer = Offer(True, 100 * MS, VIA_C, 10 * MS, None)
+    while (due := choice.decide(KEY, offer, now)) is not None and choice.relay(KEY) is None:
+        now = due
+    assert choice.relay(KEY) == VIA_C
+    assert now == nanos(100) + SETTLE_NS
 
 
 def test_a_relay_that_is_hardly_faster_is_not_taken() -> None:
