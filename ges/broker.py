@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -46,7 +46,7 @@ from overlay.trace import Run as TraceRun
 from overlay.transport import TcpTransport, Wire
 from overlay.versions import DIALECT, Dialect
 from overlay.weights import LinkKey
-from ring.config import profile
+from ring.config import DEFAULT_BACKUPS, ChordStrategy, GapRule, profile
 from ring.errors import JoinFailed
 from ring.facts import (
     Alone,
@@ -96,6 +96,9 @@ class BrokerConfig:
     seeds: tuple[Address, ...] = ()  #: none: found a new ring
     overlay: str = "chordal"  #: name of the overlay; brokers of others are refused
     profile: str = "lan"
+    chords: ChordStrategy = ChordStrategy.RANK
+    gap_rule: GapRule = GapRule.WIDEST
+    backups: int = DEFAULT_BACKUPS  #: ring neighbours that keep copies of this broker's records
     advertise: tuple[str, int | None] | None = None  #: how others reach it; None: as it listens
     directory: Path | None = None  #: None: a new broker each time, and no trace
     identity: Path | None = None
@@ -142,7 +145,12 @@ class Broker:
                 f"an express budget of {config.express_budget_ms:g} ms; it is above 0, and under "
                 "an hour"
             )
-        self._ring_config = profile(config.profile)
+        self._ring_config = replace(
+            profile(config.profile),
+            chords=config.chords,
+            gap_rule=config.gap_rule,
+            backups=config.backups,
+        )
         certified = self.identity.uid if self.identity is not None else None
         self._home: Home = open_home(config.directory, certified_uid=certified)
         self._composed = False

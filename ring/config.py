@@ -8,6 +8,8 @@ from enum import StrEnum
 from overlay.errors import ConfigError
 from overlay.ids import Nanos, nanos
 
+DEFAULT_BACKUPS = 2
+
 
 class GapRule(StrEnum):
     """Which gap a contact offers to a newcomer."""
@@ -62,7 +64,7 @@ class RingConfig:
     route_ns: Nanos = nanos(2.0)  #: a search without an answer is started again after this
     remembered: int = 64  #: lost peers remembered, and declared deaths remembered
 
-    backups: int = 2  #: neighbours that keep copies of our records, 1 to 4
+    backups: int = DEFAULT_BACKUPS  #: neighbours that keep copies of our records, 1 to 4
     backup_ns: Nanos = nanos(0.02)  #: changes wait that long for more, to be copied together
     backup_rate: int = 4 * 1024 * 1024  #: bytes per second to one neighbour, for copies
     reconcile_ns: Nanos = nanos(10.0)  #: mean time between comparisons of copies by digest

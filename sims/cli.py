@@ -69,6 +69,13 @@ def list_(as_json: bool) -> None:
     help="How links beyond right-right are chosen.",
 )
 @click.option(
+    "--gaps",
+    type=click.Choice(["widest", "published"]),
+    default="widest",
+    show_default=True,
+    help="Which gap between two brokers a newcomer is offered.",
+)
+@click.option(
     "--out", type=click.Path(path_type=Path), metavar="DIR", help="Data set to add the run to."
 )
 @_as_json
@@ -80,6 +87,7 @@ def run(
     crash_mode: str,
     profile: str,
     chords: str,
+    gaps: str,
     out: Path | None,
     as_json: bool,
 ) -> None:
@@ -87,7 +95,7 @@ def run(
 
     Fails if the ring breaks a promise, and says how to see it again.
     """
-    from ring.config import ChordStrategy
+    from ring.config import ChordStrategy, GapRule
     from sims import dataset, experiment
     from sims.summary import summarise
     from sims.world import CrashMode
@@ -100,6 +108,7 @@ def run(
         crash_mode=CrashMode(crash_mode),
         profile=profile,
         chords=ChordStrategy(chords),
+        gap_rule=GapRule(gaps),
     )
     if out is not None:
         dataset.prepare(out)

@@ -17,7 +17,7 @@ from overlay.ids import Nanos, Peer, nanos
 from overlay.machine import Fact
 from overlay.rng import rng_for
 from overlay.trace import Incident, Run, Source
-from ring.config import PROFILES, ChordStrategy, profile
+from ring.config import PROFILES, ChordStrategy, GapRule, profile
 from ring.facts import Found, Join
 from ring.node import RingNode
 from sims.errors import InvariantViolated
@@ -51,6 +51,7 @@ class Experiment:
     crash_mode: CrashMode = CrashMode.POWER
     profile: str = "lan"
     chords: ChordStrategy = ChordStrategy.RANK
+    gap_rule: GapRule = GapRule.WIDEST
 
     def __post_init__(self) -> None:
         if self.scenario not in SCENARIOS:
@@ -70,6 +71,7 @@ class Experiment:
             f"{self.scenario}-n{self.nodes}-s{self.seed}-c{share}"
             f"-{self.crash_mode.value}-{self.profile}"
             f"{'' if self.chords is ChordStrategy.RANK else f'-{self.chords.value}'}"
+            f"{'' if self.gap_rule is GapRule.WIDEST else f'-{self.gap_rule.value}'}"
         )
 
 
@@ -95,7 +97,9 @@ class _Run:
     def __init__(self, experiment: Experiment, progress: Progress) -> None:
         self._experiment = experiment
         self._progress = progress
-        self._config = replace(profile(experiment.profile), chords=experiment.chords)
+        self._config = replace(
+            profile(experiment.profile), chords=experiment.chords, gap_rule=experiment.gap_rule
+        )
         self._world = World(Latency(DISTANCES[experiment.profile], experiment.seed))
         self._world.on_fact = self._on_fact
         self._world.on_sent = lambda uid, about: self._ledger.on_sent(about)
@@ -208,7 +212,7 @@ class _Run:
         again = (
             f"chordal sim run {e.scenario} --nodes {e.nodes} --seed {e.seed} --crash-share "
             f"{e.crash_share:g} --crash-mode {e.crash_mode.value} --profile {e.profile} "
-            f"--chords {e.chords.value}"
+            f"--chords {e.chords.value} --gaps {e.gap_rule.value}"
         )
         shown = "\n  ".join(findings[:10])
         raise InvariantViolated(f"{what}; see it again with: {again}\n  {shown}")

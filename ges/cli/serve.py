@@ -19,6 +19,7 @@ from ges.cli.options import DIRECTORY, overlay_option, run_async
 from overlay.address import DEFAULT_PORT, parse_endpoint, parse_urls
 from overlay.lanes import Policy
 from overlay.limits import LIMITS, SPARE_FILES, Limits
+from ring.config import DEFAULT_BACKUPS, ChordStrategy, GapRule
 
 if TYPE_CHECKING:
     import trio
@@ -112,6 +113,30 @@ if TYPE_CHECKING:
     help="Timing of heartbeats and tests.  [env: CHORDAL_PROFILE]",
 )
 @click.option(
+    "--chords",
+    default=ChordStrategy.RANK.value,
+    type=click.Choice([each.value for each in ChordStrategy]),
+    envvar="CHORDAL_CHORDS",
+    show_default=True,
+    help="How links beyond right-right are chosen.  [env: CHORDAL_CHORDS]",
+)
+@click.option(
+    "--gaps",
+    default=GapRule.WIDEST.value,
+    type=click.Choice([each.value for each in GapRule]),
+    envvar="CHORDAL_GAPS",
+    show_default=True,
+    help="Which gap between two brokers a newcomer is offered.  [env: CHORDAL_GAPS]",
+)
+@click.option(
+    "--backups",
+    default=DEFAULT_BACKUPS,
+    type=click.IntRange(1, 4),
+    envvar="CHORDAL_BACKUPS",
+    show_default=True,
+    help="Ring neighbours that keep copies of what this broker owns.  [env: CHORDAL_BACKUPS]",
+)
+@click.option(
     "--express-range",
     default="5ms",
     type=duration,
@@ -161,6 +186,9 @@ def serve(
     connection_rate: float,
     max_clients: int,
     profile: str,
+    chords: str,
+    gaps: str,
+    backups: int,
     express_range: float,
     log_level: str,
     express_budget: float,
@@ -183,6 +211,9 @@ def serve(
         seeds=tuple(parse_urls(list(seeds))),
         overlay=overlay,
         profile=profile,
+        chords=ChordStrategy(chords),
+        gap_rule=GapRule(gaps),
+        backups=backups,
         advertise=_parse_advertise(advertise),
         directory=directory,
         identity=identity,
@@ -236,8 +267,6 @@ async def _serve(config: BrokerConfig) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_stop_on_signal, signals, broker, nursery.cancel_scope)
             await nursery.start(broker.run)
-            gc.collect()  # what is loaded by now stays: the collector need not look at it again
-            gc.freeze()
             _print_ready(broker)
             # What is there by now stays: collections that pass it over are short, and an event
             # that comes meanwhile waits less.

@@ -130,3 +130,14 @@ def test_a_broker_that_comes_back_keeps_its_uid(brokers: Fleet, tmp_path: Path) 
     assert again.uid == uid
     assert again.status()["incarnation"] > life
     whole(first.url, 2)
+
+
+def test_the_ring_is_as_its_brokers_are_told_to_make_it(brokers: Fleet) -> None:
+    ring = brokers.ring_of(7, "--chords", "none", "--gaps", "published", "--backups", "3")
+    for broker in ring:
+        status = broker.status()
+        assert status["chords"] == status["right"][1:], "no chord beyond right-right"
+        assert status["backups_wanted"] == 3
+    other = brokers.broker("--join", ring[0].url)
+    whole(ring[0].url, 8)
+    eventually(lambda: len(other.status()["chords"]) > 1)

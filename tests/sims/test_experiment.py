@@ -49,6 +49,7 @@ def test_the_run_row_says_what_was_run() -> None:
     assert (row.profile, row.started_unix_ns) == ("local", None)
     assert json.loads(row.parameters) == {
         "chords": "rank",
+        "gap_rule": "widest",
         "crash_mode": "power",
         "crash_share": 0.25,
     }
