@@ -1,4 +1,24 @@
 """ges: the event service on top of the ring; brokers, the client library and the command.
 
-The client library's door is :func:`ges.client.connect`.
+The client library's door is :func:`ges.client.connect`, the command's is ``cli/``.
+
+Clients
+    ``client`` and ``attachment`` (their side), ``attendance`` and ``session`` (the broker's),
+    ``packing``, ``messages``, ``errors``.
+Brokers
+    ``broker`` composes one, ``node`` is its machine, ``home`` what it keeps, ``recorder`` its
+    trace, ``link_status``, ``exposition`` and ``software`` what it says of itself.
+Events
+    ``events`` and ``runs`` (frames), ``router`` (the way through a broker), ``tree`` and
+    ``linkstate`` (to whom next), ``forwarding``, ``roundabout``, ``holding`` and ``rerouting``
+    (over which links), ``sequence`` (each once, in order), ``express``, ``parking`` and
+    ``parked``, ``delivery`` and ``topics`` (to whom here).
+Ways
+    ``companions`` (express and secure links), ``survey`` and ``horizon`` (links as measured and
+    told), ``ways`` (relay or direct).
+Who may do what
+    ``gate``, ``access``, ``containment``, ``tokens``, ``token_file``, ``guard``; ``warden``,
+    ``vouching`` and ``notices`` for certificates.
+Views of a whole overlay
+    ``walk``, ``connectivity``, ``graph``, ``backups``.
 """

@@ -1,4 +1,25 @@
 """overlay: identities, frames, links of several classes, transports, and the sans-IO vocabulary.
 
 The lowest package. It knows nothing of rings or events; see ``docs/architecture.md``.
+
+Vocabulary
+    ``machine`` (inputs, effects, facts), ``ids``, ``address``, ``errors``, ``rng``, ``trace``.
+Bytes
+    ``codec`` and ``cutting`` (frames and messages), ``versions`` (what two ends can say),
+    ``fragments`` (long frames in slices).
+One connection
+    ``connection``, its queues ``outbox`` and ``lanes``, ``precedence`` and ``turn`` (who is served
+    first, and when is written).
+Links
+    ``driver`` runs a machine; ``calling``, ``accepting``, ``greeting`` and ``handshake`` make
+    links, ``link`` and ``link_life`` keep them, ``resend`` and ``streams`` lose no event where they
+    break; ``transport`` opens sockets, ``memory`` stands in for them in tests.
+Strangers
+    ``doorkeeper``, ``limits``, ``notices``, ``bulkhead``, ``tidying``.
+The weighted multigraph
+    ``weights``, ``gauges`` and ``cost`` (measured), ``multigraph``, ``paths``, ``choice``,
+    ``express_range``.
+Security
+    ``identity``, ``tls``, ``credentials``, ``certificates``, ``keyfiles``; ``revocation``; the
+    authority's side: ``authority``, ``issued``, ``rotation``, ``revoking``.
 """

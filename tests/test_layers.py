@@ -7,6 +7,7 @@ on sockets and in the simulator.
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,52 +18,19 @@ import pytest
 ROOT = Path(__file__).parent.parent
 LAYERS = ("overlay", "ring", "ges", "sims", "spark")
 
-#: Protocol code, beside all of ring.
-PURE = {
-    "overlay": (
-        "address",
-        "choice",
-        "codec",
-        "cost",
-        "doorkeeper",
-        "errors",
-        "express_range",
-        "gauges",
-        "handshake",
-        "ids",
-        "limits",
-        "machine",
-        "multigraph",
-        "notices",
-        "outbox",
-        "paths",
-        "resend",
-        "rng",
-        "streams",
-        "trace",
-        "versions",
-        "weights",
-    ),
-    "ges": (
-        "access",
-        "companions",
-        "containment",
-        "errors",
-        "events",
-        "holding",
-        "horizon",
-        "linkstate",
-        "messages",
-        "node",
-        "notices",
-        "parking",
-        "sequence",
-        "survey",
-        "tokens",
-        "topics",
-        "tree",
-        "ways",
-    ),
+#: What does I/O, reads clocks and files, or waits, and may; all else below ``sims`` is protocol.
+DRIVERS = {
+    "overlay": {
+        *("accepting", "calling", "connection", "driver", "greeting", "link", "link_life"),
+        *("memory", "precedence", "tidying", "tls", "transport"),
+        *("authority", "certificates", "credentials", "identity", "issued", "keyfiles"),
+        *("revoking", "rotation"),
+    },
+    "ring": set[str](),
+    "ges": {
+        *("attachment", "attendance", "broker", "client", "guard", "home", "parked", "session"),
+        *("token_file", "vouching", "warden"),
+    },
 }
 IMPURE = {
     "asyncio",
@@ -84,8 +52,12 @@ def names_of(folder: str) -> list[Path]:
 
 
 def pure_files() -> list[Path]:
-    named = [ROOT / package / f"{name}.py" for package, names in PURE.items() for name in names]
-    return [*names_of("ring"), *named]
+    return [
+        path
+        for package, drivers in DRIVERS.items()
+        for path in sorted((ROOT / package).glob("*.py"))
+        if path.stem not in drivers
+    ]
 
 
 def imports(tree: ast.AST, *, at_the_top: bool = False) -> Iterator[str]:
@@ -152,6 +124,18 @@ def test_a_package_imports_only_those_below_it(package: str) -> None:
     paths = names_of(package)
     assert paths != []
     assert [line for path in paths for line in upward_imports(package, path, parsed(path))] == []
+
+
+@pytest.mark.parametrize("package", ["overlay", "ring", "ges"])
+def test_the_map_of_a_package_has_all_its_files(package: str) -> None:
+    drawn = ast.get_docstring(parsed(ROOT / package / "__init__.py")) or ""
+    names = set(re.findall(r"``(\w+)``", drawn))
+    assert names >= {path.stem for path in (ROOT / package).glob("*.py")} - {"__init__"}
+
+
+def test_drivers_are_files() -> None:
+    for package, drivers in DRIVERS.items():
+        assert drivers <= {path.stem for path in (ROOT / package).glob("*.py")}
 
 
 def test_protocol_code_is_pure() -> None:
