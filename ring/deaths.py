@@ -114,7 +114,7 @@ class Deaths:
             return  # old news: it is back already
         core.verdicts.note(Confirmed(subject, notice.witnesses), core.now)
         if subject.uid in parts.hood.adjacent:
-            parts.repair.join_in(subject, notice.witnesses, notice.heir)
+            parts.repair.join_in(subject, notice.witnesses, notice.heir, uid)
         self._remove(subject, notice.heir)
 
     def on_leaving(self, uid: str, notice: Leaving) -> None:

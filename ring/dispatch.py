@@ -102,6 +102,7 @@ class Dispatch:
     def __init__(self, parts: Parts, views: Views, membership: Membership, deaths: Deaths) -> None:
         self._parts = parts
         self._membership = membership
+        self._deaths = deaths
         duties = parts.duties
         self.messages: MessageHandlers = {
             Heartbeat: views.on_heartbeat,
@@ -120,7 +121,7 @@ class Dispatch:
             JoinRefuse: lambda uid, refuse: parts.newcomer.on_refuse(refuse),
             TestNeighbour: deaths.on_test_neighbour,
             Tested: deaths.on_tested,
-            Failed: deaths.on_failed,
+            Failed: self._on_failed,
             Leaving: deaths.on_leaving,
             ChordQuery: parts.chords.on_query,
             ChordAnswer: parts.chords.on_answer,
@@ -180,6 +181,11 @@ class Dispatch:
     def _on_pong(self, uid: str, pong: Pong) -> None:
         self._parts.newcomer.on_pong(uid)
         self._parts.detector.on_pong(uid, pong.token)
+
+    def _on_failed(self, uid: str, notice: Failed) -> None:
+        if notice.heir is not None and notice.heir.uid == uid:
+            self._membership.on_place(uid, Place(notice.heir))  # it does not tell it apart
+        self._deaths.on_failed(uid, notice)
 
     def _on_route(self, uid: str, route: Route) -> None:
         if route.towards is not Towards.NEAREST:  # there is a gap, and we may stand at its edge

@@ -88,7 +88,7 @@ class LinkEvents:
         self._greet(link)
 
     def _greet(self, link: Link) -> None:
-        """A link is up: show who we are, and end what waited for it."""
+        """A link is up: end what waited for it."""
         parts, core, uid = self._parts, self._parts.core, link.peer.uid
         suspect = parts.hood.suspects.get(uid)
         if suspect is not None and link.member is None and suspect.peer == link.peer:
@@ -96,8 +96,6 @@ class LinkEvents:
         parts.merge.on_linked(link.peer)
         parts.duties.on_link_up(link.peer)
         self._deaths.on_heard(uid)
-        if core.joined:
-            self._views.introduce(uid)
         parts.newcomer.on_up(uid, link.peer)
         if self._membership.is_alone:
             core.send(uid, Knock(core.member))

@@ -12,7 +12,7 @@ from overlay.ids import Nanos, Peer
 from overlay.machine import Closed, LinkRefused, LinkUp, Message, Refused
 from ring.core import Core, Timer
 from ring.damping import Damper
-from ring.messages import Intent, Member, Purpose, View
+from ring.messages import Failed, Intent, Member, Purpose, View
 
 MAX_WAITING = 32  #: messages kept per broker until its link is up
 MAX_OPENING = 256  #: attempts at once: others can make us try addresses of their choice
@@ -24,6 +24,7 @@ class Link:
     __slots__ = (
         "detoured",
         "heard_at",
+        "introduced",
         "member",
         "peer",
         "purpose",
@@ -43,6 +44,7 @@ class Link:
         self.member: Member | None = None  #: the other end's place, once it is on the ring
         self.view: View | None = None  #: its latest view
         self.sent_version = 0  #: of our view, as last sent
+        self.introduced = False  #: the other end was told our place
 
     @property
     def on_ring(self) -> bool:
@@ -215,6 +217,8 @@ class Links:
         self._core.disarm(Timer.SILENT, uid)
         for message, about in self._waiting.pop(uid, ()):
             self._core.send(uid, message, about)
+            if isinstance(message, Failed) and message.heir is not None:
+                link.introduced |= message.heir.peer == self._core.peer
         if uid in self._wanted:
             self._set_purpose(uid, link, self._wanted[uid][1], None)
         self._linger(uid, link)

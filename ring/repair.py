@@ -10,6 +10,8 @@ serves for both. The cost is O(degree(B)) messages.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ring.core import Core
 from ring.facts import Confirmed, Repaired
 from ring.link_backups import LinkBackups
@@ -42,12 +44,16 @@ class Repair:
         """
         # a witness may stand beside the subject, and beyond what we see
         heir = self._core.member if subject.uid in self._backups.beside else None
-        self._tell(subject, witnesses, witnesses, heir)
+        around = (*self._neighbourhood.adjacent, *witnesses)
+        self._tell(subject, witnesses, around, heir)
         return heir
 
-    def join_in(self, subject: Member, witnesses: tuple[str, ...], heir: Member | None) -> None:
-        """The same on the word of another, which has told the witnesses."""
-        self._tell(subject, witnesses, (), heir)
+    def join_in(
+        self, subject: Member, witnesses: tuple[str, ...], heir: Member | None, teller: str
+    ) -> None:
+        """The same on the word of ``teller``, which has told the witnesses."""
+        around = [other for other in self._neighbourhood.adjacent if other != teller]
+        self._tell(subject, witnesses, around, heir)
 
     def check(self) -> None:
         """Notice that the ring around us is whole again."""
@@ -63,14 +69,14 @@ class Repair:
         self,
         subject: Member,
         witnesses: tuple[str, ...],
-        others: tuple[str, ...],
+        told: Iterable[str],
         heir: Member | None,
     ) -> None:
         core, uid = self._core, subject.uid
         core.notify(Confirmed(subject, witnesses))
         self._unrepaired[uid] = subject
         around = {other for other in self._neighbourhood.adjacent if other != uid}
-        for other in dict.fromkeys((*self._neighbourhood.adjacent, *others)):
+        for other in dict.fromkeys(told):
             if other != uid and other in self._links.up:
                 core.send(other, Failed(subject, witnesses, heir), uid)
         if uid in self._backups.beside:

@@ -1,8 +1,8 @@
 """Views: what brokers show each other of their neighbours, and what is made of it.
 
-Whoever is newly linked is told our place. A view goes to all ring neighbours, as it changes; while
-somebody who would stand in a pointer is still being linked, a change is shown a little later, once
-for all.
+Whoever is newly linked is told our place: with a view if it is a ring neighbour, else alone, unless
+a notice has named it. A view goes to all ring neighbours, as it changes; while somebody who would
+stand in a pointer is still being linked, a change is shown a little later, once for all.
 Heartbeats carry its version, so that one who has missed a change asks for it. What a view names are
 candidates (:mod:`ring.neighbourhood`): none becomes a pointer without a link.
 """
@@ -34,22 +34,16 @@ class Views:
     def send(self, uid: str) -> None:
         """Show ``uid`` our view as it is now."""
         parts = self._parts
+        link = parts.links.up[uid]
         parts.core.send(uid, parts.hood.view(), parts.repair.about)
-        parts.links.up[uid].sent_version = parts.hood.version
-
-    def introduce(self, uid: str) -> None:
-        """Say on a new link where we stand, and what we see if we want it for the ring."""
-        parts = self._parts
-        if parts.links.up[uid].on_ring:
-            self.send(uid)
-        else:
-            parts.core.send(uid, Place(parts.core.member), parts.repair.about)
+        link.sent_version, link.introduced = parts.hood.version, True
 
     def send_changes(self) -> None:
         """Show our view to those ring neighbours that have an older one; soon, if it changes on."""
         core, links, hood = self._parts.core, self._parts.links, self._parts.hood
         if self._shown == (links.generation, hood.version):
             return
+        self._introduce()
         if hood.candidates:
             if (Timer.SHOW, "") not in core.timers:
                 core.arm(Timer.SHOW, "", core.config.answer_ns)
@@ -65,6 +59,18 @@ class Views:
                 if link.on_ring and link.sent_version < hood.version:
                     self.send(uid)
             self._shown = (links.generation, hood.version)
+
+    def _introduce(self) -> None:
+        """Say on new links where we stand, and what we see if they are ring links."""
+        parts = self._parts
+        for uid, link in parts.links.up.items():
+            if link.introduced:
+                continue
+            if link.on_ring:
+                self.send(uid)
+            else:
+                parts.core.send(uid, Place(parts.core.member), parts.repair.about)
+                link.introduced = True
 
     def on_heartbeat(self, uid: str, beat: Heartbeat) -> None:
         view = self._parts.links.up[uid].view

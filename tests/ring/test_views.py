@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ring.config import LAN
-from ring.messages import Failed, Intent, Ping, Place, Purpose, View
-from tests.helpers.bench import Bench, member, opened, sent, uid, view_of
+from ring.messages import Backup, Failed, Intent, Ping, Place, Purpose, View
+from tests.helpers.bench import Bench, member, opened, peer, sent, uid, view_of
 
 RING = [100, 200, 300, 400, 500, 600, 700]
 SURVIVORS = [100, 200, 300, 500, 600, 700]
@@ -20,6 +20,34 @@ def test_a_new_link_is_told_our_place() -> None:
     effects = bench().up(member(9001))
     assert sent(effects, Place) == [(uid(9001), Place(member(300)))]
     assert sent(effects, View) == []
+
+
+def test_the_heir_of_a_dead_broker_tells_its_place_with_the_notice() -> None:
+    """Holders of links to the dead hear it over links made for that."""
+    bench = Bench.on_ring(RING, 300)
+    holder = peer(9001)
+    bench.receive(B, Backup(1, (holder,)))
+    bench.receive(C, Failed(B, (C.uid,), None))
+    told = bench.up(holder)
+    assert [(name, notice.heir) for name, notice in sent(told, Failed)] == [
+        (holder.uid, member(300))
+    ]
+    assert sent(told, Place) == []
+
+
+def test_the_place_of_an_heir_is_taken_from_its_notice() -> None:
+    node = bench()
+    heir = member(350)
+    node.up(heir)
+    node.receive(heir, Failed(member(9001), (), heir))
+    assert node.node.right == (heir, B)
+
+
+def test_a_place_that_somebody_else_tells_with_a_notice_is_not_taken() -> None:
+    node = bench()
+    node.up(member(350))
+    node.receive(C, Failed(member(9001), (), member(350)))
+    assert node.node.right == (B, C)
 
 
 def test_the_view_follows_if_it_becomes_a_ring_link() -> None:
