@@ -1,0 +1,48 @@
+"""How soon and how surely failures are detected: B13, B17, B18, B19, B21, B22.
+
+    python -m benchmarks.ring.detection [--only B17,B18] [--seed S] [--nodes N,N] [--scale X]
+
+``--nodes`` gives the ring sizes of B18 (default 1000; the full bar: 1000,10000,100000), ``--scale``
+multiplies how much is drawn or how long is run for the other bars.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from benchmarks.ring.detection.how_soon import crash_to_confirmation, law_of_silence
+from benchmarks.ring.detection.how_surely import loss, separated_pairs
+from benchmarks.ring.detection.injector import runs_of_dead
+from benchmarks.ring.detection.pauses import pauses
+from benchmarks.ring.report import Bars
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default="", help="bars, with commas")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--nodes", default="1000", help="ring sizes of B18, with commas")
+    parser.add_argument("--scale", type=float, default=1.0)
+    options = parser.parse_args()
+    bars = Bars()
+    only = {bar for bar in options.only.split(",") if bar}
+    sizes = [int(part) for part in options.nodes.split(",")]
+    seed, scale = options.seed, options.scale
+    if not only or "B13" in only:
+        runs_of_dead(bars, seed, max(1, round(40 * scale)))
+    if not only or "B17" in only:
+        law_of_silence(bars, seed, max(1, round(2 * scale)))
+    if not only or "B18" in only:
+        crash_to_confirmation(bars, seed, sizes)
+    if not only or "B19" in only:
+        loss(bars, seed, 150 * scale)
+    if not only or "B21" in only:
+        separated_pairs(bars, seed, max(1, round(8 * scale)))
+    if not only or "B22" in only:
+        pauses(bars, seed, 240 * scale)
+    sys.exit(bars.exit_code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""B17 and B18: how long after its death a broker is suspected, and confirmed to be dead."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+import statistics
+
+from benchmarks.ring.report import Bars
+from benchmarks.ring.rings import Ring
+from overlay.ids import NANOS_PER_SECOND, Nanos, nanos
+from overlay.rng import rng_for
+from ring.config import LAN, WAN, RingConfig
+from ring.facts import Confirmed, Suspected
+from ring.messages import TestNeighbour
+from sims.world import CrashMode
+
+#: T = 1 s, k = 3: a broker is suspected when nothing was heard of it for three whole periods.
+CLASSIC = RingConfig(
+    heartbeat_ns=nanos(1.0),
+    lateness_ns=nanos(1.0),
+    lateness_max_ns=nanos(1.0),
+    answer_ns=nanos(0.5),
+    answer_max_ns=nanos(0.5),
+)
+SPACING = 10  #: brokers between any two that die, so that each death is a case of its own
+
+
+def law_of_silence(bars: Bars, seed: int, rounds: int) -> None:
+    """First suspicion after T (k - M / (M + 1)) in the mean, each monitor's after T (k - 1/2).
+
+    k is the silence that makes a suspicion, in periods. Questions to witnesses are lost here, so
+    that nobody is told before it suspects by itself.
+    """
+    lan = dataclasses.replace(LAN, lateness_max_ns=LAN.lateness_ns)
+    for name, base in (("T=1 s, k=3", CLASSIC), ("lan", lan)):
+        for monitors in (1, 2, 4):
+            config = dataclasses.replace(base, monitors=monitors)
+            first, each = [], []
+            for at in range(rounds):
+                times = _suspicions(config, seed + at)
+                first += [times_of[0] for times_of in times]
+                each += list(itertools.chain.from_iterable(times))
+            period = config.heartbeat_ns / NANOS_PER_SECOND
+            misses = config.silence_ns / config.heartbeat_ns
+            law = period * (misses - monitors / (monitors + 1))
+            law_each = period * (misses - 0.5)
+            off = abs(statistics.mean(first) / law - 1)
+            what = (
+                f"{name}, M={monitors}: first suspicion mean {statistics.mean(first):.3f} s, law"
+                f" {law:.3f} s, {len(first)} deaths: relative deviation"
+            )
+            bars.check("B17", what, round(off, 4), 0.03)
+            off = abs(statistics.mean(each) / law_each - 1)
+            what = (
+                f"{name}, M={monitors}: each monitor mean {statistics.mean(each):.3f} s, law"
+                f" {law_each:.3f} s: relative deviation"
+            )
+            bars.check("B17", what, round(off, 4), 0.03)
+            what = f"{name}, M={monitors}: latest suspicion, s (k T and the longest delay)"
+            bars.check("B17", what, round(max(each), 4), misses * period + 0.01)
+
+
+def _suspicions(config: RingConfig, seed: int) -> list[list[float]]:
+    """Return, for each death, after how many seconds each of its monitors suspected it."""
+    ring = Ring(1000, config, seed)
+    ring.world.loss = {TestNeighbour: 1.0}
+    ring.run(4)
+    ring.wanted = (Suspected,)
+    deaths = _kill_apart(ring, 90, CrashMode.POWER, spread_s=2.0)
+    ring.run(config.silence_ns / NANOS_PER_SECOND + 0.1)
+    steps = {1: (-1,), 2: (-1, 1), 4: (-2, -1, 1, 2)}[config.monitors]
+    places = {uid: at for at, uid in enumerate(ring.order)}
+    found: dict[str, list[float]] = {uid: [] for uid in deaths}
+    for at, observer, fact in ring.facts:
+        assert isinstance(fact, Suspected)
+        uid = fact.subject.uid
+        monitors = [ring.order[(places[uid] + step) % len(ring.order)] for step in steps]
+        if uid in deaths and observer in monitors:
+            found[uid].append((at - deaths[uid]) / NANOS_PER_SECOND)
+    assert all(len(times) == len(steps) for times in found.values()), "a monitor missed a death"
+    return list(found.values())
+
+
+def crash_to_confirmation(bars: Bars, seed: int, sizes: list[int]) -> None:
+    """From the silent death of a broker until both its neighbours hold it for dead."""
+    for name, config, distances in (
+        ("T=1 s, k=3", CLASSIC, "lan"),
+        ("lan", LAN, "lan"),
+        ("wan", WAN, "lan"),
+        ("wan", WAN, "wan"),
+    ):
+        means = []
+        for n in sizes:
+            ring = Ring(n, config, seed, distances)
+            ring.run(4 * config.silence_ns / NANOS_PER_SECOND)
+            ring.wanted = (Confirmed,)
+            deaths = _kill_apart(ring, min(n // SPACING, 400), CrashMode.POWER, spread_s=5.0)
+            ring.run(4 * config.silence_max_ns / NANOS_PER_SECOND)
+            beside = {uid: _beside(ring.order, uid) for uid in deaths}
+            by: dict[str, dict[str, Nanos]] = {uid: {} for uid in deaths}
+            for at, observer, fact in ring.facts:
+                assert isinstance(fact, Confirmed)
+                uid = fact.subject.uid
+                if uid in deaths and observer in beside[uid]:
+                    by[uid].setdefault(observer, at)
+            assert all(len(times) == 2 for times in by.values()), "a death was not confirmed"
+            taken = sorted(
+                (max(times.values()) - deaths[uid]) / NANOS_PER_SECOND for uid, times in by.items()
+            )
+            means.append(statistics.mean(taken))
+            what = (
+                f"profile {name}, distances {distances}, n={n}: crash to confirmation by A and C,"
+                f" mean {means[-1]:.2f} s, max {taken[-1]:.2f} s, {len(taken)} deaths; p99, s"
+            )
+            bars.check("B18", what, round(_quantile(taken, 0.99), 3), 5.0)
+        for n, mean in zip(sizes[1:], means[1:], strict=True):
+            what = f"profile {name}, distances {distances}: mean at n={n} off that at n={sizes[0]}"
+            bars.check("B18", what, round(abs(mean / means[0] - 1), 4), 0.05)
+
+
+def _kill_apart(ring: Ring, count: int, mode: CrashMode, spread_s: float) -> dict[str, Nanos]:
+    """Kill brokers that are far apart at random times; return when each died."""
+    rng = rng_for(ring.world.now, "deaths", len(ring.order))
+    spacing = max(SPACING, len(ring.order) // count)
+    victims = [ring.order[at] for at in range(0, len(ring.order) - SPACING, spacing)][:count]
+    span = nanos(spread_s)
+    times = sorted((ring.world.now + rng.randrange(span), uid) for uid in victims)
+    for time, uid in times:
+        ring.world.run(time)
+        ring.crash(uid, mode)
+    return {uid: time for time, uid in times}
+
+
+def _beside(order: list[str], uid: str) -> tuple[str, str]:
+    at = order.index(uid)
+    return order[at - 1], order[(at + 1) % len(order)]
+
+
+def _quantile(ordered: list[float], share: float) -> float:
+    return ordered[min(len(ordered) - 1, math.ceil(share * len(ordered)) - 1)]
