@@ -22,6 +22,14 @@ def test_a_new_link_is_told_our_place() -> None:
     assert sent(effects, View) == []
 
 
+def test_a_neighbour_that_is_back_is_shown_our_view_once_and_no_place() -> None:
+    node = bench()
+    node.down(B)
+    effects = node.up(B)
+    assert [name for name, _ in sent(effects, View)] == [B.uid]
+    assert sent(effects, Place) == []
+
+
 def test_the_heir_of_a_dead_broker_tells_its_place_with_the_notice() -> None:
     """Holders of links to the dead hear it over links made for that."""
     bench = Bench.on_ring(RING, 300)
