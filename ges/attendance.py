@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING
 
 import structlog
@@ -41,6 +41,7 @@ from overlay.handshake import GREETINGS, Hello, Refusal
 from overlay.identity import PeerIdentity
 from overlay.ids import LinkClass, short
 from overlay.machine import Message, Refused
+from overlay.slices import Sliced
 from overlay.transport import CLOSE_SECONDS, Wire
 
 if TYPE_CHECKING:
@@ -241,10 +242,14 @@ class Attendance:
                 else:
                     precedence.leave(number)
                     await precedence.give_way()
-                with broker.driver.turn:
-                    for run in runs:
-                        self._take(session, run)
-                    self._acknowledge(session)
+                work = Sliced(self._steps(session, runs))
+                is_more = True
+                while is_more:
+                    with broker.driver.turn:
+                        is_more = work.go_on()
+                        self._acknowledge(session)
+                    if is_more:
+                        await trio.lowlevel.checkpoint()
                 await broker.after_batch()
                 begun = self._begun(reader, begun if not runs else None)
                 with trio.fail_after(self._limits.client_silence_seconds):
@@ -272,15 +277,19 @@ class Attendance:
             raise ProtocolError(f"a frame not finished in {self._limits.frame_seconds:g} s")
         return now if since is None else since
 
-    def _take(self, session: Session, run: Run) -> None:
-        if run.kind == EVENT:
-            for events in event_runs(run.data, run.bounds):
-                self._take_events(session, events)
-        elif run.kind == CONTROL:
-            for body in run.bodies():
-                self._take_message(session, CLIENT_CODEC.decode(body))
-        else:
-            raise ProtocolError("a delivery from a client")
+    def _steps(self, session: Session, runs: list[Run]) -> Generator[None, None, None]:
+        """Take what a client sent; yields where others may have their turn."""
+        for run in runs:
+            if run.kind == EVENT:
+                for events in event_runs(run.data, run.bounds):
+                    self._take_events(session, events)
+                    yield
+            elif run.kind == CONTROL:
+                for body in run.bodies():
+                    self._take_message(session, CLIENT_CODEC.decode(body))
+                    yield
+            else:
+                raise ProtocolError("a delivery from a client")
 
     def _take_message(self, session: Session, message: Message) -> None:
         if isinstance(message, Subscribe):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -258,7 +259,7 @@ class Broker:
 
     # ── what the driver brings ────────────────────────────────────────────────────────────────
 
-    def on_frames(self, link: Link, run: Run) -> None:
+    def on_frames(self, link: Link, run: Run) -> Iterator[None]:
         if run.kind == EVENT:
             for events in event_runs(run.data, run.bounds):
                 if events.head.secure and link.link_class is not LinkClass.SECURE:
@@ -269,9 +270,11 @@ class Broker:
                         continue
                     events = events.without(known)
                 self.router.relay_run(link, events)
+                yield
         elif run.kind == DETOUR:
             for body in run.bodies():
                 self.router.pass_on(link, body)
+                yield
         else:
             raise ProtocolError("a delivery from a broker")
 

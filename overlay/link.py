@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
 import trio
@@ -67,8 +68,11 @@ class Upper(Protocol):
     def on_fact(self, fact: Fact) -> None:
         """The machine says something."""
 
-    def on_frames(self, link: Link, run: Run) -> None:
+    def on_frames(self, link: Link, run: Run) -> Iterable[None]:
         """Frames came over ``link`` that are no control messages, one behind the other.
+
+        Done when what is returned is exhausted; between its items others may have their turn
+        (:mod:`overlay.slices`).
 
         Raises:
             ProtocolError: one makes no sense; the link is closed.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import partial
 
 import trio
@@ -19,6 +19,7 @@ from overlay.notices import Notices
 from overlay.outbox import WRITE_BYTES
 from overlay.precedence import Precedence
 from overlay.resend import ACK_NS, Ack, Resume
+from overlay.slices import Sliced
 from overlay.streams import RELIABLE, Streams
 from overlay.transport import Wire, close
 from overlay.turn import Turn
@@ -272,16 +273,14 @@ class Links:
         scope.cancel()
 
     async def _read(self, link: Link, reader: FrameReader) -> Closed:
-        upper, turn = self._upper, self.turn
+        upper = self._upper
         is_express = link.link_class is LinkClass.EXPRESS
         try:
             chunk: bytes | bytearray = b"-"
             while chunk:
                 if not is_express:
                     await self.precedence.give_way()
-                with turn:
-                    goodbye = self._take(link, reader.runs())
-                    self._note(link)
+                goodbye = await self._take(link, reader.runs())
                 if goodbye is not None:
                     self._part(link, goodbye)
                     return goodbye
@@ -297,12 +296,22 @@ class Links:
             pass
         return Closed.LOST
 
-    def _take(self, link: Link, runs: list[Run]) -> Closed | None:
+    async def _take(self, link: Link, runs: list[Run]) -> Closed | None:
         """Hand over what has come; returns why, if the other end says good-bye."""
+        work = Sliced(self._steps(link, runs))
+        while True:
+            with self.turn:
+                is_more = work.go_on()
+                self._note(link)
+            if not is_more:
+                return work.result
+            await trio.lowlevel.checkpoint()
+
+    def _steps(self, link: Link, runs: list[Run]) -> Generator[None, None, Closed | None]:
         link_class = link.link_class
         for run in runs:
             if run.kind != CONTROL:
-                self._upper.on_frames(link, run)
+                yield from self._upper.on_frames(link, run)
                 continue
             for body in run.bodies():
                 message = self._codec.decode(body)
@@ -314,6 +323,7 @@ class Links:
                 if link_class is not LinkClass.NORMAL and not isinstance(message, LinkMessage):
                     raise ProtocolError(f"{type(message).__name__} on a link for events")
                 self._give(MessageReceived(link.peer.uid, message, link_class))
+                yield
         return None
 
     def _on_stream(self, link: Link, message: Ack | Resume) -> None:

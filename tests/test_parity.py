@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import trio
@@ -94,7 +95,7 @@ class Listener:
         assert self.driver is not None
         self.facts.append((self.driver.now(), fact))
 
-    def on_frames(self, link: Link, run: Run) -> None:
+    def on_frames(self, link: Link, run: Run) -> Iterable[None]:
         raise AssertionError("no events in this script")
 
     async def on_batch(self, link: Link) -> None:

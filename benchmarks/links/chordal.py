@@ -6,6 +6,7 @@ and passes runs of frames for one destination on as slices.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -93,7 +94,7 @@ class End:
     def on_fact(self, fact: Fact) -> None:
         pass
 
-    def on_frames(self, link: Link, run: Run) -> None:
+    def on_frames(self, link: Link, run: Run) -> Iterable[None]:
         raise NotImplementedError
 
     async def on_batch(self, link: Link) -> None:
@@ -123,7 +124,7 @@ class Relay(End):
         if self.driver.links and not self._targets:
             self._targets[TOPIC] = next(iter(self.driver.links.values()))
 
-    def on_frames(self, link: Link, run: Run) -> None:
+    def on_frames(self, link: Link, run: Run) -> Iterable[None]:
         data, bounds, targets = run.data, run.bounds, self._targets
         link.arrived(len(bounds) - 1)
         first = start = bounds[0]
@@ -138,6 +139,7 @@ class Relay(End):
             count += 1
         if target is not None:
             target.connection.send(piece(data, first, bounds[-1]), count)
+        return ()
 
     async def on_batch(self, link: Link) -> None:
         for target in self._targets.values():
@@ -179,13 +181,14 @@ class Subscriber(End):
     async def work(self) -> None:
         say(ready=True)
 
-    def on_frames(self, link: Link, run: Run) -> None:
+    def on_frames(self, link: Link, run: Run) -> Iterable[None]:
         link.arrived(len(run.bounds) - 1)
         unpack, data = STAMP.unpack_from, run.data
         stamps: list[int] = []
         for bound in run.bounds[:-1]:
             stamps += unpack(data, bound + STAMP_AT)
         self._sink.take(stamps)
+        return ()
 
 
 async def relay(identity: Identity | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -134,11 +135,12 @@ class Station:
     def on_fact(self, fact: Fact) -> None:
         self.facts.append(fact)
 
-    def on_frames(self, link: Link, run: Run) -> None:
+    def on_frames(self, link: Link, run: Run) -> Iterable[None]:
         if self.fault is not None:
             raise self.fault
         skip = link.arrived(len(run.bounds) - 1)
         self.frames += [(run.kind, body) for body in run.bodies()][skip:]
+        return ()
 
     async def on_batch(self, link: Link) -> None:
         self.batches.append(len(self.frames))

@@ -1,0 +1,118 @@
+"""What a peer sends may take long to answer: everybody else has a turn in between all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from ges.broker import Broker
+from ges.client import connect
+from ges.delivery import Deliveries
+from ges.messages import CLIENT_CODEC, Status, StatusRequest
+from ges.session import Targets
+from overlay.slices import SLICE_SECONDS, Sliced
+from tests.helpers.brokers import Brokers
+from tests.helpers.virtual import Weather
+
+ONE_SECONDS = 0.005  #: each answer takes so long
+COUNT = 200
+#: A task that becomes ready as a slice ends may find that the next one goes first, but once only.
+LONGEST = 2 * (SLICE_SECONDS + 2 * ONE_SECONDS)
+
+
+@pytest.fixture
+def weather(monkeypatch: pytest.MonkeyPatch) -> Weather:
+    return Weather(monkeypatch)
+
+
+class Watch:
+    """Somebody else on the same broker, who wants a turn every millisecond."""
+
+    def __init__(self) -> None:
+        self.longest = 0.0  #: seconds that it had to wait for one
+
+    async def run(self) -> None:
+        last = trio.current_time()
+        while True:
+            await trio.sleep(0.001)
+            now = trio.current_time()
+            self.longest = max(self.longest, now - last)
+            last = now
+
+
+async def test_requests_in_one_read_do_not_stop_the_broker(
+    autojump_clock: MockClock,
+    weather: Weather,
+    brokers: Brokers,
+    nursery: trio.Nursery,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    broker = await brokers.start()
+    slow_down(Broker, "status", autojump_clock, monkeypatch)
+    async with connect(broker.url) as client:
+        watch = Watch()
+        nursery.start_soon(watch.run)
+        client._attachment.send(CLIENT_CODEC.encode(StatusRequest()) * COUNT)
+        with trio.fail_after(10 * COUNT * ONE_SECONDS):
+            while len(client._attachment._statuses) < COUNT:
+                await trio.sleep(0.05)
+        assert all(isinstance(status, Status) for status in client._attachment._statuses)
+        assert watch.longest <= LONGEST
+
+
+async def test_events_that_take_long_do_not_stop_the_brokers(
+    autojump_clock: MockClock,
+    weather: Weather,
+    brokers: Brokers,
+    nursery: trio.Nursery,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Neither the broker they are published at, nor the one they go on to; and none is lost."""
+    first, second = await brokers.ring_of(2)
+    async with connect(first.url) as client, connect(second.url) as other:
+        async with other.subscribe("t/#") as events:
+            slow_down(Deliveries, "_match", autojump_clock, monkeypatch)
+            watch = Watch()
+            nursery.start_soon(watch.run)
+            for number in range(COUNT):
+                await client.publish(f"t/{number}", b"x")
+            with trio.fail_after(60):
+                got = [(await anext(events)).topic for _ in range(COUNT)]
+            assert got == [f"t/{number}" for number in range(COUNT)]
+            # Both brokers share this process, so a turn of each may come before ours.
+            assert watch.longest <= 2 * LONGEST
+
+
+def slow_down(
+    owner: type[object], name: str, clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Let each call of a method take a while, in which nobody else runs."""
+    quick = getattr(owner, name)
+
+    def slow(*arguments: object) -> Status | Targets:
+        clock.jump(ONE_SECONDS)
+        result: Status | Targets = quick(*arguments)
+        return result
+
+    monkeypatch.setattr(owner, name, slow)
+
+
+async def test_work_is_done_in_slices_and_its_result_kept(autojump_clock: MockClock) -> None:
+    done = []
+
+    def steps(count: int) -> Generator[None, None, str]:
+        for number in range(count):
+            autojump_clock.jump(SLICE_SECONDS / 4)
+            done.append(number)
+            yield
+        return "result"
+
+    work = Sliced(steps(12))
+    slices = [len(done)]
+    while work.go_on():
+        slices.append(len(done))
+    assert [b - a for a, b in zip(slices, slices[1:], strict=False)] == [5, 5]
+    assert (len(done), work.result) == (12, "result")
