@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -243,7 +244,7 @@ class Attachment:
             while True:
                 wire, reader, attached = await self._find()
                 if lost_at is not None:
-                    self.on_gap(self._lost_url, attached.url, trio.current_time() - lost_at)
+                    self.on_gap(self._lost_url, self.url, trio.current_time() - lost_at)
                 self._adopt(wire, attached)
                 if not started:
                     started = True
@@ -349,10 +350,11 @@ class Attachment:
         self._heard_at = trio.current_time()
         for subscription in self._subscriptions.values():
             self._request(subscription)
+        now = time.time_ns()
         for stream in self.streams:
             if stream.link_class is not LinkClass.SECURE or self.secure:
                 refused = self._refused.get(stream.link_class, set())
-                self.connection.send_again((item, 1) for item in stream.again(refused))
+                self.connection.send_again((item, 1) for item in stream.again(refused, now))
         self._signal()
 
     def _release(self) -> None:

@@ -336,6 +336,9 @@ class Attendance:
     def _park(self, session: Session, run: EventRun, problem: str | None, park_ms: int) -> None:
         """Park secure events that cannot go now, as far as their publisher wants that."""
         for head, body in run.singles():
+            if self._broker.router.has_come(head) and not self.parked.holds(session):
+                session.accepted[head.link_class] = head.sequence
+                continue
             refusal = self.parked.take(session, head, body, problem, park_ms)
             if refusal is not None:
                 self.refuse(session, head.link_class, head.sequence, refusal)

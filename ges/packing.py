@@ -10,14 +10,27 @@ from collections import deque
 from collections.abc import Callable, Container, Iterator
 from typing import NamedTuple
 
-from ges.events import AGAIN_FLAG, EXPRESS_FLAG, HEADER, SECURE_FLAG, pack_event, pack_express
+from ges.events import (
+    AGAIN_FLAG,
+    EXPRESS_FLAG,
+    HEADER,
+    PATCH_END,
+    SECURE_FLAG,
+    pack_event,
+    pack_express,
+)
 from overlay.codec import EVENT, LENGTH_COVERS, PROTOCOL_VERSION, frame
 from overlay.codec import HEADER as FRAME_HEADER
 from overlay.ids import LinkClass
 
 MAX_KNOWN_TOPICS = 4096
+NANOS_PER_MILLI = 1_000_000
 
 _FLAGS = {LinkClass.NORMAL: 0, LinkClass.SECURE: SECURE_FLAG, LinkClass.EXPRESS: EXPRESS_FLAG}
+_PARK = struct.Struct("!I")  #: for how many milliseconds an event may be parked ...
+_PARK_AT = FRAME_HEADER.size + PATCH_END - _PARK.size  #: ... and where that stands in a frame
+_PUBLISHED = struct.Struct("!Q")
+_PUBLISHED_AT = FRAME_HEADER.size + HEADER.size - 2 * 2 - _PUBLISHED.size  #: before two lengths
 _START = struct.Struct("!BBBBI16sQ")  #: from the version to the incarnation
 
 
@@ -67,13 +80,21 @@ class Stream:
         for _ in range(len(kept) - max(0, self.sequence - sequence)):
             self.kept_bytes -= len(kept.popleft())
 
-    def again(self, refused: Container[int]) -> Iterator[bytes]:
-        """Yield what is kept and not ``refused``, marked as events that may come a second time."""
+    def again(self, refused: Container[int], now: int) -> Iterator[bytes]:
+        """Yield what is kept and not ``refused``, marked as events that may come a second time.
+
+        One that may be parked may be so for what is left of its time at ``now`` (unix time, ns).
+        """
         for sequence, item in enumerate(self._kept, start=self.sequence - len(self._kept) + 1):
             if sequence in refused:
                 continue
             marked = bytearray(item)
             marked[FRAME_HEADER.size] |= AGAIN_FLAG
+            (park_ms,) = _PARK.unpack_from(marked, _PARK_AT)
+            if park_ms:
+                (published,) = _PUBLISHED.unpack_from(marked, _PUBLISHED_AT)
+                left = park_ms - max(0, now - published) // NANOS_PER_MILLI
+                _PARK.pack_into(marked, _PARK_AT, max(1, left))  # 0 would be: not to be parked
             yield bytes(marked)
 
     def pack_express(

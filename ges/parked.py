@@ -47,15 +47,23 @@ class ParkedEvents:
         """
         problem = problem or "earlier events of this client are parked"
         if not park_ms:
-            return problem
+            return in_doubt(head, problem)
         driver = self._broker.driver
         wait_ns = park_ms * NANOS_PER_MILLI
         full = self._parking.park(session, head, body, driver.now(), wait_ns)
         if full is not None:
-            return f"{problem}; not parked: {full}"
+            return in_doubt(head, f"{problem}; not parked: {full}")
         driver.counters["events_parked"] += 1
         self.stir()
         return None
+
+    def _why_not(self, session: Session, head: Head) -> str | None:
+        """Return why an event waits on, or None. One that has come here by another broker has not.
+
+        Its publisher had it parked there before, and it left there as its connection broke.
+        """
+        router = self._broker.router
+        return None if router.has_come(head) else router.why_not(session, head)
 
     def stir(self) -> None:
         """Something has changed by which parked events may go."""
@@ -91,7 +99,7 @@ class ParkedEvents:
 
     def _release(self) -> None:
         broker, attendance = self._broker, self._attendance
-        free, over = self._parking.release(broker.driver.now(), broker.router.why_not)
+        free, over = self._parking.release(broker.driver.now(), self._why_not)
         for session, parked in free:
             broker.router.publish(session, parked.head, parked.body)
             attendance.accept(session, parked.head)
@@ -102,8 +110,18 @@ class ParkedEvents:
                 session,
                 parked.head.link_class,
                 parked.head.sequence,
-                f"expired, parked for {seconds:g} s: {problem}",
+                f"expired, parked for {seconds:g} s: {in_doubt(parked.head, problem)}",
             )
             broker.driver.counters["events_parked_expired"] += 1
         if over:
             self._log.warning("parked events expired", events=len(over))
+
+
+def in_doubt(head: Head, problem: str) -> str:
+    """Return why an event is refused, and what cannot be known of one that is sent again.
+
+    The broker that it was sent to before may have passed it on, where nobody hears of it here.
+    """
+    if not head.again:
+        return problem
+    return f"{problem}; the broker that was lost may have delivered it"

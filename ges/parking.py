@@ -71,14 +71,16 @@ class Parking(Generic[S]):
         for session, waiting in list(self._waiting.items()):
             kept: deque[Parked] = deque()
             for parked in waiting:
-                if parked.until <= now:
-                    problem = why_not(session, parked.head) or "earlier events were in its way"
+                problem = why_not(session, parked.head)
+                if kept:
+                    problem = problem or "earlier events were in its way"
+                if problem is None:
+                    free.append((session, parked))
+                elif parked.until <= now:
                     over.append((session, parked, problem))
-                elif kept or why_not(session, parked.head) is not None:
+                else:
                     kept.append(parked)
                     continue
-                else:
-                    free.append((session, parked))
                 self._count(session, -1, -len(parked.body))
             if kept:
                 self._waiting[session] = kept

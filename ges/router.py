@@ -173,6 +173,11 @@ class Router:
             return None
         return "no all-secure path from this broker to any other"
 
+    def has_come(self, head: Head) -> bool:
+        """Say whether an event that its publisher sends again has come here by another broker."""
+        key = (head.publisher, head.incarnation, head.secure)
+        return head.again and self.sequencer.has_come(key, head.sequence)
+
     def publish(self, session: Session, head: Head, body: bytes) -> None:
         """Take an event from a client of ours."""
         assert self._here is not None

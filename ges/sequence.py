@@ -102,6 +102,11 @@ class Sequencer(Generic[T]):
         stream.next += count
         return True
 
+    def has_come(self, key: Key, sequence: int) -> bool:
+        """Say whether that event has come, or is given up; :meth:`admit` would drop it."""
+        stream = self._streams.get(key)
+        return stream is not None and (sequence < stream.next or sequence in stream.held)
+
     def next_deadline(self) -> Nanos | None:
         """Return when :meth:`expire` has something to give up."""
         return self._waiting.next_deadline()

@@ -122,6 +122,7 @@ class _Pair:
                     sink.sendall(data)
                     break
                 sink.sendall(data)
+        self.open.wait()  # on a half-open connection not even its end is seen
         for end in (source, sink):
             _close_gently(end)
 
