@@ -31,6 +31,7 @@ from ges.messages import (
     Unsubscribe,
 )
 from ges.packing import Stream
+from ges.patience import Patience
 from ges.vouching import reread, stay_certified
 from overlay.address import Address, is_loopback, parse_url
 from overlay.codec import (
@@ -53,8 +54,6 @@ from overlay.versions import DIALECT
 if TYPE_CHECKING:
     from ges.client import Subscription
 
-KEEP_ALIVE_SECONDS = 0.5
-SILENCE_SECONDS = 2.0  #: a broker silent for so long is lost
 ATTACH_SECONDS = 2.0  #: for one broker to take us
 RETRY_SECONDS = 0.05  #: first pause after all brokers known have failed; doubles
 RETRY_MAX_SECONDS = 1.0
@@ -111,7 +110,7 @@ class Attachment:
         self._statuses: list[Status] = []
         self._taken: list[RevocationTaken] = []
         self._broker_uid = ""
-        self._heard_at = 0.0
+        self._patience = Patience(0.0)  #: with the broker attached to
         self._lost_url = ""
         self._lost_reason = "no broker"
 
@@ -190,7 +189,7 @@ class Attachment:
         self._request(subscription)
         try:
             while not event.is_set() and not self.is_lost:
-                with trio.move_on_after(SILENCE_SECONDS):
+                with trio.move_on_after(self._patience.limit):
                     await event.wait()
             if self.is_lost:
                 raise ConnectionLost(self._lost_reason)
@@ -250,7 +249,7 @@ class Attachment:
                     started = True
                     task_status.started()
                 await self._serve(wire, reader)
-                lost_at, self._lost_url = self._heard_at, self.url
+                lost_at, self._lost_url = self._patience.heard_at, self.url
                 self._release()
                 if not self.wish.reattach:
                     raise ConnectionLost(f"{self._lost_url}: the broker is gone")
@@ -347,7 +346,7 @@ class Attachment:
     def _adopt(self, wire: Wire, attached: Attached) -> None:
         self.connection = Connection(wire.stream, secure=attached.secure, limit_bytes=QUEUE_BYTES)
         self.secure = attached.secure
-        self._heard_at = trio.current_time()
+        self._patience = Patience(trio.current_time())
         for subscription in self._subscriptions.values():
             self._request(subscription)
         now = time.time_ns()
@@ -395,11 +394,13 @@ class Attachment:
     async def _keep_alive(self, connection: Connection, scope: trio.CancelScope) -> None:
         token = 0
         while True:
-            await trio.sleep(KEEP_ALIVE_SECONDS)
-            if trio.current_time() - self._heard_at > SILENCE_SECONDS:
+            await trio.sleep(self._patience.pause)
+            now = trio.current_time()
+            if self._patience.is_over(now):
                 scope.cancel()
                 return
             token += 1
+            self._patience.asked(token, now)
             connection.send(CLIENT_CODEC.encode(KeepAlive(token, answer=False)))
 
     async def _read(self, connection: Connection, reader: FrameReader) -> None:
@@ -417,7 +418,7 @@ class Attachment:
                     elif kind == CONTROL:
                         self._take(CLIENT_CODEC.decode(body))
                 chunk = await connection.receive(reader.appetite)
-                self._heard_at = trio.current_time()
+                self._patience.heard(trio.current_time())
                 reader.feed(chunk)
 
     def _take(self, message: Message) -> None:
@@ -441,6 +442,8 @@ class Attachment:
                 self.alternates = urls[:MAX_ALTERNATES]
             case KeepAlive(token, answer) if not answer:
                 self.send(CLIENT_CODEC.encode(KeepAlive(token, answer=True)))
+            case KeepAlive(token):
+                self._patience.answered(token, trio.current_time())
             case RevocationNotice(crl, voucher):
                 self._learn(crl, voucher)
             case RevocationTaken():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from itertools import pairwise
 
 import pytest
 import trio
@@ -16,6 +17,7 @@ from ges.session import Targets
 from overlay.slices import SLICE_SECONDS, Sliced
 from tests.helpers.brokers import Brokers
 from tests.helpers.virtual import Weather
+from tests.helpers.waiting import until
 
 ONE_SECONDS = 0.005  #: each answer takes so long
 COUNT = 200
@@ -57,8 +59,7 @@ async def test_requests_in_one_read_do_not_stop_the_broker(
         nursery.start_soon(watch.run)
         client._attachment.send(CLIENT_CODEC.encode(StatusRequest()) * COUNT)
         with trio.fail_after(10 * COUNT * ONE_SECONDS):
-            while len(client._attachment._statuses) < COUNT:
-                await trio.sleep(0.05)
+            await until(lambda: len(client._attachment._statuses) == COUNT)
         assert all(isinstance(status, Status) for status in client._attachment._statuses)
         assert watch.longest <= LONGEST
 
@@ -72,18 +73,21 @@ async def test_events_that_take_long_do_not_stop_the_brokers(
 ) -> None:
     """Neither the broker they are published at, nor the one they go on to; and none is lost."""
     first, second = await brokers.ring_of(2)
-    async with connect(first.url) as client, connect(second.url) as other:
-        async with other.subscribe("t/#") as events:
-            slow_down(Deliveries, "_match", autojump_clock, monkeypatch)
-            watch = Watch()
-            nursery.start_soon(watch.run)
-            for number in range(COUNT):
-                await client.publish(f"t/{number}", b"x")
-            with trio.fail_after(60):
-                got = [(await anext(events)).topic for _ in range(COUNT)]
-            assert got == [f"t/{number}" for number in range(COUNT)]
-            # Both brokers share this process, so a turn of each may come before ours.
-            assert watch.longest <= 2 * LONGEST
+    async with (
+        connect(first.url) as client,
+        connect(second.url) as other,
+        other.subscribe("t/#") as events,
+    ):
+        slow_down(Deliveries, "_match", autojump_clock, monkeypatch)
+        watch = Watch()
+        nursery.start_soon(watch.run)
+        for number in range(COUNT):
+            await client.publish(f"t/{number}", b"x")
+        with trio.fail_after(60):
+            got = [(await anext(events)).topic for _ in range(COUNT)]
+        assert got == [f"t/{number}" for number in range(COUNT)]
+        # Both brokers share this process, so a turn of each may come before ours.
+        assert watch.longest <= 2 * LONGEST
 
 
 def slow_down(
@@ -114,5 +118,5 @@ async def test_work_is_done_in_slices_and_its_result_kept(autojump_clock: MockCl
     slices = [len(done)]
     while work.go_on():
         slices.append(len(done))
-    assert [b - a for a, b in zip(slices, slices[1:], strict=False)] == [5, 5]
+    assert [b - a for a, b in pairwise(slices)] == [5, 5]
     assert (len(done), work.result) == (12, "result")

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 import trio
 
-from ges import attachment
+from ges import patience
 from ges.broker import Broker
 from ges.client import Subscription, connect
 from ges.errors import PublishRefused
@@ -33,7 +33,7 @@ SECOND_NS = 1_000_000_000
 
 @pytest.fixture(autouse=True)
 def soon_silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attachment, "SILENCE_SECONDS", 0.5)
+    monkeypatch.setattr(patience, "SILENCE_SECONDS", 0.5)
 
 
 @contextmanager
@@ -130,7 +130,7 @@ async def test_what_has_come_already_is_not_parked(
             monkeypatch.setattr(b.router, "why_not", lambda session, head: "no path")
             proxy.freeze()
             await client.flush()
-            with pytest.raises(PublishRefused, match="^no path$"):
+            with pytest.raises(PublishRefused, match=r"^no path$"):
                 await client.publish("a", b"2", link_class=SECURE, confirm=True)
 
 

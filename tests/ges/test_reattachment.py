@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import trio
 
-from ges import attachment
+from ges import attachment, patience
 from ges.client import Client, Gap, Subscription, connect
 from ges.errors import ConnectionLost
 from overlay.ids import LinkClass
@@ -146,8 +146,8 @@ async def test_express_events_that_were_not_confirmed_are_said_to_be_uncertain(
 async def test_a_broker_that_falls_silent_is_lost(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attachment, "KEEP_ALIVE_SECONDS", 0.02)
-    monkeypatch.setattr(attachment, "SILENCE_SECONDS", 0.2)
+    monkeypatch.setattr(patience, "KEEP_ALIVE_SECONDS", 0.02)
+    monkeypatch.setattr(patience, "SILENCE_SECONDS", 0.2)
     monkeypatch.setattr(attachment, "ATTACH_SECONDS", 0.2)
     a, b = await brokers.ring_of(2)
     async with connect(a.url) as client:
@@ -160,12 +160,12 @@ async def test_a_broker_that_falls_silent_is_lost(
 async def test_a_quiet_broker_that_lives_is_kept(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attachment, "KEEP_ALIVE_SECONDS", 0.02)
-    monkeypatch.setattr(attachment, "SILENCE_SECONDS", 0.3)
+    monkeypatch.setattr(patience, "KEEP_ALIVE_SECONDS", 0.02)
+    monkeypatch.setattr(patience, "SILENCE_SECONDS", 0.3)
     broker = await brokers.start()
     async with connect(broker.url) as client, client.subscribe("x"):
-        heard = client._attachment._heard_at
-        await until(lambda: client._attachment._heard_at > heard + 0.4, DEADLINE_SECONDS)
+        heard = client._attachment._patience.heard_at
+        await until(lambda: client._attachment._patience.heard_at > heard + 0.4, DEADLINE_SECONDS)
         assert client.gaps == []
 
 

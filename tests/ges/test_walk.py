@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import trio
 
-from ges import attachment
+from ges import patience
 from ges.errors import ConnectionLost
 from ges.walk import Walk, walk_ring
 from tests.helpers.brokers import Brokers, hang
@@ -45,8 +45,8 @@ async def test_after_a_death_it_goes_on_without_the_dead(brokers: Brokers) -> No
 async def test_it_ends_where_a_broker_does_not_answer(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attachment, "KEEP_ALIVE_SECONDS", 0.02)
-    monkeypatch.setattr(attachment, "SILENCE_SECONDS", 0.2)
+    monkeypatch.setattr(patience, "KEEP_ALIVE_SECONDS", 0.02)
+    monkeypatch.setattr(patience, "SILENCE_SECONDS", 0.2)
     ring = await brokers.ring_of(3)
     silent = ring[0].node.ring.right[0]
     hang(next(b for b in ring if b.node.peer.uid == silent.uid), monkeypatch)
