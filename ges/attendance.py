@@ -31,6 +31,7 @@ from ges.messages import (
     Unsubscribe,
 )
 from ges.parked import ParkedEvents
+from ges.relief import Relief
 from ges.runs import EventRun, event_runs
 from ges.session import CLIENT_QUEUE_BYTES, Session, filter_cost
 from ges.topics import check_filter, check_topic
@@ -67,6 +68,7 @@ class Attendance:
         self._gone = trio.Event()  #: one of them went
         self._ends = trio.Semaphore(ENDS_AT_ONCE)
         self.parked = ParkedEvents(broker, self)
+        self.relief = Relief(self._sessions, self._limits.client_bytes_total)
         self._closed = False
         self._log = structlog.get_logger("chordal.clients").bind(broker=short(broker.node.peer.uid))
 
@@ -88,7 +90,9 @@ class Attendance:
             policy=broker.config.slow_clients,
             turn=broker.driver.turn,
         )
-        session = Session(hello.uid, hello.incarnation, connection, admission, wire.identity)
+        session = Session(
+            hello.uid, hello.incarnation, connection, admission, wire.identity, reader
+        )
         reader.limit(MAX_FRAME_BYTES)
         self._sessions.add(session)
         peer = broker.node.peer
@@ -163,7 +167,7 @@ class Attendance:
             old = session.admission
             permissions = gate.permissions(old.principal)
             session.admission = Admission(old.principal, old.record, permissions)
-            session.verdicts.clear()
+            session.forget_verdicts()
             for number, (text, _) in list(session.filters.items()):
                 decision = permissions.subscribe(text) if permissions is not None else None
                 if decision is not None and not decision.allowed:
@@ -182,7 +186,7 @@ class Attendance:
                 self._broker.router.forget(session)
                 principal = session.admission.principal
                 session.admission = Admission(principal, None, NOTHING.permissions(principal))
-                session.verdicts.clear()
+                session.forget_verdicts()
                 session.connection.finish()
 
     async def dismiss(self) -> None:
@@ -251,6 +255,8 @@ class Attendance:
                     if is_more:
                         await trio.lowlevel.checkpoint()
                 await broker.after_batch()
+                if reader.has_begun:
+                    self.relief.look()
                 begun = self._begun(reader, begun if not runs else None)
                 with trio.fail_after(self._limits.client_silence_seconds):
                     chunk = await session.connection.receive(reader.appetite)

@@ -23,6 +23,7 @@ from ges.messages import MeasuredLinks, RevocationNotice, SecureState, Status, V
 from ges.node import BrokerNode
 from ges.notices import NoticeTaken, Outcome
 from ges.recorder import Recorder
+from ges.relief import Relief
 from ges.router import Router
 from ges.runs import event_runs
 from ges.software import software_version
@@ -333,6 +334,9 @@ class Broker:
             told.clear()
         crowded = tuple(self.router.crowded)
         self.router.crowded.clear()
+        if crowded:
+            self.attendance.relief.look()
+            self._links_relief.look()
         for connection in crowded:
             await connection.hold()
 
@@ -400,6 +404,7 @@ class Broker:
             one_way_us=self._one_way_us,
         )
         self.attendance = Attendance(self)
+        self._links_relief = Relief(self.driver.links.values(), config.limits.link_bytes_total)
         self.guard = Guard(self.gate, self.attendance, self.driver.notices, self._log)
         self.warden: Warden | None = None
         if credentials is not None:
@@ -469,6 +474,8 @@ class Broker:
                 for key, link in self.driver.links.items()
             )
             self.driver.give(LinksRead(tuple(readings)))
+            self.attendance.relief.look()
+            self._links_relief.look()
 
     def _verdict_statuses(self) -> tuple[VerdictStatus, ...]:
         return tuple(

@@ -17,6 +17,7 @@ from overlay.ids import short
 from ring.geometry import between
 
 MAX_ORIGINS = 4096
+MAX_LISTED = 64 * MAX_ORIGINS  #: secure links in all lists together
 
 
 class SecureGraph:
@@ -27,7 +28,9 @@ class SecureGraph:
         self._own_uid = own_uid
         self._is_revoked = is_revoked
         self.version = 0  #: grows with every change
+        self.is_overfull = False  #: there was no room for a list: nobody knows who is left out
         self._states: dict[str, SecureState] = {}
+        self._listed = 0  #: secure links in all lists
         self._reach: frozenset[str] | None = None
 
     @property
@@ -58,11 +61,27 @@ class SecureGraph:
         If it is news of this broker itself, :meth:`own` puts it right.
         """
         known = self._states.get(state.origin)
-        if known is None and len(self._states) >= MAX_ORIGINS:
-            return False
         if known is not None and _age(state) <= _age(known):
             return False
+        more = len(state.linked) - (len(known.linked) if known is not None else 0)
+        if (known is None and not self._has_room()) or self._listed + more > MAX_LISTED:
+            self.is_overfull = True
+            return False
         self._put(state)
+        return True
+
+    def _has_room(self) -> bool:
+        """Say whether there is room for one more origin, if need be in place of one that is gone.
+
+        Should that one come back, it says so of itself.
+        """
+        if len(self._states) < MAX_ORIGINS:
+            return True
+        states = self._states.items()
+        gone = next((u for u, state in states if state.withdrawn and u != self._own_uid), None)
+        if gone is None:
+            return False
+        del self._states[gone]
         return True
 
     def withdraw(self, uid: str, incarnation: int) -> SecureState | None:
@@ -123,6 +142,8 @@ class SecureGraph:
         self._reach = None
 
     def _put(self, state: SecureState) -> None:
+        known = self._states.pop(state.origin, None)  # the one changed last stands last
+        self._listed += len(state.linked) - (len(known.linked) if known is not None else 0)
         self._states[state.origin] = state
         self.reckon()
 

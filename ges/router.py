@@ -27,7 +27,7 @@ from ges.linkstate import SecureGraph, describe
 from ges.rerouting import Rerouting
 from ges.roundabout import read_way
 from ges.runs import EventRun
-from ges.sequence import Key, Seen, Sequencer
+from ges.sequence import MAX_PUBLISHERS, Key, Seen, Sequencer
 from ges.session import Session
 from ges.tree import ArcTree
 from overlay.connection import Connection
@@ -38,6 +38,9 @@ from overlay.resend import Item
 from overlay.streams import Streams
 from overlay.weights import LinkKey
 from ring.messages import Member
+
+MAX_TO_MARK = 2 * MAX_PUBLISHERS
+HELD_BYTES = 256  #: of memory for an event that waits for others, beside its own bytes
 
 
 class Router:
@@ -60,7 +63,7 @@ class Router:
     ) -> None:
         self.sequencer: Sequencer[tuple[bytes, bytes, bool]] = Sequencer()
         self._flooded = Seen()  #: events sent to all secure links
-        self._to_mark: set[Key] = set()  #: publishers of whom events may have been lost
+        self._to_mark: dict[Key, None] = {}  #: publishers of whom events may have been lost
         self.crowded: set[Connection] = set()  #: queues the next reader should wait for
         self._deliveries = Deliveries(counters, self.crowded)
         self.told: dict[str, int] = {}  #: uids at the other end of normal links events went over
@@ -164,6 +167,8 @@ class Router:
             return None
         if not session.secure:
             return "the hop from the client to its broker is not secure; attach over chordals://"
+        if self._graph.is_overfull:
+            return "more brokers hold identities than this one can keep track of"
         unreachable = self._graph.out_of_reach()
         if unreachable:
             return f"no all-secure path to broker {describe(unreachable)}"
@@ -184,7 +189,7 @@ class Router:
         self._counters["events_published"] += 1
         key = (head.publisher, head.incarnation, head.secure)
         if head.sequence != session.last.get(head.secure, 0) + 1 and not head.again:
-            self._to_mark.add(key)  # it published elsewhere before, or we have refused one
+            self._mark(key)  # it published elsewhere before, or we have refused one
         session.last[head.secure] = head.sequence
         self._admit(key, head, body, self._here, flood=not self._graph.is_complete)
 
@@ -260,9 +265,14 @@ class Router:
     def on_loss(self, head: Head | None = None) -> None:
         """An event is lost: mark the next one of its publisher, or of all if nobody knows which."""
         if head is None:
-            self._to_mark.update(self.sequencer.keys)
+            self._to_mark.update(dict.fromkeys(self.sequencer.keys))
         else:
-            self._to_mark.add((head.publisher, head.incarnation, head.secure))
+            self._mark((head.publisher, head.incarnation, head.secure))
+
+    def _mark(self, key: Key) -> None:
+        self._to_mark[key] = None
+        if len(self._to_mark) > MAX_TO_MARK:  # of the oldest, what follows a loss waits longer
+            del self._to_mark[next(iter(self._to_mark))]
 
     def next_deadline(self) -> Nanos | None:
         """Return when :meth:`expire` has something to do."""
@@ -301,14 +311,14 @@ class Router:
         marked = head.marked
         if self._to_mark and key in self._to_mark:
             if self._here is not None and not self._tree.is_empty:
-                self._to_mark.discard(key)  # else nobody sees the mark: the next is marked, too
+                self._to_mark.pop(key, None)  # else nobody sees the mark: the next is marked, too
             marked = True
         ready = self.sequencer.admit(
             key,
             head.sequence,
             (head.topic, body, head.secure),
             self._now(),
-            size=len(body),
+            size=len(body) + HELD_BYTES,
             marked=marked,
         )
         flags = MARK_FLAG if marked else 0

@@ -6,12 +6,15 @@ import trio
 
 from ges.access import NOBODY
 from ges.gate import Admission
+from overlay.codec import FrameReader
 from overlay.connection import Connection
 from overlay.identity import PeerIdentity
 from overlay.ids import LinkClass
 
 CLIENT_QUEUE_BYTES = 16 * 1024 * 1024
-MAX_VERDICTS = 4096  #: topics of which is remembered whether a client may publish to them
+#: Memory for the topics of which is remembered whether a client may publish to them, and why not.
+MAX_VERDICT_BYTES = 128 * 1024
+ENTRY_BYTES = 128  #: an entry of a dictionary takes so much, beside what is in it
 LEVEL_BYTES = 512  #: of memory for a level of a filter, at most
 
 
@@ -36,9 +39,11 @@ class Session:
         "incarnation",
         "last",
         "publisher",
+        "reader",
         "serving",
         "told_dropped",
         "uid",
+        "verdict_bytes",
         "verdicts",
     )
 
@@ -49,15 +54,18 @@ class Session:
         connection: Connection,
         admission: Admission = EVERYTHING,
         identity: PeerIdentity | None = None,
+        reader: FrameReader | None = None,
     ) -> None:
         self.admission = admission  #: who it is, and what it may
         self.verdicts: dict[bytes, str | None] = {}  #: why not, by topic
+        self.verdict_bytes = 0
         self.filter_bytes = 0  #: memory its filters may take
         self.uid = uid
         self.publisher = bytes.fromhex(uid)
         self.incarnation = incarnation
         self.connection = connection
         self.identity = identity  #: as certified in the handshake; None: plain
+        self.reader = reader
         self.serving = trio.CancelScope()
         self.filters: dict[int, tuple[str, LinkClass | None]] = {}  #: by subscription number
         self.accepted: dict[LinkClass, int] = {}  #: taken, but not yet told the client
@@ -70,11 +78,25 @@ class Session:
         if permissions is None:
             return None
         if topic not in self.verdicts:
-            if len(self.verdicts) >= MAX_VERDICTS:
-                self.verdicts.clear()
             decision = permissions.publish(topic.decode())
-            self.verdicts[topic] = None if decision.allowed else decision.reason
+            reason = None if decision.allowed else decision.reason
+            self.verdict_bytes += ENTRY_BYTES + len(topic) + len(reason or "")
+            if self.verdict_bytes > MAX_VERDICT_BYTES:
+                self.forget_verdicts()
+            self.verdicts[topic] = reason
+            return reason
         return self.verdicts[topic]
+
+    def forget_verdicts(self) -> None:
+        """Judge all topics anew from now on."""
+        self.verdicts.clear()
+        self.verdict_bytes = 0
+
+    @property
+    def held_bytes(self) -> int:
+        """Memory that its connection takes: what is queued for it, and frames not whole yet."""
+        unfinished = self.reader.kept_bytes if self.reader is not None else 0
+        return self.connection.queued_bytes + unfinished
 
     @property
     def dropped(self) -> tuple[int, int]:

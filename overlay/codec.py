@@ -67,6 +67,7 @@ FRAMES_A_READ = 256
 READ_BYTES = 32 * 1024
 MAX_READ_BYTES = 256 * 1024
 
+SMALL_PIECE = 4096  #: pieces below are joined: each takes memory of its own beside its bytes
 UNCOPIED = 1024  #: bytes of an unfinished frame from which on what follows it is not joined to it
 MANY = 8  #: frames of one length in a row that make it likely that others follow
 
@@ -92,7 +93,7 @@ class FrameReader:
     """Cuts a byte stream into frames.
 
     ``feed`` bytes as they come, then take ``runs`` or ``frames``; at most one unfinished frame is
-    kept. Bytes are not copied while a frame is unfinished, however many pieces it comes in.
+    kept. Bytes are not copied while a frame is unfinished, but for small pieces.
     """
 
     __slots__ = ("_assembler", "_highest", "_limit", "_missing", "_pieces", "appetite")
@@ -125,9 +126,18 @@ class FrameReader:
         """A frame has begun, and is not whole yet."""
         return bool(self._pieces)
 
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes of frames that are not whole yet."""
+        return sum(map(len, self._pieces)) + self._assembler.kept_bytes
+
     def feed(self, data: bytes | bytearray) -> None:
         """Take more bytes from the connection."""
-        self._pieces.append(bytes(data))
+        pieces = self._pieces
+        if pieces and len(pieces[-1]) < SMALL_PIECE and len(data) < SMALL_PIECE:
+            pieces[-1] += data
+        else:
+            pieces.append(bytes(data))
         self._missing -= len(data)
 
     def next_frame(self) -> tuple[int, bytes] | None:

@@ -171,8 +171,12 @@ class Connection:
         try:
             lane.make_room(max(0, lane.limit - len(self._rest)))
         except Overflow:
-            self.overflowed = True
-            self.abort()
+            self.give_up()
+
+    def give_up(self) -> None:
+        """Close now, as the other end takes too little of what is queued for it."""
+        self.overflowed = True
+        self.abort()
 
     def _unpark(self) -> None:
         self._parked = False

@@ -20,6 +20,11 @@ class Assembler:
         self._parts: list[bytes] = []
         self._size = 0
 
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes of the unfinished frame."""
+        return self._size
+
     def take(self, body: bytes) -> bytes | None:
         """Take the body of a fragment; returns the whole frame after the last.
 

@@ -52,6 +52,11 @@ class Link:
         self.running = trio.CancelScope()  #: its reading and writing
         self.arrivals: Arrivals | None = None  #: counts what comes; None: the other end does not
 
+    @property
+    def held_bytes(self) -> int:
+        """Bytes that wait for the other end to take them."""
+        return self.connection.queued_bytes
+
     def arrived(self, count: int) -> int:
         """Note that so many events that are not express have come over the link.
 

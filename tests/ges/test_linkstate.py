@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -161,6 +162,26 @@ def test_how_many_are_remembered_is_bounded() -> None:
     found = graph(1, *(state(name) for name in range(2, MAX_ORIGINS + 2)))
     assert not found.learn(state(MAX_ORIGINS + 2))
     assert found.learn(state(2, version=2)), "news of those known is still taken"
+    assert found.is_overfull
+
+
+def test_who_is_gone_makes_room() -> None:
+    found = graph(1, *(state(name) for name in range(2, MAX_ORIGINS + 2)))
+    assert found.withdraw(uid(7), 1) is not None
+    assert found.learn(state(MAX_ORIGINS + 2))
+    assert not found.is_overfull
+    assert len(found.states) == MAX_ORIGINS
+    assert uid(7) not in {known.origin for known in found.states}
+
+
+def test_all_lists_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ges.linkstate.MAX_LISTED", 10)
+    found = graph(1, state(2, 3, 4, 5, 6), state(3, 2, 4, 5, 6))
+    assert not found.learn(state(4, 1, 2, 3))
+    assert found.is_overfull
+    assert found.learn(state(4, 2, 3))
+    assert found.learn(state(2, 3, version=2))
+    assert found.learn(state(5, 1, 2, 3))
 
 
 def test_the_reason_names_a_few() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from weakref import WeakKeyDictionary
 
+import msgspec
 import pytest
 import trio.testing
 
@@ -13,7 +14,7 @@ from ges.forwarding import MAX_REROUTED_HOPS
 from ges.linkstate import SecureGraph
 from ges.messages import SecureState
 from ges.roundabout import pack_way, read_way
-from ges.router import Router
+from ges.router import HELD_BYTES, Router
 from ges.session import Session
 from overlay.codec import DELIVERY, DETOUR, EVENT, FrameReader
 from overlay.connection import Connection
@@ -334,6 +335,35 @@ async def test_who_published_elsewhere_before_or_was_refused_is_marked() -> None
     for sequence in (7, 8, 10, 11):
         bench.publish(*event(sequence))
     assert [head.marked for head in bench.sent("b")] == [True, False, True, False]
+
+
+async def test_publishers_to_be_marked_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stranger that is nobody's neighbour could name one after the other."""
+    monkeypatch.setattr("ges.router.MAX_TO_MARK", 3)
+    bench = Bench()
+    for number in range(10):
+        head = msgspec.structs.replace(event()[0], publisher=b"%016d" % number)
+        bench.router.on_loss(head)
+    assert [key[0] for key in bench.router._to_mark] == [b"%016d" % n for n in (7, 8, 9)]
+
+
+async def test_what_waits_counts_with_the_memory_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small events take more memory than they have bytes."""
+    monkeypatch.setattr("ges.sequence.MAX_HELD_BYTES", 10 * HELD_BYTES)
+    bench = Bench()
+    got = bench.session("#")
+    bench.router.relay(*event(1))
+    for sequence in range(3, 12):
+        bench.router.relay(*event(sequence))
+    assert len(_frames(got.connection)) > 1, "what is missing is given up"
+
+
+async def test_where_not_all_can_be_known_nothing_secure_is_taken() -> None:
+    bench = Bench("b", "c")
+    head, _ = event(1, secure=True)
+    assert bench.router.why_not(bench.publisher, head) is None
+    bench.graph.is_overfull = True
+    assert "keep track" in (bench.router.why_not(bench.publisher, head) or "")
 
 
 async def test_what_came_by_the_tree_and_comes_again_to_all_is_passed_on_once() -> None:

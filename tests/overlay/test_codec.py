@@ -11,10 +11,13 @@ from overlay.codec import (
     CONTROL,
     DELIVERY,
     EVENT,
+    FRAGMENT,
     HEADER,
     LAST_KIND,
     MAX_CONTROL_BYTES,
+    MAX_FRAME_BYTES,
     PROTOCOL_VERSION,
+    SMALL_PIECE,
     FrameReader,
     MessageCodec,
     frame,
@@ -204,3 +207,23 @@ def test_two_messages_of_one_name_are_refused() -> None:
 
     with pytest.raises(ValueError, match=r"share a name.*Heartbeat"):
         MessageCodec(Heartbeat, Peers, Twin)
+
+
+@given(st.lists(st.integers(1, 6000), min_size=1, max_size=30))
+def test_an_unfinished_frame_takes_hardly_more_than_its_bytes(sizes: list[int]) -> None:
+    """However small the pieces it comes in: each would take memory of its own."""
+    reader = FrameReader()
+    reader.feed(HEADER.pack(MAX_FRAME_BYTES, PROTOCOL_VERSION, EVENT))
+    assert reader.runs() == []
+    for size in sizes:
+        reader.feed(b"x" * size)
+        assert reader.runs() == []
+    assert reader.kept_bytes == HEADER.size + sum(sizes)
+    assert len(reader._pieces) <= 2 + 2 * reader.kept_bytes // SMALL_PIECE
+
+
+def test_the_slices_of_an_unfinished_frame_count_as_kept() -> None:
+    reader = FrameReader()
+    reader.feed(frame(FRAGMENT, b"\0" + bytes(5000)))
+    assert reader.runs() == []
+    assert reader.kept_bytes == 5000

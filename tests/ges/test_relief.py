@@ -1,0 +1,131 @@
+"""What all clients, or all links, hold together is bounded: the one that holds most goes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from ges.broker import Broker
+from ges.client import Client, connect
+from ges.relief import LOOK_SECONDS, Relief
+from overlay.codec import EVENT, HEADER, PROTOCOL_VERSION, frame
+from overlay.ids import LinkClass
+from overlay.limits import Limits
+from tests.ges.test_attendance import event, raw
+from tests.ges.test_express import ports
+from tests.helpers.brokers import Brokers
+from tests.helpers.virtual import Weather
+from tests.helpers.waiting import until
+
+DEADLINE_SECONDS = 20
+PAYLOAD = bytes(100_000)
+HALF_FRAME = HEADER.pack(1024 * 1024, PROTOCOL_VERSION, EVENT) + bytes(512 * 1024)
+SLOW = 1000  #: bytes a second
+
+
+@pytest.fixture
+def weather(monkeypatch: pytest.MonkeyPatch) -> Weather:
+    return Weather(monkeypatch)
+
+
+@dataclass(eq=False)
+class Held:
+    """A connection, and its holder, as far as relief looks at them."""
+
+    held_bytes: int
+    overflowed: bool = False
+    connection: Held = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.connection = self
+
+    def give_up(self) -> None:
+        self.overflowed = True
+
+
+def given_up(holders: list[Held]) -> list[int]:
+    return sorted(holder.held_bytes for holder in holders if holder.overflowed)
+
+
+async def test_those_that_hold_most_go_until_the_rest_is_within_the_limit(
+    autojump_clock: MockClock,
+) -> None:
+    holders = [Held(size) for size in (1, 50, 7, 30, 30, 2)]
+    relief = Relief(holders, 40)  # type: ignore[arg-type]
+    relief.look()
+    assert given_up(holders) == [30, 50]
+    holders.append(Held(39))
+    relief.look()
+    assert given_up(holders) == [30, 50], "not so soon again"
+    await trio.sleep(LOOK_SECONDS)
+    relief.look()
+    assert given_up(holders) == [30, 39, 50], "what is given up does not count"
+
+
+async def test_within_the_limit_nobody_goes(autojump_clock: MockClock) -> None:
+    holders = [Held(20), Held(20)]
+    Relief(holders, 40).look()  # type: ignore[arg-type]
+    assert given_up(holders) == []
+
+
+async def test_slow_clients_together_hold_no_more_than_their_bound(
+    autojump_clock: MockClock, weather: Weather, brokers: Brokers
+) -> None:
+    """Each is far from its own limit."""
+    limit = 4 * 1024 * 1024
+    broker = await brokers.start(limits=Limits(client_bytes_total=limit))
+    async with (
+        connect(broker.url, reattach=False) as publisher,
+        trio.open_nursery() as nursery,
+    ):
+        slow = [await nursery.start(hang_on, broker, weather) for _ in range(4)]
+        largest = 0
+        for _ in range(60):
+            await publisher.publish("t", PAYLOAD, confirm=True)
+            await trio.sleep(LOOK_SECONDS)
+            held = sum(session.held_bytes for session in broker.attendance._sessions)
+            largest = max(largest, held)
+        assert largest <= limit + 5 * len(PAYLOAD)
+        await until(lambda: broker.driver.counters["clients_too_slow"] >= 3)
+        assert len(slow) == 4
+        assert broker.attendance.size >= 1, "the publisher is served as before"
+        nursery.cancel_scope.cancel()
+
+
+async def hang_on(
+    broker: Broker, weather: Weather, *, task_status: trio.TaskStatus[Client]
+) -> None:
+    """Subscribe to all, and take next to nothing."""
+    async with connect(broker.url) as client, client.subscribe("#"):
+        weather.rate[ports(broker, client)] = SLOW
+        task_status.started(client)
+        await trio.sleep_forever()
+
+
+async def test_unfinished_frames_of_all_clients_are_bounded(brokers: Brokers) -> None:
+    broker = await brokers.start(limits=Limits(client_bytes_total=1280 * 1024))
+    async with raw(broker) as first, raw(broker) as second, raw(broker) as third:
+        with trio.fail_after(DEADLINE_SECONDS):
+            for client in (first, second, third):
+                await client.stream.send_all(HALF_FRAME)
+            await until(lambda: broker.attendance.size == 2)
+        assert broker.driver.counters["clients_too_slow"] == 1
+
+
+async def test_queues_to_all_brokers_are_bounded(
+    autojump_clock: MockClock, weather: Weather, brokers: Brokers
+) -> None:
+    """The link with the longest queue is given up, long before it has reached its own limit."""
+    limit = 2 * 1024 * 1024
+    first = await brokers.start(limits=Limits(link_bytes_total=limit))
+    second = await brokers.start()
+    await brokers.whole()
+    weather.rate[ports(first, second)] = 1024 * 1024
+    (link,) = [x for (_, c), x in first.driver.links.items() if c is LinkClass.NORMAL]
+    for sequence in range(1, 101):
+        link.connection.send(frame(EVENT, event(sequence, payload=PAYLOAD)), 1)
+    assert link.held_bytes > limit
+    await until(lambda: link.connection.overflowed)
