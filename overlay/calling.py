@@ -64,7 +64,7 @@ class Caller:
                 wire = await self._transport.connect(address)
                 try:
                     answer, reader = await self._greet(wire, request, serial)
-                except BaseException:
+                except BaseException:  # a time-out, too: trio's cancellation is no Exception
                     await close(wire.stream)
                     raise
         except trio.TooSlowError:

@@ -187,7 +187,7 @@ class TcpTransport:
             await secured.do_handshake()
             identity = credentials.judge(secured)
             require_role(identity, Role.BROKER)
-        except BaseException:
+        except BaseException:  # a time-out, too: trio's cancellation is no Exception
             await trio.aclose_forcefully(secured)
             raise
         return Wire(secured, identity, remote_host(stream))
@@ -205,7 +205,7 @@ class TcpTransport:
         secured = _secured(stream, credentials.called, called=True)
         try:
             await secured.do_handshake()
-        except BaseException as error:
+        except BaseException as error:  # a time-out, too: trio's cancellation is no Exception
             self._note_failure()
             if isinstance(error, BROKEN):
                 raise ProtocolError(f"no TLS: {_reason(error)}") from error

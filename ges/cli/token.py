@@ -69,8 +69,8 @@ def issue(file: Path, name: str, lifetime: float | None, out: Path | None, as_js
     if out is not None:
         try:
             write_token(out, made)
-        except BaseException:
-            revoke_token(file, name)  # nobody has it
+        except BaseException:  # an interrupt as well: nobody has the token, so none may be good
+            revoke_token(file, name)
             raise
     if as_json:
         shown = {"token": made} if out is None else {"path": str(out)}

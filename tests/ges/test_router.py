@@ -16,7 +16,7 @@ from ges.messages import SecureState
 from ges.roundabout import pack_way, read_way
 from ges.router import HELD_BYTES, Router
 from ges.session import Session
-from overlay.codec import DELIVERY, DETOUR, EVENT, FrameReader
+from overlay.codec import DELIVERY, DETOUR, EVENT, FrameReader, frame
 from overlay.connection import Connection
 from overlay.errors import CodecError, ProtocolError
 from overlay.ids import LinkClass, Peer
@@ -569,6 +569,23 @@ async def test_a_secure_event_takes_another_way_over_secure_links_alone() -> Non
     bench.paths["d" * 32, SECURE] = ("a" * 32, "b" * 32, "d" * 32)
     bench.pass_on(pack_way(("d" * 32,)) + body, SECURE)
     assert [way for way, _ in bench.sent_round("b", SECURE)] == [("d" * 32,)]
+
+
+async def test_secure_events_that_wait_do_not_go_round_over_normal_links() -> None:
+    """Their link is cut, and there is a way round the normal one beside it."""
+    bench = Bench("b")
+    key = ("b" * 32, SECURE)
+    streams = bench.router._holding._streams
+    cut = bench.links.pop(key).connection
+    streams.attach(key, RING["b"].peer, 1, cut.outbox)
+    cut.send(frame(EVENT, event(secure=True)[1]), 1)
+    streams.detach(key)
+    bench.router.on_cut(*key)
+    bench.links.pop(("b" * 32, NORMAL))
+    bench.detours["b" * 32] = ("a" * 32, "c" * 32, "b" * 32)
+    bench.router.update(RING["a"], {"c" * 32: RING["c"]}, (RING["b"], RING["c"]))
+    assert bench.sent_round("c") == []
+    assert key in bench.router._holding.held, "it waits on"
 
 
 async def test_secure_events_are_not_dropped_for_a_slow_client() -> None:
