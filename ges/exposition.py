@@ -24,8 +24,10 @@ COUNTED = (
     "strangers_dropped",
     "strangers_evicted",
     "strangers_gone",
+    "strangers_no_tls",
     "strangers_not_chordal",
     "strangers_too_slow",
+    "strangers_untrusted",
     "subscriptions_denied",
 )
 

@@ -11,7 +11,7 @@ import trio
 from overlay.codec import MAX_CONTROL_BYTES, FrameReader
 from overlay.connection import BROKEN
 from overlay.doorkeeper import Doorkeeper, site_of
-from overlay.errors import ProtocolError
+from overlay.errors import NoTlsError, ProtocolError, UntrustedError
 from overlay.greeting import read_greeting
 from overlay.handshake import GREETINGS, Hello, LinkTable, Refusal, Welcome, judge_hello
 from overlay.identity import PeerIdentity, Role
@@ -115,6 +115,10 @@ class Acceptor:
                 kind, why = "strangers_evicted", "others came, and this one had waited longest"
             except trio.TooSlowError:
                 kind, why = "strangers_too_slow", "no greeting in time"
+            except NoTlsError as error:
+                kind, why = "strangers_no_tls", str(error)
+            except UntrustedError as error:
+                kind, why = "strangers_untrusted", str(error)
             except ProtocolError as error:
                 kind, why = "strangers_not_chordal", str(error)
             except BROKEN as error:

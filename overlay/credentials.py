@@ -9,7 +9,7 @@ from __future__ import annotations
 import ssl
 from datetime import datetime
 
-from overlay.errors import IdentityError, ProtocolError
+from overlay.errors import IdentityError, UntrustedError
 from overlay.identity import Identity, PeerIdentity, Role
 from overlay.revocation import Revocations
 from overlay.tls import Session, client_context, peer_identity, server_context
@@ -52,13 +52,14 @@ class Credentials:
         """Return who is at the other end of a finished handshake.
 
         Raises:
-            ProtocolError: as :func:`overlay.tls.peer_identity`, or either end is revoked.
+            NoTlsError: as :func:`overlay.tls.peer_identity`.
+            UntrustedError: the same, or either end is revoked.
         """
         peer = peer_identity(session)
         if self.revocations.forbids(peer.uid):
-            raise ProtocolError(f"{peer.role} {peer.uid} is revoked")
+            raise UntrustedError(f"{peer.role} {peer.uid} is revoked")
         if self.revocations.forbids(self.identity.uid):
-            raise ProtocolError("this end's own identity is revoked")
+            raise UntrustedError("this end's own identity is revoked")
         self._note(peer)
         return peer
 

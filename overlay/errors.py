@@ -6,7 +6,9 @@
     ├── ConfigError              a flag, file or folder the user gave is wrong; exit code 2
     │   └── IdentityError        a certificate, key or authority is missing, wrong or expired
     ├── ProtocolError            the other end broke the protocol: close that link, count it, go on
-    │   └── CodecError           bytes that are no frame, or a frame that is no message
+    │   ├── CodecError           bytes that are no frame, or a frame that is no message
+    │   ├── NoTlsError           a TLS handshake that comes to nothing
+    │   └── UntrustedError       a certificate that does not count here, or none
     ├── ConnectionFailed         no link to that address: refused, timed out, wrong overlay, ...
     └── InvariantError           a bug of ours; the text starts with "BUG:"
 
@@ -31,6 +33,14 @@ class IdentityError(ConfigError):
 
 class ProtocolError(ChordalError):
     """The other end broke the protocol."""
+
+
+class NoTlsError(ProtocolError):
+    """A TLS handshake comes to nothing: another version, another protocol, or no TLS after all."""
+
+
+class UntrustedError(ProtocolError):
+    """Whoever is at the other end shows no certificate, or one that does not count here."""
 
 
 class CodecError(ProtocolError):

@@ -27,7 +27,7 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
-from overlay.errors import IdentityError, ProtocolError
+from overlay.errors import IdentityError, UntrustedError
 from overlay.ids import Uid
 from overlay.keyfiles import (
     AUTHORITY_CERTIFICATE,
@@ -171,14 +171,14 @@ def certified_identity(der: bytes) -> PeerIdentity:
     """Return whom a peer's certificate names; that it is genuine is for TLS to have checked.
 
     Raises:
-        ProtocolError: it is no certificate, or does not name exactly one uid and role.
+        UntrustedError: it is no certificate, or does not name exactly one uid and role.
     """
     try:
         name = name_in(x509.load_der_x509_certificate(der))
     except ValueError as error:
-        raise ProtocolError("the other end's certificate cannot be read") from error
+        raise UntrustedError("the other end's certificate cannot be read") from error
     if name is None:
-        raise ProtocolError("the other end's certificate names no uid and role")
+        raise UntrustedError("the other end's certificate names no uid and role")
     return name
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import trio
 
-from overlay.errors import IdentityError, ProtocolError
+from overlay.errors import IdentityError, NoTlsError, ProtocolError, UntrustedError
 from overlay.identity import Identity, PeerIdentity, Role, certified_identity
 
 ALPN = "chordal/1"
@@ -55,15 +55,15 @@ def peer_identity(session: Session) -> PeerIdentity:
     """Return who is at the other end of a finished handshake.
 
     Raises:
-        ProtocolError: the other end did not agree to speak this protocol, presented no
-            certificate, or one that names no uid and role.
+        NoTlsError: the other end did not agree to speak this protocol.
+        UntrustedError: it presented no certificate, or one that names no uid and role.
     """
     # OpenSSL lets a handshake pass in which only one end names a protocol.
     if session.selected_alpn_protocol() != ALPN:
-        raise ProtocolError(f"the other end speaks TLS, but not {ALPN} within it")
+        raise NoTlsError(f"the other end speaks TLS, but not {ALPN} within it")
     der = session.getpeercert(binary_form=True)
     if der is None:
-        raise ProtocolError("the other end presented no certificate")
+        raise UntrustedError("the other end presented no certificate")
     return certified_identity(der)
 
 

@@ -14,7 +14,13 @@ import trio
 
 from overlay.address import Address, is_loopback
 from overlay.connection import BROKEN
-from overlay.errors import ConfigError, ConnectionFailed, ProtocolError
+from overlay.errors import (
+    ConfigError,
+    ConnectionFailed,
+    NoTlsError,
+    ProtocolError,
+    UntrustedError,
+)
 from overlay.identity import Identity, PeerIdentity, Role
 
 if TYPE_CHECKING:
@@ -71,7 +77,8 @@ class Transport(Protocol):
         """Find out how the caller speaks, and finish TLS with it if so.
 
         Raises:
-            ProtocolError: it speaks TLS and we do not, or its certificate is not of this overlay.
+            NoTlsError: it speaks TLS and we do not, or not as we do.
+            UntrustedError: its certificate is not of this overlay, or it has none.
         """
 
 
@@ -201,14 +208,15 @@ class TcpTransport:
             return Wire(stream, None, remote)
         credentials = self.credentials
         if credentials is None or credentials.called is None:
-            raise ProtocolError("the caller speaks TLS, and this broker has no identity")
+            raise NoTlsError("the caller speaks TLS, and this broker has no identity")
         secured = _secured(stream, credentials.called, called=True)
         try:
             await secured.do_handshake()
         except BaseException as error:  # a time-out, too: trio's cancellation is no Exception
             self._note_failure()
             if isinstance(error, BROKEN):
-                raise ProtocolError(f"no TLS: {_reason(error)}") from error
+                kind = UntrustedError if _is_untrusted(error) else NoTlsError
+                raise kind(f"no TLS: {_reason(error)}") from error
             raise
         return Wire(secured, credentials.judge(secured), remote)
 
@@ -263,4 +271,15 @@ def _first_errno(error: OSError) -> int | None:
 def _reason(error: BaseException) -> str:
     """Return what went wrong with TLS in a few words."""
     cause = error.__cause__ or error
-    return str(getattr(cause, "reason", None) or cause or type(cause).__name__)
+    reason = str(getattr(cause, "reason", None) or cause or type(cause).__name__)
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"{reason}, {cause.verify_message}"
+    return reason
+
+
+def _is_untrusted(error: BaseException) -> bool:
+    """Say whether TLS failed for the certificate of the other end, or as there was none."""
+    cause = error.__cause__ or error
+    return isinstance(cause, ssl.SSLCertVerificationError) or (
+        getattr(cause, "reason", None) == "PEER_DID_NOT_RETURN_A_CERTIFICATE"
+    )

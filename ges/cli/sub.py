@@ -83,6 +83,7 @@ async def _subscribe(
 
     render = _as_json if as_json else _as_text
     left = count
+    is_subscribed = False
     with trio.move_on_after(wait if wait is not None else float("inf")):
         async with (
             connect(
@@ -95,6 +96,7 @@ async def _subscribe(
             ) as client,
             client.subscribe(text, link_class=link_class) as events,
         ):
+            is_subscribed = True
             click.echo(f"chordal: subscribed to {text} at {client.broker_url}", err=True)
             while batch := await events.batch():
                 if left is not None:
@@ -104,6 +106,8 @@ async def _subscribe(
                 await trio.to_thread.run_sync(_write, lines, abandon_on_cancel=True)
                 if left == 0:
                     return
+    if not is_subscribed:
+        raise EventError(f"not subscribed to {text} within {wait:g} s")
     if left:
         raise EventError(f"{count - left if count else 0} of {count} events came within {wait:g} s")
 
