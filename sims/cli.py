@@ -6,7 +6,7 @@ Everything but click is imported inside the commands, so that ``chordal --help``
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,18 +29,12 @@ def sim() -> None:
 @_as_json
 def list_(as_json: bool) -> None:
     """List the scenarios."""
-    import msgspec
-
     from sims.experiment import SCENARIOS
 
-    if as_json:
-        click.echo(msgspec.json.encode(SCENARIOS))
-        return
-    for name, what in SCENARIOS.items():
-        click.echo(f"{name}: {what}")
+    _print_list(SCENARIOS, as_json=as_json)
 
 
-@sim.command()
+@sim.command(short_help="Run an experiment.")
 @click.argument("scenario")
 @click.option("--nodes", type=int, default=64, show_default=True, help="Brokers in the ring.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Names the run.")
@@ -121,16 +115,20 @@ def run(
         _print_words(result, summarise(result), files)
 
 
-@sim.command()
+@sim.command(short_help="Try every order of things in a small ring.")
 @click.argument("scenario")
 @click.option("--brokers", type=int, help="Brokers in all, newcomers included.")
 @click.option(
     "--delays",
-    type=int,
+    type=click.IntRange(min=-1),
     help="Try the orders with so many deliveries put off; -1: all orders there are.",
 )
 @click.option(
-    "--limit", type=int, default=400_000, show_default=True, help="States to look at, at most."
+    "--limit",
+    type=click.IntRange(min=1),
+    default=400_000,
+    show_default=True,
+    help="States to look at, at most.",
 )
 @click.option("--replay", metavar="N,N,...", help="Take these choices only, and tell the story.")
 @_as_json
@@ -142,7 +140,7 @@ def explore(
     replay: str | None,
     as_json: bool,
 ) -> None:
-    """Try every order in which things may happen to a small ring in SCENARIO.
+    """Try every order in which things may happen to a small ring in SCENARIO; 'list' lists them.
 
     Fails if in one of them the ring breaks a promise, and says how to see it again.
     """
@@ -153,8 +151,7 @@ def explore(
     from sims.scopes import SCENARIOS
 
     if scenario == "list":
-        for name, known in SCENARIOS.items():
-            click.echo(f"{name}: {known.about}")
+        _print_list({name: known.about for name, known in SCENARIOS.items()}, as_json=as_json)
         return
     explorer = Explorer(scenario, brokers=brokers, delays=delays)
     if replay is None:
@@ -199,6 +196,16 @@ def _progress() -> Iterator[Progress | None]:
             bar.update(task, description=stage, completed=share, clock=clock)
 
         yield show
+
+
+def _print_list(scenarios: Mapping[str, str], *, as_json: bool) -> None:
+    import msgspec
+
+    if as_json:
+        click.echo(msgspec.json.encode(scenarios))
+        return
+    for name, what in scenarios.items():
+        click.echo(f"{name}: {what}")
 
 
 def _print_json(result: RunResult, summary: Summary, files: tuple[Path, Path] | None) -> None:

@@ -82,6 +82,8 @@ def _arrow_type(held: inspect.Type) -> pa.DataType:
             return pa.string()
         case inspect.IntType():
             return pa.int64()
+        case inspect.FloatType():
+            return pa.float64()
         case inspect.VarTupleType(item_type=item):
             return pa.list_(_arrow_type(item))
         case inspect.UnionType(types=(item, inspect.NoneType())):

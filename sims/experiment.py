@@ -28,6 +28,7 @@ from sims.world import CrashMode, World
 #: What can be run, and what it does.
 SCENARIOS = {"crash": "form a ring, crash a share of its brokers at random times, see it heal"}
 MAX_NODES = 200_000
+MAX_SEED = 2**63 - 1  #: what a column of the data set holds
 CRASH_WINDOW_NS = nanos(10)  #: crashes are spread over this at least ...
 CRASH_PAUSE_NS = nanos(0.25)  #: ... and over this for each of them
 SEEDS_GIVEN = 3  #: members whose URLs a newcomer is given
@@ -58,6 +59,8 @@ class Experiment:
             raise ConfigError(f"no scenario {self.scenario!r}; there is: {', '.join(SCENARIOS)}")
         if not 1 <= self.nodes <= MAX_NODES:
             raise ConfigError(f"nodes is {self.nodes}, must be between 1 and {MAX_NODES}")
+        if abs(self.seed) > MAX_SEED:
+            raise ConfigError(f"seed is {self.seed}, must be between -{MAX_SEED} and {MAX_SEED}")
         if not 0 <= self.crash_share < 1:
             raise ConfigError(f"crash share is {self.crash_share}, must be from 0 to below 1")
         if self.profile not in PROFILES:
@@ -66,7 +69,7 @@ class Experiment:
     @property
     def run_id(self) -> str:
         """Names the run by all that decides its result."""
-        share = f"{self.crash_share:g}".replace(".", "p")
+        share = _shortest(self.crash_share).replace(".", "p")
         return (
             f"{self.scenario}-n{self.nodes}-s{self.seed}-c{share}"
             f"-{self.crash_mode.value}-{self.profile}"
@@ -211,11 +214,16 @@ class _Run:
         e = self._experiment
         again = (
             f"chordal sim run {e.scenario} --nodes {e.nodes} --seed {e.seed} --crash-share "
-            f"{e.crash_share:g} --crash-mode {e.crash_mode.value} --profile {e.profile} "
+            f"{_shortest(e.crash_share)} --crash-mode {e.crash_mode.value} --profile {e.profile} "
             f"--chords {e.chords.value} --gaps {e.gap_rule.value}"
         )
         shown = "\n  ".join(findings[:10])
         raise InvariantViolated(f"{what}; see it again with: {again}\n  {shown}")
+
+
+def _shortest(share: float) -> str:
+    """Return the fewest digits that name ``share`` and no other."""
+    return repr(share).removesuffix(".0")
 
 
 def _url(uid: str) -> str:

@@ -95,6 +95,7 @@ def test_a_run_without_crashes_says_so() -> None:
         (["crash", "--nodes", "0"], "nodes is 0, must be between 1 and"),
         (["crash", "--crash-share", "1"], "crash share is 1.0"),
         (["crash", "--crash-share", "nan"], "crash share is nan"),
+        (["crash", "--seed", str(2**63)], "seed is 9223372036854775808, must be between"),
     ],
 )
 def test_what_makes_no_sense_is_named(arguments: list[str], words: str) -> None:
@@ -116,6 +117,22 @@ def test_what_cannot_be_read_is_a_usage_error(arguments: list[str], words: str) 
     result = chordal("run", *arguments)
     assert result.exit_code == 2
     assert words in result.stderr
+
+
+def test_shares_that_differ_have_files_of_their_own(tmp_path: Path) -> None:
+    shares = ("0.25", "0.2500001")
+    for share in shares:
+        chordal("run", "crash", "--nodes", "4", "--crash-share", share, "--out", tmp_path)
+    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == [
+        "crash-n4-s1-c0p25-power-lan.parquet",
+        "crash-n4-s1-c0p2500001-power-lan.parquet",
+    ]
+
+
+def test_a_seed_of_any_size_that_is_taken_can_be_written(tmp_path: Path) -> None:
+    for seed in (2**63 - 1, 1 - 2**63):
+        found = printed("run", "crash", "--nodes", "2", "--seed", str(seed), "--out", tmp_path)
+        assert parquet.read_table(found["files"]["runs"])["seed"].to_pylist() == [seed]
 
 
 def test_a_place_that_cannot_be_written_is_refused_before_the_simulation(

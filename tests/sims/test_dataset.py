@@ -80,6 +80,16 @@ def test_columns_follow_from_the_structs() -> None:
     ]
 
 
+def test_reals_have_a_column_type() -> None:
+    class Measured(msgspec.Struct):
+        mean: float | None
+        curve: tuple[float, ...]
+
+    columns = {field.name: field for field in arrow_schema(Measured)}
+    assert (columns["mean"].type, columns["mean"].nullable) == (pa.float64(), True)
+    assert (columns["curve"].type, columns["curve"].nullable) == (pa.list_(pa.float64()), False)
+
+
 def test_a_field_without_a_column_type_is_our_bug() -> None:
     class Strange(msgspec.Struct):
         when: complex

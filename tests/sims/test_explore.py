@@ -155,3 +155,12 @@ def test_the_command_fails_with_a_command_that_shows_it_again(
 def test_the_command_lists_the_scenarios() -> None:
     result = CliRunner().invoke(sim, ["explore", "list"])
     assert [line.split(":")[0] for line in result.stdout.splitlines()] == list(SCENARIOS)
+    told = json.loads(CliRunner().invoke(sim, ["explore", "list", "--json"]).stdout)
+    assert told == {name: known.about for name, known in SCENARIOS.items()}
+
+
+@pytest.mark.parametrize("option", ["--delays=-2", "--limit=0"])
+def test_the_command_refuses_what_makes_no_sense(option: str) -> None:
+    result = CliRunner().invoke(sim, ["explore", "crash", option])
+    assert result.exit_code == 2
+    assert option.split("=")[0] in result.stderr
