@@ -119,6 +119,8 @@ def _check_parquet(path: Path, record: Record) -> None:
                     for value in _distinct(file, column.name):
                         if value not in column.values:
                             raise DatasetError(f"column {column.name!r} of {path} holds {value!r}")
+    except PermissionError:
+        raise
     except (pa.ArrowException, OSError) as error:
         raise DatasetError(
             f"{path} is no whole Parquet file: write it again, or remove it"

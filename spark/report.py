@@ -21,11 +21,11 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from sims.dataset import arrow_schema
 from spark import pages, plots
 from spark.errors import ReportError
 from spark.recovery import MESSAGES, PHASES
 from spark.results import Analysis, Fit, Group, Quantiles
-from spark.schema import arrow_schema
 
 INDEX = "index.html"
 MARKDOWN = "report.md"
@@ -36,16 +36,24 @@ FILES = (INDEX, MARKDOWN, *(f"{name}.{kind}" for name in TABLES for kind in ("cs
 def check_place(directory: Path) -> None:
     """Check that a report can be put at ``directory``.
 
+    The folders above it are made, to fail before a long analysis and not after it.
+
     Raises:
-        ReportError: Something else is there; an earlier report may be replaced, nothing more.
+        ReportError: Something else is there, or nothing can be written there; an earlier report
+            may be replaced, nothing more.
     """
-    if not directory.exists():
-        return
-    if not directory.is_dir():
+    if directory.is_dir():
+        there = {path.name for path in directory.iterdir()}
+        if there and there != set(FILES):
+            raise ReportError(f"{directory} holds other things than a report: name another folder")
+    elif directory.exists():
         raise ReportError(f"{directory} is a file: name a folder for the report")
-    there = {path.name for path in directory.iterdir()}
-    if there and there != set(FILES):
-        raise ReportError(f"{directory} holds other things than a report: name another folder")
+    probe = _beside(directory, "probe")
+    try:
+        probe.mkdir(parents=True)
+        probe.rmdir()
+    except OSError as error:
+        raise _unwritable(directory, error) from error
 
 
 def write_report(analysis: Analysis, directory: Path) -> Path:
@@ -56,8 +64,7 @@ def write_report(analysis: Analysis, directory: Path) -> Path:
     """
     check_place(directory)
     place = directory.resolve()
-    token = secrets.token_hex(4)
-    fresh, former = (place.with_name(f".{place.name}-{token}-{what}") for what in ("new", "old"))
+    fresh, former = _beside(directory, "new"), _beside(directory, "old")
     try:
         fresh.mkdir(parents=True)
         _fill(analysis, fresh)
@@ -65,11 +72,21 @@ def write_report(analysis: Analysis, directory: Path) -> Path:
             place.rename(former)
         fresh.rename(place)
     except OSError as error:
-        raise ReportError(f"{directory} cannot be written: {error.strerror or error}") from error
+        raise _unwritable(directory, error) from error
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
     shutil.rmtree(former, ignore_errors=True)
     return place / INDEX
+
+
+def _beside(directory: Path, what: str) -> Path:
+    """Return a name in the folder of ``directory`` that nothing has."""
+    place = directory.resolve()
+    return place.with_name(f".{place.name}-{secrets.token_hex(4)}-{what}")
+
+
+def _unwritable(directory: Path, error: OSError) -> ReportError:
+    return ReportError(f"{directory} cannot be written: {error.strerror or error}")
 
 
 def _fill(analysis: Analysis, directory: Path) -> None:

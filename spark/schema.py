@@ -1,7 +1,7 @@
 """Column types of a table, derived from the struct that defines its rows.
 
-The trace's structs (``overlay.trace``) say once what a row holds; what Spark and Arrow need to
-know of it follows from them.
+The trace's structs (``overlay.trace``) say once what a row holds; what Spark needs to know of it,
+and what a file's columns must be, follows from them. For Arrow ``sims.dataset`` does the same.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from msgspec import inspect
 from pyspark.sql import types as sql
 
 from overlay.errors import InvariantError
+from sims.dataset import arrow_schema
 
 
 class Kind(enum.Enum):
@@ -82,13 +83,6 @@ _SPARK: dict[Kind, sql.DataType] = {
     Kind.TEXTS: sql.ArrayType(sql.StringType()),
     Kind.REALS: sql.ArrayType(sql.DoubleType()),
 }
-_ARROW: dict[Kind, pa.DataType] = {
-    Kind.TEXT: pa.string(),
-    Kind.INTEGER: pa.int64(),
-    Kind.REAL: pa.float64(),
-    Kind.TEXTS: pa.list_(pa.string()),
-    Kind.REALS: pa.list_(pa.float64()),
-}
 
 
 def spark_schema(record: type[msgspec.Struct]) -> sql.StructType:
@@ -96,11 +90,6 @@ def spark_schema(record: type[msgspec.Struct]) -> sql.StructType:
     return sql.StructType(
         [sql.StructField(c.name, _SPARK[c.kind], c.nullable) for c in columns(record)]
     )
-
-
-def arrow_schema(record: type[msgspec.Struct]) -> pa.Schema:
-    """Return the Arrow schema of a table of ``record``."""
-    return pa.schema([pa.field(c.name, _ARROW[c.kind], c.nullable) for c in columns(record)])
 
 
 def arrow_table(record: type[msgspec.Struct], rows: Sequence[msgspec.Struct]) -> pa.Table:

@@ -37,6 +37,21 @@ def data_set(directory: Path) -> Path:
     return directory
 
 
+def test_a_report_that_cannot_be_written_is_refused_before_the_analysis(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*arguments: object) -> None:
+        raise AssertionError("analysed in vain")
+
+    monkeypatch.setattr("spark.session.open_session", never)
+    (tmp_path / "file").touch()
+    error = invoke(
+        "analyze", data_set(tmp_path / "data"), "--out", tmp_path / "file" / "report"
+    ).exception
+    assert isinstance(error, ReportError)
+    assert str(error) == f"{tmp_path / 'file' / 'report'} cannot be written: Not a directory"
+
+
 def test_help_loads_nothing_heavy() -> None:
     code = (
         "import sys; from spark.cli import recovery; "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from pathlib import Path
 
@@ -50,6 +51,16 @@ def test_one_bad_file_spoils_the_data_set(data: Path, name: str) -> None:
     (data / name).write_bytes(b"nothing")
     with pytest.raises(DatasetError, match=name):
         check_dataset(data)
+
+
+def test_a_file_that_may_not_be_read_is_not_called_broken(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def locked(*arguments: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(pq, "ParquetFile", locked)  # root may read everything
+    refused(data / "runs" / "sim.parquet", Run, "cannot be read", "Permission denied")
 
 
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:

@@ -11,7 +11,9 @@ from pyspark.sql import types as sql
 
 from overlay.trace import Incident, Run, Verdict
 from sims import dataset
-from spark.schema import Kind, arrow_schema, columns, holds, spark_schema
+from spark.results import Fit, Quantiles
+from spark.schema import Kind, columns, holds, spark_schema
+from spark.sweep import Outcome
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -34,9 +36,11 @@ def test_a_struct_becomes_a_spark_schema() -> None:
     assert columns(Row)[0].values == frozenset(verdict.value for verdict in Verdict)
 
 
-@pytest.mark.parametrize("record", [Run, Incident])
-def test_reader_and_writer_agree_on_the_columns(record: type[Run] | type[Incident]) -> None:
-    assert arrow_schema(record) == dataset.arrow_schema(record)
+@pytest.mark.parametrize("record", [Run, Incident, Outcome, Quantiles, Fit])
+def test_reader_and_writer_agree_on_the_columns(record: type[msgspec.Struct]) -> None:
+    written, read = dataset.arrow_schema(record), columns(record)
+    assert [(f.name, f.nullable) for f in written] == [(c.name, c.nullable) for c in read]
+    assert [f.name for f, c in zip(written, read, strict=True) if not holds(f.type, c.kind)] == []
 
 
 @pytest.mark.parametrize("record", [Run, Incident])
