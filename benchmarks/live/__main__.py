@@ -25,6 +25,7 @@ from benchmarks.live.soak import Outcome, Plan, judge, say, soak
 from sims.world import CrashMode
 
 LEAST_SIMULATED = 40  #: crashes
+BY_PROXY = (Fault.CUT, Fault.DARK, Fault.ISOLATE)
 
 
 def main() -> None:
@@ -37,7 +38,7 @@ def main() -> None:
         seed=options.seed,
         minutes=options.minutes,
         rounds=options.rounds,
-        faults=tuple(Fault(name) for name in options.faults.split(",")),
+        faults=options.faults,
         load=cores() if options.load else 0,
         publishers=options.publishers,
         subscribers=options.subscribers,
@@ -72,7 +73,10 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--subscribers", type=int, default=3)
     parser.add_argument("--every", type=float, default=0.05, help="seconds between two events")
     parser.add_argument(
-        "--faults", default=",".join(Fault), help=f"of {', '.join(Fault)}; all is the default"
+        "--faults",
+        type=_faults,
+        default=tuple(Fault),
+        help=f"of {', '.join(Fault)}, with commas; all is the default",
     )
     parser.add_argument(
         "--no-proxies", action="store_true", help="no cuts, and no proxies between the brokers"
@@ -82,9 +86,17 @@ def _options() -> argparse.Namespace:
     if options.brokers < 6:
         parser.error("a ring of fewer than six is no test: each broker is linked to all others")
     if options.no_proxies:
-        kept = set(options.faults.split(",")) - {"cut", "dark", "isolate"}
-        options.faults = ",".join(name for name in options.faults.split(",") if name in kept)
+        options.faults = tuple(fault for fault in options.faults if fault not in BY_PROXY)
+        if not options.faults:
+            parser.error(f"without proxies there is no {', '.join(BY_PROXY)}")
     return options
+
+
+def _faults(text: str) -> tuple[Fault, ...]:
+    try:
+        return tuple(Fault(name) for name in text.split(","))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 async def _until_stopped(plan: Plan) -> Outcome | None:

@@ -24,7 +24,6 @@ class Sighting:
     suspected_ns: int | None
     confirmed_ns: int | None
     repaired_ns: int | None
-    chords_repaired_ns: int | None
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,6 @@ def times(round_: Round, seen: Iterable[Sighting]) -> Times:
         and sighting.row.verdict is Verdict.BROKER_FAILED
         and _within(sighting.confirmed_ns, round_)
     ]
-
     suspected = [s.suspected_ns for s in mine if _within(s.suspected_ns, round_)]
     confirmed = [s.confirmed_ns for s in mine]
     repaired = [s.repaired_ns for s in mine]
@@ -138,7 +136,6 @@ def _sighting(row: Incident, run: Run) -> Sighting:
         absolute(row.suspected_ns),
         absolute(row.confirmed_ns),
         absolute(row.repaired_ns),
-        absolute(row.chords_repaired_ns),
     )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import random
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -32,6 +34,22 @@ async def test_a_ring_of_eight_heals_from_every_fault(tmp_path: Path) -> None:
     assert outcome.looks > 0
     assert outcome.published > 100
     assert [str(line) for line in judge(outcome) if not line.is_met] == []
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--faults kill,tea", "'tea' is not a valid Fault"),
+        ("--faults cut,dark --no-proxies", "without proxies there is no cut, dark, isolate"),
+        ("--brokers 5", "fewer than six"),
+    ],
+)
+def test_options_that_make_no_sense_are_named(options: str, words: str) -> None:
+    command = [sys.executable, "-m", "benchmarks.live", *options.split()]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 2
+    assert words in ran.stderr
+    assert "Traceback" not in ran.stderr
 
 
 # ── figures ───────────────────────────────────────────────────────────────────────────────────
