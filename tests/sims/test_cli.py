@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 from pyarrow import parquet
 
 from overlay.errors import ConfigError
-from ring.config import PROFILES
+from ring.config import PROFILES, ChordStrategy, GapRule
 from sims import experiment
 from sims.cli import run as run_command
 from sims.cli import sim
@@ -161,14 +161,45 @@ def test_a_violated_invariant_is_not_swallowed(
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
+def test_the_command_that_a_violation_names_is_the_same_experiment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = Experiment(
+        nodes=4,
+        seed=9,
+        crash_share=0.123456789,
+        crash_mode=CrashMode.KILL,
+        profile="wan",
+        chords=ChordStrategy.HARMONIC,
+        gap_rule=GapRule.PUBLISHED,
+    )
+    monkeypatch.setattr("sims.ledger.local_findings", lambda snapshot: ["wrong"])
+    with pytest.raises(InvariantViolated) as caught:
+        experiment.run(asked)
+    command = str(caught.value).split("again with: chordal sim ")[1].split("\n")[0]
+    seen: list[Experiment] = []
+
+    def note(again: Experiment, *_: object) -> None:
+        seen.append(again)
+        raise InvariantViolated("seen")
+
+    monkeypatch.setattr(experiment, "run", note)
+    chordal(*command.split())
+    assert seen == [asked]
+
+
 def test_choices_and_defaults_are_those_of_the_simulator() -> None:
     options = {option.name: option for option in run_command.params}
     assert list(options["crash_mode"].type.choices) == [mode.value for mode in CrashMode]  # type: ignore[attr-defined]
     assert list(options["profile"].type.choices) == list(PROFILES)  # type: ignore[attr-defined]
+    assert list(options["chords"].type.choices) == list(ChordStrategy)  # type: ignore[attr-defined]
+    assert list(options["gaps"].type.choices) == list(GapRule)  # type: ignore[attr-defined]
     standard = Experiment(nodes=1, seed=1)
     assert options["crash_share"].default == standard.crash_share
     assert options["crash_mode"].default == standard.crash_mode.value
     assert options["profile"].default == standard.profile
+    assert options["chords"].default == standard.chords.value
+    assert options["gaps"].default == standard.gap_rule.value
 
 
 def python(program: str) -> subprocess.CompletedProcess[str]:
