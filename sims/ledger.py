@@ -224,23 +224,15 @@ class Ledger:
         """Compare the pointers of the two live members on each side of ``ring_id``."""
         n = len(self._ring)
         at = bisect_left(self._ring, (ring_id, ""))
-        around = range(at - 2, at + 2) if n > 4 else range(n)
-        ring = [self._snapshots[uid].member for _, uid in self._near(at)] if n > 12 else None
-        for index in around:
-            uid = self._ring[index % n][1]
-            snapshot = self._snapshots[uid]
-            if ring is None:
-                members = [self._snapshots[other].member for _, other in self._ring]
-                left, right = ideal_pointers(members, index % n)
-            else:
-                left, right = ideal_pointers(ring, index - (at - 4))
-            if (snapshot.left, snapshot.right) != (left, right):
+        # Their pointers reach two further; in a small ring that may be round and back.
+        start, size = (at - 4, 9) if n > 12 else (0, n)
+        uids = [self._ring[(start + step) % n][1] for step in range(size)]
+        members = [self._snapshots[uid].member for uid in uids]
+        for index in range(at - 2, at + 2) if n > 4 else range(n):
+            snapshot = self._snapshots[self._ring[index % n][1]]
+            if (snapshot.left, snapshot.right) != ideal_pointers(members, (index - start) % size):
                 return False
         return True
-
-    def _near(self, at: int) -> list[tuple[int, str]]:
-        n = len(self._ring)
-        return [self._ring[index % n] for index in range(at - 4, at + 5)]
 
 
 def _first(known: Nanos | None, now: Nanos) -> Nanos:
