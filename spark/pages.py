@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
@@ -28,6 +29,10 @@ _CLOSING = (
 )
 
 
+#: Where a number of incidents has no verdict: a fit needs the size n.
+_UNFITTED = "incidents: {}, but the size of the ring is unknown: there is nothing to fit"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
     """A drawing and what it shows."""
@@ -40,7 +45,10 @@ def headline(analysis: Analysis) -> str:
     """Return the verdicts that matter most, in one line."""
     groups = analysis.groups
     if not analysis.verdicts:
-        return "no broker failed in these runs, or their size is unknown: there is nothing to fit"
+        failed = sum(count.broker_failed for count in analysis.counts)
+        if not failed:
+            return "no broker failed in these runs: there is nothing to fit"
+        return f"{_UNFITTED.format(failed)}; the tables have what was measured"
     first = analysis.verdicts[0].group
     verdicts = {verdict.measure: verdict for verdict in _verdicts(analysis, first)}
     time = next((verdicts[name] for name in ("total", "repair") if name in verdicts), None)
@@ -89,8 +97,14 @@ def _verdicts(analysis: Analysis, group: Group) -> list[Judgement]:
 
 def _verdict_lines(analysis: Analysis, group: Group) -> Iterator[str]:
     words = {verdict.measure: verdict.words for verdict in _verdicts(analysis, group)}
+    measured: Counter[str] = Counter()
+    for row in analysis.quantiles:
+        if row.group == group:
+            measured[row.measure] += row.count
     for measure in sorted(MEASURES, key=lambda name: name not in HEADLINES):
-        yield f"{measure} ({MEANINGS[measure]}): {words.get(measure, 'nothing measured')}"
+        count = measured[measure]
+        unfitted = _UNFITTED.format(count) if count else "nothing measured"
+        yield f"{measure} ({MEANINGS[measure]}): {words.get(measure, unfitted)}"
 
 
 def _tables(analysis: Analysis, group: Group) -> Iterator[Table]:

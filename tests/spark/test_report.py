@@ -13,10 +13,10 @@ import pytest
 
 from spark import plots
 from spark.errors import ReportError
-from spark.pages import headline
+from spark.pages import headline, to_markdown
 from spark.report import FILES, check_place, write_report
 from spark.results import Group
-from tests.spark.results import SIMULATED, analysis
+from tests.spark.results import LIVE, SIMULATED, analysis, quantiles
 
 
 class Page(HTMLParser):
@@ -169,5 +169,20 @@ def test_the_headline_gives_time_and_messages() -> None:
 
 
 def test_without_fits_the_headline_says_so() -> None:
-    nothing = msgspec.structs.replace(analysis(), verdicts=())
-    assert headline(nothing).startswith("no broker failed")
+    found = msgspec.structs.replace(analysis(), verdicts=())
+    assert headline(found).startswith("incidents: 168, but the size of the ring is unknown")
+    counts = tuple(msgspec.structs.replace(row, broker_failed=0) for row in found.counts)
+    nothing = msgspec.structs.replace(found, counts=counts)
+    assert headline(nothing) == "no broker failed in these runs: there is nothing to fit"
+
+
+def test_what_was_measured_at_unknown_sizes_is_not_called_nothing() -> None:
+    found = analysis()
+    live = (quantiles(LIVE, None, "repair", 0.2), quantiles(LIVE, None, "total", None))
+    text = to_markdown(msgspec.structs.replace(found, quantiles=live))
+    told = text.split(f"**{LIVE}**")[1]
+    said = dict(re.findall(r"^- (\w+) \(.*?\): (.*)$", told.split("**crash")[0], re.MULTILINE))
+    assert said["repair"] == (
+        "incidents: 40, but the size of the ring is unknown: there is nothing to fit"
+    )
+    assert said["total"] == said["detection"] == "nothing measured"
