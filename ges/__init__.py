@@ -3,8 +3,8 @@
 The client library's door is :func:`ges.client.connect`, the command's is ``cli/``.
 
 Clients
-    ``client`` and ``attachment`` (their side), ``attendance`` and ``session`` (the broker's),
-    ``packing``, ``messages``, ``errors``.
+    ``client``, ``attachment`` and ``patience`` (their side), ``attendance``, ``session`` and
+    ``relief`` (the broker's), ``packing``, ``messages``, ``errors``.
 Brokers
     ``broker`` composes one, ``node`` is its machine, ``home`` what it keeps, ``recorder`` its
     trace, ``link_status``, ``exposition`` and ``software`` what it says of itself.

@@ -15,7 +15,8 @@ Links
     links, ``link`` and ``link_life`` keep them, ``resend`` and ``streams`` lose no event where they
     break; ``transport`` opens sockets, ``memory`` stands in for them in tests.
 Strangers
-    ``doorkeeper``, ``limits``, ``notices``, ``bulkhead``, ``tidying``.
+    ``doorkeeper``, ``limits``, ``notices``, ``bulkhead``, ``slices`` (nobody keeps the others
+    waiting), ``tidying``.
 The weighted multigraph
     ``weights``, ``gauges`` and ``cost`` (measured), ``multigraph``, ``paths``, ``choice``,
     ``express_range``.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import gc
+import os
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
@@ -115,8 +116,10 @@ class TcpTransport:
             if code == errno.EADDRINUSE:
                 mend = "another process listens there; choose another port, or 0 for a free one"
                 raise ConfigError(f"cannot listen on {host}:{port}: {mend}") from error
-            text = errno.errorcode.get(code, "") if code else str(error)
-            raise ConfigError(f"cannot listen on {host}:{port}: {error} {text}".strip()) from error
+            text = os.strerror(code) if code else str(error)
+            if code == errno.EADDRNOTAVAIL:
+                text += "; give an address of this machine"
+            raise ConfigError(f"cannot listen on {host}:{port}: {text}") from error
         bound: int = self._listeners[0].socket.getsockname()[1]
         return bound
 

@@ -22,14 +22,14 @@ LAYERS = ("overlay", "ring", "ges", "sims", "spark")
 DRIVERS = {
     "overlay": {
         *("accepting", "calling", "connection", "driver", "greeting", "link", "link_life"),
-        *("memory", "precedence", "tidying", "tls", "transport"),
+        *("memory", "precedence", "slices", "tidying", "tls", "transport"),
         *("authority", "certificates", "credentials", "identity", "issued", "keyfiles"),
         *("revoking", "rotation"),
     },
     "ring": set[str](),
     "ges": {
-        *("attachment", "attendance", "broker", "client", "guard", "home", "parked", "session"),
-        *("token_file", "vouching", "warden"),
+        *("attachment", "attendance", "broker", "client", "guard", "home", "parked", "relief"),
+        *("session", "token_file", "vouching", "warden"),
     },
 }
 IMPURE = {

@@ -9,6 +9,7 @@ Exit codes: 0 done, 1 it did not work, 2 the command line or what it names is wr
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
@@ -38,6 +39,9 @@ _HELP = {
     "sim": "Experiments on failures, in virtual time.",
     "recovery": "Recovery times across experiments, with Spark.",
 }
+
+
+_OUTPUT_FAILED = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 
 class LazyGroup(click.Group):
@@ -99,6 +103,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def run(arguments: list[str] | None = None) -> int:
     """Run the command and return its exit code."""
+    _open_closed_streams()
     try:
         result = cli.main(arguments, prog_name="chordal", standalone_mode=False)
         return result if isinstance(result, int) else 0
@@ -120,6 +125,10 @@ def _explain(error: BaseException) -> int:
     if isinstance(error, BrokenPipeError):
         _discard_stdout()
         return 0
+    if isinstance(error, OSError) and error.errno in _OUTPUT_FAILED:
+        _discard_stdout()
+        click.echo(f"chordal: error: cannot write the output: {error.strerror}", err=True)
+        return 1
     if isinstance(error, ChordalError):
         click.echo(f"chordal: error: {error}", err=True)
         return 2 if isinstance(error, ConfigError) else 1
@@ -144,6 +153,14 @@ def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
 def _discard_stdout() -> None:
     """The reader of our output has gone; keep the interpreter from complaining as it exits."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _open_closed_streams() -> None:
+    """Give a command that was started without them somewhere to write to."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for as long as we run
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
 
 
 if __name__ == "__main__":

@@ -12,6 +12,8 @@ import click
 
 from ges.cli.durations import duration
 from ges.cli.options import CLASSES, client_options, json_option, run_async, token_option
+from ges.events import MAX_PAYLOAD_BYTES
+from overlay.errors import ConfigError
 from overlay.ids import LinkClass
 
 READ_BYTES = 64 * 1024
@@ -102,8 +104,13 @@ class _Given:
     """The payload given on the command line or as standard input, ``count`` times."""
 
     def __init__(self, payload: str, count: int) -> None:
-        data = payload.encode(errors="surrogateescape")
-        self._payloads = [sys.stdin.buffer.read() if payload == "-" else data] * count
+        # One byte more than may be published: the client says so, whatever is behind it.
+        data = (
+            sys.stdin.buffer.read(MAX_PAYLOAD_BYTES + 1)
+            if payload == "-"
+            else payload.encode(errors="surrogateescape")
+        )
+        self._payloads = [data] * count
 
     async def batch(self) -> list[bytes]:
         """Return all of them, and none when asked again."""
@@ -127,6 +134,10 @@ class _Lines:
             read = partial(os.read, sys.stdin.fileno(), READ_BYTES)
             data = await trio.to_thread.run_sync(read, abandon_on_cancel=True)
             *lines, rest = (self._rest + data).split(b"\n")
+            if len(rest) > MAX_PAYLOAD_BYTES:
+                raise ConfigError(
+                    f"a line of more than {MAX_PAYLOAD_BYTES} bytes; one line is one event"
+                )
             self._rest = rest if data else None
             if not data and rest:
                 lines.append(rest)

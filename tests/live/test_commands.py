@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -185,3 +186,46 @@ def test_what_was_taken_is_delivered_before_the_broker_stops(brokers: Fleet) -> 
     assert broker.ended() == 0
     assert subscriber.ended() == 0
     assert len(subscriber.out.splitlines()) == count
+
+
+@pytest.mark.parametrize("command", [["status"], ["ring"], ["metrics"]])
+def test_output_that_cannot_be_written(brokers: Fleet, command: list[str]) -> None:
+    (broker,) = brokers.ring_of(1)
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*COMMAND, *command, "--broker", broker.url],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=REPOSITORY,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr == "chordal: error: cannot write the output: No space left on device\n"
+
+
+def test_a_command_without_any_output(brokers: Fleet) -> None:
+    (broker,) = brokers.ring_of(1)
+    command = [*COMMAND, "status", "--broker", broker.url]
+    shell = ["sh", "-c", 'exec "$@" >&- 2>&-', "sh", *command]
+    assert subprocess.run(shell, cwd=REPOSITORY, check=False).returncode == 0
+
+
+@pytest.mark.parametrize(("options", "why"), [([], "1048577 bytes"), (["--lines"], "a line of")])
+def test_what_is_too_long_is_not_read_to_its_end(
+    brokers: Fleet, options: list[str], why: str
+) -> None:
+    (broker,) = brokers.ring_of(1)
+    with Path("/dev/zero").open() as endless:
+        done = subprocess.run(
+            [*COMMAND, "pub", "a", "-", *options, "--broker", broker.url],
+            stdin=endless,
+            capture_output=True,
+            text=True,
+            cwd=REPOSITORY,
+            check=False,
+            timeout=LIMIT_SECONDS,
+        )
+    assert done.returncode in (1, 2)
+    assert why in done.stderr
+    assert "Traceback" not in done.stderr
