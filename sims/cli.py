@@ -130,6 +130,11 @@ def run(
     show_default=True,
     help="States to look at, at most.",
 )
+@click.option(
+    "--unreduced",
+    is_flag=True,
+    help="With all orders: also those that differ only in deliveries that commute.",
+)
 @click.option("--replay", metavar="N,N,...", help="Take these choices only, and tell the story.")
 @_as_json
 def explore(
@@ -137,6 +142,7 @@ def explore(
     brokers: int | None,
     delays: int | None,
     limit: int,
+    unreduced: bool,
     replay: str | None,
     as_json: bool,
 ) -> None:
@@ -153,7 +159,7 @@ def explore(
     if scenario == "list":
         _print_list({name: known.about for name, known in SCENARIOS.items()}, as_json=as_json)
         return
-    explorer = Explorer(scenario, brokers=brokers, delays=delays)
+    explorer = Explorer(scenario, brokers=brokers, delays=delays, reduce=not unreduced)
     if replay is None:
         report = explorer.search(limit)
     else:

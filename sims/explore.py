@@ -8,32 +8,35 @@ nothing is left to happen it lets time pass in a fair order and requires the ide
 
 Two ways to search:
 
-* *complete*: at every state every channel may be next. For rings of few brokers.
+* *complete*: at every state every channel may be next. Of orders that differ only in deliveries
+  that commute, one stands for all (:mod:`sims.reduction`). For rings of few brokers.
 * *delay-bounded* (M. Emmi, S. Qadeer, Z. Rakamarić, "Delay-bounded scheduling", 2011): deliveries
   come in the order of sending, except that up to D times the channel that is next is put off behind
   all others. Actions and early timers may still come at any point. Every schedule with at most D
-  delays is tried.
+  delays is tried. Background messages (:data:`sims.untimed.BACKGROUND`) arrive at once.
 
 States that were seen before are not gone on from. What is abstracted away, so that there are
-finitely many: see :mod:`sims.untimed` (time, background messages, packets) and
-:data:`sims.freeze.IGNORED`.
+finitely many: see :mod:`sims.untimed` (time, packets) and :data:`sims.freeze.IGNORED`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
 
 from overlay.ids import Nanos, Peer, nanos
 from overlay.machine import Fact
 from overlay.rng import rng_for
 from ring.config import LAN
-from ring.core import Timer
 from ring.facts import Confirmed, Found, Join, Leave, NeighboursChanged
 from ring.invariants import local_findings, ring_findings, symmetry_findings, zave_findings
 from ring.node import RingNode
 from sims.errors import SimulationError
+from sims.exploration import Report, Step, Trail
+from sims.reactions import Event
+from sims.reduction import Reduction, circles
 from sims.scopes import COMPLETE, SCENARIOS, Action
+from sims.trial import event_of
 from sims.untimed import Untimed
 from sims.untimed_state import Kind, State
 
@@ -42,99 +45,52 @@ CALM_STEPS = 6  #: periods for which the ring must stay as it should be
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One choice: ``what`` is a channel, an action's number, or a broker and its timer."""
+class _Reduced:
+    """A state that not all steps are tried from."""
 
-    what: Kind | int | tuple[int, tuple[Timer, str]]
-    delay: bool = False
-
-
-@dataclass(slots=True)
-class Report:
-    """What a search has found."""
-
-    scenario: str
-    brokers: int
-    delays: int
-    states: int = 0
-    steps: int = 0
-    seen_before: int = 0
-    rests: int = 0  #: different states in which nothing was left to happen
-    depth: int = 0
-    complete: bool = True  #: within the bound, everything was tried
-    findings: tuple[str, ...] = ()
-    choices: tuple[int, ...] = ()  #: that led to the findings
-    story: tuple[str, ...] = ()  #: the same in words
-
-    @property
-    def replay(self) -> str:
-        """The command that shows the findings again."""
-        chosen = ",".join(map(str, self.choices))
-        return (
-            f"chordal sim explore {self.scenario} --brokers {self.brokers} "
-            f"--delays {self.delays} --replay {chosen}"
-        )
-
-    def in_words(self) -> str:
-        """Say in one line how far the search went."""
-        within = "in any order" if self.delays == COMPLETE else f"with up to {self.delays} delays"
-        if self.choices:
-            return f"{self.scenario}: {len(self.choices)} steps replayed"
-        return (
-            f"{self.scenario}, {self.brokers} brokers, {within}: {self.states} states, "
-            f"{self.steps} steps ({self.seen_before} to states seen before), depth {self.depth}, "
-            f"{self.rests} ways to come to rest: "
-            + ("complete" if self.complete else "stopped at the limit")
-        )
+    state: State
+    trail: Trail
+    channels: frozenset[Kind]  #: of which the next is delivered
+    leads: tuple[int, ...] = ()  #: to which states
 
 
-class _Trail:
-    """How a state was reached; shares its beginning with others."""
-
-    __slots__ = ("before", "choice", "depth")
-
-    def __init__(self, before: _Trail | None, choice: int) -> None:
-        self.before = before
-        self.choice = choice
-        self.depth: int = 0 if before is None else before.depth + 1
-
-    def choices(self) -> tuple[int, ...]:
-        found = []
-        here: _Trail | None = self
-        while here is not None and here.before is not None:
-            found.append(here.choice)
-            here = here.before
-        return tuple(reversed(found))
-
-
-@dataclass(slots=True)
-class _Met:
-    """What the brokers said in one step."""
-
-    facts: list[tuple[int, Fact]] = field(default_factory=list)
+Place = tuple[State, Trail]  #: a state, and how it was reached
 
 
 class Explorer:
     """Searches one scenario. Deterministic: the same arguments give the same report.
 
+    ``reduce``: where all orders are asked for, try only one of those that differ in deliveries that
+    commute (:mod:`sims.reduction`).
+
     Raises:
         SimulationError: there is no such scenario, or it does not work with so few brokers.
     """
 
-    def __init__(self, name: str, *, brokers: int | None = None, delays: int | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        brokers: int | None = None,
+        delays: int | None = None,
+        reduce: bool = True,
+    ) -> None:
         if name not in SCENARIOS:
             raise SimulationError(f"no scenario {name!r}; there are {', '.join(SCENARIOS)}")
         self._scenario = scenario = SCENARIOS[name]
         n = scenario.brokers if brokers is None else brokers
         self._members = members = n - scenario.newcomers
-        if not members >= 2 or n > 12:
-            raise SimulationError(f"{name} works with {scenario.newcomers + 2} to 12 brokers")
+        if not members >= scenario.members or n > 12:
+            least = scenario.newcomers + scenario.members
+            raise SimulationError(f"{name} works with {least} to 12 brokers")
         self._delays = scenario.delays if delays is None else delays
         self._complete = self._delays == COMPLETE
         self._report = Report(name, n, self._delays)
-        self._met = _Met()
+        self._facts: list[tuple[int, Fact]] = []  #: what the brokers said in one step
+        #: The states in which nothing was left to happen, told apart as far as they are.
+        self.ends: set[Hashable] = set()
         nodes = [_node(at) for at in range(n)]
-        self._world = Untimed(nodes, lambda at, fact: self._met.facts.append((at, fact)))
+        self._world = Untimed(nodes, lambda at, fact: self._facts.append((at, fact)))
         self._start = self._form(members)
         self._moment: Nanos = self._world.now
         order = sorted(range(members), key=lambda at: _ring_id(nodes[at]))
@@ -146,6 +102,16 @@ class Explorer:
         self._start.todo = tuple(range(len(self._actions)))
         self._start.early = scenario.early
         self._checked: set[tuple[int, ...]] = set()
+        self._reduction = (
+            Reduction(self._world, self._actions, self._place, accurate=scenario.accurate)
+            if reduce and self._complete
+            else None
+        )
+        self._report.reduced = self._reduction is not None
+        self._reduced: dict[int, _Reduced] = {}  #: states that not all steps are tried from
+        self._full: set[int] = set()  #: states that all steps are to be tried from
+        self._looked_at: set[int] = set()
+        self._verified = 0  #: what was known when all reduced states were last tried again
 
     # ── searching ─────────────────────────────────────────────────────────────────────────────
 
@@ -154,40 +120,51 @@ class Explorer:
         report = self._report
         seen = {self._key(self._start)}
         #: by delays spent: those with fewest first, so that no state is met again with more to go
-        waiting: list[list[tuple[State, _Trail]]] = [[(self._start, _Trail(None, -1))]]
+        waiting: list[list[Place]] = [[(self._start, Trail(None, -1))]]
         waiting += [[] for _ in range(max(0, self._delays))]
         for spent, bucket in enumerate(waiting):
             while bucket:
                 state, trail = bucket.pop()
-                report.states += 1
+                here = self._key(state)
+                if here in self._looked_at:
+                    report.again += 1
+                else:
+                    report.states += 1
+                    self._looked_at |= {here} if self._reduction else set()
                 report.depth = max(report.depth, trail.depth)
-                steps = self._steps(state, spent)
                 if self._is_rest(state):
                     report.rests += 1
+                    self.ends.add(self._world.end(state))
                     findings = self._rest(state)
                     if findings:
                         return self._broken(findings, trail)
-                for choice, step in enumerate(steps):
+                leads = []
+                for choice, step in self._chosen(state, trail, spent):
                     child = state.copy()
                     findings = self._take(child, step)
                     report.steps += 1
-                    onward = _Trail(trail, choice)
+                    onward = Trail(trail, choice)
                     if findings:
                         return self._broken(findings, onward)
                     key = self._key(child)
+                    leads.append(key)
                     if key in seen:
                         report.seen_before += 1
                     else:
                         seen.add(key)
                         waiting[spent + step.delay].append((child, onward))
+                if here in self._reduced:
+                    self._reduced[here] = replace(self._reduced[here], leads=tuple(leads))
                 if report.states >= limit:
                     report.complete = False
                     return report
+                if not bucket:
+                    bucket += self._doubtful()
         return report
 
     def replay(self, choices: Sequence[int]) -> Report:
         """Take the given choices and no others; the report tells the story."""
-        state, spent, trail = self._start.copy(), 0, _Trail(None, -1)
+        state, spent, trail = self._start.copy(), 0, Trail(None, -1)
         findings: list[str] = []
         for choice in choices:
             steps = self._steps(state, spent)
@@ -195,14 +172,14 @@ class Explorer:
                 raise SimulationError(f"step {trail.depth + 1} has {len(steps)} choices")
             findings = self._take(state, steps[choice])
             spent += steps[choice].delay
-            trail = _Trail(trail, choice)
+            trail = Trail(trail, choice)
             if findings:
                 break
         if not findings and self._is_rest(state):
             findings = self._rest(state)
         return self._broken(findings, trail)
 
-    def _broken(self, findings: list[str], trail: _Trail) -> Report:
+    def _broken(self, findings: list[str], trail: Trail) -> Report:
         report = self._report
         report.complete = False
         report.findings, report.choices = tuple(findings), trail.choices()
@@ -239,10 +216,41 @@ class Explorer:
             ]
         return steps
 
+    def _chosen(self, state: State, trail: Trail, spent: int) -> list[tuple[int, Step]]:
+        """Return those steps that have to be tried, with their numbers among all."""
+        every = list(enumerate(self._steps(state, spent)))
+        here = self._key(state)
+        if self._reduction is None or len(every) < 2 or here in self._full:
+            return every
+        channels = self._reduction.enough(state)
+        if channels is None or len(channels) == len(every):
+            return every
+        self._reduced[here] = _Reduced(state, trail, channels)
+        return [(choice, step) for choice, step in every if step.what in channels]
+
+    def _doubtful(self) -> list[Place]:
+        """Return those states that have to be gone on from anew, with what is known now."""
+        reduction = self._reduction
+        found: list[Place] = []
+        if reduction is None:
+            return found
+        for here in circles({here: reduced.leads for here, reduced in self._reduced.items()}):
+            self._full.add(here)
+            reduced = self._reduced.pop(here)
+            found.append((reduced.state, reduced.trail))
+        while not found and self._verified != reduction.grown:
+            self._verified = reduction.grown
+            for here, reduced in list(self._reduced.items()):
+                if not reduction.holds(reduced.state, reduced.channels):
+                    del self._reduced[here]
+                    found.append((reduced.state, reduced.trail))
+        return found
+
     def _take(self, state: State, step: Step) -> list[str]:
         world, what = self._world, step.what
-        self._met.facts.clear()
+        self._facts.clear()
         before = list(state.brokers)
+        self._note(state, step)
         if isinstance(what, Kind):
             if step.delay:
                 state.channels[what] = state.channels.pop(what)
@@ -254,8 +262,27 @@ class Explorer:
         else:
             state.early -= 1
             world.expire(state, *what)
-        world.settle_background(state)
+        if not self._complete:
+            world.settle_background(state)
         return self._check(state, before)
+
+    def _note(self, state: State, step: Step) -> None:
+        """Let the reduction know what may happen."""
+        what, reduction = step.what, self._reduction
+        if reduction is None:
+            return
+        if isinstance(what, Kind):
+            at, event = what.target, event_of(state, what)
+        elif isinstance(what, int):
+            action = self._actions[what]
+            if action.verb in ("crash", "cut"):
+                return
+            at = self._place[action.who]
+            event = Event("action", at, what)
+        else:
+            at, event = what[0], Event("timer", what[0], what[1])
+        if state.fate[at] == "alive" or isinstance(what, int):
+            reduction.note(at, state.brokers[at], event)
 
     def _act(self, state: State, action: Action) -> None:
         world, place = self._world, self._place
@@ -281,7 +308,7 @@ class Explorer:
                 if local.view is not None:
                     found += local_findings(local.view)
                 found += [f"b{at} points at {uid[:8]} without a link" for uid in local.unlinked]
-        for _, fact in self._met.facts:
+        for _, fact in self._facts:
             if isinstance(fact, Confirmed):
                 subject = self._world.index[fact.subject.uid]
                 if state.fate[subject] != "alive":
@@ -360,13 +387,6 @@ class Explorer:
             shown = ", ".join(type(message).__name__ for message in inside)
         way = f"{name[what.source]} -> {name[what.target]}"
         return f"{way}: {shown} {'is put off' if step.delay else 'arrives'}"
-
-
-def explore(
-    name: str, *, brokers: int | None = None, delays: int | None = None, limit: int = 1_000_000
-) -> Report:
-    """Search the scenario ``name``."""
-    return Explorer(name, brokers=brokers, delays=delays).search(limit)
 
 
 def _node(at: int) -> RingNode:

@@ -23,10 +23,11 @@ from ring.config import RingConfig
 
 #: Attributes that do not tell two states apart. Times, as the clock stands still while we explore;
 #: what is drawn at random or measured, as it decides only pauses and the contact; caches and their
-#: counters.
+#: counters; who bore witness, which is only told.
 IGNORED = frozenset(
     {
         "_effects",
+        "_failures",
         "_followed",
         "_rng",
         "_row",
@@ -39,9 +40,12 @@ IGNORED = frozenset(
         "deviation",
         "generation",
         "heard_at",
+        "idle_ns",
         "looked_at",
         "mean",
+        "members",
         "now",
+        "refilled_at",
         "rng",
         "round_trip_ns",
         "samples",
@@ -50,8 +54,13 @@ IGNORED = frozenset(
         "since",
         "token",
         "told",
+        "witnesses",
     }
 )
+
+#: Counters that begin anew behind a snapshot: what was counted before would tell states apart that
+#: are the same. The tokens of pings: an answer that comes late counts as one to the latest ping.
+RESET = frozenset({"_token"})
 
 
 class Snapshot:
@@ -81,7 +90,11 @@ class Snapshot:
             elif kind is Kind.RANDOM:
                 self._saved.append((here, here.getstate()))
             else:
-                attributes = [(n, getattr(here, n)) for n in _names(here) if hasattr(here, n)]
+                attributes = [
+                    (n, 0 if n in RESET else getattr(here, n))
+                    for n in _names(here)
+                    if hasattr(here, n)
+                ]
                 if kind is not Kind.FROZEN:
                     self._saved.append((here, attributes))
                 waiting.extend(value for _, value in attributes)

@@ -47,6 +47,7 @@ class Scenario:
     delays: int  #: bound of the search by default; COMPLETE: none
     early: int = 0  #: timers that may run out early
     accurate: bool = True  #: nobody alive may be declared dead
+    members: int = 2  #: at least, so that nobody outlives all it knows: no ring can
     steady: bool = False  #: no pointer may move: who is suspected keeps its place
 
 
@@ -84,6 +85,7 @@ SCENARIOS: dict[str, Scenario] = {
         1,
         lambda m: (Action("join", m, (0, 1)), _crash(0, m)),
         2,
+        members=3,
     ),
     "two-joins-crash": Scenario(
         "two brokers join while one of those beside their place dies",
@@ -91,6 +93,7 @@ SCENARIOS: dict[str, Scenario] = {
         2,
         lambda m: (Action("join", m, (0, 1)), Action("join", m + 1, (0, 1)), _crash(0, m)),
         0,
+        members=3,
     ),
     "join-two-crashes": Scenario(
         "a broker joins while two neighbours beside its place die",
@@ -98,6 +101,7 @@ SCENARIOS: dict[str, Scenario] = {
         1,
         lambda m: (Action("join", m, (1, 3)), _crash(1, m), _crash(2, m)),
         0,
+        members=4,
     ),
     "crash-of-tester": Scenario(
         "a broker dies, and so does the one that is asked to test it",
@@ -105,6 +109,7 @@ SCENARIOS: dict[str, Scenario] = {
         0,
         lambda m: (_crash(1, m), _crash(2, m)),
         0,
+        members=3,
         early=1,
     ),
     "crash-unseen": Scenario(

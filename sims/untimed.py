@@ -14,6 +14,7 @@ the whole world it is part of.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 
 from overlay.ids import Nanos, Peer, nanos
 from overlay.machine import (
@@ -48,7 +49,9 @@ from ring.messages import (
 )
 from ring.node import RingNode
 from sims import freeze
-from sims.untimed_state import Item, Kind, Local, Packet, State, Welcome
+from sims.untimed_state import Item, Kind, Local, Packet, State, Welcome, packed
+
+Told = Input | tuple[Timer, str]  #: what a broker is given: an input, or a timer that runs out
 
 CONNECT_TIMEOUT_NS = nanos(2.0)
 MAX_STORM = 200_000  #: steps without a pause after which brokers are held to talk for ever
@@ -88,7 +91,7 @@ class Untimed:
         self._item_numbers: dict[Item, int] = {}
         self._is_background: list[bool] = []  #: by number of the item
         self._numbers: list[dict[Hashable, int]] = [{} for _ in nodes]
-        self._known: dict[tuple[int, int, Hashable], tuple[int, tuple[Effect, ...]]] = {}
+        self._known: dict[tuple[int, int, Told], tuple[int, tuple[Effect, ...]]] = {}
         self._admits: dict[tuple[int, int, Peer], Refused | None] = {}
         self._direct = True  #: let the machines run on; else their numbered states do
         self._due: list[tuple[Nanos, int, LinkRefused]] = []  #: attempts, by when they time out
@@ -181,8 +184,17 @@ class Untimed:
                     found.append(view)
         return found
 
+    def find(self, url: str) -> int | None:
+        """Return which broker listens at ``url``."""
+        return self._by_url.get(url)
+
     def local(self, state: State, at: int) -> Local:
         return self._local(state, at)
+
+    def end(self, state: State) -> Hashable:
+        """Tell states apart by what is in them, wherever the numbers come from."""
+        shapes = tuple(self._local(state, at).shape for at in range(len(self.nodes)))
+        return shapes, state.wires, state.late, state.early, state.confirmed, tuple(state.fate)
 
     # ── time passes ───────────────────────────────────────────────────────────────────────────
 
@@ -235,7 +247,7 @@ class Untimed:
         self,
         state: State,
         at: int,
-        event: Hashable,
+        event: Told | None,
         act: Callable[[RingNode], list[Effect]],
     ) -> None:
         if state.fate[at] != "alive":
@@ -243,14 +255,26 @@ class Untimed:
         if self._direct:
             self._perform(state, at, tuple(act(self.nodes[at])))
             return
-        asked = (at, state.brokers[at], event)
+        assert event is not None  # time passes for the machines themselves only
+        state.brokers[at], effects = self.react(at, state.brokers[at], event)
+        self._perform(state, at, effects)
+
+    def react(self, at: int, number: int, event: Told) -> tuple[int, tuple[Effect, ...]]:
+        """Return the number of a broker's state after ``event`` in its state ``number``.
+
+        And what it does meanwhile.
+        """
+        asked = (at, number, event)
         known = self._known.get(asked)
         if known is None:
-            self._local(state, at).frozen.restore()
-            effects = tuple(act(self.nodes[at]))
-            known = self._known[asked] = (self._number(at), effects)
-        state.brokers[at] = known[0]
-        self._perform(state, at, known[1])
+            node = self.nodes[at]
+            self.locals[at][number].frozen.restore()
+            if isinstance(event, tuple):
+                effects = node.expire(event, self.now)
+            else:
+                effects = node.handle(event, self.now)
+            known = self._known[asked] = (self._number(at), tuple(effects))
+        return known
 
     def _number(self, at: int) -> int:
         node = self.nodes[at]
@@ -262,6 +286,7 @@ class Untimed:
             pointers = {m.uid for m in (*node.left, *node.right)}
             self.locals[at].append(
                 Local(
+                    hash(shape),
                     freeze.Snapshot(node),
                     node.peer,
                     _view(node),
@@ -274,9 +299,13 @@ class Untimed:
     def _admit(self, state: State, at: int, peer: Peer) -> Refused | None:
         if self._direct:
             return self.nodes[at].admit(peer)
-        asked = (at, state.brokers[at], peer)
+        return self.admits(at, state.brokers[at], peer)
+
+    def admits(self, at: int, number: int, peer: Peer) -> Refused | None:
+        """Say whether a broker in its state ``number`` lets ``peer`` make a link; None: it does."""
+        asked = (at, number, peer)
         if asked not in self._admits:
-            self._local(state, at).frozen.restore()
+            self.locals[at][number].frozen.restore()
             self._admits[asked] = self.nodes[at].admit(peer)
         return self._admits[asked]
 
@@ -293,15 +322,15 @@ class Untimed:
                     self._flush(state, at, {other: out.pop(other, [])})
                     self._hang_up(state, at, other, effect.reason)
             elif isinstance(effect, OpenLink):
-                self._call(state, at, effect)
+                self._call(state, at, replace(effect, about=None))
             elif isinstance(effect, Notify):
                 self.on_fact(at, effect.fact)
         self._flush(state, at, out)
 
     def _flush(self, state: State, at: int, out: dict[int, list[Message]]) -> None:
         for other, messages in out.items():
-            if messages:
-                self._put(state, Kind("link", at, other), Packet(tuple(messages)))
+            if messages and (other, at) in state.wires:  # else nobody listens at the other end
+                self._put(state, Kind("link", at, other), packed(messages))
 
     def _hang_up(self, state: State, at: int, other: int, reason: Closed) -> None:
         state.wires -= {(at, other)}
@@ -319,7 +348,7 @@ class Untimed:
     def _refuse(self, state: State, at: int, target: int | None, request: OpenLink) -> None:
         if target is not None and state.fate[target] == "powerless":
             late = LinkRefused(request.url, request.uid, Refused.TIMEOUT)
-            state.late = (*state.late, (at, late))
+            state.late = tuple(sorted((*state.late, (at, late)), key=repr))  # they are at one time
         else:
             refused = LinkRefused(request.url, request.uid, Refused.UNREACHABLE)
             self._put(state, Kind("answer", at if target is None else target, at), refused)
@@ -344,6 +373,10 @@ class Untimed:
         self.give(state, target, LinkUp(peer, peer.url))
 
     def _put(self, state: State, channel: Kind, item: Item) -> None:
+        state.channels[channel] = (*state.channels.get(channel, ()), self.item(item))
+
+    def item(self, item: Item) -> int:
+        """Return the number of what may be under way."""
         number = self._item_numbers.get(item)
         if number is None:
             number = self._item_numbers[item] = len(self.items)
@@ -351,7 +384,7 @@ class Untimed:
             self._is_background.append(
                 isinstance(item, Packet) and all(type(m) in BACKGROUND for m in item.messages)
             )
-        state.channels[channel] = (*state.channels.get(channel, ()), number)
+        return number
 
 
 def _view(node: RingNode) -> Snapshot | None:

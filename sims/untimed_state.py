@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
+
+from msgspec import structs
 
 from overlay.ids import Peer
 from overlay.machine import Closed, LinkRefused, Message, OpenLink
 from ring.core import Timer
 from ring.invariants import Snapshot
+from ring.messages import Failed
 from sims import freeze
 
 
@@ -26,6 +29,16 @@ class Packet:
     """What one broker sent another at one go."""
 
     messages: tuple[Message, ...]
+
+
+def packed(messages: Sequence[Message]) -> Packet:
+    """Return what is sent at one go, but for what is only told on: the witnesses of a death."""
+    return Packet(
+        tuple(
+            structs.replace(message, witnesses=()) if isinstance(message, Failed) else message
+            for message in messages
+        )
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +88,7 @@ class State:
 class Local:
     """One numbered state of one broker, and what can be seen of it."""
 
+    shape: int  #: a hash of all that tells it apart
     frozen: freeze.Snapshot
     peer: Peer
     view: Snapshot | None  #: None: not on the ring

@@ -26,6 +26,9 @@ from sims.scopes import COMPLETE, SCENARIOS
         ("crash", 3, COMPLETE),
         ("join", 3, COMPLETE),
         ("join", 4, COMPLETE),
+        ("crash", 4, COMPLETE),
+        ("crash-of-tester", 3, COMPLETE),
+        ("mutual-suspicion", 3, COMPLETE),
         ("two-joins", 4, 0),
         ("join-crash", 5, 0),
         ("crash-of-tester", 4, 0),
@@ -133,8 +136,15 @@ def test_other_states_have_other_shapes() -> None:
 def test_the_command_says_how_far_it_went() -> None:
     result = CliRunner().invoke(sim, ["explore", "crash", "--brokers", "3"])
     assert result.exception is None
+    assert result.stdout.startswith(
+        "crash, 3 brokers, in any order (one for all that differ only in deliveries that commute): "
+    )
+    assert result.stdout.endswith(": complete\n")
+    result = CliRunner().invoke(sim, ["explore", "crash", "--brokers", "3", "--unreduced"])
     assert result.stdout.startswith("crash, 3 brokers, in any order: ")
-    assert result.stdout.endswith("complete\n")
+    assert result.stdout.endswith(": complete\n")
+    result = CliRunner().invoke(sim, ["explore", "crash", "--brokers", "4", "--delays", "0"])
+    assert result.stdout.endswith(": complete within that bound\n")
     result = CliRunner().invoke(sim, ["explore", "crash", "--brokers", "3", "--json"])
     assert json.loads(result.stdout)["complete"] is True
 

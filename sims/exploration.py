@@ -1,0 +1,84 @@
+"""What a search through all orders is made of, and what it says in the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ring.core import Timer
+from sims.scopes import COMPLETE
+from sims.untimed_state import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One choice: ``what`` is a channel, an action's number, or a broker and its timer."""
+
+    what: Kind | int | tuple[int, tuple[Timer, str]]
+    delay: bool = False
+
+
+@dataclass(slots=True)
+class Report:
+    """What a search has found."""
+
+    scenario: str
+    brokers: int
+    delays: int
+    states: int = 0
+    steps: int = 0
+    seen_before: int = 0
+    rests: int = 0  #: different states in which nothing was left to happen
+    depth: int = 0
+    again: int = 0  #: states gone on from anew, as less was enough than was held to be
+    reduced: bool = False  #: of deliveries that commute, one order was tried for all
+    complete: bool = True  #: within the bound, everything was tried
+    findings: tuple[str, ...] = ()
+    choices: tuple[int, ...] = ()  #: that led to the findings
+    story: tuple[str, ...] = ()  #: the same in words
+
+    @property
+    def replay(self) -> str:
+        """The command that shows the findings again."""
+        chosen = ",".join(map(str, self.choices))
+        return (
+            f"chordal sim explore {self.scenario} --brokers {self.brokers} "
+            f"--delays {self.delays} --replay {chosen}"
+        )
+
+    def in_words(self) -> str:
+        """Say in one line how far the search went."""
+        within = "in any order" if self.delays == COMPLETE else f"with up to {self.delays} delays"
+        if self.reduced:
+            within += " (one for all that differ only in deliveries that commute)"
+        if self.choices:
+            return f"{self.scenario}: {len(self.choices)} steps replayed"
+        return (
+            f"{self.scenario}, {self.brokers} brokers, {within}: {self.states} states, "
+            f"{self.steps} steps ({self.seen_before} to states seen before), depth {self.depth}, "
+            f"{self.rests} ways to come to rest: {self._how_far}"
+        )
+
+    @property
+    def _how_far(self) -> str:
+        if not self.complete:
+            return "not complete, stopped at the limit"
+        return "complete" if self.delays == COMPLETE else "complete within that bound"
+
+
+class Trail:
+    """How a state was reached; shares its beginning with others."""
+
+    __slots__ = ("before", "choice", "depth")
+
+    def __init__(self, before: Trail | None, choice: int) -> None:
+        self.before = before
+        self.choice = choice
+        self.depth: int = 0 if before is None else before.depth + 1
+
+    def choices(self) -> tuple[int, ...]:
+        found = []
+        here: Trail | None = self
+        while here is not None and here.before is not None:
+            found.append(here.choice)
+            here = here.before
+        return tuple(reversed(found))

@@ -1,0 +1,88 @@
+"""The reduced search comes to the same ends as the one through all orders, and finds the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.ring.mutations import MUTANTS, Mutant
+from sims.explore import Explorer
+from sims.reduction import circles
+from sims.scopes import COMPLETE
+
+
+def _both(name: str, brokers: int) -> tuple[Explorer, Explorer]:
+    return (
+        Explorer(name, brokers=brokers, delays=COMPLETE, reduce=False),
+        Explorer(name, brokers=brokers, delays=COMPLETE),
+    )
+
+
+def _compare(name: str, brokers: int) -> None:
+    every, reduced = _both(name, brokers)
+    reports = every.search(), reduced.search()
+    assert all(report.complete and not report.findings for report in reports)
+    assert reports[1].states < reports[0].states
+    assert every.ends == reduced.ends != set()
+
+
+@pytest.mark.parametrize(
+    ("name", "brokers"),
+    [("crash", 3), ("join", 3), ("crash-of-tester", 3), ("crash", 4), ("crash-unseen", 3)],
+)
+def test_all_ends_are_come_to(name: str, brokers: int) -> None:
+    _compare(name, brokers)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("name", "brokers"), [("mutual-suspicion", 3), ("cut", 3), ("join", 4), ("leave-join", 3)]
+)
+def test_all_ends_of_larger_scopes_are_come_to(name: str, brokers: int) -> None:
+    _compare(name, brokers)
+
+
+def _find_the_same(mutant: Mutant, name: str, brokers: int) -> bool:
+    """Say whether something was found; fails unless both ways find it, or neither."""
+    with mutant.applied():
+        found = [search.search(20_000) for search in _both(name, brokers)]
+    if not found[0].findings and not found[0].complete:
+        return False  # it is never done, so there is nothing to compare
+    assert bool(found[0].findings) is bool(found[1].findings)
+    if found[1].findings:
+        with mutant.applied():
+            again = Explorer(name, brokers=brokers, delays=COMPLETE).replay(found[1].choices)
+        assert again.findings == found[1].findings
+    return bool(found[0].findings)
+
+
+BROKEN = ["second-forgotten", "suspicion-is-death", "no-tombstones"]
+
+
+@pytest.mark.parametrize("mutant", [m for m in MUTANTS if m.name in BROKEN], ids=lambda m: m.name)
+def test_a_broken_rule_is_found_by_both_or_neither(mutant: Mutant) -> None:
+    _find_the_same(mutant, "crash", 3)
+    _find_the_same(mutant, "join", 3)
+
+
+@pytest.mark.soak
+def test_all_broken_rules_are_found_by_both_or_neither() -> None:
+    found = [
+        (mutant.name, name)
+        for mutant in MUTANTS
+        for name, brokers in (("crash", 3), ("join", 3), ("crash-of-tester", 3), ("crash", 4))
+        if _find_the_same(mutant, name, brokers)
+    ]
+    assert len({name for name, _ in found}) >= 3
+
+
+@pytest.mark.soak
+def test_five_brokers_one_of_them_dead_in_any_order() -> None:
+    report = Explorer("crash", brokers=5, delays=COMPLETE).search()
+    assert report.complete
+    assert report.findings == ()
+
+
+def test_circles_are_found_and_what_leads_out_is_none() -> None:
+    assert circles({1: [2], 2: [3], 3: [9]}) == []
+    assert sorted(circles({1: [2], 2: [3], 3: [2, 9], 4: [9]})) == [1, 2, 3]
+    assert circles({1: [1]}) == [1]
