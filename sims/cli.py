@@ -130,6 +130,7 @@ def run(
     show_default=True,
     help="States to look at, at most.",
 )
+@click.option("--early", type=int, help="Timers that may run out before their time.")
 @click.option(
     "--unreduced",
     is_flag=True,
@@ -142,6 +143,7 @@ def explore(
     brokers: int | None,
     delays: int | None,
     limit: int,
+    early: int | None,
     unreduced: bool,
     replay: str | None,
     as_json: bool,
@@ -159,7 +161,7 @@ def explore(
     if scenario == "list":
         _print_list({name: known.about for name, known in SCENARIOS.items()}, as_json=as_json)
         return
-    explorer = Explorer(scenario, brokers=brokers, delays=delays, reduce=not unreduced)
+    explorer = Explorer(scenario, brokers=brokers, delays=delays, early=early, reduce=not unreduced)
     if replay is None:
         report = explorer.search(limit)
     else:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ring.core import Timer
-from sims.scopes import COMPLETE
-from sims.untimed_state import Kind
+from sims.scopes import COMPLETE, Action
+from sims.untimed_state import Item, Kind, Packet, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,7 @@ class Report:
     scenario: str
     brokers: int
     delays: int
+    early: int  #: timers that may run out early
     states: int = 0
     steps: int = 0
     seen_before: int = 0
@@ -42,7 +44,7 @@ class Report:
         chosen = ",".join(map(str, self.choices))
         return (
             f"chordal sim explore {self.scenario} --brokers {self.brokers} "
-            f"--delays {self.delays} --replay {chosen}"
+            f"--delays {self.delays} --early {self.early} --replay {chosen}"
         )
 
     def in_words(self) -> str:
@@ -50,6 +52,8 @@ class Report:
         within = "in any order" if self.delays == COMPLETE else f"with up to {self.delays} delays"
         if self.reduced:
             within += " (one for all that differ only in deliveries that commute)"
+        if self.early:
+            within += f", {self.early} timers early"
         if self.choices:
             return f"{self.scenario}: {len(self.choices)} steps replayed"
         return (
@@ -82,3 +86,25 @@ class Trail:
             found.append(here.choice)
             here = here.before
         return tuple(reversed(found))
+
+
+def in_words(
+    step: Step,
+    state: State,
+    items: Sequence[Item],
+    actions: Sequence[Action],
+    place: Sequence[int],
+) -> str:
+    """Say what happens in ``state``; ``place``: numbers of the brokers in the order of the ring."""
+    what = step.what
+    if isinstance(what, int):
+        return str(actions[what])
+    name = {number: f"b{at}" for at, number in enumerate(place)}
+    if not isinstance(what, Kind):
+        return f"at {name[what[0]]} the timer {what[1][0].name} runs out early"
+    item = items[state.channels[what][0]]
+    shown = type(item).__name__
+    if isinstance(item, Packet):
+        shown = ", ".join(type(message).__name__ for message in item.messages)
+    way = f"{name[what.source]} -> {name[what.target]}"
+    return f"{way}: {shown} {'is put off' if step.delay else 'arrives'}"

@@ -32,7 +32,7 @@ from ring.facts import Confirmed, Found, Join, Leave, NeighboursChanged
 from ring.invariants import local_findings, ring_findings, symmetry_findings, zave_findings
 from ring.node import RingNode
 from sims.errors import SimulationError
-from sims.exploration import Report, Step, Trail
+from sims.exploration import Report, Step, Trail, in_words
 from sims.reactions import Event
 from sims.reduction import Reduction, circles
 from sims.scopes import COMPLETE, SCENARIOS, Action
@@ -60,6 +60,7 @@ Place = tuple[State, Trail]  #: a state, and how it was reached
 class Explorer:
     """Searches one scenario. Deterministic: the same arguments give the same report.
 
+    ``early``: timers that may run out early, by default as the scenario says.
     ``reduce``: where all orders are asked for, try only one of those that differ in deliveries that
     commute (:mod:`sims.reduction`).
 
@@ -73,6 +74,7 @@ class Explorer:
         *,
         brokers: int | None = None,
         delays: int | None = None,
+        early: int | None = None,
         reduce: bool = True,
     ) -> None:
         if name not in SCENARIOS:
@@ -85,7 +87,8 @@ class Explorer:
             raise SimulationError(f"{name} works with {least} to 12 brokers")
         self._delays = scenario.delays if delays is None else delays
         self._complete = self._delays == COMPLETE
-        self._report = Report(name, n, self._delays)
+        early = scenario.early if early is None else early
+        self._report = Report(name, n, self._delays, early)
         self._facts: list[tuple[int, Fact]] = []  #: what the brokers said in one step
         #: The states in which nothing was left to happen, told apart as far as they are.
         self.ends: set[Hashable] = set()
@@ -100,7 +103,7 @@ class Explorer:
             raise SimulationError(f"{name} needs more than {n} brokers")
         self._world.number(self._start)
         self._start.todo = tuple(range(len(self._actions)))
-        self._start.early = scenario.early
+        self._start.early = early
         self._checked: set[tuple[int, ...]] = set()
         self._reduction = (
             Reduction(self._world, self._actions, self._place, accurate=scenario.accurate)
@@ -186,7 +189,7 @@ class Explorer:
         state, spent, story = self._start.copy(), 0, []
         for choice in report.choices:
             step = self._steps(state, spent)[choice]
-            story.append(self._in_words(state, step))
+            story.append(in_words(step, state, self._world.items, self._actions, self._place))
             self._take(state, step)
             spent += step.delay
         report.story = tuple(story)
@@ -372,21 +375,6 @@ class Explorer:
         if findings:
             raise SimulationError(f"the ring has not formed: {findings[0]}")
         return state
-
-    def _in_words(self, state: State, step: Step) -> str:
-        what = step.what
-        if isinstance(what, int):
-            return str(self._actions[what])
-        name = {number: f"b{place}" for place, number in enumerate(self._place)}
-        if not isinstance(what, Kind):
-            return f"at {name[what[0]]} the timer {what[1][0].name} runs out early"
-        item = self._world.items[state.channels[what][0]]
-        shown = type(item).__name__
-        inside = getattr(item, "messages", ())
-        if inside:
-            shown = ", ".join(type(message).__name__ for message in inside)
-        way = f"{name[what.source]} -> {name[what.target]}"
-        return f"{way}: {shown} {'is put off' if step.delay else 'arrives'}"
 
 
 def _node(at: int) -> RingNode:

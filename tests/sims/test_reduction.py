@@ -76,10 +76,19 @@ def test_all_broken_rules_are_found_by_both_or_neither() -> None:
 
 
 @pytest.mark.soak
-def test_five_brokers_one_of_them_dead_in_any_order() -> None:
-    report = Explorer("crash", brokers=5, delays=COMPLETE).search()
+@pytest.mark.parametrize(
+    ("name", "brokers", "early"),
+    [("crash", 5, 0), ("mutual-suspicion", 4, 1), ("mutual-suspicion", 5, 0)],
+)
+def test_larger_scopes_hold_in_any_order(name: str, brokers: int, early: int) -> None:
+    report = Explorer(name, brokers=brokers, delays=COMPLETE, early=early).search()
     assert report.complete
     assert report.findings == ()
+
+
+def test_a_violation_shows_again_with_as_many_early_timers() -> None:
+    report = Explorer("crash-of-tester", brokers=3, delays=COMPLETE, early=0).search()
+    assert " --early 0 " in report.replay
 
 
 def test_circles_are_found_and_what_leads_out_is_none() -> None:
