@@ -285,6 +285,7 @@ class Attendance:
 
     def _steps(self, session: Session, runs: list[Run]) -> Generator[None, None, None]:
         """Take what a client sent; yields where others may have their turn."""
+        session.status = None
         for run in runs:
             if run.kind == EVENT:
                 for events in event_runs(run.data, run.bounds):
@@ -311,7 +312,9 @@ class Attendance:
         elif isinstance(message, RevocationNotice):
             self._send(session, RevocationTaken(self._broker.take_notice(message)))
         elif isinstance(message, StatusRequest):
-            self._send(session, self._broker.status())
+            if session.status is None:
+                session.status = CLIENT_CODEC.encode(self._broker.status())
+            session.connection.send(session.status)
         else:
             raise ProtocolError(f"{type(message).__name__} from a client")
 

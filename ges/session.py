@@ -41,6 +41,7 @@ class Session:
         "publisher",
         "reader",
         "serving",
+        "status",
         "told_dropped",
         "uid",
         "verdict_bytes",
@@ -66,6 +67,7 @@ class Session:
         self.connection = connection
         self.identity = identity  #: as certified in the handshake; None: plain
         self.reader = reader
+        self.status: bytes | None = None  #: answers all requests that come in one read
         self.serving = trio.CancelScope()
         self.filters: dict[int, tuple[str, LinkClass | None]] = {}  #: by subscription number
         self.accepted: dict[LinkClass, int] = {}  #: taken, but not yet told the client

@@ -14,7 +14,8 @@ import sys
 
 import trio
 
-PASSES = 64  #: rounds of the scheduler that a normal reader lets go by at most
+PASSES = 64  #: rounds of the scheduler that a normal reader lets go by at most ...
+LONGEST_SECONDS = 0.05  #: ... and so long, as a round takes long where there is much to do
 
 
 class Precedence:
@@ -41,8 +42,11 @@ class Precedence:
         """Let express readers go first that have something to read. For normal readers alone."""
         if not self._numbers or self._poll is None:
             return
+        until = trio.current_time() + LONGEST_SECONDS
         for _ in range(PASSES):
             if not any(event == select.POLLIN for _, event in self._poll.poll(0)):
+                return
+            if trio.current_time() > until:
                 return
             self.given_way += 1
             await trio.lowlevel.checkpoint()

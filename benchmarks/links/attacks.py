@@ -6,6 +6,7 @@ An attack makes so many connections, some hundreds at a time, and closes them al
 from __future__ import annotations
 
 import random
+import ssl
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,12 +15,20 @@ from functools import partial
 import trio
 
 from ges.events import pack_event
-from ges.messages import CLIENT_CODEC, KeepAlive, StatusRequest, Subscribe, Unsubscribe
+from ges.messages import (
+    CLIENT_CODEC,
+    KeepAlive,
+    RevocationNotice,
+    StatusRequest,
+    Subscribe,
+    Unsubscribe,
+)
 from overlay.codec import DELIVERY, DETOUR, EVENT, HEADER, PROTOCOL_VERSION, frame
 from overlay.connection import BROKEN
 from overlay.handshake import GREETINGS, Hello, Refusal, Welcome
 from overlay.ids import LinkClass, Peer
 from overlay.machine import Refused
+from overlay.tls import ALPN
 
 AT_ONCE = 200  #: connections of one attack, unless all are to be open together
 HOLD_SECONDS = 3.0  #: a broker drops who does not greet before that
@@ -225,6 +234,66 @@ async def half_tls(target: Target, rng: random.Random, count: int) -> int:
     return await all_of(visits, at_once=count)
 
 
+def tls_greeting() -> bytes:
+    """Return the first bytes of somebody who speaks TLS as we do, and has no certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.set_alpn_protocols([ALPN])
+    outgoing = ssl.MemoryBIO()
+    session = context.wrap_bio(ssl.MemoryBIO(), outgoing)
+    with suppress(ssl.SSLWantReadError):
+        session.do_handshake()
+    return outgoing.read()
+
+
+async def tls_changed(target: Target, rng: random.Random, count: int) -> int:
+    """TLS handshakes with bytes changed, lost and put in; some begin right and go on with noise."""
+
+    def change() -> bytes:
+        greeting = tls_greeting()
+        if rng.randrange(2):
+            return greeting[:1] + mutated(greeting[1:], rng)
+        return greeting + rng.randbytes(rng.randrange(1, 4096))
+
+    return await all_of(partial(say, target, change(), hold=0.2) for _ in range(count))
+
+
+async def requests(target: Target, rng: random.Random, count: int) -> int:
+    """Clients that ask for more than anybody can answer, and do not wait for the answers."""
+
+    def ask() -> bytes:
+        asked = rng.choice(
+            [StatusRequest(), KeepAlive(1, answer=False), RevocationNotice(rng.randbytes(99), b"")]
+        )
+        return GREETINGS.encode(client_hello(rng)) + CLIENT_CODEC.encode(asked) * 5000
+
+    return await all_of((partial(say, target, ask(), hold=1.0) for _ in range(count)), at_once=10)
+
+
+async def gaps(target: Target, rng: random.Random, count: int) -> int:
+    """Clients of whose events every other one is missing, so that all must wait."""
+
+    def publish() -> bytes:
+        hello = client_hello(rng)
+        events = (
+            pack_event(
+                secure=False,
+                publisher=bytes.fromhex(hello.uid),
+                incarnation=hello.incarnation,
+                sequence=2 * number,
+                published_ns=0,
+                topic=b"gap",
+                attributes=b"",
+                payload=b"",
+            )
+            for number in range(1, 1000)
+        )
+        return GREETINGS.encode(hello) + b"".join(frame(EVENT, event) for event in events)
+
+    return await all_of((partial(say, target, publish(), hold=0.5) for _ in range(count)), 20)
+
+
 async def half_frames(target: Target, rng: random.Random, count: int) -> int:
     """Clients that begin a large event, and stop in the middle."""
 
@@ -271,6 +340,9 @@ ATTACKS: dict[str, tuple[Attack, int, int]] = {
     "changed": (changed, 200, 6000),
     "replayed": (replayed, 60, 1000),
     "disordered": (disordered, 60, 2000),
+    "TLS changed": (tls_changed, 60, 2000),
+    "requests": (requests, 6, 100),
+    "gaps": (gaps, 10, 200),
     "half frames": (half_frames, 10, 200),
     "many filters": (many_filters, 2, 40),
     "slow loris": (slow_loris, 100, 2000),

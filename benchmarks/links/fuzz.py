@@ -159,11 +159,17 @@ async def run(
     long: bool,
     tell: Callable[[str], None],
     names: Collection[str] = tuple(ATTACKS),
+    minutes: float = 0.0,
+    secure: bool = True,
 ) -> Campaign:
-    """Attack a ring of three for a while, and judge it afterwards."""
+    """Attack a ring of three for a while, and judge it afterwards.
+
+    All attacks once, and again with other bytes until ``minutes`` are over; ``secure``: the brokers
+    have identities.
+    """
     campaign = Campaign()
     _allow_files(16_000 if long else 2_000)
-    async with _ring(folder) as (brokers, proxy):
+    async with _ring(folder, secure=secure) as (brokers, proxy):
         opened, guarded, narrow = brokers
         streams = [
             Stream(folder, "out", opened.url, guarded.url),
@@ -176,13 +182,18 @@ async def run(
             plan = [(name, opened) for name in names]
             crowds = [name for name in CROWDS if name in names]
             plan += [(name, broker) for name in crowds for broker in (guarded, narrow)]
-            async with trio.open_nursery() as nursery:
-                for name, broker in plan:
-                    attack = partial(_attack, campaign, name, broker, recorded, seed, tell)
-                    if long:
-                        await attack(long=True)
-                    else:  # all together, to be done in seconds
-                        nursery.start_soon(partial(attack, long=False))
+            until = trio.current_time() + 60 * minutes
+            again = True
+            while again:
+                async with trio.open_nursery() as nursery:
+                    for name, broker in plan:
+                        attack = partial(_attack, campaign, name, broker, recorded, seed, tell)
+                        if long:
+                            await attack(long=True)
+                        else:  # all together, to be done in seconds
+                            nursery.start_soon(partial(attack, long=False))
+                again = trio.current_time() < until
+                seed += 1
             after = await _settled(brokers, before)
         for name, broker in _named(brokers):
             _judge(campaign, name, broker, before[name], after[name])
@@ -264,7 +275,7 @@ def _judge(campaign: Campaign, name: str, broker: Broker, before: Use, after: Us
 
 
 @asynccontextmanager
-async def _ring(folder: Path) -> AsyncIterator[tuple[list[Broker], Proxy]]:
+async def _ring(folder: Path, *, secure: bool) -> AsyncIterator[tuple[list[Broker], Proxy]]:
     """Run the three brokers; the second joins the first by way of a proxy that records it."""
     authority = folder / "authority"
     _ok(chordal("identity", "init", str(authority)))
@@ -275,7 +286,7 @@ async def _ring(folder: Path) -> AsyncIterator[tuple[list[Broker], Proxy]]:
     proxy: Proxy | None = None
 
     def start(name: str, number: int, *arguments: str, files: int | None = None) -> Broker:
-        identity = ("--identity", str(identities[number]))
+        identity = ("--identity", str(identities[number])) if secure else ()
         broker = Broker(folder, name, (*identity, *arguments), files=files)
         brokers.append(broker)
         assert broker.ready["ready"]
@@ -335,11 +346,11 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--attack", choices=ATTACKS, action="append", help="this one alone")
     parser.add_argument("--short", action="store_true", help="as the tests do, in seconds")
+    parser.add_argument("--minutes", type=float, default=0.0, help="again until these are over")
+    parser.add_argument("--plain", action="store_true", help="brokers without identities")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="chordal-fuzz-") as folder:
-        campaign = trio.run(
-            _main, Path(folder), options.seed, not options.short, options.attack or [*ATTACKS]
-        )
+        campaign = trio.run(_main, Path(folder), options)
     print(f"\n{sum(campaign.connections.values())} connections, seed {options.seed}")  # noqa: T201
     for figure in campaign.figures:
         print(figure)  # noqa: T201
@@ -350,11 +361,19 @@ def main() -> int:
     return 1 if campaign.failures else 0
 
 
-async def _main(folder: Path, seed: int, long: bool, names: list[str]) -> Campaign:
+async def _main(folder: Path, options: argparse.Namespace) -> Campaign:
     def tell(line: str) -> None:
         print(line, flush=True)  # noqa: T201
 
-    return await run(folder, seed, long=long, names=names, tell=tell)
+    return await run(
+        folder,
+        options.seed,
+        long=not options.short,
+        tell=tell,
+        names=options.attack or [*ATTACKS],
+        minutes=options.minutes,
+        secure=not options.plain,
+    )
 
 
 if __name__ == "__main__":

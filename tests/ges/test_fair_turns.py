@@ -9,10 +9,11 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from ges.attendance import Attendance
 from ges.broker import Broker
 from ges.client import connect
 from ges.delivery import Deliveries
-from ges.messages import CLIENT_CODEC, Status, StatusRequest
+from ges.messages import CLIENT_CODEC, Status, StatusRequest, Subscribe
 from ges.session import Targets
 from overlay.slices import SLICE_SECONDS, Sliced
 from tests.helpers.brokers import Brokers
@@ -45,7 +46,7 @@ class Watch:
             last = now
 
 
-async def test_requests_in_one_read_do_not_stop_the_broker(
+async def test_messages_in_one_read_do_not_stop_the_broker(
     autojump_clock: MockClock,
     weather: Weather,
     brokers: Brokers,
@@ -53,15 +54,30 @@ async def test_requests_in_one_read_do_not_stop_the_broker(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     broker = await brokers.start()
-    slow_down(Broker, "status", autojump_clock, monkeypatch)
+    slow_down(Attendance, "_subscribe", autojump_clock, monkeypatch)
     async with connect(broker.url) as client:
         watch = Watch()
         nursery.start_soon(watch.run)
-        client._attachment.send(CLIENT_CODEC.encode(StatusRequest()) * COUNT)
+        asked = (CLIENT_CODEC.encode(Subscribe(n, f"a/{n}", None)) for n in range(COUNT))
+        client._attachment.send(b"".join(asked))
         with trio.fail_after(10 * COUNT * ONE_SECONDS):
-            await until(lambda: len(client._attachment._statuses) == COUNT)
-        assert all(isinstance(status, Status) for status in client._attachment._statuses)
+            await until(lambda: broker.router.subscriptions == COUNT)
         assert watch.longest <= LONGEST
+
+
+async def test_requests_in_one_read_are_answered_with_one_status(
+    autojump_clock: MockClock, weather: Weather, brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes long to make one, and a few bytes to ask for it."""
+    broker = await brokers.start()
+    async with connect(broker.url) as client:
+        begun = trio.current_time()
+        slow_down(Broker, "status", autojump_clock, monkeypatch)
+        client._attachment.send(CLIENT_CODEC.encode(StatusRequest()) * COUNT)
+        await until(lambda: len(client._attachment._statuses) == COUNT)
+        assert trio.current_time() - begun < COUNT * ONE_SECONDS / 4
+        first = client._attachment._statuses[0]
+        assert (await client.status()).uptime_s > first.uptime_s, "the next read gets a new one"
 
 
 async def test_events_that_take_long_do_not_stop_the_brokers(

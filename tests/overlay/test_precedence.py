@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 import trio
+from trio.testing import MockClock
 
-from overlay.precedence import PASSES, Precedence
+from overlay.precedence import LONGEST_SECONDS, PASSES, Precedence
 
 
 @pytest.fixture
@@ -56,13 +57,37 @@ async def test_nobody_waits_for_express_connections_that_are_quiet(
     assert precedence.given_way == 0
 
 
-async def test_nobody_waits_for_ever(sockets: tuple[socket.socket, socket.socket]) -> None:
+async def test_nobody_waits_for_ever(
+    sockets: tuple[socket.socket, socket.socket], mock_clock: MockClock
+) -> None:
     here, there = sockets
     precedence = Precedence()
     precedence.enter(here.fileno())
     there.send(b"1")
     await precedence.give_way()
     assert precedence.given_way == PASSES
+
+
+async def test_where_rounds_take_long_fewer_are_waited_for(
+    sockets: tuple[socket.socket, socket.socket], mock_clock: MockClock
+) -> None:
+    here, there = sockets
+    precedence = Precedence()
+    precedence.enter(here.fileno())
+    there.send(b"1")
+
+    async def busy() -> None:
+        while True:
+            mock_clock.jump(LONGEST_SECONDS / 4)
+            await trio.lowlevel.checkpoint()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(busy)
+        begun = trio.current_time()
+        await precedence.give_way()
+        assert trio.current_time() - begun <= 1.5 * LONGEST_SECONDS
+        nursery.cancel_scope.cancel()
+    assert 0 < precedence.given_way < PASSES
 
 
 async def test_one_that_has_left_is_like_any_other(
