@@ -408,7 +408,9 @@ class Broker:
         self.guard = Guard(self.gate, self.attendance, self.driver.notices, self._log)
         self.warden: Warden | None = None
         if credentials is not None:
-            self.warden = Warden(self, credentials, store=config.directory)
+            # Without a folder of data: a list forgotten would let those in that are on it.
+            store = config.directory or credentials.identity.directory
+            self.warden = Warden(self, credentials, store=store)
         trace = config.trace
         if trace is None and config.directory is not None:
             trace = config.directory / "trace"

@@ -45,7 +45,7 @@ class Warden:
         broker: Broker,
         credentials: Credentials,
         *,
-        store: Path | None,
+        store: Path,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         """Take the broker, what it shows, and where it keeps its list of revoked identities."""
@@ -123,7 +123,7 @@ class Warden:
 
         A file that cannot be used is complained of once, and else plays no part.
         """
-        paths = [self._identity.revoked, *([self._store / REVOKED] if self._store else [])]
+        paths = dict.fromkeys((self._identity.revoked, self._store / REVOKED))
         prints = tuple(_print(path) for path in paths)
         if prints == self._seen_list:
             return
@@ -142,11 +142,10 @@ class Warden:
         current = self._credentials.revocations.current
         assert current is not None
         self._log.warning("identities revoked", number=current.number, revoked=len(current.uids))
-        if self._store is not None:
-            try:
-                replace_files(self._store, {REVOKED: current.pem})
-            except IdentityError as error:
-                self._log.error("list of revoked identities not kept", why=str(error))
+        try:
+            replace_files(self._store, {REVOKED: current.pem})
+        except IdentityError as error:
+            self._log.error("list of revoked identities not kept", why=str(error))
         forbids = self._credentials.revocations.forbids
         if forbids(self._identity.uid):
             self._log.error("this broker's own identity is revoked: it is secure no more")

@@ -164,10 +164,12 @@ async def test_a_list_passes_through_brokers_that_cannot_check_it(
     await until(lambda: numbers([first, late]) == [1, 1])
 
 
+@pytest.mark.parametrize("has_data", [True, False])
 async def test_a_list_is_kept_over_a_restart_and_an_old_one_does_not_come_back(
-    issue: Issue, authority: Authority, tmp_path: Path
+    issue: Issue, authority: Authority, tmp_path: Path, *, has_data: bool
 ) -> None:
-    folder, home = issue(Role.BROKER), tmp_path / "home"
+    """Without a folder of data it is kept in the identity's, or who is revoked would be let in."""
+    folder, home = issue(Role.BROKER), tmp_path / "home" if has_data else None
     old = revoke_certificate(authority, issue(Role.CLIENT))
     new = revoke_certificate(authority, issue(Role.CLIENT))
     assert (old.number, new.number) == (1, 2)
