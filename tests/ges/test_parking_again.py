@@ -98,14 +98,15 @@ async def test_what_was_delivered_meanwhile_is_not_refused(
         ):
             for broker in ring:
                 monkeypatch.setattr(broker.router, "why_not", lambda session, head: "no path")
-            await publish(client, 1, park=2)
-            await publish(client, 2, park=2)
+            await publish(client, 1, park=60)
+            await publish(client, 2, park=60)
             await until(lambda: a.status().parked == 2)
             proxy.freeze()
             await until(lambda: b.status().parked == 2)
             monkeypatch.setattr(a.router, "why_not", lambda session, head: None)
             a.attendance.parked.stir()
             assert await take(events, 2) == [1, 2]
+            b.attendance.parked.stir()  # as any change does, and the end of their time
             await client.flush()
             assert b.driver.counters["events_refused"] == 0
             assert b.driver.counters["events_duplicate"] == 2
@@ -145,13 +146,13 @@ async def test_a_refusal_says_what_nobody_can_know(
             for broker in ring:
                 monkeypatch.setattr(broker.router, "why_not", lambda session, head: "no path")
             begun = trio.current_time()
-            await publish(client, 1, park=1.5)
+            await publish(client, 1, park=5)
             await until(lambda: a.status().parked == 1)
             proxy.freeze()
             with pytest.raises(PublishRefused, match=r"expired.*may have delivered it"):
                 await client.flush()
             # The time at both brokers together is what the publisher has allowed.
-            assert 1.5 <= trio.current_time() - begun < 3.0
+            assert 5 <= trio.current_time() - begun < 10
 
 
 def test_an_event_sent_again_is_parked_for_the_rest_of_its_time() -> None:
