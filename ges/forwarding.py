@@ -38,10 +38,11 @@ class Forwarding:
         now: Callable[[], Nanos],
         path: Callable[[LinkKey], tuple[str, ...] | None],
         on_loss: Callable[[Head], None],
+        on_stranded: Callable[[str, bytes, LinkClass], None],
     ) -> None:
         """``ways``: relay paths in use; ``detours``: ways round failed links; ``path``: the way
-        there as it is known here, both ends included; ``on_loss``: an event is lost; the rest is
-        noted.
+        there as it is known here, both ends included; ``on_loss``: an event is lost;
+        ``on_stranded``: no way leads to the broker of that uid, for whom it is; the rest is noted.
         """
         self._links = links
         self._ways = ways
@@ -53,12 +54,14 @@ class Forwarding:
         self._now = now
         self._path = path
         self._on_loss = on_loss
+        self._on_stranded = on_stranded
 
     def forward_run(self, run: EventRun, onward: Sequence[tuple[str, int]]) -> None:
         """Send a run of normal events to each (uid, limit)."""
         head = run.head
         if head.hops >= MAX_HOPS:
             self._counters["events_too_many_hops"] += run.count
+            self._on_loss(head)
             return
         for uid, limit in onward:
             link = self._links.get((uid, LinkClass.NORMAL))
@@ -83,6 +86,7 @@ class Forwarding:
             return
         if head.hops >= MAX_HOPS:
             self._counters["events_too_many_hops"] += 1
+            self._on_loss(head)
             return
         start = HEADER.pack(len(body) + 2, PROTOCOL_VERSION, EVENT) + bytes((flags,))
         rest = body[PATCH_END:]
@@ -144,8 +148,7 @@ class Forwarding:
                     return
         if self._keep(way, event, link_class):
             return
-        self._counters["events_without_link"] += 1
-        self._on_loss(head)
+        self._on_stranded(way[-1], event, link_class)
 
     def _keep(
         self, way: tuple[str, ...], event: bytes, link_class: LinkClass, *, only_held: bool = False

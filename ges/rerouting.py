@@ -16,7 +16,7 @@ from ges.forwarding import Forwarding
 from ges.holding import Holding, frames_of
 from ges.roundabout import read_way
 from ges.tree import ArcTree
-from overlay.codec import DETOUR
+from overlay.codec import DETOUR, EVENT, frame
 from overlay.ids import LinkClass, Nanos
 from overlay.link import Link
 from overlay.resend import Item
@@ -52,17 +52,37 @@ class Rerouting:
         self._counters = counters
         self._plan = plan
         self._on_loss = on_loss
+        self._is_standing_in = False
 
     def on_cut(self, key: Key, now: Nanos) -> None:
-        """A link broke, or a way round one: events for the broker there wait."""
+        """A link broke, or a way round one: events for the broker there wait.
+
+        Where it has left, or was declared dead, there is nothing to wait for.
+        """
         if key[1] in RELIABLE and not self._holding.hold(key, now):
-            kept = self._holding.release(key)
-            self._counters["events_unacknowledged_dropped"] += sum(events for _, events in kept)
+            self.on_orphans(key, self._holding.release(key))
             self._on_loss(None)
 
     def on_orphans(self, key: Key, items: list[Item]) -> None:
         """Events for a broker that will not get them from us."""
         self._send_on(items, self._holding.place(key[0]), key[1])
+
+    def on_stranded(self, uid: str, event: bytes, link_class: LinkClass) -> None:
+        """No way leads to the broker that an event on its way round is for.
+
+        It may have left while the event was under way: then others get it in its place, but not
+        in place of these once more.
+        """
+        place = self._holding.place(uid)
+        if place is None or uid in self._holding.linked or self._is_standing_in:
+            self._counters["events_without_link"] += 1
+            self._on_loss(read_head(event))
+            return
+        self._is_standing_in = True
+        try:
+            self._send_on([(frame(EVENT, event), 1)], place, link_class)
+        finally:
+            self._is_standing_in = False
 
     def settle(self, now: Nanos) -> None:
         """Send on what has waited, where it is known by now what became of the link."""
@@ -103,6 +123,7 @@ class Rerouting:
             if onward:
                 self._counters["events_sent_on"] += 1
                 self._forwarding.forward(head, event, onward, flags, link_class)
-            else:
+            elif place is None or (head.secure and not self._tree.is_empty):
                 self._counters["events_unacknowledged_dropped"] += 1
                 self._on_loss(head)
+            # else nobody but that broker was in its part of the ring

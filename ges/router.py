@@ -89,6 +89,7 @@ class Router:
             now=now,
             path=path,
             on_loss=self.on_loss,
+            on_stranded=lambda uid, event, c: self._rerouting.on_stranded(uid, event, c),
         )
         self._rerouting = Rerouting(
             self._holding,

@@ -58,11 +58,16 @@ class ArcTree:
         """Return (uid, limit) of those to pass the event to in place of the broker at ``place``.
 
         It was to serve the ring from there to ``limit``. The last one before it serves some more,
-        and those behind it serve what they would if it had never been linked.
+        and those behind it serve what they would if it had never been linked. Where this broker is
+        in that part of the ring itself, the last one before it serves all of it.
         """
-        inside = [entry for entry in self._row if between(self._here, entry[0], limit)]
+        is_ahead = between(self._here, place, limit)
+        end = limit if is_ahead else self._here
+        inside = [entry for entry in self._row if between(self._here, entry[0], end)]
         far = clockwise(self._here, place)
         first = bisect_right(inside, far, key=lambda entry: clockwise(self._here, entry[0]))
         serving = inside[max(0, first - 1) :]
+        if not is_ahead:
+            return tuple((uid, limit) for _, uid in serving[:1])
         ends = [*(ring_id for ring_id, _ in serving), limit][1:]
         return tuple((uid, end) for (_, uid), end in zip(serving, ends, strict=True))

@@ -9,8 +9,20 @@ import msgspec
 import pytest
 import trio.testing
 
-from ges.events import FLOOD_FLAG, SECURE_FLAG, Head, pack_event, read_delivery, read_head
+from ges.events import (
+    FLOOD_FLAG,
+    MAX_HOPS,
+    PATCH,
+    PATCH_AT,
+    PATCH_END,
+    SECURE_FLAG,
+    Head,
+    pack_event,
+    read_delivery,
+    read_head,
+)
 from ges.forwarding import MAX_REROUTED_HOPS
+from ges.holding import Holding
 from ges.linkstate import SecureGraph
 from ges.messages import SecureState
 from ges.roundabout import pack_way, read_way
@@ -22,6 +34,7 @@ from overlay.errors import CodecError, ProtocolError
 from overlay.ids import LinkClass, Peer
 from overlay.lanes import Policy
 from overlay.link import Link
+from overlay.streams import Streams
 from ring.messages import Member
 
 NORMAL, SECURE = LinkClass.NORMAL, LinkClass.SECURE
@@ -46,6 +59,7 @@ class Bench:
         self.detours: dict[str, tuple[str, ...]] = {}
         self.ways: dict[tuple[str, LinkClass], tuple[str, ...]] = {}  #: relay paths in use
         self.paths: dict[tuple[str, LinkClass], tuple[str, ...]] = {}  #: any that are known
+        self.streams = Streams()  #: of links that :meth:`acknowledged` was called for
         self.router = Router(
             self.links,
             self.graph,
@@ -54,6 +68,7 @@ class Bench:
             self.detours,
             self.ways,
             path=self.paths.get,
+            holding=Holding(self.streams, lambda peer: False),
         )
         self.publisher = Session(PUBLISHER.hex(), 1, self.connection(secure=True))
         for name in "bc":
@@ -67,6 +82,20 @@ class Bench:
         for name, linked in (("a", "b"), ("b", "ac"), ("c", "b")):
             uids = tuple(other * 32 for other in linked)
             self.graph.learn(SecureState(name * 32, 1, 1, RING[name].ring_id, uids, False))
+
+    def acknowledged(self, name: str, link_class: LinkClass = NORMAL) -> None:
+        """From now on the other end of a link is to acknowledge what it has."""
+        link = self.links[name * 32, link_class]
+        self.streams.attach((name * 32, link_class), link.peer, 1, link.connection.outbox)
+
+    def gone(self, name: str) -> None:
+        """A broker has left: it is off the ring, and its links are down."""
+        others = {other.peer.uid: other for key, other in RING.items() if key not in ("a", name)}
+        self.router.update(RING["a"], others, others.values())
+        for link_class in (NORMAL, SECURE):
+            if self.links.pop((name * 32, link_class), None) is not None:
+                self.streams.detach((name * 32, link_class))
+                self.router.on_cut(name * 32, link_class)
 
     def connection(self, secure: bool) -> Connection:
         stream, _ = trio.testing.memory_stream_pair()
@@ -601,3 +630,59 @@ async def test_secure_events_are_not_dropped_for_a_slow_client() -> None:
     for sequence in range(1, 100):
         bench.publish(*event(sequence, secure=True))
     assert session.connection.overflowed
+
+
+# In place of a broker that has left
+
+
+async def test_what_a_broker_that_left_has_not_acknowledged_goes_to_who_stands_in() -> None:
+    bench = Bench()
+    bench.acknowledged("c")
+    bench.publish(*event())
+    assert [head.limit for head in bench.sent("c")] == [0]
+    bench.gone("c")
+    assert [(head.limit, head.again) for head in bench.sent("b")] == [(20, False), (0, True)]
+    assert bench.counters["events_sent_on"] == 1
+    assert bench.counters["events_unacknowledged_dropped"] == 0
+
+
+async def test_secure_events_for_it_go_to_all_over_secure_links() -> None:
+    bench = Bench("b", "c")
+    complete(bench, "a", "b", "c")
+    bench.acknowledged("c", SECURE)
+    bench.publish(*event(secure=True))
+    assert len(bench.sent("c", SECURE)) == 1
+    bench.gone("c")
+    assert [head.flood for head in bench.sent("b", SECURE)] == [False, True]
+    assert bench.sent("b") == []
+
+
+async def test_where_it_was_alone_in_its_part_of_the_ring_nothing_is_lost() -> None:
+    bench = Bench()
+    bench.acknowledged("b")
+    bench.publish(*event())
+    assert [head.limit for head in bench.sent("b")] == [20]
+    bench.gone("b")
+    assert [head.limit for head in bench.sent("c")] == [0]
+    assert bench.counters["events_unacknowledged_dropped"] == 0
+
+
+async def test_an_event_on_its_way_to_a_broker_that_left_goes_to_who_stands_in() -> None:
+    bench = Bench()
+    bench.gone("c")
+    _, body = event()
+    bench.router.pass_on(bench.links["b" * 32, NORMAL], pack_way(("c" * 32,)) + body)
+    assert [(head.limit, head.again) for head in bench.sent("b")] == [(0, True)]
+    assert bench.counters["events_without_link"] == 0
+
+
+async def test_events_that_went_too_far_are_counted_and_the_next_is_marked() -> None:
+    bench = Bench()
+    head, body = event()
+    far = body[:PATCH_AT] + PATCH.pack(MAX_HOPS, 0) + body[PATCH_END:]
+    bench.router.relay(read_head(far), far)
+    assert bench.counters["events_too_many_hops"] == 1
+    assert bench.sent("b") == bench.sent("c") == []
+    head, body = event(2)
+    bench.router.relay(head, body)
+    assert [head.marked for head in bench.sent("b")] == [True]

@@ -6,11 +6,11 @@ from collections import Counter, deque
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ges.tree import MAX_CACHED, ArcTree
-from ring.geometry import RING_SIZE
+from ring.geometry import RING_SIZE, between, clockwise
 
 Linked = dict[int, set[int]]
 
@@ -110,3 +110,62 @@ def test_remembered_answers_are_bounded_and_stay_right() -> None:
     assert answers[5] == ()
     assert answers[-1] == (("b", MAX_CACHED + 19),)
     assert len(tree._cache) <= MAX_CACHED
+
+
+# In place of a broker that is gone
+
+
+def serve(linked: Linked, here: int, place: int, limit: int) -> set[int]:
+    """Let ``here`` send an event on in place of a broker; return who gets it in the end."""
+    trees: dict[int, ArcTree] = {}
+    for broker, others in linked.items():
+        tree = trees[broker] = ArcTree()
+        tree.update(broker, {str(other): other for other in others})
+    received: set[int] = set()
+    queue = deque((int(uid), onward) for uid, onward in trees[here].instead(place, limit))
+    while queue:
+        broker, onward = queue.popleft()
+        received.add(broker)
+        queue.extend((int(uid), end) for uid, end in trees[broker].onward(onward))
+    return received
+
+
+@given(rings(), st.data())
+def test_others_serve_what_a_broker_that_is_gone_was_to_serve(
+    linked: Linked, data: st.DataObject
+) -> None:
+    """Whoever had the event for it: one before it, or one in that part, as relays may be."""
+    assume(len(linked) > 2)
+    gone = data.draw(st.sampled_from(sorted(linked)))
+    del linked[gone]
+    ids = sorted(linked)
+    for at, here in enumerate(ids):
+        linked[here].discard(gone)
+        linked[here].add(ids[(at + 1) % len(ids)])
+        linked[here].discard(here)
+    here, limit = data.draw(st.sampled_from(ids)), data.draw(st.sampled_from(ids))
+    if between(here, gone, limit):
+        # It was linked to the broker that is gone, and to those beside it if it was beside it.
+        wanted = {other for other in ids if between(gone, other, limit)}
+        assert wanted <= serve(linked, here, gone, limit)
+    else:
+        part = {other for other in ids if between(gone, other, limit)}
+        before = max(linked[here], key=lambda other: clockwise(gone, other), default=None)
+        assume(before is not None and not between(gone, before, limit))
+        assert part <= serve(linked, here, gone, limit)
+
+
+def test_it_goes_to_the_last_one_before_the_broker_that_is_gone() -> None:
+    tree = ArcTree()
+    tree.update(0, {"b": 10, "c": 20, "d": 40})
+    assert tree.instead(30, 0) == (("c", 40), ("d", 0))
+    assert tree.instead(30, 35) == (("c", 35),)
+    assert tree.instead(5, 20) == (("b", 20),)
+    assert tree.instead(5, 10) == (), "it was alone there"
+
+
+def test_a_relay_inside_the_part_that_is_to_be_served_leaves_it_all_to_one() -> None:
+    tree = ArcTree()
+    tree.update(0, {"b": 10, "c": 20, "d": 40})
+    assert tree.instead(30, 15) == (("c", 15),), "d, this broker and b are behind c"
+    assert tree.instead(5, 2) == (("b", 2),), "nobody is left before that part"
