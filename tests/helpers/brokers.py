@@ -57,6 +57,12 @@ class Brokers:
         self.alive.remove(broker)
         self._scopes[broker].cancel()
 
+    async def dismiss(self, broker: Broker) -> None:
+        """Let a broker leave with good manners, and end it."""
+        self.alive.remove(broker)
+        await broker.leave()
+        self._scopes[broker].cancel()
+
     async def whole(self) -> None:
         """Wait until those alive are one ring, and secure links are beside its links."""
         await until(lambda: not self.findings(), what="findings")
