@@ -472,8 +472,8 @@ class Broker:
         while True:
             await trio.sleep(READ_SECONDS)
             readings = (
-                Reading(key, link.connection.sent_bytes, link.connection.queued_bytes)
-                for key, link in self.driver.links.items()
+                Reading(key, via.sent_bytes, via.queued_bytes, via.events)
+                for key, via in ((k, link.connection) for k, link in self.driver.links.items())
             )
             self.driver.give(LinksRead(tuple(readings)))
             self.attendance.relief.look()

@@ -194,7 +194,10 @@ class Survey:
             self.express_range.judge(uid, weights, now)
         elif link_class is LinkClass.NORMAL and self._near.judge(uid, weights, now):
             self._fast[uid] = None
-        if self._steady.offer(key, weights, now) or self.has_link(key) != was_open:
+        counts = self._steady.offer(key, weights, now)
+        if self.has_link(key) != was_open:
+            self._is_changed = counts = True  # the other end may have changed the graph before
+        if counts:
             self._own_changed(now)
 
     def _own_changed(self, now: Nanos) -> None:
@@ -240,8 +243,10 @@ class Survey:
         if message is None:
             return []
         effects: list[Effect] = []
+        # Whom the origin itself is linked to it tells itself.
+        told = {link.uid for link in message.links} if origin != self.uid else ()
         for uid in to:
-            if uid == origin:
+            if uid == origin or uid in told:
                 continue
             is_secure = (uid, LinkClass.SECURE) in self._gauges
             link_class = LinkClass.SECURE if is_secure else LinkClass.NORMAL

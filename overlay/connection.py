@@ -64,6 +64,7 @@ class Connection:
         self.overflowed = False
         self.closed_by = math.inf  #: trio's time at which it is closed, finished or not
         self.sent_bytes = 0  #: taken by the kernel so far
+        self.events = 0  #: queued so far
         self.outbox = Outbox(
             NormalLane(limit_bytes, policy), ExpressLane(min(limit_bytes, EXPRESS_QUEUE_BYTES))
         )
@@ -134,6 +135,7 @@ class Connection:
         """
         if self._closing:
             return
+        self.events += events
         lane = self.outbox.normal
         lane.put(item, events)
         if lane.size + len(self._rest) > lane.limit:
@@ -144,6 +146,7 @@ class Connection:
     def send_again(self, items: Iterable[Item]) -> None:
         """Queue what an earlier connection has not brought over, however much it is."""
         for item, events in items:
+            self.events += events
             self.outbox.normal.put(item, events)
 
     def send_ack(self, item: Bytes) -> None:
@@ -163,6 +166,7 @@ class Connection:
         """Queue one express event before all that is not; see :mod:`overlay.lanes`."""
         if self._closing:
             return
+        self.events += 1
         self.outbox.express.put(item, stamp_at, self._now())
         if self._parked:
             self._unpark()

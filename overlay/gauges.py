@@ -3,7 +3,9 @@
 A probe stands in the queue of its link as events do, so the round trip shows what an event would
 meet. One probe at most is under way on each link; how long it has been is a lower bound of the
 round trip, so a link that stalls becomes dear before the echo is there. Probes go out every second
-on a link that is new, carries traffic or varies, and every 4 s on one that is idle and steady.
+on a link that carries events or varies. On one that is idle and steady the pause doubles, from 4 s
+to 16 s; what changes that ends it, and so does the first event. On express links it stays 4 s: they
+promise a bound.
 """
 
 from __future__ import annotations
@@ -14,13 +16,14 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from overlay.ids import Nanos, WireCount, nanos
+from overlay.ids import LinkClass, Nanos, WireCount, nanos
 from overlay.machine import Command, Effect, LinkMessage, Send, TimerTable
 from overlay.weights import Flow, LinkKey, Resets, RoundTrip, Weights
 
 FIRST_PROBES = 4  #: quickly one after the other, as a new link is to be known soon
 BUSY_BYTES = 1024  #: a link with more traffic than this, in bytes per second, is not idle
 OWN_FAULT_NS = nanos(0.05)  #: a timer that late shows that this process stood still
+WATCH_NS = nanos(0.2)  #: while a probe is under way we see that often whether it does
 STEADY_RATIO = 4  #: jitter below 1/4 of the round trip is steady ...
 STEADY_NS = nanos(0.001)  #: ... and so is any below this
 
@@ -38,11 +41,15 @@ class LinkEcho(LinkMessage, frozen=True):
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """What one connection has sent since it was made, and what waits in its queue, in bytes."""
+    """What one connection has sent since it was made, and what waits in its queue, in bytes.
+
+    ``events``: how many were queued since it was made.
+    """
 
     key: LinkKey
     sent_bytes: int
     queued_bytes: int
+    events: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +65,8 @@ class Pace:
 
     first_ns: Nanos = nanos(0.2)
     busy_ns: Nanos = nanos(1)
-    idle_ns: Nanos = nanos(4)
+    idle_ns: Nanos = nanos(4)  #: at first; doubles while nothing changes ...
+    longest_ns: Nanos = nanos(16)  #: ... up to this
 
 
 @dataclass(slots=True)
@@ -66,6 +74,10 @@ class _Gauge:
     flow: Flow
     trip: RoundTrip = field(default_factory=RoundTrip)
     waiting: tuple[int, Nanos] | None = None  #: token of the probe under way, and when it was sent
+    due: Nanos = 0  #: when the next probe is
+    idle: Nanos = 0  #: the pause at present, if it is idle and steady
+    events: int = 0  #: queued up to the last reading
+    is_used: bool = False  #: events were queued between the last two readings
 
 
 class Gauges:
@@ -78,6 +90,7 @@ class Gauges:
         self._timers: TimerTable[LinkKey] = TimerTable()
         self._resets = Resets()
         self._token = 0
+        self._watch: Nanos | None = None  #: nothing but a look at the time
 
     def __contains__(self, key: LinkKey) -> bool:
         return key in self._gauges
@@ -110,6 +123,7 @@ class Gauges:
             if message.token == token:
                 gauge.waiting = None
                 gauge.trip.on_sample(now - sent)
+                self._hurry(key, gauge, now)
         return []
 
     def on_read(self, readings: Iterable[Reading], now: Nanos) -> None:
@@ -118,6 +132,9 @@ class Gauges:
             gauge = self._gauges.get(reading.key)
             if gauge is not None:
                 gauge.flow.on_reading(reading.sent_bytes, reading.queued_bytes, now)
+                gauge.is_used = reading.events > gauge.events
+                gauge.events = reading.events
+                self._hurry(reading.key, gauge, now)
 
     def handle_timers(self, now: Nanos) -> tuple[list[Effect], list[LinkKey]]:
         """Send the probes that are due; return them, and the links whose turn it was."""
@@ -127,16 +144,20 @@ class Gauges:
         while (key := self._timers.pop_expired(now)) is not None:
             gauge = self._gauges[key]
             due.append(key)
-            pause = self._pause(gauge)
+            pause = self._pause(gauge, key[1])
             if gauge.waiting is None:
                 self._token += 1
                 gauge.waiting = (self._token, now)
                 effects.append(Send(key[0], LinkProbe(self._token), link_class=key[1]))
-            self._timers.set(key, now + pause * 3 // 4 + self._rng.randrange(pause // 2 + 1))
+            gauge.due = now + pause * 3 // 4 + self._rng.randrange(pause // 2 + 1)
+            self._timers.set(key, gauge.due)
+        is_watching = any(gauge.waiting is not None for gauge in self._gauges.values())
+        self._watch = now + WATCH_NS if is_watching else None
         return effects, due
 
     def next_deadline(self) -> Nanos | None:
-        return self._timers.next_deadline()
+        due, watch = self._timers.next_deadline(), self._watch
+        return min(due, watch) if due is not None and watch is not None else due
 
     # ── what is known ─────────────────────────────────────────────────────────────────────────
 
@@ -160,7 +181,7 @@ class Gauges:
 
     def _excuse(self, now: Nanos) -> None:
         """Where we are late ourselves, the links are not: an echo may wait to be read."""
-        due = self._timers.next_deadline()
+        due = self.next_deadline()
         late = now - due if due is not None else 0
         if late < OWN_FAULT_NS:
             return
@@ -169,10 +190,27 @@ class Gauges:
                 token, sent = gauge.waiting
                 gauge.waiting = (token, min(now, sent + late))
 
-    def _pause(self, gauge: _Gauge) -> Nanos:
-        trip = gauge.trip
-        if trip.samples < FIRST_PROBES:
-            return self._pace.first_ns
-        is_steady = trip.jitter_ns < max(trip.rtt_ns // STEADY_RATIO, STEADY_NS)
-        is_idle = gauge.flow.traffic < BUSY_BYTES and gauge.waiting is None
-        return self._pace.idle_ns if is_steady and is_idle else self._pace.busy_ns
+    def _pause(self, gauge: _Gauge, link_class: LinkClass) -> Nanos:
+        pace = self._pace
+        if gauge.trip.samples < FIRST_PROBES:
+            return pace.first_ns
+        if not _is_calm(gauge) or gauge.waiting is not None:
+            gauge.idle = 0
+            return pace.busy_ns
+        longest = pace.idle_ns if link_class is LinkClass.EXPRESS else pace.longest_ns
+        gauge.idle = min(2 * gauge.idle, longest) or pace.idle_ns
+        return gauge.idle
+
+    def _hurry(self, key: LinkKey, gauge: _Gauge, now: Nanos) -> None:
+        """A link that is idle no more, or another than it was, is probed soon."""
+        if gauge.idle and not _is_calm(gauge):
+            gauge.idle = 0
+            gauge.due = min(gauge.due, now + self._pace.busy_ns)
+            self._timers.set(key, gauge.due)
+
+
+def _is_calm(gauge: _Gauge) -> bool:
+    """Nothing but probes and the like goes over the link, and they take as long as ever."""
+    trip = gauge.trip
+    is_steady = trip.jitter_ns < max(trip.rtt_ns // STEADY_RATIO, STEADY_NS)
+    return is_steady and not gauge.is_used and gauge.flow.traffic < BUSY_BYTES

@@ -327,3 +327,16 @@ def test_the_graph_is_what_the_tables_say_whatever_comes_and_goes(
             }
             kept = {key: w for key, w in said.items() if (*key[:2], NORMAL) in said}
             assert {(a, b, c): w for a, b, c, w in node.survey.graph.links()} == kept
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whichever_end_demotes_an_express_link_first_both_take_the_relay(seed: int) -> None:
+    mesh = Mesh("abc", seed)
+    for link_class in (NORMAL, EXPRESS):
+        for pair in ("ab", "bc", "ac"):
+            mesh.link(pair, 1, link_class)
+    mesh.run(10)
+    mesh.link("ab", 60, EXPRESS)
+    mesh.run(SOON)
+    assert mesh.nodes["a"].ways.relays == {("b", EXPRESS): ("c", "b")}
+    assert mesh.nodes["b"].ways.relays == {("a", EXPRESS): ("c", "a")}

@@ -5,7 +5,16 @@ from __future__ import annotations
 import random
 from collections import Counter
 
-from overlay.gauges import FIRST_PROBES, OWN_FAULT_NS, Gauges, LinkEcho, LinkProbe, Pace, Reading
+from overlay.gauges import (
+    FIRST_PROBES,
+    OWN_FAULT_NS,
+    WATCH_NS,
+    Gauges,
+    LinkEcho,
+    LinkProbe,
+    Pace,
+    Reading,
+)
 from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, nanos
 from overlay.machine import Effect, Send
 from overlay.weights import LinkKey, Weights
@@ -83,9 +92,46 @@ def test_a_new_link_is_known_soon_and_an_idle_one_probed_seldom() -> None:
     assert bench.probes[KEY] >= FIRST_PROBES
     bench.run(20)
     before = bench.probes[KEY]
+    assert before >= 20 * NANOS_PER_SECOND / PACE.longest_ns + FIRST_PROBES, "more at first"
+    bench.run(10)
+    before = bench.probes[KEY]
+    bench.run(1600)
+    idle = 1600 * NANOS_PER_SECOND // PACE.longest_ns
+    assert 0.8 * idle <= bench.probes[KEY] - before <= 1.25 * idle
+
+
+def test_an_express_link_promises_a_bound_and_is_looked_at_more_often() -> None:
+    bench = Bench(express := (KEY[0], EXPRESS))
     bench.run(400)
-    idle = 400 * NANOS_PER_SECOND // PACE.idle_ns
-    assert 0.8 * idle <= bench.probes[KEY] - before <= 1.35 * idle
+    assert bench.probes[express] >= 0.8 * 400 * NANOS_PER_SECOND / PACE.idle_ns
+
+
+def test_what_changes_is_probed_every_second_until_it_is_steady() -> None:
+    bench = Bench(KEY)
+    bench.run(200)
+    bench.rtt[KEY] = 40 * MS
+    before = bench.probes[KEY]
+    bench.run(1.25 * PACE.longest_ns / NANOS_PER_SECOND + 1)
+    assert bench.probes[KEY] - before >= 1, "it is seen with the next probe"
+    bench.run(5)
+    assert bench.weights().rtt_ns > 25 * MS, "and followed up at once"
+    bench.run(400)
+    before = bench.probes[KEY]
+    bench.run(400)
+    assert bench.probes[KEY] - before <= 1.35 * 400 * NANOS_PER_SECOND / PACE.longest_ns
+
+
+def test_the_first_event_on_an_idle_link_has_it_probed_within_a_second() -> None:
+    bench = Bench(KEY)
+    bench.run(200)
+    probes = bench.probes[KEY]
+    bench.gauges.on_read([Reading(KEY, 100, 0, events=1)], bench.now)
+    bench.run(1)
+    assert bench.probes[KEY] == probes + 1
+    for events in range(2, 32):
+        bench.gauges.on_read([Reading(KEY, 100 * events, 0, events=events)], bench.now)
+        bench.run(1)
+    assert bench.probes[KEY] - probes >= 24, "a trickle is no less than a flood"
 
 
 def test_a_link_with_traffic_is_probed_every_second() -> None:
@@ -133,6 +179,7 @@ def test_where_this_process_stood_still_the_link_is_not_blamed() -> None:
         bench._take(bench.gauges.handle_timers(due)[0])
     due = bench.gauges.next_deadline()
     assert due is not None
+    assert due <= bench.now + WATCH_NS, "it is seen whether this process runs"
     bench.now = due + nanos(5)  # ... and nothing runs for five seconds
     _, key, token = bench._echoes.pop()
     bench.gauges.handle_timers(bench.now)
