@@ -6,7 +6,6 @@ import contextlib
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import trio
@@ -32,56 +31,27 @@ from ges.messages import (
 )
 from ges.packing import Stream
 from ges.patience import Patience
-from ges.vouching import reread, stay_certified
+from ges.search import Search, Wish
+from ges.vouching import stay_certified
 from overlay.address import Address, is_loopback, parse_url
 from overlay.codec import (
     CONTROL,
     DELIVERY,
-    MAX_CONTROL_BYTES,
-    MAX_FRAME_BYTES,
     FrameReader,
-    MessageCodec,
 )
 from overlay.connection import BROKEN, Connection
-from overlay.errors import ConnectionFailed, ProtocolError
-from overlay.handshake import GREETINGS, Hello, Refusal
-from overlay.identity import Identity, PeerIdentity
+from overlay.errors import ProtocolError
+from overlay.identity import PeerIdentity
 from overlay.ids import LinkClass
-from overlay.machine import Message, Refused
+from overlay.machine import Message
 from overlay.transport import TcpTransport, Wire, close
-from overlay.versions import DIALECT
 
 if TYPE_CHECKING:
     from ges.client import Subscription
 
-ATTACH_SECONDS = 2.0  #: for one broker to take us
-RETRY_SECONDS = 0.05  #: first pause after all brokers known have failed; doubles
-RETRY_MAX_SECONDS = 1.0
 QUEUE_BYTES = 16 * 1024 * 1024
 KEPT_BYTES = 8 * 1024 * 1024  #: of events of one class that no broker has confirmed
 MAX_ALTERNATES = 64
-
-TOKEN_EXPOSED = (
-    "a token is not sent over a plain connection to another host: anybody on the way could take "
-    "it; write chordals:// and give an identity"
-)
-
-#: Refusals that no waiting and no other broker will change.
-_HOPELESS = frozenset({Refused.OTHER_OVERLAY, Refused.OTHER_VERSION, Refused.NOT_AUTHENTICATED})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """To whom a client wants to be attached, and how it calls itself."""
-
-    addresses: tuple[Address, ...]
-    identity: Identity | None
-    overlay: str
-    uid: str
-    incarnation: int
-    timeout: float
-    reattach: bool
-    token: str | None = field(default=None, repr=False)
 
 
 class Attachment:
@@ -97,8 +67,8 @@ class Attachment:
         self.streams: list[Stream] = []  #: of the client's own events
         self.on_gap: Callable[[str, str, float], None] = lambda lost, found, seconds: None
         self.is_lost = False  #: for good
-        self._rng = rng
         self._transport = TcpTransport(wish.identity)
+        self._search = Search(wish, self._transport, rng)
         self.connection: Connection | None = None
         self._subscriptions: dict[int, Subscription] = {}
         self._pending: dict[int, tuple[trio.Event, list[str]]] = {}
@@ -187,21 +157,19 @@ class Attachment:
         event, reasons = self._pending[subscription.number] = (trio.Event(), [])
         self._subscriptions[subscription.number] = subscription
         self._request(subscription)
+        is_taken = False
         try:
             while not event.is_set() and not self.is_lost:
                 with trio.move_on_after(self._patience.limit):
                     await event.wait()
             if self.is_lost:
                 raise ConnectionLost(self._lost_reason)
-        except BaseException:
-            self._subscriptions.pop(subscription.number, None)
-            raise
+            is_taken = not reasons
         finally:
             self._pending.pop(subscription.number, None)
-        if reasons:
-            self._subscriptions.pop(subscription.number, None)
-            return reasons[0]
-        return None
+            if not is_taken:
+                self._subscriptions.pop(subscription.number, None)
+        return reasons[0] if reasons else None
 
     def unsubscribe(self, subscription: Subscription) -> None:
         if self._subscriptions.pop(subscription.number, None) is not None:
@@ -241,7 +209,8 @@ class Attachment:
         started = False
         try:
             while True:
-                wire, reader, attached = await self._find()
+                address, wire, reader, attached = await self._search.find(self._choices)
+                self.url, self._broker_uid = address.url, attached.broker
                 if lost_at is not None:
                     self.on_gap(self._lost_url, self.url, trio.current_time() - lost_at)
                 self._adopt(wire, attached)
@@ -261,29 +230,6 @@ class Attachment:
                 event.set()
             raise
 
-    async def _find(self) -> tuple[Wire, FrameReader, Attached]:
-        """Try the brokers known, again and again, until one takes us or time is up."""
-        answers: dict[str, str] = {}
-        pause = RETRY_SECONDS
-        with trio.move_on_after(self.wish.timeout):
-            while True:
-                for address in self._choices():
-                    try:
-                        with trio.fail_after(ATTACH_SECONDS):
-                            return await self._attach(address)
-                    except ConnectionFailed as error:
-                        answers[address.url] = error.reason
-                    except trio.TooSlowError:
-                        answers[address.url] = "no answer in time"
-                    except ProtocolError as error:
-                        answers[address.url] = f"does not speak chordal ({error})"
-                    except BROKEN as error:
-                        answers[address.url] = str(error) or "connection lost"
-                await trio.sleep(pause * (0.5 + self._rng.random()))
-                pause = min(2 * pause, RETRY_MAX_SECONDS)
-        told = "; ".join(f"{url}: {answer}" for url, answer in answers.items())
-        raise ConnectionLost(f"no broker to attach to: {told or 'none answered in time'}")
-
     def _choices(self) -> list[Address]:
         """Return those given, then those learnt; the one just lost comes last."""
         tls = self.wish.addresses[0].tls
@@ -294,54 +240,6 @@ class Attachment:
                 found.append(Address(address.host, address.port, tls))
         unique = list(dict.fromkeys(found))
         return sorted(unique, key=lambda address: address.url == self._lost_url)
-
-    async def _attach(self, address: Address) -> tuple[Wire, FrameReader, Attached]:
-        if self._transport.credentials is not None:
-            reread(self._transport.credentials)
-        wire = await self._transport.connect(address)
-        try:
-            wish = self.wish
-            if wish.token is not None and wire.is_exposed:
-                raise ConnectionFailed(address.url, TOKEN_EXPOSED)
-            hello = Hello(
-                wish.overlay,
-                DIALECT.highest,
-                wish.uid,
-                wish.incarnation,
-                None,
-                LinkClass.SECURE if address.tls else LinkClass.NORMAL,
-                None,
-                0,
-                DIALECT.lowest,
-                DIALECT.names,
-                wish.token,
-            )
-            await wire.stream.send_all(GREETINGS.encode(hello))
-            reader = FrameReader(MAX_CONTROL_BYTES)
-            while (found := reader.next_frame()) is None:
-                data = await wire.stream.receive_some(4096)
-                if not data:
-                    raise ConnectionFailed(address.url, "closed without an answer")
-                reader.feed(data)
-            answer = _ANSWERS.decode(found[1])
-            if isinstance(answer, Refusal):
-                reason = answer.detail or answer.reason.value
-                if answer.reason in _HOPELESS:
-                    raise ConnectionLost(f"{address.url}: {reason}")
-                raise ConnectionFailed(address.url, reason)
-            if not isinstance(answer, Attached):
-                raise ProtocolError(f"{type(answer).__name__} is no answer to a greeting")
-            if DIALECT.accept(answer.version, ()) is None:
-                raise ProtocolError(f"it wants to speak version {answer.version}")
-            if wire.identity is not None and wire.identity.uid != answer.broker:
-                raise ProtocolError("the certificate names another uid than the broker gives")
-            reader.limit(MAX_FRAME_BYTES)
-            reader.agree(answer.version)
-            self.url, self._broker_uid = address.url, answer.broker
-            return wire, reader, answer
-        except BaseException:
-            await close(wire.stream)
-            raise
 
     def _adopt(self, wire: Wire, attached: Attached) -> None:
         self.connection = Connection(wire.stream, secure=attached.secure, limit_bytes=QUEUE_BYTES)
@@ -495,7 +393,3 @@ class Attachment:
     def _signal(self) -> None:
         self._changed.set()
         self._changed = trio.Event()
-
-
-#: What a broker may answer to a client's greeting.
-_ANSWERS = MessageCodec(Attached, Refusal)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,76 +13,57 @@ import trio
 
 from ges.attendance import Attendance
 from ges.events import DEFAULT_BUDGET_US, MAX_BUDGET_US
+from ges.expiry import Expiry
 from ges.gate import Gate
 from ges.guard import Guard
 from ges.holding import Holding
 from ges.home import Home, open_home
-from ges.link_status import link_statuses, way_statuses
-from ges.messages import MeasuredLinks, RevocationNotice, SecureState, Status, VerdictStatus
+from ges.link_codec import LINK_CODEC
+from ges.live_run import live_run
+from ges.messages import RevocationNotice, Status
 from ges.node import BrokerNode
 from ges.notices import NoticeTaken, Outcome
+from ges.own_status import describe
 from ges.recorder import Recorder
 from ges.relief import Relief
 from ges.router import Router
 from ges.runs import event_runs
-from ges.software import software_version
+from ges.story import tell, tell_incident
 from ges.warden import LOOK_SECONDS, Warden
 from overlay.address import Address, parse_url
 from overlay.codec import DETOUR, EVENT, FrameReader, MessageCodec, Run
 from overlay.driver import Driver
 from overlay.errors import ConfigError, ProtocolError
 from overlay.express_range import DEFAULT_RANGE_NS, check_range
-from overlay.gauges import LinkEcho, LinkProbe, LinksRead, Reading
-from overlay.handshake import Goodbye, Hello, check_overlay
+from overlay.gauges import LinksRead, Reading
+from overlay.handshake import Hello, check_overlay
 from overlay.identity import Role, load_identity
-from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, Peer, short
+from overlay.ids import LinkClass, Peer, short
 from overlay.lanes import Policy
 from overlay.limits import LIMITS, Limits
 from overlay.link import Link
-from overlay.machine import Fact, Message
-from overlay.resend import STREAM_MESSAGES, Item
+from overlay.machine import Fact
+from overlay.resend import Item
 from overlay.rng import rng_for
-from overlay.trace import Incident, Source, Verdict
-from overlay.trace import Run as TraceRun
 from overlay.transport import TcpTransport, Wire
 from overlay.versions import DIALECT, Dialect
 from overlay.weights import LinkKey
 from ring.config import DEFAULT_BACKUPS, ChordStrategy, GapRule, profile
 from ring.errors import JoinFailed
 from ring.facts import (
-    Alone,
     Confirmed,
     Departed,
     Detoured,
     DetourEnded,
     Found,
     Join,
-    JoinDelayed,
     Joined,
     JoinRejected,
     Leave,
-    LinkFailed,
     NeighboursChanged,
-    Refuted,
     Reincarnated,
     Rejoining,
-    Suspected,
-    Undecided,
 )
-from ring.wire import RING_MESSAGES
-
-#: What brokers say to each other.
-LINK_MESSAGES: tuple[type[Message], ...] = (
-    *RING_MESSAGES,
-    *STREAM_MESSAGES,
-    SecureState,
-    RevocationNotice,
-    MeasuredLinks,
-    LinkProbe,
-    LinkEcho,
-    Goodbye,
-)
-LINK_CODEC = MessageCodec(*LINK_MESSAGES)
 
 READ_SECONDS = 1.0  #: between two readings of the queues of all links
 LEAVE_SECONDS = 3.0  #: for the last messages of a broker that leaves
@@ -147,7 +127,7 @@ class Broker:
                 f"an express budget of {config.express_budget_ms:g} ms; it is above 0, and under "
                 "an hour"
             )
-        self._ring_config = replace(
+        self.ring_config = replace(
             profile(config.profile),
             chords=config.chords,
             gap_rule=config.gap_rule,
@@ -206,47 +186,7 @@ class Broker:
 
     def status(self) -> Status:
         """Describe this broker as it is now."""
-        ring, router = self.node.ring, self.router
-        counters = Counter(self.driver.counters)
-        counters["events_lost"] = router.sequencer.lost
-        counters += self.attendance.dropped
-        survey, ways = self.node.survey, self.node.ways
-        counters["path_changes"] = ways.choice.changes
-        counters["express_demotions"] = survey.express_range.demotions
-        counters["express_promotions"] = survey.express_range.promotions
-        counters["weights_told"] = survey.told
-        return Status(
-            uid=self.node.peer.uid,
-            incarnation=self.node.peer.incarnation,
-            url=self.url,
-            overlay=self.config.overlay,
-            version=software_version(),
-            secure=self.identity is not None,
-            member=ring.member,
-            left=ring.left,
-            right=ring.right,
-            chords=ring.chords,
-            suspects=ring.suspects,
-            links=link_statuses(
-                self.driver.links,
-                self.node,
-                self.driver.now(),
-                router.express.misses,
-                self.warden.expires_in_s if self.warden is not None else lambda peer: None,
-            ),
-            clients=self.attendance.size,
-            subscriptions=router.subscriptions,
-            counters=dict(sorted(counters.items())),
-            uptime_s=round(self.driver.now() / NANOS_PER_SECOND, 3),
-            verdicts=self._verdict_statuses(),
-            backups=ring.backups,
-            records=len(ring.records),
-            backups_wanted=self._ring_config.backups,
-            parked=self.attendance.parked.size,
-            identity=self.warden.status() if self.warden is not None else None,
-            ways=way_statuses(self.node),
-            express_range_ms=survey.express_range.range_ns / 1e6,
-        )
+        return describe(self)
 
     def take_notice(self, notice: RevocationNotice) -> str | None:
         """Take a list of revoked identities from a client; returns why not, or None."""
@@ -297,13 +237,13 @@ class Broker:
         await self.attendance.serve(hello, wire, reader)
 
     def on_fact(self, fact: Fact) -> None:
-        self._tell(fact)
+        tell(self._log, fact)
         if isinstance(fact, NoticeTaken):
             self._on_notice(fact)
             return
         incident = self.recorder.on_fact(fact, self.driver.now(), self.driver.sent_about)
         if incident is not None:
-            self._tell_incident(incident)
+            tell_incident(self._log, incident)
         if isinstance(fact, Joined):
             self._first_join = False
             self._joined.set()
@@ -323,9 +263,7 @@ class Broker:
     async def after_batch(self) -> None:
         """Wait a little for crowded queues: readers slow down rather than queues grow."""
         self.attendance.parked.notice_changes()
-        deadline = self.router.next_deadline()
-        if deadline is not None and (self._expires is None or deadline < self._expires):
-            self._expiry.set()
+        self._expiry.look()
         told = self.router.told
         if told:  # who gets events needs no heartbeats, but must be heard
             now = self.driver.now()
@@ -349,7 +287,7 @@ class Broker:
         self._compose(transport, self._own_address(port))
         async with trio.open_nursery() as nursery:
             await nursery.start(self.driver.run)
-            nursery.start_soon(self._expire_events)
+            nursery.start_soon(self._expiry.run)
             if config.tokens is not None:
                 nursery.start_soon(self.guard.watch_tokens)
             nursery.start_soon(self.attendance.parked.run)
@@ -374,7 +312,7 @@ class Broker:
         rng = rng_for(home.uid, "node", home.incarnation)
         credentials = transport.credentials
         self.node = self.machine_type(
-            self._ring_config,
+            self.ring_config,
             peer,
             rng,
             credentials.revocations if credentials is not None else None,
@@ -414,21 +352,9 @@ class Broker:
         trace = config.trace
         if trace is None and config.directory is not None:
             trace = config.directory / "trace"
-        run = TraceRun(
-            run_id=f"live-{short(home.uid)}-{home.incarnation}",
-            source=Source.LIVE,
-            scenario="live",
-            nodes=None,
-            seed=None,
-            profile=config.profile,
-            version=software_version(),
-            started_unix_ns=wall_clock_ns(),
-            duration_ns=None,
-            parameters="{}",
-        )
+        run = live_run(home, config.profile)
         self.recorder = Recorder(run, home.uid, trace)
-        self._expiry = trio.Event()
-        self._expires: Nanos | None = None  #: when events are given up next; None: nothing waits
+        self._expiry = Expiry(self.router, self.driver.now)
         self._composed = True
 
     def _own_address(self, port: int) -> Address:
@@ -453,20 +379,6 @@ class Broker:
         ring = self.node.ring
         self.router.update(ring.member, ring.linked, (*ring.left, *ring.right))
 
-    async def _expire_events(self) -> None:
-        """Give up, in time, events that others wait for."""
-        while True:
-            self._expires = self.router.next_deadline()
-            self._expiry = trio.Event()
-            if self._expires is None:
-                await self._expiry.wait()
-                continue
-            pause = max(0, self._expires - self.driver.now()) / NANOS_PER_SECOND
-            with trio.move_on_after(pause):
-                await self._expiry.wait()  # something else is given up sooner
-                continue
-            self.router.expire()
-
     async def _read_links(self) -> None:
         """Tell the machine, now and then, what the connections have sent and have queued."""
         while True:
@@ -478,79 +390,3 @@ class Broker:
             self.driver.give(LinksRead(tuple(readings)))
             self.attendance.relief.look()
             self._links_relief.look()
-
-    def _verdict_statuses(self) -> tuple[VerdictStatus, ...]:
-        return tuple(
-            VerdictStatus(
-                uid=ruling.uid,
-                incarnation=ruling.incarnation,
-                verdict=ruling.verdict,
-                witnesses=ruling.witnesses,
-                at_s=round(ruling.at_ns / NANOS_PER_SECOND, 3),
-                path=ruling.path,
-                restored_s=(
-                    None
-                    if ruling.restored_ns is None
-                    else round(ruling.restored_ns / NANOS_PER_SECOND, 3)
-                ),
-            )
-            for ruling in self.node.ring.verdicts
-        )
-
-    def _tell(self, fact: Fact) -> None:
-        log = self._log
-        match fact:
-            case Joined(member, contact):
-                log.info("joined", ring_id=member.ring_id, contact=short(contact or "nobody"))
-            case JoinDelayed(reason, retry_ns):
-                log.warning("not joined yet", why=reason, retry_in_s=round(retry_ns / 1e9, 2))
-            case JoinRejected(reason):
-                log.error("join rejected", why=reason)
-            case Suspected(subject, reason):
-                log.warning("suspected", peer=short(subject.uid), why=reason)
-            case Confirmed(subject, witnesses):
-                log.warning(
-                    "confirmed dead", peer=short(subject.uid), witnesses=[*map(short, witnesses)]
-                )
-            case LinkFailed(subject, witness):
-                log.warning("link failed", peer=short(subject.uid), witness=short(witness))
-            case Detoured(uid, path):
-                log.info(
-                    "going round a failed link", peer=short(uid), via=[*map(short, path[1:-1])]
-                )
-            case DetourEnded(uid, restored):
-                log.info("way round a failed link ended", peer=short(uid), restored=restored)
-            case Undecided(subject):
-                log.warning("cannot be reached, link or broker", peer=short(subject.uid))
-            case Refuted(subject):
-                log.info("lives after all", peer=short(subject.uid))
-            case Departed(member):
-                log.info("left the ring", peer=short(member.uid))
-            case Rejoining(incarnation, reason):
-                log.warning("joining anew", incarnation=incarnation, why=reason)
-            case Reincarnated(member, holder):
-                log.warning(
-                    "held for dead by another ring: merging",
-                    holder=short(holder),
-                    incarnation=member.incarnation,
-                )
-            case Alone():
-                log.warning("alone: nobody can be reached; serving on, and knocking")
-            case _:
-                pass
-
-    def _tell_incident(self, incident: Incident) -> None:
-        if incident.verdict is Verdict.BROKER_FAILED:
-            assert incident.repaired_ns is not None
-            since = incident.suspected_ns or incident.confirmed_ns or incident.repaired_ns
-            self._log.info(
-                "ring repaired",
-                peer=short(incident.subject),
-                took_ms=round((incident.repaired_ns - since) / 1e6, 1),
-                messages=incident.messages,
-            )
-
-
-def wall_clock_ns() -> int:
-    """Return the time of day, for the trace."""
-    return time.time_ns()

@@ -32,11 +32,12 @@ from pathlib import Path
 
 import trio
 
-from ges.attachment import KEPT_BYTES, TOKEN_EXPOSED, Attachment, Wish
+from ges.attachment import KEPT_BYTES, Attachment
 from ges.errors import ConnectionLost, PublishRefused, SpreadRefused, SubscribeRefused
 from ges.events import MAX_BUDGET_US, MAX_PAYLOAD_BYTES, SPENT_AT, Event, pack_attributes
 from ges.messages import RevocationNotice, Status
 from ges.packing import MAX_KNOWN_TOPICS, Stream
+from ges.search import TOKEN_EXPOSED, Wish
 from ges.tokens import check_token
 from ges.topics import check_filter, check_topic
 from overlay.address import is_loopback, parse_urls

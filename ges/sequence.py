@@ -7,9 +7,10 @@ overtook has come, or is given up for lost.
 
 How long to wait? While nothing fails nothing is lost, and what is late only stands in a long
 queue: then the wait is long. An event is *marked* by a broker that knows that others before it may
-be lost (it lost a link, or refused one): what has not come by then will hardly come, and the wait
-is short. Of a publisher first met in mid-stream, by a broker that has just joined or to which an
-overtaking event is the first to come, nobody can say which it is: then the wait is in between.
+be lost (it lost a link, or refused one): then the wait is shorter, but longer than events are held
+for a link that may come back (:mod:`ges.holding`), as these are not lost. Of a publisher first met
+in mid-stream, by a broker that has just joined or to which an overtaking event is the first to
+come, nobody can say which it is: the wait is the shorter one, too.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from typing import Generic, TypeVar
 from overlay.ids import Nanos, nanos
 from overlay.machine import TimerTable
 
-GAP_NS = nanos(0.3)  #: what comes before a marked event is given up after this
-MET_GAP_NS = nanos(2)  #: what comes before the first event of a publisher that is seen
+GAP_NS = nanos(2)  #: what comes before a marked event is given up after this
+MET_GAP_NS = GAP_NS  #: what comes before the first event of a publisher that is seen
 LONG_GAP_NS = nanos(10)  #: what comes before any other
 MAX_HELD = 65536  #: events held for one publisher ...
 MAX_HELD_BYTES = 64 * 1024 * 1024  #: ... and bytes for all

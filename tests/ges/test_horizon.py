@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ges.broker import LINK_CODEC
 from ges.horizon import EXPIRE_NS, MAX_TABLES, Horizon
+from ges.link_codec import LINK_CODEC
 from ges.messages import MAX_LINKS_TOLD, MeasuredLinks, ToldLink
 from overlay.codec import MAX_CONTROL_BYTES
 from overlay.gauges import LinkEcho, LinkProbe

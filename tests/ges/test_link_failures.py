@@ -80,12 +80,6 @@ def came_over(brokers: Brokers, link_class: LinkClass) -> int:
     return sum(each.incoming.count for each in arrivals if each is not None)
 
 
-def relays(a: Broker, b: Broker) -> bool:
-    """Say whether events between two brokers take a relay path."""
-    normal = LinkClass.NORMAL
-    return (uid(b), normal) in a.node.ways.relays or (uid(a), normal) in b.node.ways.relays
-
-
 async def flows_in_order_once(brokers: Brokers) -> None:
     """Let every broker's client publish; every broker's client must get all, once, in order."""
     total = EVENTS * len(brokers.alive)
@@ -139,7 +133,7 @@ async def test_neighbours_whose_link_fails_go_round_it_and_come_back(
 
     cuts.is_cut = lambda caller, called: False
     await until(lambda: not a.node.ring.detours and not b.node.ring.detours)
-    await until(lambda: not relays(a, b))  # the link that is back has been measured
+    await until(lambda: not a.node.ways.relays and not b.node.ways.relays)  # it is measured
     sent_round = a.driver.counters["events_sent_round"] + b.driver.counters["events_sent_round"]
     await flows_in_order_once(brokers)
     assert brokers.findings() == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import trio
 
-from ges import attachment, patience
+from ges import patience, search
 from ges.client import Client, Gap, Subscription, connect
 from ges.errors import ConnectionLost
 from overlay.ids import LinkClass
@@ -148,7 +148,7 @@ async def test_a_broker_that_falls_silent_is_lost(
 ) -> None:
     monkeypatch.setattr(patience, "KEEP_ALIVE_SECONDS", 0.02)
     monkeypatch.setattr(patience, "SILENCE_SECONDS", 0.2)
-    monkeypatch.setattr(attachment, "ATTACH_SECONDS", 0.2)
+    monkeypatch.setattr(search, "ATTACH_SECONDS", 0.2)
     a, b = await brokers.ring_of(2)
     async with connect(a.url) as client:
         await client.status()

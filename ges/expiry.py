@@ -1,0 +1,40 @@
+"""Events that others wait for are given up in time, and so are links they wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import trio
+
+from ges.router import Router
+from overlay.ids import NANOS_PER_SECOND, Nanos
+
+
+class Expiry:
+    """Calls :meth:`ges.router.Router.expire` when it has something to do."""
+
+    def __init__(self, router: Router, now: Callable[[], Nanos]) -> None:
+        self._router = router
+        self._now = now
+        self._sooner = trio.Event()
+        self._due: Nanos | None = None  #: None: nothing waits
+
+    def look(self) -> None:
+        """Something may be given up sooner than was known."""
+        deadline = self._router.next_deadline()
+        if deadline is not None and (self._due is None or deadline < self._due):
+            self._sooner.set()
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        while True:
+            self._due = self._router.next_deadline()
+            self._sooner = trio.Event()
+            if self._due is None:
+                await self._sooner.wait()
+                continue
+            pause = max(0, self._due - self._now()) / NANOS_PER_SECOND
+            with trio.move_on_after(pause):
+                await self._sooner.wait()
+                continue
+            self._router.expire()

@@ -1,0 +1,79 @@
+"""What a broker writes to its log of what befalls it and those around it."""
+
+from __future__ import annotations
+
+from structlog.typing import FilteringBoundLogger as Log
+
+from overlay.ids import short
+from overlay.machine import Fact
+from overlay.trace import Incident, Verdict
+from ring.facts import (
+    Alone,
+    Confirmed,
+    Departed,
+    Detoured,
+    DetourEnded,
+    JoinDelayed,
+    Joined,
+    JoinRejected,
+    LinkFailed,
+    Refuted,
+    Reincarnated,
+    Rejoining,
+    Suspected,
+    Undecided,
+)
+
+
+def tell(log: Log, fact: Fact) -> None:
+    """Log what a fact says, if it is for people."""
+    match fact:
+        case Joined(member, contact):
+            log.info("joined", ring_id=member.ring_id, contact=short(contact or "nobody"))
+        case JoinDelayed(reason, retry_ns):
+            log.warning("not joined yet", why=reason, retry_in_s=round(retry_ns / 1e9, 2))
+        case JoinRejected(reason):
+            log.error("join rejected", why=reason)
+        case Suspected(subject, reason):
+            log.warning("suspected", peer=short(subject.uid), why=reason)
+        case Confirmed(subject, witnesses):
+            log.warning(
+                "confirmed dead", peer=short(subject.uid), witnesses=[*map(short, witnesses)]
+            )
+        case LinkFailed(subject, witness):
+            log.warning("link failed", peer=short(subject.uid), witness=short(witness))
+        case Detoured(uid, path):
+            log.info("going round a failed link", peer=short(uid), via=[*map(short, path[1:-1])])
+        case DetourEnded(uid, restored):
+            log.info("way round a failed link ended", peer=short(uid), restored=restored)
+        case Undecided(subject):
+            log.warning("cannot be reached, link or broker", peer=short(subject.uid))
+        case Refuted(subject):
+            log.info("lives after all", peer=short(subject.uid))
+        case Departed(member):
+            log.info("left the ring", peer=short(member.uid))
+        case Rejoining(incarnation, reason):
+            log.warning("joining anew", incarnation=incarnation, why=reason)
+        case Reincarnated(member, holder):
+            log.warning(
+                "held for dead by another ring: merging",
+                holder=short(holder),
+                incarnation=member.incarnation,
+            )
+        case Alone():
+            log.warning("alone: nobody can be reached; serving on, and knocking")
+        case _:
+            pass
+
+
+def tell_incident(log: Log, incident: Incident) -> None:
+    """Log how long a repair took."""
+    if incident.verdict is Verdict.BROKER_FAILED:
+        assert incident.repaired_ns is not None
+        since = incident.suspected_ns or incident.confirmed_ns or incident.repaired_ns
+        log.info(
+            "ring repaired",
+            peer=short(incident.subject),
+            took_ms=round((incident.repaired_ns - since) / 1e6, 1),
+            messages=incident.messages,
+        )
