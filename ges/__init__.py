@@ -3,16 +3,17 @@
 The client library's door is :func:`ges.client.connect`, the command's is ``cli/``.
 
 Clients
-    ``client``, ``attachment`` and ``patience`` (their side), ``attendance``, ``session`` and
-    ``relief`` (the broker's), ``packing``, ``messages``, ``errors``.
+    ``client``, ``attachment``, ``search`` and ``patience`` (their side), ``attendance``,
+    ``session`` and ``relief`` (the broker's), ``packing``, ``messages``, ``errors``.
 Brokers
-    ``broker`` composes one, ``node`` is its machine, ``home`` what it keeps, ``recorder`` its
-    trace, ``link_status``, ``exposition`` and ``software`` what it says of itself.
+    ``broker`` composes one, ``node`` is its machine, ``link_codec`` its language, ``home`` what it
+    keeps, ``recorder`` and ``live_run`` its trace; ``story``, ``own_status``, ``link_status``,
+    ``exposition`` and ``software`` are what it says of itself.
 Events
     ``events`` and ``runs`` (frames), ``router`` (the way through a broker), ``tree`` and
     ``linkstate`` (to whom next), ``forwarding``, ``roundabout``, ``holding`` and ``rerouting``
-    (over which links), ``sequence`` (each once, in order), ``express``, ``parking`` and
-    ``parked``, ``delivery`` and ``topics`` (to whom here).
+    (over which links), ``sequence`` and ``expiry`` (each once, in order), ``express``, ``parking``
+    and ``parked``, ``delivery`` and ``topics`` (to whom here).
 Ways
     ``companions`` (express and secure links), ``survey`` and ``horizon`` (links as measured and
     told), ``ways`` (relay or direct).

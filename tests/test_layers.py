@@ -28,8 +28,8 @@ DRIVERS = {
     },
     "ring": set[str](),
     "ges": {
-        *("attachment", "attendance", "broker", "client", "guard", "home", "parked", "relief"),
-        *("session", "token_file", "vouching", "warden"),
+        *("attachment", "attendance", "broker", "client", "expiry", "guard", "home", "live_run"),
+        *("parked", "relief", "search", "session", "token_file", "vouching", "warden"),
     },
 }
 IMPURE = {
