@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 
@@ -13,12 +14,15 @@ from trio.testing import MockClock
 from ges.broker import Broker
 from ges.client import Client, Subscription, connect
 from ges.tree import ArcTree
+from overlay.identity import Role
 from overlay.ids import LinkClass
 from overlay.link import Link
 from overlay.memory import MemoryStream
 from ring.geometry import between
+from tests.ges.conftest import Issue
 from tests.helpers.brokers import Brokers
 from tests.helpers.virtual import Weather
+from tests.helpers.waiting import until
 
 EVERY = 0.002  #: seconds between two events of a publisher
 
@@ -147,6 +151,45 @@ async def test_a_link_that_falls_silent_is_given_up_and_what_it_swallowed_goes_a
     assert silenced
     assert a.driver.links.get((b.node.peer.uid, LinkClass.NORMAL)) is not silenced[0]
     assert b.router.sequencer.lost == 0
+
+
+async def test_secure_events_on_links_that_are_cut(brokers: Brokers, issue: Issue) -> None:
+    """Over TLS, in real time: what a cut link has not brought over is sent again, over TLS."""
+    ring = await brokers.ring_of(3, *(issue(Role.BROKER) for _ in range(3)))
+    await until(lambda: all(b.node.secure_graph.is_complete for b in ring))
+    me, rng, total, got = issue(Role.CLIENT), random.Random(2), 1500, list[int]()
+
+    async def cut() -> None:
+        while True:
+            await trio.sleep(0.4)
+            for link in list(rng.choice(ring).driver.links.values()):
+                if link.link_class is LinkClass.SECURE:
+                    assert isinstance(link.connection.stream, trio.SSLStream)
+                    await link.connection.stream.transport_stream.aclose()
+
+    async def publish(client: Client) -> None:
+        for number in range(total):
+            await client.publish("t", b"%d" % number, link_class=LinkClass.SECURE, park=10)
+            await trio.sleep(EVERY)
+        await client.flush()
+
+    with trio.fail_after(40):
+        async with (
+            connect(ring[0].secure_url or "", identity=me) as here,
+            connect(ring[1].secure_url or "", identity=me) as there,
+            there.subscribe("t", link_class=LinkClass.SECURE) as events,
+            trio.open_nursery() as nursery,
+        ):
+            nursery.start_soon(cut)
+            nursery.start_soon(publish, here)
+            while len(got) < total:
+                got.append(int((await anext(events)).payload))
+            nursery.cancel_scope.cancel()
+    assert got == list(range(total))
+    counters = sum((b.driver.counters for b in ring), Counter[str]())
+    assert counters["events_sent_again"] > 0
+    assert counters["events_unacknowledged_dropped"] == counters["events_without_link"] == 0
+    assert [b.router.sequencer.lost for b in ring] == [0] * 3
 
 
 async def test_events_a_dead_broker_has_not_taken_are_sent_on_by_others(
