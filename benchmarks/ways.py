@@ -5,8 +5,8 @@
 *Paths*: a ring of n brokers with chords; one link after the other changes its cost, and the
 cheapest paths of one broker are brought up to date, against the same from scratch here and in
 networkx. *Reaction*: in virtual time, three brokers with links of 1 ms; one link becomes slower and
-recovers. *Noise*: a link that wavers at random by so much, for the minutes given. *Idle*: what
-measuring costs where nothing happens.
+recovers, with an event on it every second, and idle. *Noise*: a link that wavers at random by so
+much, for the minutes given. *Idle*: what measuring costs where nothing happens.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import time
 
 import networkx
 
+from overlay.gauges import Reading
 from overlay.ids import LinkClass, nanos
 from overlay.multigraph import Multigraph, as_networkx
 from overlay.paths import ShortestPaths
@@ -44,8 +45,10 @@ def main() -> None:
         _print(_paths(n, options.changes))
     _print("\nreaction: a link of 1 ms, one way, becomes slower and recovers; a relay takes 2 ms")
     _print(f"{'to ms':>9}{'left after s':>14}{'back after s':>14}{'changes':>9}")
-    for slower in SLOWER_MS:
-        _print(_reaction(slower))
+    for is_used in (True, False):
+        _print("with events on it" if is_used else "without")
+        for slower in SLOWER_MS:
+            _print(_reaction(slower, is_used=is_used))
     _print(f"\nnoise: the direct link wavers about 2 ms, a relay takes 2 ms; {options.minutes} min")
     _print(f"{'by':>9}{'changes of way':>16}{'tables told per s':>19}")
     for share in NOISE:
@@ -111,22 +114,41 @@ def _triangle(direct_ms: float) -> Mesh:
     return mesh
 
 
-def _reaction(slower_ms: float) -> str:
+def _reaction(slower_ms: float, *, is_used: bool) -> str:
     mesh = _triangle(1)
+    _pass(mesh, 120, is_used=is_used)
     mesh.link("ab", slower_ms)
-    left = _until(mesh, "acb")
-    mesh.run(60)
+    left = _until(mesh, "acb", is_used=is_used)
+    _pass(mesh, 60, is_used=is_used)
     mesh.link("ab", 1)
-    back = _until(mesh, "ab")
+    back = _until(mesh, "ab", is_used=is_used)
     return f"{slower_ms:9}{left:>14}{back:>14}{mesh.changes('a'):9}"
 
 
-def _until(mesh: Mesh, path: str) -> str:
+def _pass(mesh: Mesh, seconds: int, *, is_used: bool) -> None:
+    """Let time pass; where the link is used, an event goes over it every second, both ways."""
+    for _ in range(seconds):
+        mesh.run(1)
+        _read(mesh, is_used=is_used)
+
+
+def _read(mesh: Mesh, *, is_used: bool) -> None:
+    if is_used:
+        for here, there in ("ab", "ba"):
+            reading = Reading((there, LinkClass.NORMAL), 0, 0, events=mesh.now)
+            mesh.nodes[here].survey.on_read([reading], mesh.now)
+
+
+def _until(mesh: Mesh, path: str, *, is_used: bool) -> str:
     start = mesh.now
     while mesh.path("ab") != path:
         if mesh.now - start > nanos(PATIENCE):
             return "never"
-        mesh.run(0.1)
+        for _ in range(10):
+            mesh.run(0.1)
+            if mesh.path("ab") == path:
+                break
+        _read(mesh, is_used=is_used)
     return f"{(mesh.now - start) / 1e9:.1f}"
 
 
