@@ -140,8 +140,10 @@ class Caller:
             ):
                 problem = (Refused.DUPLICATE, "")
         if problem is not None:
-            await close(wire.stream)
             self._fail(request, *problem)
+            if agreed is not None and problem[0] is Refused.DUPLICATE:
+                await self._links.decline(wire, agreed.version)
+            await close(wire.stream)
             return
         assert isinstance(answer, Welcome)
         assert agreed is not None

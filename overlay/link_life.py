@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Generator
 from functools import partial
 
 import trio
 
 from overlay.bulkhead import Bulkhead
-from overlay.codec import CONTROL, MAX_FRAME_BYTES, FrameReader, MessageCodec, Run
+from overlay.codec import CONTROL, MAX_FRAME_BYTES, READ_BYTES, FrameReader, MessageCodec, Run
 from overlay.connection import BROKEN, FINISH_SECONDS, Connection
 from overlay.errors import ProtocolError
 from overlay.handshake import GREETINGS, Goodbye, LinkTable, Welcome
@@ -141,6 +142,17 @@ class Links:
             link.connection.abort()
             link.running.cancel()
             self._end(link, reason)
+
+    async def decline(self, wire: Wire, version: int) -> None:
+        """Do without a link that the other end has made, as its own call has won meanwhile.
+
+        Until that is answered it holds this one for its link, and must not take it for broken: it
+        is told that the link is replaced, and closes it. What it sends it sends again.
+        """
+        with trio.move_on_after(PARTING_SECONDS), contextlib.suppress(*BROKEN):
+            await wire.stream.send_all(self._codec.encode(Goodbye(Closed.REPLACED), version))
+            while await wire.stream.receive_some(READ_BYTES):
+                pass
 
     def stay(self, uid: str, link_class: LinkClass) -> None:
         """A call that was to replace a link has led nowhere; the link stays if it still can."""

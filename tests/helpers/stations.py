@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -163,7 +163,8 @@ class Overlay:
     """Stations on one network."""
 
     def __init__(self, nursery: trio.Nursery) -> None:
-        self.network = MemoryNetwork(lambda a, b: LATENCY)
+        self.latency: Callable[[], Nanos] = lambda: LATENCY  #: of whatever is sent next
+        self.network = MemoryNetwork(lambda a, b: self.latency())
         self._nursery = nursery
 
     def transport(self, name: str) -> Transport:

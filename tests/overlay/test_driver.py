@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import msgspec
 import trio
 from trio.testing import MockClock
@@ -232,6 +234,26 @@ async def test_two_that_make_their_link_anew_at_the_same_time_keep_one(
         assert station.took(LinkDown) == []
         assert len(station.frames) == 100
     assert (a.linked, b.linked) == (["b"], ["a"])
+
+
+async def test_calls_that_cross_leave_one_link_whatever_overtakes_what(
+    overlay: Overlay, autojump_clock: MockClock
+) -> None:
+    """One begins before the other came, was welcomed or was answered; connections are unequal."""
+    a, b = await overlay.linked()
+    rng = random.Random(1)
+    overlay.latency = lambda: nanos(rng.choice((0.0005, 0.005, 0.02)))
+    for crossing in range(200):
+        for caller, called in rng.sample(((a, b), (b, a)), 2):
+            caller.do(OpenLink(called.peer.url, called.peer.uid, replace=True))
+            await trio.sleep(rng.choice((0, 0.002, 0.01, 0.03, 0.06)))
+        await send_through(a, b, range(20))
+        await trio.sleep(5)
+        assert (a.took(LinkDown), b.took(LinkDown)) == ([], []), crossing
+    await trio.sleep(20)
+    assert (a.cut, b.cut) == ([], [])
+    assert (a.linked, b.linked) == (["b"], ["a"])
+    assert [len(station.frames) for station in (a, b)] == [200 * 20] * 2
 
 
 async def test_a_link_that_cannot_be_made_anew_stays(
