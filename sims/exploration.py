@@ -53,7 +53,7 @@ class Report:
         if self.reduced:
             within += " (one for all that differ only in deliveries that commute)"
         if self.early:
-            within += f", {self.early} timers early"
+            within += f", with {self.early} early timer{'s' if self.early > 1 else ''}"
         if self.choices:
             return f"{self.scenario}: {len(self.choices)} steps replayed"
         return (

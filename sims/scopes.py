@@ -142,5 +142,6 @@ SCENARIOS: dict[str, Scenario] = {
         1,
         lambda m: (Action("join", m, (0, 1)), Action("leave", 0)),
         2,
+        members=3,
     ),
 }

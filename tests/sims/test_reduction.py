@@ -27,18 +27,15 @@ def _compare(name: str, brokers: int) -> None:
 
 @pytest.mark.parametrize(
     ("name", "brokers"),
-    [("crash", 3), ("join", 3), ("crash-of-tester", 3), ("crash", 4), ("crash-unseen", 3)],
+    [("crash", 3), ("join", 3), ("crash-of-tester", 3), ("crash", 4), ("cut", 3)],
 )
 def test_all_ends_are_come_to(name: str, brokers: int) -> None:
     _compare(name, brokers)
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize(
-    ("name", "brokers"), [("mutual-suspicion", 3), ("cut", 3), ("join", 4), ("leave-join", 3)]
-)
-def test_all_ends_of_larger_scopes_are_come_to(name: str, brokers: int) -> None:
-    _compare(name, brokers)
+def test_all_ends_of_a_larger_scope_are_come_to() -> None:
+    _compare("mutual-suspicion", 3)
 
 
 def _find_the_same(mutant: Mutant, name: str, brokers: int) -> bool:
@@ -69,7 +66,7 @@ def test_all_broken_rules_are_found_by_both_or_neither() -> None:
     found = [
         (mutant.name, name)
         for mutant in MUTANTS
-        for name, brokers in (("crash", 3), ("join", 3), ("crash-of-tester", 3), ("crash", 4))
+        for name, brokers in (("crash", 3), ("join", 3), ("cut", 3))
         if _find_the_same(mutant, name, brokers)
     ]
     assert len({name for name, _ in found}) >= 3
@@ -78,7 +75,12 @@ def test_all_broken_rules_are_found_by_both_or_neither() -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize(
     ("name", "brokers", "early"),
-    [("crash", 5, 0), ("mutual-suspicion", 4, 1), ("mutual-suspicion", 5, 0)],
+    [
+        ("crash", 5, 0),
+        ("mutual-suspicion", 4, 1),
+        ("mutual-suspicion", 5, 0),
+        ("mutual-suspicion", 6, 0),
+    ],
 )
 def test_larger_scopes_hold_in_any_order(name: str, brokers: int, early: int) -> None:
     report = Explorer(name, brokers=brokers, delays=COMPLETE, early=early).search()
