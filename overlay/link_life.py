@@ -88,7 +88,8 @@ class Links:
             write_bytes=WRITE_BYTES if link_class is not LinkClass.SECURE else SECURE_WRITE_BYTES,
         )
         if welcome is not None:
-            connection.send(GREETINGS.encode(welcome))
+            # An acknowledgement of what came over an earlier connection must not overtake it.
+            connection.outbox.first = GREETINGS.encode(welcome)
         reader.limit(MAX_FRAME_BYTES)
         reader.agree(agreed.version)
         link = Link(peer, link_class, connection, self._now(), agreed, wire.identity)

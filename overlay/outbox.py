@@ -25,20 +25,34 @@ EXPRESS_BYTES = 16 * 1024  #: of express events in one write: each is stamped wh
 class Outbox:
     """The lanes of one connection."""
 
-    __slots__ = ("_sliced", "_sliced_at", "ack", "express", "is_last", "normal", "stream")
+    __slots__ = (
+        "_sliced",
+        "_sliced_at",
+        "ack",
+        "express",
+        "first",
+        "is_last",
+        "normal",
+        "stream",
+    )
 
     def __init__(self, normal: NormalLane, express: ExpressLane) -> None:
         self.normal = normal
         self.express = express
         self.stream: Outgoing | None = None  #: that the events in the normal lane belong to
-        self.ack: Bytes = b""  #: goes before all else
+        self.first: Bytes = b""  #: goes before all else ...
+        self.ack: Bytes = b""  #: ... and then this
         self.is_last = False  #: nothing follows what is queued: it waits for no acknowledgement
         self._sliced: Bytes = b""  #: the frame that is being sent in slices ...
         self._sliced_at = 0  #: ... and where the next begins
 
     def __bool__(self) -> bool:
         return bool(
-            (self.normal and not self._is_held()) or self._sliced or self.express or self.ack
+            (self.normal and not self._is_held())
+            or self._sliced
+            or self.express
+            or self.ack
+            or self.first
         )
 
     @property
@@ -52,6 +66,9 @@ class Outbox:
         What is taken counts as sent.
         """
         items: list[Bytes] = []
+        if self.first:
+            items.append(self.first)
+            self.first = b""
         if self.ack:
             items.append(self.ack)
             self.ack = b""
@@ -100,5 +117,5 @@ class Outbox:
         """Forget all that waits."""
         self.normal.clear()
         self.express.clear()
-        self.ack = b""
+        self.first = self.ack = b""
         self._sliced, self._sliced_at = b"", 0

@@ -50,6 +50,19 @@ def test_express_goes_before_all_that_waits() -> None:
     assert box.size == 0
 
 
+def test_an_acknowledgement_goes_before_all_that_waits_but_what_a_connection_begins_with() -> None:
+    box = outbox()
+    box.normal.put(frame(EVENT, b"n"), 1)
+    express(box)
+    box.ack, box.first = frame(EVENT, b"ack"), frame(EVENT, b"welcome")
+    assert bodies(all_of(box))[:2] == [b"welcome", b"ack"]
+    assert not box
+    box.first = frame(EVENT, b"welcome")
+    assert box
+    box.clear()
+    assert not box
+
+
 def test_an_express_event_waits_for_one_slice_of_a_long_frame_at_most() -> None:
     box = outbox()
     box.normal.put(frame(EVENT, bytes(500_000)), 1)
