@@ -8,7 +8,6 @@ from contextlib import contextmanager
 import pytest
 import trio
 
-from ges import patience
 from ges.broker import Broker
 from ges.client import Subscription, connect
 from ges.errors import PublishRefused
@@ -27,13 +26,8 @@ from tests.helpers.flaky import Flaky
 from tests.helpers.waiting import until
 
 SECURE = LinkClass.SECURE
-DEADLINE_SECONDS = 20
+DEADLINE_SECONDS = 60  #: it takes seconds to find a broker silent
 SECOND_NS = 1_000_000_000
-
-
-@pytest.fixture(autouse=True)
-def soon_silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "SILENCE_SECONDS", 0.5)
 
 
 @contextmanager
@@ -146,13 +140,13 @@ async def test_a_refusal_says_what_nobody_can_know(
             for broker in ring:
                 monkeypatch.setattr(broker.router, "why_not", lambda session, head: "no path")
             begun = trio.current_time()
-            await publish(client, 1, park=5)
+            await publish(client, 1, park=8)
             await until(lambda: a.status().parked == 1)
             proxy.freeze()
             with pytest.raises(PublishRefused, match=r"expired.*may have delivered it"):
                 await client.flush()
             # The time at both brokers together is what the publisher has allowed.
-            assert 5 <= trio.current_time() - begun < 10
+            assert 8 <= trio.current_time() - begun < 13
 
 
 def test_an_event_sent_again_is_parked_for_the_rest_of_its_time() -> None:
