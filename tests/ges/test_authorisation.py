@@ -237,6 +237,19 @@ async def test_a_name_that_turns_out_to_be_another_host_gets_no_token(
     assert broker.driver.counters["clients_not_authenticated"] == 0, "it was not sent"
 
 
+@pytest.mark.parametrize(("with_token", "tried"), [(True, 2), (False, 3)])
+async def test_with_a_token_no_plain_broker_on_another_host_is_tried(
+    broker: Broker, token: str, *, with_token: bool, tried: int
+) -> None:
+    async with connect(broker.url, token=token if with_token else None) as client:
+        own = parse_url(broker.url)
+        client._attachment.alternates = ("chordal://192.0.2.1:9470", "chordal://127.0.0.1:9")
+        choices = client._attachment._choices()
+        assert choices[0] == own
+        assert len(choices) == tried
+        assert with_token != any(choice.host == "192.0.2.1" for choice in choices)
+
+
 async def test_a_broker_refuses_a_token_that_came_in_the_clear(
     broker: Broker, token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
