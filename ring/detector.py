@@ -20,7 +20,9 @@ M monitors of independent phases the first suspects it T M / (M + 1) earlier tha
 Links to ring neighbours that send us no heartbeats are looked after by others; we probe those only
 when nothing was heard for :data:`IDLE_PERIODS`. A *new* neighbour is probed at once: in a run of
 dead brokers the next is found after a few round trips, not after another period. Its answer is
-also the first measurement of the round trip.
+also the first measurement of the round trip. Many brokers that start at once measure each other's
+start rather than the way, so a round trip that seems long is measured again, a few times, and the
+first one much shorter takes the place of all before it.
 
 Anything heard on a link is a sign of life, and a slow observer doubts itself first
 (:class:`~ring.health.LocalHealth`). If our own timers come much too late, the process stood still,
@@ -40,6 +42,7 @@ from ring.links import Link, Links
 from ring.messages import Heartbeat, Member, Ping, Purpose
 from ring.neighbourhood import Neighbourhood
 
+FIRST_SAMPLES = 8  #: of a round trip, which may be those of a busy moment
 IDLE_PERIODS = 24  #: a neighbour that others monitor is probed after that long a silence ...
 IDLE_SPREAD = 12  #: ... and up to that much more: of two ends one is first, and that will do
 SUPPRESSED = 8  #: heartbeats in a row that other traffic may replace; they carry our view's version
@@ -194,7 +197,10 @@ class Detector:
     def on_pong(self, uid: str, token: int) -> None:
         watch = self._watches.get(uid)
         if watch is not None and token and watch.token == token:
-            watch.round_trip.add(self._core.now - watch.asked_at)
+            took = self._core.now - watch.asked_at
+            if watch.round_trip.samples < FIRST_SAMPLES and took < watch.round_trip.mean // 4:
+                watch.round_trip = Arrivals()  # so far it was not the way that took so long
+            watch.round_trip.add(took)
             watch.token = 0
             if watch.probes <= 1:
                 self._health.better()
@@ -254,6 +260,8 @@ class Detector:
                 self._links.close(uid, Closed.LOST)
             return link.member
         if self._quiet_until(link.heard_at, watch) > core.now:
+            if watch.token == 0 and self._seems_long(watch):
+                self._ping(uid, watch, None)
             self._rest(uid, watch)
         else:
             self._probe(uid, watch, None)
@@ -275,12 +283,21 @@ class Detector:
         core = self._core
         if watch.probes == 0:
             watch.since = core.now
-        self._token += 1
         watch.probes += 1
-        watch.token, watch.asked_at = self._token, core.now
-        core.send(uid, Ping(self._token), about)
+        self._ping(uid, watch, about)
         wait = self._answer_ns(watch.round_trip)
         core.arm(Timer.SILENT, uid, wait if watch.probes == core.config.probes else wait // 2)
+
+    def _ping(self, uid: str, watch: Watch, about: str | None) -> None:
+        self._token += 1
+        watch.token, watch.asked_at = self._token, self._core.now
+        self._core.send(uid, Ping(self._token), about)
+
+    def _seems_long(self, watch: Watch) -> bool:
+        """Say whether the first measurements of the round trip make us wait long for an answer."""
+        config, round_trip = self._core.config, watch.round_trip
+        between = (config.answer_ns + config.answer_max_ns) // 2
+        return 0 < round_trip.samples < FIRST_SAMPLES and round_trip.within(0, between) == between
 
     def _rest(self, uid: str, watch: Watch, since: Nanos = 0) -> None:
         """Wait until it is overdue."""
@@ -292,7 +309,7 @@ class Detector:
         """Return until when nothing need be heard of a neighbour."""
         config = self._core.config
         if not watch.close:
-            return heard_at + watch.idle_ns
+            return heard_at + (config.heartbeat_ns if self._seems_long(watch) else watch.idle_ns)
         late = watch.lateness.within(config.lateness_ns, config.lateness_max_ns)
         return heard_at + config.heartbeat_ns + self._health.stretch(late)
 

@@ -12,7 +12,7 @@ import pytest
 from overlay.ids import nanos
 from overlay.machine import Closed, Effect
 from ring.config import LAN, RingConfig
-from ring.detector import IDLE_PERIODS, IDLE_SPREAD, SUPPRESSED
+from ring.detector import FIRST_SAMPLES, IDLE_PERIODS, IDLE_SPREAD, SUPPRESSED
 from ring.facts import Suspected
 from ring.health import MAX_SCORE
 from ring.messages import Heartbeat, Ping, Pong
@@ -211,6 +211,39 @@ def test_a_long_round_trip_is_given_more_time() -> None:
     assert node.now > start
     assert node.node._parts.detector.answer_ns(RIGHT.uid) > LAN.answer_ns
     assert node.node._parts.detector.answer_ns(RIGHT.uid) <= LAN.answer_max_ns * (1 + MAX_SCORE)
+
+
+def test_a_round_trip_that_was_first_measured_in_a_busy_moment_is_measured_again() -> None:
+    """Brokers that start together measure each other's start."""
+    node = bench()
+    node.down(RIGHT)
+    [(_, asked)] = [(to, p) for to, p in sent(node.up(RIGHT), Ping) if to == RIGHT.uid]
+    node.wait(0.19, alive=OTHERS)
+    node.receive(RIGHT, Pong(asked.token))
+    assert node.node._parts.detector.answer_ns(RIGHT.uid) > LAN.answer_ns
+    for _ in range(200):
+        for to, ping in sent(node.wait(0.01, alive=EVERYBODY), Ping):
+            assert to == RIGHT.uid
+            node.receive(RIGHT, Pong(ping.token))
+    assert node.node._parts.detector.answer_ns(RIGHT.uid) == LAN.answer_ns
+    node.receive(RIGHT, Heartbeat(1))
+    assert suspected_after(node) == pytest.approx(SILENCE_S, abs=0.02)
+
+
+def test_a_way_that_is_long_is_not_measured_for_ever() -> None:
+    node = bench()
+    node.down(RIGHT)
+    pings = sent(node.up(RIGHT), Ping)
+    count = 0
+    for _ in range(200):
+        node.wait(0.3, alive=OTHERS)
+        for _, ping in pings:
+            node.receive(RIGHT, Pong(ping.token))
+        pings = [
+            (to, p) for to, p in sent(node.wait(0.2, alive=EVERYBODY), Ping) if to == RIGHT.uid
+        ]
+        count += len(pings)
+    assert 0 < count <= FIRST_SAMPLES
 
 
 # A slow observer
