@@ -20,6 +20,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -212,14 +213,38 @@ def _stop_jvm() -> None:
 
 @contextmanager
 def _translated_errors() -> Iterator[None]:
+    """Put what fails in Spark into words; an interrupt stays one, whatever it makes fail."""
+    interrupts: list[int] = []
     try:
-        yield
+        with _interrupts_noted(interrupts):
+            yield
     except (PySparkException, Py4JError) as error:
+        if interrupts:  # py4j has swallowed it, and failed over what it left behind
+            raise KeyboardInterrupt from None
         text = str(error)
         failed = SparkFailed(f"Spark failed: {_gist(text)}")
         failed.add_note(text)
         # Not "from error": its text is with the JVM, which is about to go.
         raise failed from None
+
+
+@contextmanager
+def _interrupts_noted(interrupts: list[int]) -> Iterator[None]:
+    """Add each Ctrl-C to ``interrupts`` before its owner hears of it."""
+    owner = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(owner):
+        yield
+        return
+
+    def note(number: int, frame: FrameType | None) -> None:
+        interrupts.append(number)
+        owner(number, frame)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, owner)
 
 
 def _gist(text: str) -> str:

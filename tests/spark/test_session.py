@@ -6,9 +6,11 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
 
@@ -20,6 +22,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 # The simulation says that it is running by opening a pipe, and then never ends.
 INTERRUPTED = """
 import os, sys, threading
+from contextlib import suppress
 from pathlib import Path
 from spark.grid import cells
 from spark.session import open_session
@@ -64,6 +67,13 @@ def test_a_session_keeps_to_itself(spark: SparkSession) -> None:
 
 def test_interrupts_stay_with_their_owner(spark: SparkSession) -> None:
     assert getattr(signal.getsignal(signal.SIGINT), "__module__", None) != "pyspark.core.context"
+
+
+def test_an_interrupt_that_was_swallowed_on_the_way_is_one_still(spark: SparkSession) -> None:
+    with pytest.raises(KeyboardInterrupt), open_session():
+        with suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        raise Py4JError("what it leaves behind")
 
 
 def test_what_fails_inside_spark_is_one_line(spark: SparkSession) -> None:
