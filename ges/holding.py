@@ -17,7 +17,7 @@ from overlay.resend import Item
 from overlay.streams import Key, Streams
 from ring.messages import Member
 
-HOLD_NS = nanos(1)  #: then others serve its part of the ring, unless it is a ring neighbour ...
+HOLD_NS = nanos(0.4)  #: then others serve its part of the ring, unless it is a ring neighbour ...
 GIVE_UP_NS = nanos(20)  #: ... for which we wait until it is judged, but no longer than this
 MAX_KNOWN = 4096
 

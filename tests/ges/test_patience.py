@@ -31,7 +31,8 @@ def test_a_silent_broker_is_lost_soon() -> None:
     patience.heard(103.0)
     now, is_lost = looks(patience, 100.0, 60.0)
     assert is_lost
-    assert 103.0 + SILENCE_SECONDS < now <= 103.0 + SILENCE_SECONDS + KEEP_ALIVE_SECONDS
+    latest = 103.0 + SILENCE_SECONDS + KEEP_ALIVE_SECONDS
+    assert 103.0 + SILENCE_SECONDS < now <= latest + 1e-6
 
 
 def test_one_that_answered_slowly_is_given_more_time() -> None:
@@ -83,7 +84,7 @@ def test_time_in_which_we_did_not_run_is_not_the_brokers(stood_still: float) -> 
     assert patience.limit == SILENCE_SECONDS
     now, is_lost = looks(patience, now, 60.0)
     assert is_lost
-    assert now <= 1.0 + stood_still + SILENCE_SECONDS + KEEP_ALIVE_SECONDS
+    assert now <= 1.0 + stood_still + SILENCE_SECONDS + KEEP_ALIVE_SECONDS + 1e-6
     assert patience.heard_at == 0.6  # for which time events may be missing is another question
 
 
@@ -110,4 +111,4 @@ def test_whatever_came_before_a_broker_that_is_gone_is_lost_in_time(
     since, is_lost = now, False
     now, is_lost = looks(patience, now, SILENCE_MAX_SECONDS + 1)
     assert is_lost
-    assert now - since <= SILENCE_MAX_SECONDS + KEEP_ALIVE_SECONDS
+    assert now - since <= SILENCE_MAX_SECONDS + KEEP_ALIVE_SECONDS + 1e-6

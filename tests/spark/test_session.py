@@ -70,10 +70,14 @@ def test_interrupts_stay_with_their_owner(spark: SparkSession) -> None:
 
 
 def test_an_interrupt_that_was_swallowed_on_the_way_is_one_still(spark: SparkSession) -> None:
-    with pytest.raises(KeyboardInterrupt), open_session():
-        with suppress(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
-        raise Py4JError("what it leaves behind")
+    def interrupted() -> None:
+        with open_session():
+            with suppress(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+            raise Py4JError("what it leaves behind")
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
 
 
 def test_what_fails_inside_spark_is_one_line(spark: SparkSession) -> None:
