@@ -10,10 +10,10 @@ Brokers
     keeps, ``recorder`` and ``live_run`` its trace; ``story``, ``own_status``, ``link_status``,
     ``exposition`` and ``software`` are what it says of itself.
 Events
-    ``events`` and ``runs`` (frames), ``router`` (the way through a broker), ``tree`` and
-    ``linkstate`` (to whom next), ``forwarding``, ``roundabout``, ``holding`` and ``rerouting``
-    (over which links), ``sequence`` and ``expiry`` (each once, in order), ``express``, ``parking``
-    and ``parked``, ``delivery`` and ``topics`` (to whom here).
+    ``events`` and ``runs`` (frames), ``router`` (the way through a broker), ``tree``,
+    ``linkstate`` and ``hearsay`` (to whom next), ``forwarding``, ``roundabout``, ``holding`` and
+    ``rerouting`` (over which links), ``sequence`` and ``expiry`` (each once, in order),
+    ``express``, ``parking`` and ``parked``, ``delivery`` and ``topics`` (to whom here).
 Ways
     ``companions`` (express and secure links), ``survey`` and ``horizon`` (links as measured and
     told), ``ways`` (relay or direct).

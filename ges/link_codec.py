@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ges.messages import MeasuredLinks, RevocationNotice, SecureState
+from ges.messages import MeasuredLinks, RevocationNotice, SecureState, SecureStatesWanted
 from overlay.codec import MessageCodec
 from overlay.gauges import LinkEcho, LinkProbe
 from overlay.handshake import Goodbye
@@ -14,6 +14,7 @@ LINK_MESSAGES: tuple[type[Message], ...] = (
     *RING_MESSAGES,
     *STREAM_MESSAGES,
     SecureState,
+    SecureStatesWanted,
     RevocationNotice,
     MeasuredLinks,
     LinkProbe,

@@ -5,6 +5,8 @@ secure links: the part of the multigraph that secure events may use (paper 004, 
 broker that is known but cannot be reached in it is the reason to refuse. Where every broker has
 secure links to all its ring neighbours, secure events can follow the same tree as others do; each
 broker says so of itself.
+
+What is heard may be false: :mod:`ges.hearsay` puts it right.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from ring.geometry import between
 
 MAX_ORIGINS = 4096
 MAX_LISTED = 64 * MAX_ORIGINS  #: secure links in all lists together
+FREE_AGAIN = 3 / 4  #: no more than this share of either is taken: there is room again
+NUMBERS = 2**63  #: incarnations and versions go round, so none is the last (RFC 1982)
 
 
 class SecureGraph:
@@ -28,7 +32,8 @@ class SecureGraph:
         self._own_uid = own_uid
         self._is_revoked = is_revoked
         self.version = 0  #: grows with every change
-        self.is_overfull = False  #: there was no room for a list: nobody knows who is left out
+        self.is_overfull = False  #: a list was left out for want of room, and not heard since
+        self.left_out = 0  #: how often that was
         self._states: dict[str, SecureState] = {}
         self._listed = 0  #: secure links in all lists
         self._reach: frozenset[str] | None = None
@@ -45,10 +50,13 @@ class SecureGraph:
         known = self._states.get(self._own_uid)
         linked = tuple(sorted(linked))[:MAX_SECURE_LINKS]
         if known is not None and not known.withdrawn:
-            same = (known.incarnation, known.ring_id, known.linked, known.complete)
-            if same == (incarnation, ring_id, linked, complete):
+            same = (known.ring_id, known.linked, known.complete)
+            is_later = _is_ahead(incarnation, known.incarnation)
+            if not is_later and same == (ring_id, linked, complete):
                 return None
-        version = known.version + 1 if known is not None else 1
+        version = _next(known.version) if known is not None else 1
+        if known is not None and _is_ahead(known.incarnation, incarnation):
+            incarnation = known.incarnation  # somebody has told it of us: ours counts after that
         state = SecureState(
             self._own_uid, incarnation, version, ring_id, linked, withdrawn=False, complete=complete
         )
@@ -61,14 +69,25 @@ class SecureGraph:
         If it is news of this broker itself, :meth:`own` puts it right.
         """
         known = self._states.get(state.origin)
-        if known is not None and _age(state) <= _age(known):
+        if known is not None and not _is_newer(state, known):
             return False
         more = len(state.linked) - (len(known.linked) if known is not None else 0)
         if (known is None and not self._has_room()) or self._listed + more > MAX_LISTED:
             self.is_overfull = True
+            self.left_out += 1
             return False
         self._put(state)
         return True
+
+    @property
+    def has_much_room(self) -> bool:
+        """Say whether lists that were left out will find room, should they be told again."""
+        living = sum(not state.withdrawn for state in self._states.values())
+        return living <= FREE_AGAIN * MAX_ORIGINS and self._listed <= FREE_AGAIN * MAX_LISTED
+
+    def state_of(self, uid: str) -> SecureState | None:
+        """Return the list of a broker, as it is known here."""
+        return self._states.get(uid)
 
     def _has_room(self) -> bool:
         """Say whether there is room for one more origin, if need be in place of one that is gone.
@@ -87,11 +106,10 @@ class SecureGraph:
     def withdraw(self, uid: str, incarnation: int) -> SecureState | None:
         """A broker was seen to go; returns what to flood, or None if it is known to be gone."""
         known = self._states.get(uid)
-        if known is None or known.withdrawn or known.incarnation > incarnation:
+        if known is None or known.withdrawn or _is_ahead(known.incarnation, incarnation):
             return None
-        state = SecureState(
-            uid, known.incarnation, known.version + 1, known.ring_id, (), withdrawn=True
-        )
+        version = _next(known.version)
+        state = SecureState(uid, known.incarnation, version, known.ring_id, (), withdrawn=True)
         self._put(state)
         return state
 
@@ -173,5 +191,15 @@ def describe(states: tuple[SecureState, ...]) -> str:
     return ", ".join(names) + more
 
 
-def _age(state: SecureState) -> tuple[int, int]:
-    return state.incarnation, state.version
+def _is_newer(state: SecureState, known: SecureState) -> bool:
+    if state.incarnation != known.incarnation:
+        return _is_ahead(state.incarnation, known.incarnation)
+    return _is_ahead(state.version, known.version)
+
+
+def _is_ahead(one: int, other: int) -> bool:
+    return 0 < (one - other) % NUMBERS < NUMBERS // 2
+
+
+def _next(version: int) -> int:
+    return (version + 1) % NUMBERS

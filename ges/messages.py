@@ -12,7 +12,7 @@ from overlay.ids import LinkClass, WireCount, WireText, WireUid, WireUrl
 from overlay.machine import LinkMessage, Message
 from overlay.revocation import MAX_LIST_BYTES, MAX_VOUCHER_BYTES
 from overlay.trace import Verdict
-from overlay.versions import WireVersion
+from overlay.versions import SECURE_STATES, WireVersion
 from overlay.weights import Weights
 from ring.holders import BackupStatus
 from ring.messages import Member, Pair, RingId
@@ -41,6 +41,13 @@ class SecureState(Message, frozen=True):
     linked: Annotated[tuple[WireUid, ...], msgspec.Meta(max_length=MAX_SECURE_LINKS)]
     withdrawn: bool
     complete: bool = False
+
+
+class SecureStatesWanted(Message, frozen=True):
+    """Tell all lists of secure links again; the answer comes after them, with ``told`` set."""
+
+    told: bool
+    capability = SECURE_STATES
 
 
 class RevocationNotice(Message, frozen=True):

@@ -14,8 +14,9 @@ import random
 from dataclasses import dataclass
 
 from ges.companions import Companions
+from ges.hearsay import Hearsay, Place
 from ges.linkstate import SecureGraph
-from ges.messages import RevocationNotice, SecureState
+from ges.messages import RevocationNotice, SecureState, SecureStatesWanted
 from ges.notices import Notices, NoticeTaken, Outcome
 from ges.survey import Survey
 from ges.ways import Ways
@@ -82,6 +83,7 @@ class BrokerNode:
         self.ring = RingNode(config, peer, rng)
         self.notices = Notices(revocations)
         self.secure_graph = SecureGraph(peer.uid, self.notices.forbids)
+        self._hearsay = Hearsay(self.secure_graph, peer.uid)
         self.survey = Survey(peer.uid, rng, express_range_ns=express_range_ns, pace=pace)
         self.ways = Ways(self.survey, self.ring.detours)
         self._normal: dict[str, Peer] = {}
@@ -111,8 +113,10 @@ class BrokerNode:
         if isinstance(event, MessageReceived) and isinstance(event.message, LinkMessage):
             effects += self.survey.on_message((event.uid, link_class), event.message, now)
         elif isinstance(event, MessageReceived) and isinstance(event.message, SecureState):
-            if self.secure_graph.learn(event.message):
+            if self._hearsay.learn(event.message, now):
                 self._flood(event.message, effects, but=event.uid)
+        elif isinstance(event, MessageReceived) and isinstance(event.message, SecureStatesWanted):
+            effects += self._hearsay.on_wanted(event.uid, event.message, now)
         elif isinstance(event, MessageReceived) and isinstance(event.message, RevocationNotice):
             self._on_notice(event.message, effects, now, but=event.uid)
         elif isinstance(event, Spread):
@@ -144,10 +148,14 @@ class BrokerNode:
         effects += self._secure.handle_timers(now)
         effects += self._express.handle_timers(now)
         effects += self.survey.handle_timers(now)
+        nobody, questions = self._hearsay.handle_timers(now, self._place())
+        for state in nobody:
+            self._flood(state, effects)
+        effects += questions
         return self._finish(effects, now)
 
     def next_deadline(self) -> Nanos | None:
-        parts = (self.ring, self._secure, self._express, self.survey, self.ways)
+        parts = (self.ring, self._secure, self._express, self.survey, self.ways, self._hearsay)
         deadlines = (part.next_deadline() for part in parts)
         return min((d for d in deadlines if d is not None), default=None)
 
@@ -195,6 +203,7 @@ class BrokerNode:
     def _drop(self, uid: str, effects: list[Effect], reason: Closed) -> None:
         """The normal link to ``uid`` is gone: so go those beside it."""
         self._normal.pop(uid, None)
+        self._hearsay.unlinked(uid)
         effects += self._secure.drop(uid, reason)
         effects += self._express.drop(uid, reason)
 
@@ -238,6 +247,12 @@ class BrokerNode:
                 return graph.withdraw_between(member.ring_id, right[0].ring_id)
             case _:
                 return []
+
+    def _place(self) -> Place | None:
+        member, right = self.ring.member, self.ring.right
+        if member is None:
+            return None
+        return Place(member.ring_id, right[0].ring_id if right else None, self._normal)
 
     def _flood(self, state: SecureState, effects: list[Effect], but: str | None = None) -> None:
         effects += [Send(uid, state) for uid in self._normal if uid not in (but, state.origin)]

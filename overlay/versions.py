@@ -33,7 +33,9 @@ WireCapabilities = Annotated[
 EXPRESS = "express"  #: links of the class express
 STREAMS = "streams"  #: events are acknowledged, and sent again over the next connection
 
-CAPABILITIES = frozenset({EXPRESS, STREAMS})
+SECURE_STATES = "secure_states"  #: lists of secure links are told again to who asks
+
+CAPABILITIES = frozenset({EXPRESS, STREAMS, SECURE_STATES})
 
 
 @dataclass(frozen=True, slots=True)
