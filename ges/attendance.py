@@ -44,6 +44,7 @@ from overlay.ids import LinkClass, short
 from overlay.machine import Message, Refused
 from overlay.slices import Sliced
 from overlay.transport import CLOSE_SECONDS, Wire
+from overlay.wording import counted
 
 if TYPE_CHECKING:
     from ges.broker import Broker
@@ -205,7 +206,7 @@ class Attendance:
             return Refusal(Refused.LEAVING, "this broker is leaving")
         if len(self._sessions) >= self._limits.clients:
             self._notices.note("clients_turned_away", "too many clients", host=wire.remote)
-            return Refusal(Refused.BUSY, f"this broker serves {len(self._sessions)} clients")
+            return Refusal(Refused.BUSY, f"this broker serves {counted(self.size, 'client')}")
         found = self._broker.gate.admit(hello.token, wire.identity, exposed=wire.is_exposed)
         if isinstance(found, Rejection):
             self._notices.note(

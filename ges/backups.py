@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ges.messages import Status
 from overlay.ids import short
+from overlay.wording import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class BackedUp:
     def in_words(self) -> str:
         if not self.owners:
             return "backups: no broker owns records"
-        start = f"backups: {self.records} records of {self.owners} brokers"
+        start = f"backups: {counted(self.records, 'record')} of {counted(self.owners, 'broker')}"
         return f"{start}, not all in place" if self.findings else f"{start}, all in place"
 
 

@@ -12,6 +12,7 @@ from ges.errors import ConnectionLost
 from ges.messages import Status
 from overlay.address import Address, parse_url
 from overlay.ids import short
+from overlay.wording import counted
 from ring.invariants import Snapshot, local_findings, ring_findings
 
 MAX_STEPS = 100_000
@@ -29,7 +30,7 @@ class Walk:
         if len(self.brokers) == size:
             return self
         return self.with_findings(
-            [f"the ring has {len(self.brokers)} brokers, {size} are expected"]
+            [f"the ring has {counted(len(self.brokers), 'broker')}, {size} are expected"]
         )
 
     def with_findings(self, more: Iterable[str]) -> Walk:

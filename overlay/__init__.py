@@ -3,7 +3,8 @@
 The lowest package. It knows nothing of rings or events; see ``docs/architecture.md``.
 
 Vocabulary
-    ``machine`` (inputs, effects, facts), ``ids``, ``address``, ``errors``, ``rng``, ``trace``.
+    ``machine`` (inputs, effects, facts), ``ids``, ``address``, ``errors``, ``rng``, ``trace``,
+    ``wording``.
 Bytes
     ``codec`` and ``cutting`` (frames and messages), ``versions`` (what two ends can say),
     ``fragments`` (long frames in slices).

@@ -24,6 +24,7 @@ from overlay.notices import Notices
 from overlay.tidying import Tidying
 from overlay.transport import Transport, Wire, close, remote_host
 from overlay.versions import Agreement, Dialect
+from overlay.wording import counted
 
 EVICTED_AT_ONCE = 16  #: strangers dropped when the process can open no more files
 
@@ -193,7 +194,7 @@ class Acceptor:
             return refusal
         up = self._links.up
         if len(up) >= self._limits.links and (hello.uid, hello.link_class) not in up:
-            return Refusal(Refused.BUSY, f"this broker has {len(up)} links")
+            return Refusal(Refused.BUSY, f"this broker has {counted(len(up), 'link')}")
         refused = self._machine.admit(hello.peer)
         if refused is not None:
             return Refusal(refused, "")

@@ -28,6 +28,7 @@ from overlay.keyfiles import (
     replace_files,
 )
 from overlay.revoking import sign_list
+from overlay.wording import counted
 
 
 def rotate_authority(
@@ -90,8 +91,8 @@ def finish_rotation(
     if waiting:
         names = ", ".join(entry.uid for entry in waiting[:3])
         raise IdentityError(
-            f"{authority.directory}: {len(waiting)} identities are still of the old authority "
-            f"({names}{', ...' if len(waiting) > 3 else ''}); renew or revoke them first, or give "
+            f"{authority.directory}: {counted(len(waiting), 'identity', 'identities')} "
+            f"still of the old authority ({names}{', ...' if len(waiting) > 3 else ''}); renew or revoke them first, or give "
             "--force to cut them off"
         )
     with locked(authority.directory):

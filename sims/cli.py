@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from overlay.wording import counted
+
 if TYPE_CHECKING:
     from sims.experiment import Progress, RunResult
     from sims.summary import Spread, Summary
@@ -179,7 +181,8 @@ def explore(
     if report.findings:
         shown = "\n  ".join(report.findings[:10])
         raise InvariantViolated(
-            f"in {len(report.choices)} steps; see it again with: {report.replay}\n  {shown}"
+            f"in {counted(len(report.choices), 'step')}; see it again with: {report.replay}\n"
+            f"  {shown}"
         )
 
 
@@ -234,8 +237,9 @@ def _print_json(result: RunResult, summary: Summary, files: tuple[Path, Path] | 
 
 def _print_words(result: RunResult, summary: Summary, files: tuple[Path, Path] | None) -> None:
     click.echo(
-        f"{result.run.nodes} brokers, {summary.crashes} crashes, {summary.duration_s:.1f} s of "
-        f"virtual time, {summary.events} events simulated"
+        f"{counted(result.run.nodes or 0, 'broker')}, "
+        f"{counted(summary.crashes, 'crash', 'crashes')}, {summary.duration_s:.1f} s of "
+        f"virtual time, {counted(summary.events, 'event')} simulated"
     )
     for name, spread in (
         ("detected after", summary.detection_s),

@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from overlay.wording import counted
 from spark.errors import MissingExtra, SweepFailed
 
 _EXTRA = ("matplotlib", "numpy", "pandas", "pyarrow", "pyspark")
@@ -111,7 +112,7 @@ def sweep(
         for cell in failed:
             first_line, *_ = str(cell.error).splitlines()
             click.echo(f"failed: {cell.run_id}: {first_line}")
-        click.echo(f"{done} runs done, {todo.skipped} were there already: {out}")
+        click.echo(f"{counted(done, 'run')} done, {todo.skipped} there already: {out}")
     if failed:
         raise SweepFailed(
             f"{len(failed)} of {len(outcomes)} cells failed; {out / FAILED_FILE} says how. "

@@ -55,7 +55,7 @@ def open_session(master: str | None = None, *, memory: str = "2g") -> Iterator[S
             "k8s://URL or, for Spark Connect, sc://HOST:PORT"
         )
     # The JVM must still be there when an error of its is put into words.
-    with ExitStack() as stack, _translated_errors():
+    with _termination_interrupts(), ExitStack() as stack, _translated_errors():
         yield _enter(stack, master, memory)
 
 
@@ -245,6 +245,20 @@ def _interrupts_noted(interrupts: list[int]) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, owner)
+
+
+@contextmanager
+def _termination_interrupts() -> Iterator[None]:
+    """Let SIGTERM end what goes on as Ctrl-C does, unless somebody else looks after it."""
+    is_free = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if threading.current_thread() is not threading.main_thread() or not is_free:
+        yield
+        return
+    signal.signal(signal.SIGTERM, lambda number, frame: signal.raise_signal(signal.SIGINT))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _gist(text: str) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from ges.cli.options import json_option
+from overlay.wording import counted
 
 
 @click.group()
@@ -57,5 +58,5 @@ def check(file: Path, subject: str, topic: str | None, text: str | None, as_json
         for decision in decisions:
             click.echo(decision.reason)
         if not decisions:
-            click.echo(f"{file}: {len(rules.rules)} rules, in order")
+            click.echo(f"{file}: {counted(len(rules.rules), 'rule')}, in order")
     return 0 if all(decision.allowed for decision in decisions) else 1

@@ -10,6 +10,7 @@ import click
 
 from ges.cli.options import client_options, console, json_option, run_async
 from overlay.ids import LinkClass, short
+from overlay.wording import counted
 
 if TYPE_CHECKING:
     from ges.connectivity import Connectivity
@@ -106,7 +107,8 @@ def _print_ways(brokers: tuple[Status, ...]) -> None:
 
 
 def _in_words(link_class: LinkClass, found: Connectivity) -> str:
-    start = f"{link_class.value}: {found.links} links between {found.brokers} brokers"
+    links, brokers = counted(found.links, "link"), counted(found.brokers, "broker")
+    start = f"{link_class.value}: {links} between {brokers}"
     if not found.brokers:
         return start
     if found.is_complete:

@@ -20,6 +20,7 @@ from ges.cli.identity_options import (
 )
 from ges.cli.lifetimes import Duration
 from ges.cli.options import overlay_option, run_async
+from overlay.wording import counted
 
 if TYPE_CHECKING:
     from overlay.authority import Authority
@@ -102,8 +103,8 @@ def rotate(authority_dir: Path, finish: bool, force: bool, days: int, as_json: b
         click.echo(f"{authority_dir}: the old authority counts no more for who is renewed from now")
     else:
         click.echo(
-            f"{authority_dir}: new key, expires {when(done.not_after)}; {waiting} identities are "
-            "to be renewed, then 'chordal identity rotate --finish'"
+            f"{authority_dir}: new key, expires {when(done.not_after)}; "
+            f"{counted(waiting, 'identity', 'identities')} to be renewed, then 'chordal identity rotate --finish'"
         )
 
 

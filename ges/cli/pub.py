@@ -13,8 +13,10 @@ import click
 from ges.cli.durations import duration
 from ges.cli.options import CLASSES, client_options, json_option, run_async, token_option
 from ges.events import MAX_PAYLOAD_BYTES
+from ges.topics import check_topic
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass
+from overlay.wording import counted
 
 READ_BYTES = 64 * 1024
 
@@ -75,6 +77,7 @@ def pub(
         raise click.UsageError("--park is for --class secure")
     if budget is not None and link_class != LinkClass.EXPRESS.value:
         raise click.UsageError("--budget is for express events; add --class express")
+    check_topic(topic)  # before a broker is looked for
     pairs = dict(_parse_attribute(text) for text in attributes)
     run_async(
         _publish,
@@ -181,4 +184,4 @@ async def _publish(
     if as_json:
         click.echo(json.dumps({"published": done, "topic": topic, "broker": url}))
     else:
-        click.echo(f"published {done} event{'s' if done != 1 else ''} to {topic} at {url}")
+        click.echo(f"published {counted(done, 'event')} to {topic} at {url}")

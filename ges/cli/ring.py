@@ -10,6 +10,7 @@ import click
 
 from ges.cli.options import client_options, console, json_option, run_async
 from overlay.ids import short
+from overlay.wording import counted
 
 if TYPE_CHECKING:
     from ges.connectivity import Connectivity
@@ -120,7 +121,7 @@ def _in_parts(strength: dict[str, Connectivity]) -> list[str]:
 
 
 def _in_words(walk: Walk, name: str, found: Connectivity) -> str:
-    start = f"{name.replace('_', ' ')}: {found.links} between {found.brokers} brokers; "
+    start = f"{name.replace('_', ' ')}: {found.links} between {counted(found.brokers, 'broker')}; "
     if found.is_complete:
         return start + "each is linked to each, so they survive any loss"
     parts = " and ".join(map(str, found.parts))

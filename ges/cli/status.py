@@ -9,6 +9,7 @@ import click
 
 from ges.cli.options import client_options, console, json_option, run_async
 from overlay.ids import short
+from overlay.wording import counted
 
 if TYPE_CHECKING:
     from ges.messages import Status
@@ -71,18 +72,19 @@ def _print(found: Status) -> None:
     out.print(f"broker {found.uid} (incarnation {found.incarnation})")
     out.print(f"  {found.url}, overlay {found.overlay}, chordal {found.version}, {place}")
     out.print(
-        f"  up {found.uptime_s:.0f} s, {found.clients} clients, "
-        f"{found.subscriptions} subscriptions, {'with' if found.secure else 'without'} identity"
+        f"  up {found.uptime_s:.0f} s, {counted(found.clients, 'client')}, "
+        f"{counted(found.subscriptions, 'subscription')}, "
+        f"{'with' if found.secure else 'without'} identity"
     )
     if found.identity is not None:
         own = found.identity
         out.print(
             f"  certificate until {own.not_after} (in {own.expires_in_s:.0f} s), "
-            f"{own.authorities} authorit{'ies' if own.authorities > 1 else 'y'} trusted, "
+            f"{counted(own.authorities, 'authority', 'authorities')} trusted, "
             f"{own.revoked} revoked (list {own.revocations})"
         )
     if found.parked:
-        out.print(f"  {found.parked} events parked for want of an all-secure path")
+        out.print(f"  {counted(found.parked, 'event')} parked for want of an all-secure path")
     if found.suspects:
         out.print(f"  suspects {' '.join(map(short, found.suspects))}")
     links = Table(

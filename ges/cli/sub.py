@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ges.cli.options import CLASSES, client_options, json_option, run_async, token_option
+from ges.topics import check_filter
 from overlay.ids import LinkClass
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def sub(
     If its broker dies, the command attaches to another by itself and says on stderr for how long
     events may have been missed.
     """
+    check_filter(filter)  # before a broker is looked for
     run_async(
         _subscribe,
         broker,

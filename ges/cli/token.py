@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from ges.cli.options import json_option
+from overlay.wording import counted
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 MAX_LIFETIME_SECONDS = 100 * 365 * 86_400
@@ -113,7 +114,7 @@ def list_tokens(file: Path, as_json: bool) -> None:
     for row in rows:
         end = "never expires" if row["expires"] is None else f"expires {row['expires']}"
         click.echo(f"{row['name']:<24} {'EXPIRED' if row['expired'] else end}")
-    click.echo(f"{len(rows)} token{'s' if len(rows) != 1 else ''} in {file}")
+    click.echo(f"{counted(len(rows), 'token')} in {file}")
 
 
 def _when(unix_s: int) -> str:

@@ -110,7 +110,7 @@ def test_false_lists_that_filled_the_graph_leave_no_harm(
 ) -> None:
     """Room comes back as they are contradicted; then all neighbours are asked what was missed."""
     monkeypatch.setattr("ges.linkstate.MAX_ORIGINS", 8)
-    bench.up("d", secure=False)  # whoever that is
+    bench.neighbour("d", 2**31)
     for name in "123456789":
         bench.hear("d", state(name, ring_id=10 + int(name)))
     graph = bench.node.secure_graph
@@ -129,7 +129,7 @@ def test_false_lists_that_filled_the_graph_leave_no_harm(
 
 def test_who_goes_need_not_answer(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ges.linkstate.MAX_ORIGINS", 8)
-    bench.up("d", secure=False)
+    bench.neighbour("d", 2**31)
     for name in "123456789":
         bench.hear("d", state(name, ring_id=10 + int(name)))
     later(bench, (STANDS_NS + ASK_NS) / SECONDS + 1, "cd")

@@ -72,6 +72,18 @@ def test_strangers_do_no_harm(brokers: Fleet) -> None:
 
 
 @pytest.mark.parametrize(
+    ("arguments", "named"), [(["pub", "a/#", "x"], "wildcard"), (["sub", "a/#/b"], "'#'")]
+)
+def test_a_wrong_topic_is_named_before_a_broker_is_looked_for(
+    arguments: list[str], named: str
+) -> None:
+    refused = chordal(*arguments, "--broker", "chordal://127.0.0.1:1")
+    assert refused.returncode == 2
+    assert named in refused.stderr
+    assert "127.0.0.1" not in refused.stderr
+
+
+@pytest.mark.parametrize(
     ("arguments", "named"),
     [
         (["pub", "a/+", "x"], "wildcard"),

@@ -257,7 +257,7 @@ async def test_links_are_bounded_and_one_may_be_made_anew(
     await trio.sleep(0.1)
     stream = await overlay.dial(a)
     await stream.send_all(GREETINGS.encode(hello()))
-    assert await answer(stream) == Refusal(Refused.BUSY, "this broker has 1 links")
+    assert await answer(stream) == Refusal(Refused.BUSY, "this broker has 1 link")
     assert a.linked == ["b"]
     again = await overlay.dial(a)
     await again.send_all(GREETINGS.encode(hello(Puppet("b"), serial=9, expected=a.peer.uid)))

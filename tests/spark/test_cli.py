@@ -130,7 +130,7 @@ class TestWithSpark:
         result = invoke("sweep", *options, "--seeds", "1,")
         assert "'1,'" in str(result.exception)
         result = invoke("sweep", *options, "--seeds", "1")
-        assert result.stdout.splitlines()[-1].startswith("2 runs done, 0 were there already")
+        assert result.stdout.splitlines()[-1].startswith("2 runs done, 0 there already")
         result = invoke("sweep", *options, "--seeds", "1,7", "--json")
         found = json.loads(result.stdout)
         assert (found["done"], found["skipped"], found["failed"]) == (2, 2, [])
@@ -143,4 +143,4 @@ class TestWithSpark:
         assert isinstance(result.exception, SweepFailed)
         assert str(tmp_path / "d" / "failed.jsonl") in str(result.exception)
         assert "failed: crash-n4-s1" in result.stdout
-        assert result.stdout.splitlines()[-1].startswith("1 runs done")
+        assert result.stdout.splitlines()[-1].startswith("1 run done")

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -94,7 +95,15 @@ def test_what_fails_in_a_job_is_one_line(spark: SparkSession) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_an_interrupt_ends_every_process_without_a_word(tmp_path: Path) -> None:
+def press_ctrl_c(process: subprocess.Popen[bytes]) -> None:
+    os.killpg(process.pid, signal.SIGINT)
+
+
+@pytest.mark.parametrize("kill", [press_ctrl_c, subprocess.Popen.terminate])
+def test_an_interrupt_ends_every_process_without_a_word(
+    tmp_path: Path, kill: Callable[[subprocess.Popen[bytes]], None]
+) -> None:
+    """Ctrl-C reaches all processes of a terminal, SIGTERM the one it is sent to."""
     pipe, data, temporary = (tmp_path / name for name in ("pipe", "data", "tmp"))
     os.mkfifo(pipe)
     temporary.mkdir()
@@ -106,7 +115,7 @@ def test_an_interrupt_ends_every_process_without_a_word(tmp_path: Path) -> None:
         start_new_session=True,
     ) as process:
         pipe.open("rb").close()  # returns once a worker simulates
-        os.killpg(process.pid, signal.SIGINT)
+        kill(process)
         # The output ends when the last process that could write to it is gone.
         said, _ = process.communicate(timeout=60)
     assert (process.returncode, said) == (130, b"")
