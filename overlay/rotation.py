@@ -92,8 +92,8 @@ def finish_rotation(
         names = ", ".join(entry.uid for entry in waiting[:3])
         raise IdentityError(
             f"{authority.directory}: {counted(len(waiting), 'identity', 'identities')} "
-            f"still of the old authority ({names}{', ...' if len(waiting) > 3 else ''}); renew or revoke them first, or give "
-            "--force to cut them off"
+            f"still of the old authority ({names}{', ...' if len(waiting) > 3 else ''}); renew or "
+            "revoke them first, or give --force to cut them off"
         )
     with locked(authority.directory):
         replace_files(

@@ -104,7 +104,8 @@ def rotate(authority_dir: Path, finish: bool, force: bool, days: int, as_json: b
     else:
         click.echo(
             f"{authority_dir}: new key, expires {when(done.not_after)}; "
-            f"{counted(waiting, 'identity', 'identities')} to be renewed, then 'chordal identity rotate --finish'"
+            f"{counted(waiting, 'identity', 'identities')} to be renewed, "
+            "then 'chordal identity rotate --finish'"
         )
 
 

@@ -6,12 +6,17 @@ from pathlib import Path
 
 from ges.linkstate import SecureGraph
 from ges.messages import RevocationNotice, SecureState
+from ges.node import BrokerNode
 from ges.notices import UNCHECKED_KEPT, Notices, Outcome
 from overlay.authority import Authority
 from overlay.identity import Role, load_identity
-from overlay.ids import nanos
+from overlay.ids import LinkClass, Peer, nanos
+from overlay.machine import LinkUp, MessageReceived
 from overlay.revocation import Revocations
 from overlay.revoking import revoke_uid
+from overlay.rng import rng_for
+from ring.config import LAN
+from ring.facts import Found
 from tests.ges.conftest import Issue
 
 SECOND = nanos(1)
@@ -66,3 +71,25 @@ def test_who_is_revoked_counts_no_more_in_the_graph_of_secure_links() -> None:
     assert graph.is_complete
     assert [state.origin for state in graph.out_of_reach()] == [c]
     assert not graph.reaches_anybody()
+
+
+def test_a_new_list_changes_at_once_who_is_reached(authority: Authority, issue: Issue) -> None:
+    """Behind a broker that is revoked are some that it alone led to."""
+    folder = issue(Role.BROKER)
+    between, own, far = load_identity(folder).uid, "b" * 32, "d" * 32
+    node = BrokerNode(
+        LAN,
+        Peer(own, 1, "chordal://b.test:1", secure=True),
+        rng_for(1, "b"),
+        Revocations((authority.certificate,)),
+    )
+    node.handle(Found(), 0)
+    other = Peer(between, 1, "chordal://a.test:1", secure=True)
+    for link_class in (LinkClass.NORMAL, LinkClass.SECURE):
+        node.handle(LinkUp(other, other.url, link_class), 0)
+    for uid, linked in ((between, (own, far)), (far, (between,))):
+        told = SecureState(uid, 1, 1, 7, linked, withdrawn=False)
+        node.handle(MessageReceived(between, told), 0)
+    assert node.secure_graph.out_of_reach() == ()
+    node.handle(MessageReceived(between, signed(authority, folder)), 0)
+    assert [state.origin for state in node.secure_graph.out_of_reach()] == [far]

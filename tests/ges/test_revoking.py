@@ -112,19 +112,25 @@ async def test_a_client_does_not_go_to_a_broker_it_knows_to_be_revoked(
             pass
 
 
+@pytest.mark.parametrize("is_attached", [True, False])
 async def test_a_client_remembers_what_its_broker_told_it_of_others(
-    brokers: Brokers, issue: Issue, authority: Authority
+    brokers: Brokers, issue: Issue, authority: Authority, *, is_attached: bool
 ) -> None:
-    folders = [issue(Role.BROKER), issue(Role.BROKER)]
+    """It is told as the list comes, or as it attaches later; its folder does not have it."""
+    folders, me = [issue(Role.BROKER), issue(Role.BROKER)], issue(Role.CLIENT)
     told = await brokers.start(identity=folders[0])
     posing = Broker(BrokerConfig(port=0, profile="local", identity=folders[1]))
     async with trio.open_nursery() as nursery:
         await nursery.start(posing.run)  # alone, and so without the list
 
         async def use_both() -> None:
+            revoked = revoke_certificate(authority, folders[1])
+            if not is_attached:
+                await spread(revoked, told.url)
             both = f"{url(told)},{url(posing)}"
-            async with connect(both, identity=issue(Role.CLIENT), timeout=1) as client:
-                await spread(revoke_certificate(authority, folders[1]), told.url)
+            async with connect(both, identity=me, timeout=1) as client:
+                if is_attached:
+                    await spread(revoked, told.url)
                 await client.publish("a", b"", confirm=True)
                 brokers.kill(told)
                 await trio.sleep_forever()
@@ -157,10 +163,11 @@ async def test_a_list_passes_through_brokers_that_cannot_check_it(
     first = await brokers.start(identity=issue(Role.BROKER), look_seconds=0.1)
     plain = [await brokers.start() for _ in range(2)]
     await brokers.whole()
+    newcomer = issue(Role.BROKER)  # before: its folder is without the list
     revoked = revoke_certificate(authority, issue(Role.CLIENT))
     await spread(revoked, first.url)
     await until(lambda: all(len(broker.node.notices.known) == 1 for broker in plain))
-    late = await brokers.start(identity=issue(Role.BROKER), seeds=brokers.seeds(plain[1]))
+    late = await brokers.start(identity=newcomer, seeds=brokers.seeds(plain[1]))
     await until(lambda: numbers([first, late]) == [1, 1])
 
 

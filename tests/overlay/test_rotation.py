@@ -12,6 +12,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from overlay.authority import (
+    VOUCHER,
     Authority,
     create_authority,
     issue_identity,
@@ -23,7 +24,7 @@ from overlay.errors import IdentityError, ProtocolError
 from overlay.identity import Identity, PeerIdentity, Role, load_identity
 from overlay.ids import Uid
 from overlay.issued import issued_as
-from overlay.keyfiles import REVOKED, check_key
+from overlay.keyfiles import REVOKED, check_key, read_certificates
 from overlay.revocation import MAX_LIST_BYTES, UIDS_EXTENSION, Revocations, check_list, read_list
 from overlay.revoking import revoke_certificate, revoke_uid, sign_list
 from overlay.rotation import finish_rotation, not_renewed, rotate_authority
@@ -308,6 +309,28 @@ def test_an_identity_cannot_sign_a_list(authority: Authority, tmp_path: Path) ->
     )
     with pytest.raises(ProtocolError, match="not from this authority"):
         check_list(forged, certificate.public_bytes(Encoding.DER), (authority.certificate,))
+
+
+def test_who_vouches_for_itself_cannot_sign_a_list(authority: Authority, tmp_path: Path) -> None:
+    """A whole authority of somebody else's, of the same name, that offers itself as the voucher."""
+    foreign = create_authority(tmp_path / "foreign", name="test", lifetime=DAY)
+    forged = revoke_uid(foreign, broker(foreign, tmp_path / "a").uid)
+    voucher = foreign.certificate.public_bytes(Encoding.DER)
+    check_list(forged.crl, voucher, (foreign.certificate,))
+    with pytest.raises(ProtocolError, match="not from this authority"):
+        check_list(forged.crl, voucher, (authority.certificate,))
+
+
+def test_after_a_change_nobody_shows_a_voucher(authority: Authority, tmp_path: Path) -> None:
+    a = tmp_path / "a"
+    broker(authority, a)
+    rotated = rotate_authority(authority, lifetime=DAY)
+    renew_identity(rotated, a, lifetime=DAY)
+    assert len(read_certificates(a / "identity.crt", most=2, mend="")) == 2
+    finish_rotation(rotated)
+    assert VOUCHER not in {path.name for path in authority.directory.iterdir()}
+    renew_identity(load_authority(authority.directory), a, lifetime=DAY)
+    assert len(read_certificates(a / "identity.crt", most=2, mend="")) == 1
 
 
 @pytest.mark.parametrize("garbage", [b"", b"x", b"-----BEGIN X509 CRL-----\nAAAA\n"])

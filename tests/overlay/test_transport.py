@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import trio
 
+import overlay.certificates
 from overlay.address import Address, parse_endpoint, parse_url
 from overlay.authority import Authority, create_authority, issue_identity
 from overlay.codec import PROTOCOL_VERSION, FrameReader
@@ -31,6 +34,7 @@ from overlay.machine import (
     Refused,
     Send,
 )
+from overlay.tls import server_context
 from overlay.transport import TcpTransport, Wire, close
 from tests.helpers.stations import CODEC, Beat, Knock, Station
 from tests.helpers.waiting import until
@@ -157,6 +161,28 @@ async def test_the_listener_must_be_a_broker(issue: Issue, nursery: trio.Nursery
     port = listeners[0].socket.getsockname()[1]
     transport = TcpTransport(issue("caller"))
     assert "no TLS" in await failure(transport, Address("127.0.0.1", port, tls=True))
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_role_counts_beside_the_purpose(
+    issue: Issue, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client's certificate that TLS would take at the accepting end makes no broker of it."""
+    uses = overlay.certificates._USES
+    monkeypatch.setitem(uses, Role.CLIENT, uses[Role.BROKER])
+    imposter = replace(issue("imposter", Role.CLIENT), role=Role.BROKER)
+
+    async def pose(stream: trio.SocketStream) -> None:
+        secured = trio.SSLStream(stream, server_context(imposter), server_side=True)
+        with contextlib.suppress(trio.BrokenResourceError):
+            await secured.do_handshake()
+            await secured.receive_some(1)
+        await trio.aclose_forcefully(secured)
+
+    listeners = await nursery.start(trio.serve_tcp, pose, 0)
+    port = listeners[0].socket.getsockname()[1]
+    transport = TcpTransport(issue("caller"))
+    assert "a broker is wanted" in await failure(transport, Address("127.0.0.1", port, tls=True))
     nursery.cancel_scope.cancel()
 
 
