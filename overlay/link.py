@@ -54,8 +54,9 @@ class Link:
 
     @property
     def held_bytes(self) -> int:
-        """Bytes that wait for the other end to take them."""
-        return self.connection.queued_bytes
+        """Bytes that wait for the other end to take them, or to say that it has."""
+        stream = self.connection.outbox.stream
+        return self.connection.queued_bytes + (stream.memory if stream is not None else 0)
 
     def arrived(self, count: int) -> int:
         """Note that so many events that are not express have come over the link.

@@ -201,6 +201,10 @@ class Links:
             orphans = self.streams.give_away(key)
             if orphans:
                 self._upper.on_orphans(link.peer, link.link_class, orphans)
+        while is_taken and (too_many := self.streams.relieve()) is not None:
+            peer, link_class, items = too_many
+            self._notices.count("events_kept_given_up", sum(events for _, events in items))
+            self._upper.on_orphans(peer, link_class, items)
 
     def _say(self, link: Link) -> None:
         """Acknowledge what has come from the other end of a link, over the connection in use."""

@@ -25,6 +25,8 @@ WINDOW_FRAMES = 65536  #: events sent and not acknowledged, at most; then the ne
 WINDOW_BYTES = 8 * 1024 * 1024  #: ... or bytes
 KEPT_BYTES = 32 * 1024 * 1024  #: kept for a broker to which there is no link at the moment ...
 KEPT_FRAMES = 262144  #: ... and events
+KEPT_BYTES_TOTAL = 256 * 1024 * 1024  #: of memory, kept for all such brokers together
+ITEM_BYTES = 128  #: of memory for an item that is kept, beside its own bytes
 ACK_FRAMES = 4096  #: acknowledged after so many events ...
 ACK_BYTES = 256 * 1024  #: ... or bytes, and at the latest ...
 ACK_NS: Nanos = nanos(0.05)  #: ... after this
@@ -84,6 +86,11 @@ class Outgoing:
     def count(self) -> int:
         """How many events are kept."""
         return self.next - self.first
+
+    @property
+    def memory(self) -> int:
+        """Bytes of memory that what is kept takes."""
+        return self.size + ITEM_BYTES * len(self._kept)
 
     @property
     def is_full(self) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
+from overlay import resend
 from overlay.codec import Bytes
 from overlay.ids import LinkClass, Peer
 from overlay.outbox import Outbox
@@ -27,6 +28,8 @@ class Streams:
         self._outgoing: OrderedDict[Key, Outgoing] = OrderedDict()
         self._incoming: OrderedDict[Key, Incoming] = OrderedDict()
         self._used: dict[Key, Outbox] = {}  #: of the connection each stream is sent over
+        self._peers: dict[Key, Peer] = {}  #: the other end of each
+        self._waiting = 0  #: bytes of memory kept in streams without a connection
         self._count = 0
 
     # ── sending ───────────────────────────────────────────────────────────────────────────────
@@ -42,13 +45,14 @@ class Streams:
         self.detach(key)
         orphans: list[Item] = []
         stream = self._outgoing.pop(key, None)
+        self._waiting -= stream.memory if stream is not None else 0
         if stream is not None and stream.incarnation != peer.incarnation:
             orphans = stream.give_away()
             stream = None
         if stream is None:
             self._count += 1
             stream = Outgoing(life, self._count, peer.incarnation)
-        self._outgoing[key] = stream
+        self._outgoing[key], self._peers[key] = stream, peer
         again = stream.take_back()
         outbox.stream = stream
         self._used[key] = outbox
@@ -68,7 +72,13 @@ class Streams:
         used.stream = None
         for item, events in used.normal.take_events():
             stream.keep(item, events)
+        self._waiting += stream.memory
         return True
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes of memory that are kept for brokers to which there is no connection."""
+        return self._waiting
 
     def waits(self, key: Key) -> bool:
         """Say whether there is a stream, but no connection to send it over."""
@@ -82,19 +92,39 @@ class Streams:
         """
         stream = self._outgoing.get(key)
         if stream is not None:
+            before = stream.memory
             stream.on_ack(ack)
+            self._waiting += stream.memory - before if self.waits(key) else 0
 
     def keep(self, key: Key, item: Bytes, events: int) -> bool:
         """Keep events until there is a link again; False if they cannot be kept."""
         stream = self._outgoing.get(key)
         if stream is None or not self.waits(key) or not stream.has_room:
             return False
+        if self._waiting + len(item) > resend.KEPT_BYTES_TOTAL:
+            return False
+        before = stream.memory
         stream.keep(item, events)
+        self._waiting += stream.memory - before
         return True
+
+    def relieve(self) -> tuple[Peer, LinkClass, list[Item]] | None:
+        """Return what is kept for the peer that most is kept for, if too much is for all together.
+
+        It goes another way, or is given up. To be called until it returns None.
+        """
+        if self._waiting <= resend.KEPT_BYTES_TOTAL:
+            return None
+        idle = (key for key in self._outgoing if self.waits(key))
+        most = max(idle, key=lambda key: self._outgoing[key].memory)
+        return self._peers[most], most[1], self.give_away(most)
 
     def give_away(self, key: Key) -> list[Item]:
         """Return what is kept where there is no link: it goes another way, or is given up."""
-        return self._outgoing[key].give_away() if self.waits(key) else []
+        if not self.waits(key):
+            return []
+        self._waiting -= self._outgoing[key].memory
+        return self._outgoing[key].give_away()
 
     # ── receiving ─────────────────────────────────────────────────────────────────────────────
 
@@ -113,4 +143,4 @@ class Streams:
     def _trim(self) -> None:
         for key in list(self._outgoing) if len(self._outgoing) > MAX_STREAMS else ():
             if key not in self._used and not self._outgoing[key].count:
-                del self._outgoing[key]
+                del self._outgoing[key], self._peers[key]

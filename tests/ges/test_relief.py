@@ -115,6 +115,22 @@ async def test_unfinished_frames_of_all_clients_are_bounded(brokers: Brokers) ->
         assert broker.driver.counters["clients_too_slow"] == 1
 
 
+async def test_what_brokers_do_not_acknowledge_is_bounded(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Memory is held for it as for what is queued, though all of it has been sent."""
+    monkeypatch.setattr("overlay.link_life.Links._note", lambda links, link: None)
+    limit = 2 * 1024 * 1024
+    first = await brokers.start(limits=Limits(link_bytes_total=limit))
+    await brokers.start()
+    await brokers.whole()
+    (link,) = [x for (_, c), x in first.driver.links.items() if c is LinkClass.NORMAL]
+    for sequence in range(1, 101):
+        link.connection.send(frame(EVENT, event(sequence, payload=PAYLOAD)), 1)
+    await until(lambda: not link.connection.queued_bytes)
+    await until(lambda: link.connection.overflowed)
+
+
 async def test_queues_to_all_brokers_are_bounded(
     autojump_clock: MockClock, weather: Weather, brokers: Brokers
 ) -> None:

@@ -111,6 +111,10 @@ class Flapping(RuleBasedStateMachine):
             self.here.on_ack(KEY, arrivals.incoming.ack())
 
     @invariant()
+    def memory_is_counted(self) -> None:
+        assert self.here.waiting_bytes == (0 if self.is_up else self.here._outgoing[KEY].memory)
+
+    @invariant()
     def each_comes_once_in_order(self) -> None:
         assert self.got == list(range(len(self.got)))
 
@@ -209,6 +213,38 @@ def test_what_is_kept_without_a_link_is_bounded(monkeypatch: pytest.MonkeyPatch)
     assert not streams.keep(KEY, b"x", 1), "linked"
     streams.detach(KEY)
     assert [streams.keep(KEY, b"x" * 60, 1) for _ in range(3)] == [True, True, False]
+
+
+def test_what_is_kept_for_all_lost_links_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many there are; what waits for the peer for whom most does is given up first."""
+    monkeypatch.setattr(resend, "KEPT_BYTES_TOTAL", 10_000)
+    streams = Streams()
+    peers = [Peer(f"{n:032x}", 1, f"chordal://{n}.test:1") for n in range(4)]
+    for n, peer in enumerate(peers):
+        box = outbox()
+        key = (peer.uid, LinkClass.NORMAL)
+        streams.attach(key, peer, 1, box)
+        box.normal.put(b"x" * (4000 - 1000 * n), 1)
+        streams.detach(key)
+    given_up = []
+    while (found := streams.relieve()) is not None:
+        given_up.append((found[0], found[1], [len(item) for item, _ in found[2]]))
+    assert given_up == [(peers[0], LinkClass.NORMAL, [4000])]
+    assert 6000 < streams.waiting_bytes < 7000
+    assert streams.keep((peers[3].uid, LinkClass.NORMAL), b"x" * 3000, 1)
+    assert not streams.keep((peers[3].uid, LinkClass.NORMAL), b"x" * 3000, 1)
+    for peer in peers:
+        streams.give_away((peer.uid, LinkClass.NORMAL))
+    assert streams.waiting_bytes == 0
+
+
+def test_small_events_count_with_the_memory_they_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resend, "KEPT_BYTES_TOTAL", 10_000)
+    streams = Streams()
+    streams.attach(KEY, B, 1, outbox())
+    streams.detach(KEY)
+    kept = sum(streams.keep(KEY, b"x", 1) for _ in range(1000))
+    assert kept < 100
 
 
 @given(st.lists(st.integers(1, 100), max_size=20), st.integers(0, 300))

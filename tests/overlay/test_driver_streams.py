@@ -1,0 +1,42 @@
+"""What the driver keeps for links that broke, of several at once."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+
+from overlay import resend
+from overlay.codec import EVENT, frame
+from overlay.ids import LinkClass
+from overlay.machine import OpenLink
+from overlay.memory import MemoryStream
+from tests.helpers.stations import Overlay, Station
+
+
+def break_with(station: Station, other: Station, sizes: list[int]) -> None:
+    """Let a link break before what was to be sent over it has left."""
+    link = station.driver.links[other.peer.uid, LinkClass.NORMAL]
+    for size in sizes:
+        link.connection.send(frame(EVENT, bytes(size)), 1)
+    assert isinstance(link.connection.stream, MemoryStream)
+    link.connection.stream.cut()
+
+
+async def test_of_several_lost_links_the_one_with_most_is_not_waited_for(
+    overlay: Overlay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resend, "KEPT_BYTES_TOTAL", 100_000)
+    a, b = await overlay.linked()
+    c = await overlay.station("c")
+    a.do(OpenLink(c.peer.url, c.peer.uid))
+    await trio.sleep(0.1)
+    break_with(a, b, [20_000] * 2)
+    break_with(a, c, [20_000] * 4)
+    await trio.sleep(0.1)
+    assert a.linked == []
+    assert [len(item) > 20_000 for item, _ in a.orphans] == [True] * 4
+    assert a.driver.counters["events_kept_given_up"] == 4
+    for other in (b, c):
+        a.do(OpenLink(other.peer.url, other.peer.uid))
+    await trio.sleep(1)
+    assert (len(b.frames), len(c.frames)) == (2, 0)
