@@ -133,12 +133,13 @@ def issue_identity(
 
     Raises:
         IdentityError: the folder holds an identity or authority already, or cannot be written; or
-            the uid is revoked.
+            the uid is revoked, or has a certificate already that is in force.
     """
     now = now or datetime.now(UTC)
     key = Ed25519PrivateKey.generate()
     name = PeerIdentity(uid or Uid(secrets.token_hex(16)), role)
     with locked(authority.directory):
+        _check_unused(authority, name.uid, now)
         certificate = _sign(authority, name, key.public_key(), lifetime, now)
         files = _identity_files(authority, certificate)
         write_new(directory, {IDENTITY_KEY: key_pem(key), **files})
@@ -184,6 +185,22 @@ def renew_identity(
         )
         _record(authority, certificate, name, now)
     return _as_identity(authority, certificate, name, directory)
+
+
+def _check_unused(authority: Authority, uid: Uid, now: datetime) -> None:
+    """Check that nobody holds ``uid``: two that do would be taken for one another.
+
+    Raises:
+        IdentityError: somebody does.
+    """
+    held = [e for e in read_issued(authority.directory, now) if e.uid == uid and not e.revoked]
+    if held:
+        end = max(entry.not_after for entry in held)
+        raise IdentityError(
+            f"{uid} has a certificate already, in force until {end:%Y-%m-%d %H:%M} UTC; for "
+            f"another one in its place run 'chordal identity renew {authority.directory} DIR' with the "
+            "folder that holds it, for somebody else leave --uid out"
+        )
 
 
 def _sign(

@@ -16,6 +16,7 @@ from ges.cli.identity import identity
 from overlay.authority import issue_identity, load_authority
 from overlay.errors import ConfigError, IdentityError
 from overlay.identity import Role, load_identity
+from overlay.ids import Uid
 
 UID = "00112233445566778899aabbccddeeff"
 
@@ -61,6 +62,30 @@ def test_issue_tells_people_uid_and_expiry(authority: Path, tmp_path: Path) -> N
     assert 29 <= (loaded.not_after - datetime.now(UTC)).days <= 30
     assert UID in result.stdout
     assert f"{loaded.not_after:%Y-%m-%d}" in result.stdout
+
+
+def test_a_uid_is_given_to_one_holder(authority: Path, tmp_path: Path) -> None:
+    """For a new certificate there is renew; once the old one has ended the uid is free again."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    issue_identity(
+        load_authority(authority), first, role=Role.BROKER, uid=Uid(UID), lifetime=timedelta(days=1)
+    )
+    refused = chordal("issue", authority, second, "--client", "--uid", UID)
+    assert isinstance(refused.exception, IdentityError)
+    assert f"{UID} has a certificate already" in str(refused.exception)
+    assert f"chordal identity renew {authority}" in str(refused.exception)
+    assert not second.exists()
+    assert chordal("renew", authority, first).exit_code == 0
+    assert chordal("issue", authority, second, "--client").exit_code == 0
+    much_later = datetime.now(UTC) + timedelta(days=40)
+    issue_identity(
+        load_authority(authority),
+        tmp_path / "third",
+        role=Role.BROKER,
+        uid=Uid(UID),
+        lifetime=timedelta(days=1),
+        now=much_later,
+    )
 
 
 def test_no_private_key_is_printed(authority: Path, tmp_path: Path) -> None:
