@@ -198,8 +198,8 @@ def _check_unused(authority: Authority, uid: Uid, now: datetime) -> None:
         end = max(entry.not_after for entry in held)
         raise IdentityError(
             f"{uid} has a certificate already, in force until {end:%Y-%m-%d %H:%M} UTC; for "
-            f"another one in its place run 'chordal identity renew {authority.directory} DIR' with the "
-            "folder that holds it, for somebody else leave --uid out"
+            f"another one in its place run 'chordal identity renew {authority.directory} DIR' "
+            "with the folder that holds it, for somebody else leave --uid out"
         )
 
 
