@@ -137,7 +137,9 @@ class Streams:
         # What was acknowledged may not have been heard: it is said again.
         incoming.acknowledged = min(incoming.acknowledged, resume.first)
         if len(self._incoming) > MAX_STREAMS:
-            self._incoming.popitem(last=False)
+            # Not one of a link that is up: on the next connection it would be forgotten what came.
+            idle = (other for other in self._incoming if other not in self._used)
+            del self._incoming[next(idle, next(iter(self._incoming)))]
         return Arrivals(incoming, resume.first)
 
     def _trim(self) -> None:

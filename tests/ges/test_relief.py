@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
 import pytest
@@ -12,6 +13,7 @@ from ges.broker import Broker
 from ges.client import Client, connect
 from ges.relief import LOOK_SECONDS, Relief
 from overlay.codec import EVENT, HEADER, PROTOCOL_VERSION, frame
+from overlay.handshake import GREETINGS, Hello
 from overlay.ids import LinkClass
 from overlay.limits import Limits
 from tests.ges.test_attendance import event, raw
@@ -113,6 +115,48 @@ async def test_unfinished_frames_of_all_clients_are_bounded(brokers: Brokers) ->
                 await client.stream.send_all(HALF_FRAME)
             await until(lambda: broker.attendance.size == 2)
         assert broker.driver.counters["clients_too_slow"] == 1
+
+
+async def test_unfinished_frames_are_looked_at_as_they_grow(
+    autojump_clock: MockClock,
+    weather: Weather,
+    brokers: Brokers,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In a second, when all queues are looked at, thousands could send half a frame."""
+    monkeypatch.setattr("ges.broker.READ_SECONDS", 1000.0)
+    broker = await brokers.start(limits=Limits(client_bytes_total=1280 * 1024))
+    for number in range(3):
+        await trio.sleep(2 * LOOK_SECONDS)
+        url = f"chordal://127.0.0.1:{20_000 + number}"
+        stream = await weather.network.connect(url, broker.url)
+        uid = f"{number:032x}"
+        hello = Hello("chordal", PROTOCOL_VERSION, uid, 1, None, LinkClass.NORMAL, None, 0)
+        await stream.send_all(GREETINGS.encode(hello) + HALF_FRAME)
+    await trio.sleep(2 * LOOK_SECONDS)
+    assert broker.driver.counters["clients_too_slow"] == 1
+
+
+async def test_queues_to_brokers_are_looked_at_as_they_grow(
+    autojump_clock: MockClock,
+    weather: Weather,
+    brokers: Brokers,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of many publishers each may fill them a little more before it is held back."""
+    monkeypatch.setattr("ges.broker.READ_SECONDS", 1000.0)
+    limit = 2 * 1024 * 1024
+    first = await brokers.start(limits=Limits(link_bytes_total=limit))
+    second = await brokers.start()
+    await brokers.whole()
+    async with AsyncExitStack() as stack:
+        publishers = [await stack.enter_async_context(connect(first.url)) for _ in range(40)]
+        weather.rate[ports(first, second)] = 1024 * 1024
+        (link,) = [x for (_, c), x in first.driver.links.items() if c is LinkClass.NORMAL]
+        for publisher in publishers:
+            await publisher.publish("t", PAYLOAD)
+            await trio.sleep(LOOK_SECONDS / 4)
+        assert link.connection.overflowed
 
 
 async def test_what_brokers_do_not_acknowledge_is_bounded(

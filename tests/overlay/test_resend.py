@@ -238,6 +238,17 @@ def test_what_is_kept_for_all_lost_links_is_bounded(monkeypatch: pytest.MonkeyPa
     assert streams.waiting_bytes == 0
 
 
+def test_many_that_come_and_go_do_not_make_a_link_forget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What came by the link that is up is known, however many others are heard of meanwhile."""
+    monkeypatch.setattr("overlay.streams.MAX_STREAMS", 4)
+    streams = Streams()
+    streams.attach(KEY, B, 1, outbox())
+    streams.arrivals(KEY, Resume(1, 1, 0)).take(10)
+    for number in range(20):
+        streams.arrivals((f"{number:032x}", LinkClass.NORMAL), Resume(1, 1, 0))
+    assert streams.arrivals(KEY, Resume(1, 1, 0)).take(10) == 10
+
+
 def test_small_events_count_with_the_memory_they_take(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resend, "KEPT_BYTES_TOTAL", 10_000)
     streams = Streams()
