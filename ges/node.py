@@ -214,7 +214,8 @@ class BrokerNode:
                 self._drop(effect.uid, effects, effect.reason)
             elif isinstance(effect, Notify):
                 for state in self._withdrawn(effect.fact):
-                    self._flood(state, effects)
+                    has_left = isinstance(effect.fact, Departed)
+                    self._flood(state, effects, but=state.origin if has_left else None)
         for effect in effects:
             if isinstance(effect, CloseLink):
                 self.survey.on_down((effect.uid, effect.link_class), now, is_reset=False)
@@ -255,4 +256,5 @@ class BrokerNode:
         return Place(member.ring_id, right[0].ring_id if right else None, self._normal)
 
     def _flood(self, state: SecureState, effects: list[Effect], but: str | None = None) -> None:
-        effects += [Send(uid, state) for uid in self._normal if uid not in (but, state.origin)]
+        # To the one it is about as well: only that one can say that it is not true.
+        effects += [Send(uid, state) for uid in self._normal if uid != but]

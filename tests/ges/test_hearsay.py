@@ -12,7 +12,8 @@ from ges.messages import SecureState, SecureStatesWanted
 from overlay.codec import HEADER
 from overlay.ids import LinkClass, nanos
 from overlay.machine import Message, MessageReceived, Send
-from tests.ges.test_node import Bench, state
+from ring.messages import Intent, Purpose
+from tests.ges.test_node import Bench, state, told
 
 SECONDS = nanos(1.0)
 WANTED, TOLD = SecureStatesWanted(told=False), SecureStatesWanted(told=True)
@@ -82,6 +83,14 @@ def test_a_newcomer_has_time_to_become_a_neighbour(bench: Bench) -> None:
     later(bench, STANDS_NS / SECONDS / 2, "c")
     bench.neighbour("d", 50)
     sent = later(bench, STANDS_NS / SECONDS, "cd")
+    assert not [s for s in sent_to("c", sent, SecureState) if getattr(s, "withdrawn", False)]
+
+
+def test_one_that_is_linked_is_there_whatever_the_ring_makes_of_it(bench: Bench) -> None:
+    bench.up("d")
+    bench.give(MessageReceived("d" * 32, Intent(Purpose.RING)))
+    bench.hear("d", state("d", ring_id=50))
+    sent = later(bench, STANDS_NS / SECONDS + 1, "cd")
     assert not [s for s in sent_to("c", sent, SecureState) if getattr(s, "withdrawn", False)]
 
 
@@ -172,6 +181,13 @@ def test_who_asks_all_the_time_is_not_answered_each_time(bench: Bench) -> None:
     assert not ask(bench, "c", WANTED)
     later(bench, ANSWER_NS / SECONDS, "c")
     assert ask(bench, "c", WANTED)
+
+
+def test_who_is_told_of_hears_of_it(bench: Bench) -> None:
+    """From those it is linked to, as there is nobody else; so it can put it right."""
+    bench.neighbour("d", 2**31)
+    lie = state("c", ring_id=100, version=9)
+    assert told(bench.hear("d", lie)) == [("c", lie)]
 
 
 @pytest.mark.parametrize("what", ["incarnation", "version"])
