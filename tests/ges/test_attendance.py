@@ -314,7 +314,7 @@ async def test_clients_are_bounded(broker: Broker) -> None:
             await stream.send_all(GREETINGS.encode(hello))
             with trio.fail_after(DEADLINE_SECONDS):
                 refusal = await read_greeting(stream, FrameReader())
-            assert refusal == Refusal(Refused.BUSY, "this broker serves 1 clients")
+            assert refusal == Refusal(Refused.BUSY, "this broker serves 1 client")
     assert broker.driver.counters["clients_turned_away"] == 1
     await until(lambda: broker.attendance.size == 0)
     async with raw(broker):
