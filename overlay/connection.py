@@ -5,9 +5,9 @@ to the queue, and all that has gathered is sent in a single write; one reader ta
 kernel has, however many frames that is. Coalescing of this kind decides between some 50,000 and
 some 800,000 events a second.
 
-A plain TCP connection is written to and read from without trio's streams in between, which switch
-tasks at each call: at the end of a :class:`~overlay.turn.Turn` what the kernel takes at once goes
-out at once, and only what it does not take waits for the writer's task.
+A TCP connection, with TLS or without, is written to and read from without trio's streams in
+between, which switch tasks at each call: at the end of a :class:`~overlay.turn.Turn` what the
+kernel takes at once goes out at once, and only what it does not take waits for the writer's task.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ from overlay.ids import NANOS_PER_SECOND, Nanos
 from overlay.lanes import ExpressLane, NormalLane, Overflow, Policy
 from overlay.outbox import WRITE_BYTES, Outbox
 from overlay.resend import Item
+from overlay.tls_stream import TlsStream
 from overlay.turn import Turn
 
 VECTOR_BYTES = 2048  #: items of that size are written as they are, smaller ones joined ...
-MAX_VECTORS = 512  #: ... and so are more of them
+JOINED_BYTES = 16 * 1024  #: ... and so are those of no more than that together
 EXPRESS_QUEUE_BYTES = 4 * 1024 * 1024  #: beyond that the oldest express events go
 HOLD_BYTES = 1024 * 1024  #: with so much in a queue, who can holds back ...
 HOLD_SECONDS = 0.5  #: ... for at most so long at a time ...
@@ -72,10 +73,12 @@ class Connection:
         self._patience = HOLD_SECONDS  #: for as long others hold back yet
         self._turn = turn
         self._write_bytes = write_bytes
+        self._tls = stream if isinstance(stream, TlsStream) else None
         # Reading and writing a socket by its number is not to be had everywhere.
-        direct = isinstance(stream, trio.SocketStream) and sys.platform != "win32"
-        self._socket = stream.socket if isinstance(stream, trio.SocketStream) and direct else None
-        self._rest = memoryview(b"")  #: taken from the outbox, and not yet written
+        below = _below(stream) if sys.platform != "win32" else None
+        self._socket = below.socket if below is not None else None
+        self._rest = memoryview(b"")  #: taken from the outbox, sealed, and not yet written
+        self._failure: Exception | None = None  #: met in a turn, to be raised by the writer's task
         self._is_drained = True  #: the kernel had no more to read when last asked
         self._parked = False
         self._wake = trio.Event()
@@ -87,9 +90,7 @@ class Connection:
     @property
     def cipher(self) -> str | None:
         """TLS version and cipher suite; None on a plain connection."""
-        if not isinstance(self.stream, trio.SSLStream):
-            return None
-        suite = self.stream.cipher()
+        suite = self._tls.session.cipher() if self._tls is not None else None
         return f"{suite[1]} {suite[0]}" if suite else None
 
     @property
@@ -103,7 +104,7 @@ class Connection:
 
         Not of one under TLS: what its stream has read ahead the kernel does not know of.
         """
-        return self._socket.fileno() if self._socket is not None else -1
+        return self._socket.fileno() if self._socket is not None and self._tls is None else -1
 
     @property
     def one_way_us(self) -> int:
@@ -111,13 +112,11 @@ class Connection:
 
         0: it does not say.
         """
-        stream = self.stream
-        if isinstance(stream, trio.SSLStream):
-            stream = stream.transport_stream
-        if not isinstance(stream, trio.SocketStream) or not hasattr(socket, "TCP_INFO"):
+        below = _below(self.stream)
+        if below is None or not hasattr(socket, "TCP_INFO"):
             return 0
         try:
-            info = stream.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _RTT_AT + 4)
+            info = below.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _RTT_AT + 4)
         except OSError:  # closed just now, or no TCP
             return 0
         rtt = int.from_bytes(info[_RTT_AT : _RTT_AT + 4], sys.byteorder)
@@ -237,8 +236,10 @@ class Connection:
         try:
             while self._write_some():
                 pass
-        except OSError:
-            pass  # the writer's task meets it as well, and that one tells who needs to know
+        except BROKEN as error:
+            self._failure = error  # the writer's task tells who needs to know
+            self._wake.set()
+            return
         if not self._room.is_set() and not self.crowded:
             self._room.set()
         if self.outbox or self._rest or self._closing:
@@ -250,6 +251,8 @@ class Connection:
         """Send what is queued until :meth:`finish`; raises one of :data:`BROKEN` on failure."""
         with self._writing:
             while self.outbox or self._rest or not self._closing:
+                if self._failure is not None:
+                    raise self._failure
                 if not self.outbox and not self._rest:
                     self._parked = True
                     self._wake = trio.Event()
@@ -273,8 +276,12 @@ class Connection:
             items = self.outbox.take(self._now(), self._write_bytes)
             if not items:
                 return False
-            if len(items) > 1 and (len(items) > MAX_VECTORS or len(items[0]) < VECTOR_BYTES):
+            if len(items) > 1 and sum(map(len, items)) <= max(
+                JOINED_BYTES, VECTOR_BYTES * len(items)
+            ):
                 items = [b"".join(items)]
+            if self._tls is not None:
+                items = [part for item in items for part in self._tls.seal(item)]
         size = sum(map(len, items))
         written = 0
         try:
@@ -284,8 +291,7 @@ class Connection:
         finally:
             self._rest = memoryview(b"")
             if written < size:
-                whole = items[0] if len(items) == 1 else b"".join(items)
-                self._rest = memoryview(whole)[written:]
+                self._rest = _behind(items, written)
         self._earn(written)
         return written == size
 
@@ -304,17 +310,44 @@ class Connection:
 
     async def receive(self, most: int = READ_BYTES) -> bytes | bytearray:
         """Return up to ``most`` bytes as they come; empty once the other end has closed."""
+        tls = self._tls
         if self._socket is None:
             return await self.stream.receive_some(most)
-        if not self._is_drained:
+        if tls is not None and (tls.has_more or tls.is_over):
+            # What was read before there was a connection, or what came with a farewell.
             await trio.lowlevel.checkpoint()
+            if (data := tls.unseal()) or tls.is_over:
+                return data
         while True:
             if self._is_drained:
                 await trio.lowlevel.wait_readable(self._socket)
+            else:
+                await trio.lowlevel.checkpoint()
             try:
                 data = os.read(self._socket.fileno(), most)
             except BlockingIOError:
                 self._is_drained = True
                 continue
             self._is_drained = 0 < len(data) < most
+            if data and tls is not None:
+                data = tls.unseal(data)
+                if not data and not tls.is_over:
+                    continue  # the record has only begun
             return data
+
+
+def _below(stream: trio.abc.Stream) -> trio.SocketStream | None:
+    """Return the TCP connection under a stream, if there is one."""
+    if isinstance(stream, TlsStream):
+        return stream.transport_stream
+    return stream if isinstance(stream, trio.SocketStream) else None
+
+
+def _behind(items: list[Bytes], written: int) -> memoryview:
+    """Return what is left of items of which so many bytes are written."""
+    for index, item in enumerate(items):
+        if written < len(item):
+            rest = items[index:]
+            return memoryview(item if len(rest) == 1 else b"".join(rest))[written:]
+        written -= len(item)
+    return memoryview(b"")

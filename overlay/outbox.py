@@ -19,6 +19,8 @@ from overlay.resend import Outgoing
 
 WRITE_BYTES = SLICE_BYTES  #: about as much goes into one write: what express may have to wait for
 
+LITTLE_BYTES = 16 * 1024  #: no more than that goes along with what fills a write by itself
+
 EXPRESS_BYTES = 16 * 1024  #: of express events in one write: each is stamped when it is written
 
 
@@ -82,7 +84,7 @@ class Outbox:
         if self._sliced:
             return items + self._next_slice()
         lane, stream = self.normal, self.stream
-        while lane and not self._is_held() and (not size or size + lane.next_size() <= most):
+        while lane and not self._is_held() and (not size or self._joins(size, most)):
             events = lane.next_events()
             whole = lane.pop()
             if events and stream is not None:
@@ -94,6 +96,17 @@ class Outbox:
             items.append(whole)
         lane.size -= size
         return items
+
+    def _joins(self, size: int, most: int) -> bool:
+        """Say whether the next item goes into a write that has so many bytes already.
+
+        A little before a lot would be a write of its own, and wake the other end for it.
+        """
+        lane = self.normal
+        following = lane.next_size()
+        if size + following <= most:
+            return True
+        return size < LITTLE_BYTES and (following <= SLICE_BYTES or lane.next_events() > 1)
 
     def _is_held(self) -> bool:
         """Say whether the next item waits for an acknowledgement."""

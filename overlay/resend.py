@@ -27,8 +27,10 @@ KEPT_BYTES = 32 * 1024 * 1024  #: kept for a broker to which there is no link at
 KEPT_FRAMES = 262144  #: ... and events
 KEPT_BYTES_TOTAL = 256 * 1024 * 1024  #: of memory, kept for all such brokers together
 ITEM_BYTES = 128  #: of memory for an item that is kept, beside its own bytes
-ACK_FRAMES = 4096  #: acknowledged after so many events ...
-ACK_BYTES = 256 * 1024  #: ... or bytes, and at the latest ...
+#: Acknowledged after so many events ... Each acknowledgement costs both ends a system call or two,
+#: and the other end a task switch, so they are as rare as the window allows.
+ACK_FRAMES = WINDOW_FRAMES // 8
+ACK_BYTES = WINDOW_BYTES // 8  #: ... or bytes, and at the latest ...
 ACK_NS: Nanos = nanos(0.05)  #: ... after this
 
 Item = tuple[Bytes, int]  #: whole frames in one piece, and how many there are

@@ -1,10 +1,10 @@
 """TLS of secure links: TLS 1.3, both ends certified by this overlay's own authority.
 
-A context is built from an :class:`~overlay.identity.Identity` and serves ``trio.SSLStream``. Host
-names are not checked: a broker is whoever its certificate says, wherever it listens, and it moves
-between addresses under one uid. The check in its place is the caller's: after the handshake,
-compare :func:`peer_identity` with the uid the peer claims, and, having called, ask for a broker
-with :func:`require_role`.
+A context is built from an :class:`~overlay.identity.Identity` and serves
+:class:`~overlay.tls_stream.TlsStream`. Host names are not checked: a broker is whoever its
+certificate says, wherever it listens, and it moves between addresses under one uid. The check in
+its place is the caller's: after the handshake, compare :func:`peer_identity` with the uid the peer
+claims, and, having called, ask for a broker with :func:`require_role`.
 
 In TLS 1.3 the caller finishes its handshake before the other end has judged the caller's
 certificate. A link is therefore up only when the other end has answered inside it.

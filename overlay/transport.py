@@ -23,6 +23,7 @@ from overlay.errors import (
     UntrustedError,
 )
 from overlay.identity import Identity, PeerIdentity, Role
+from overlay.tls_stream import TlsStream
 
 if TYPE_CHECKING:
     from overlay.credentials import Credentials
@@ -192,10 +193,10 @@ class TcpTransport:
         if credentials is None:
             await trio.aclose_forcefully(stream)
             raise ConnectionFailed(address.url, "secure links need an identity (--identity DIR)")
-        secured = _secured(stream, credentials.calling, called=False)
+        secured = TlsStream(stream, credentials.calling, called=False)
         try:
             await secured.do_handshake()
-            identity = credentials.judge(secured)
+            identity = credentials.judge(secured.session)
             require_role(identity, Role.BROKER)
         except BaseException:  # a time-out, too: trio's cancellation is no Exception
             await trio.aclose_forcefully(secured)
@@ -212,7 +213,7 @@ class TcpTransport:
         credentials = self.credentials
         if credentials is None or credentials.called is None:
             raise NoTlsError("the caller speaks TLS, and this broker has no identity")
-        secured = _secured(stream, credentials.called, called=True)
+        secured = TlsStream(stream, credentials.called, called=True)
         try:
             await secured.do_handshake()
         except BaseException as error:  # a time-out, too: trio's cancellation is no Exception
@@ -221,7 +222,7 @@ class TcpTransport:
                 kind = UntrustedError if _is_untrusted(error) else NoTlsError
                 raise kind(f"no TLS: {_reason(error)}") from error
             raise
-        return Wire(secured, credentials.judge(secured), remote)
+        return Wire(secured, credentials.judge(secured.session), remote)
 
 
 async def _handle(
@@ -241,17 +242,6 @@ def remote_host(stream: trio.abc.Stream) -> str | None:
         return str(stream.socket.getpeername()[0])
     except OSError:
         return None
-
-
-def _secured(
-    stream: trio.SocketStream, context: ssl.SSLContext, *, called: bool
-) -> trio.SSLStream[trio.SocketStream]:
-    """Put TLS over a stream.
-
-    An end without TLS's own farewell is allowed, as it is on a plain connection: our frames say how
-    long they are, so a cut one is noticed, and nobody waits for the other end to say good-bye.
-    """
-    return trio.SSLStream(stream, context, server_side=called, https_compatible=True)
 
 
 async def close(stream: trio.abc.Stream) -> None:

@@ -18,6 +18,7 @@ from overlay.identity import Role
 from overlay.ids import LinkClass
 from overlay.link import Link
 from overlay.memory import MemoryStream
+from overlay.tls_stream import TlsStream
 from ring.geometry import between
 from tests.ges.conftest import Issue
 from tests.helpers.brokers import Brokers
@@ -164,7 +165,7 @@ async def test_secure_events_on_links_that_are_cut(brokers: Brokers, issue: Issu
             await trio.sleep(0.4)
             for link in list(rng.choice(ring).driver.links.values()):
                 if link.link_class is LinkClass.SECURE:
-                    assert isinstance(link.connection.stream, trio.SSLStream)
+                    assert isinstance(link.connection.stream, TlsStream)
                     await link.connection.stream.transport_stream.aclose()
 
     async def publish(client: Client) -> None:
