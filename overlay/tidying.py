@@ -1,9 +1,9 @@
 """Memory that the process keeps for later, and gives back after many connections have ended.
 
-Python counts objects, not what they hold outside of it: a closed TLS stream refers to itself and
-keeps some 50 KiB until the collector happens to look. And the C library keeps what was freed, for
-later, unless it is asked to give it back. In daily work it is better if it does keep some: what was
-read stays until it is acknowledged, and pages given back in between come again one page fault each.
+Python counts objects, not what they hold outside of it: whatever refers to itself keeps that until
+the collector happens to look. And the C library keeps what was freed, for later, unless it is asked
+to give it back. In daily work it is better if it does keep some: what was read stays until it is
+acknowledged, and pages given back in between come again with one page fault each.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ import trio
 from overlay.codec import Bytes
 
 RECORD_BYTES = 16 * 1024  #: in one TLS record at most
-SEALED_BYTES = 64 * 1024  #: at once, so that what TLS keeps for each connection stays small
+AT_ONCE_BYTES = 64 * 1024  #: sealed or unsealed; TLS keeps that much memory for each connection
 
 
 class TlsStream(trio.abc.Stream):
@@ -69,8 +69,8 @@ class TlsStream(trio.abc.Stream):
         """Yield what is to be sent for ``item``, after all that was yielded before."""
         view = memoryview(item)
         try:
-            for start in range(0, len(view), SEALED_BYTES):
-                part = view[start : start + SEALED_BYTES]
+            for start in range(0, len(view), AT_ONCE_BYTES):
+                part = view[start : start + AT_ONCE_BYTES]
                 while part:
                     part = part[self.session.write(part) :]
                 yield self._to_send.read()
@@ -79,11 +79,12 @@ class TlsStream(trio.abc.Stream):
 
     def unseal(self, received: bytes = b"") -> bytes:
         """Return what is in bytes that were received, the next ones each time; may be nothing."""
-        if received:
-            self._received.write(received)
         parts: list[bytes] = []
-        while self.has_more and (part := self._read(RECORD_BYTES)):
-            parts.append(part)
+        view = memoryview(received)
+        for start in range(0, max(1, len(view)), AT_ONCE_BYTES):
+            self._received.write(view[start : start + AT_ONCE_BYTES])
+            while self.has_more and (part := self._read(RECORD_BYTES)):
+                parts.append(part)
         return b"".join(parts)
 
     # ── as a stream ───────────────────────────────────────────────────────────────────────────
@@ -125,6 +126,7 @@ class TlsStream(trio.abc.Stream):
             self.is_over = True
             return b""
         except ssl.SSLError as error:
+            self.is_over = True
             raise trio.BrokenResourceError from error
         self.is_over = not data
         return data

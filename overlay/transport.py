@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import gc
 import os
 import socket
 import ssl
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
 TLS_FIRST_BYTE = 0x16  # a TLS handshake record; no frame of ours is long enough to start so
 CLOSE_SECONDS = 1.0
-COLLECT_EVERY = 128  #: failed TLS handshakes; each holds some 50 KiB until it is collected
 EXHAUSTED_SECONDS = 0.1  #: to wait before the next connection is taken, when files have run out
 
 #: Errors of accept() that say that the process or the system has no room at the moment.
@@ -94,7 +92,6 @@ class TcpTransport:
             IdentityError: its files no longer load.
         """
         self.on_no_more_files: Callable[[], None] = lambda: None
-        self._failures = 0  #: of those that began TLS with us
         self._listeners: list[trio.SocketListener] = []
         self.credentials: Credentials | None = None  #: for TLS; they may change meanwhile
         if identity is not None:
@@ -176,16 +173,6 @@ class TcpTransport:
         except ProtocolError as error:
             raise ConnectionFailed(address.url, str(error)) from error
 
-    def _note_failure(self) -> None:
-        """Free what failed handshakes hold, now and then.
-
-        A TLS stream refers to itself and has some 50 KiB outside of Python's sight: left to the
-        collector, which counts objects, thousands of them would gather.
-        """
-        self._failures += 1
-        if self._failures % COLLECT_EVERY == 0:
-            gc.collect()
-
     async def _connect_tls(self, stream: trio.SocketStream, address: Address) -> Wire:
         from overlay.tls import require_role
 
@@ -216,12 +203,9 @@ class TcpTransport:
         secured = TlsStream(stream, credentials.called, called=True)
         try:
             await secured.do_handshake()
-        except BaseException as error:  # a time-out, too: trio's cancellation is no Exception
-            self._note_failure()
-            if isinstance(error, BROKEN):
-                kind = UntrustedError if _is_untrusted(error) else NoTlsError
-                raise kind(f"no TLS: {_reason(error)}") from error
-            raise
+        except BROKEN as error:
+            kind = UntrustedError if _is_untrusted(error) else NoTlsError
+            raise kind(f"no TLS: {_reason(error)}") from error
         return Wire(secured, credentials.judge(secured.session), remote)
 
 

@@ -19,7 +19,7 @@ from overlay.codec import EVENT, FrameReader, frame
 from overlay.connection import BROKEN, Connection
 from overlay.identity import Role
 from overlay.tls import client_context, server_context
-from overlay.tls_stream import RECORD_BYTES, SEALED_BYTES, TlsStream
+from overlay.tls_stream import AT_ONCE_BYTES, RECORD_BYTES, TlsStream
 from overlay.turn import Turn
 from tests.helpers.tap import tapped
 
@@ -112,7 +112,7 @@ async def test_any_other_implementation_understands_it(contexts: Contexts, calle
 
 async def test_bytes_come_out_however_they_are_cut(contexts: Contexts) -> None:
     rng = random.Random(5)
-    sent = [rng.randbytes(rng.choice([1, 300, 20_000, 3 * SEALED_BYTES])) for _ in range(20)]
+    sent = [rng.randbytes(rng.choice([1, 300, 20_000, 3 * AT_ONCE_BYTES])) for _ in range(20)]
     async with pair(contexts) as (near, far):
         sealed = b"".join(part for item in sent for part in near.seal(item))
         got = bytearray()
