@@ -85,6 +85,26 @@ def test_an_express_event_waits_for_one_write_of_many_frames_at_most() -> None:
     assert bodies([b"".join(box.take(0))])[0][4:] == b"now"
 
 
+def test_a_little_goes_along_with_what_fills_a_write_by_itself() -> None:
+    """As where a read ends within an event: the rest of it comes apart from what follows."""
+    box = outbox()
+    box.normal.put(frame(EVENT, bytes(4_000)), 1)
+    many = frame(EVENT, bytes(4_000)) * 16
+    box.normal.put(many, 16)
+    box.normal.put(many, 16)
+    assert [len(write) // len(many) for write in all_of(box)] == [1, 1]
+    assert box.size == 0
+
+
+def test_a_long_frame_is_sent_in_slices_even_behind_a_little() -> None:
+    box = outbox()
+    box.normal.put(frame(EVENT, b"little"), 1)
+    box.normal.put(frame(EVENT, bytes(500_000)), 1)
+    writes = all_of(box)
+    assert max(map(len, writes)) <= SLICE_BYTES + HEADER.size + 1
+    assert bodies(writes) == [b"little", bytes(500_000)]
+
+
 @given(st.lists(st.tuples(st.integers(0, 200_000), st.booleans()), max_size=12), st.integers(1, 9))
 def test_each_lane_keeps_its_order_whatever_is_sent(
     sizes: list[tuple[int, bool]], every: int

@@ -181,6 +181,20 @@ def test_a_full_window_holds_events_back_but_nothing_else(monkeypatch: pytest.Mo
     assert rest.endswith(event(4, 20_000) + b"control"), "a connection that ends sends all"
 
 
+def test_an_acknowledgement_is_due_long_before_the_window_is_full() -> None:
+    arrivals = Streams().arrivals(KEY, Resume(1, 1, 0))
+    arrivals.size = resend.WINDOW_BYTES
+    assert not arrivals.is_due, "there is nothing to acknowledge"
+    arrivals.take(1)
+    assert arrivals.is_due
+    arrivals.size = resend.WINDOW_BYTES // 4
+    assert arrivals.is_due
+    arrivals.size = 0
+    assert not arrivals.is_due, "one event waits for others, or for its time"
+    arrivals.take(resend.WINDOW_FRAMES // 4)
+    assert arrivals.is_due
+
+
 def test_a_stream_is_for_one_life_of_a_broker() -> None:
     streams = Streams()
     first, _, _ = streams.attach(KEY, B, 1, outbox())
