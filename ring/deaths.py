@@ -37,13 +37,15 @@ class Deaths:
 
     def on_silent(self, uid: str) -> None:
         """A ring neighbour may have been silent for too long."""
-        subject = self._parts.detector.on_silent(uid)
+        parts = self._parts
+        subject = parts.detector.on_silent(uid)
         if subject is not None:
-            self.suspect(subject, "silent")
+            leader = parts.suspicions.leader(subject, parts.tests.askers(uid))
+            self.settle(parts.suspicions.suspect(subject, "silent", led_by=leader))
 
-    def suspect(self, subject: Member, reason: str, found_by: str | None = None) -> None:
-        """Have a neighbour tested; ``found_by`` is a witness that finds the same already."""
-        self.settle(self._parts.suspicions.suspect(subject, reason, found_by))
+    def suspect(self, subject: Member, reason: str) -> None:
+        """Have a neighbour tested."""
+        self.settle(self._parts.suspicions.suspect(subject, reason))
 
     # ── tests and verdicts ────────────────────────────────────────────────────────────────────
 
@@ -63,8 +65,15 @@ class Deaths:
 
     def _on_test_failed(self, uid: str, failed: Test | None) -> None:
         """A test for others failed: we are cut off from the subject as well, if it lives."""
-        if failed is not None and uid in self._parts.hood.adjacent:
-            self.suspect(failed.subject, "test failed", failed.askers[0])
+        parts = self._parts
+        if failed is None or uid not in parts.hood.adjacent:
+            return
+        subject = failed.subject
+        found_by = leader = parts.suspicions.leader(subject, failed.askers)
+        if leader is None and not parts.suspicions.is_beside(subject):
+            found_by = failed.askers[0]
+        verdict = parts.suspicions.suspect(subject, "test failed", found_by, leader)
+        self.settle(verdict)
 
     def on_tested(self, uid: str, answer: Tested) -> None:
         parts = self._parts

@@ -16,12 +16,15 @@ and answers ``alive`` or ``failed``. Departs from the paper, which knows one wit
   may break at the same moment, though nobody is dead.
 * A and C investigate. Second neighbours, and a witness whose own test failed, wait for their word
   and ask only if it does not come: A or C may be dead too.
+* One of the two will do. C that misses B itself while it tests B for A does not ask as well: A
+  leads, and C waits for its word, but asks at once if A is lost or suspected meanwhile.
 
 This is the role of the one who asks; that of the witness is in :mod:`ring.witness`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from overlay.ids import Nanos
@@ -49,6 +52,7 @@ class Case:
     asked_at: Nanos = 0  #: when the latest of them were
     until: Nanos = 0  #: when all of them have had their time
     failed: list[str] = field(default_factory=list)  #: who found that the subject is dead
+    led_by: str | None = None  #: uid of one who asks others already; we wait for its word
     link_failed: bool = False  #: a witness reaches the subject; we try to do so again
     retests: int = 0  #: times that has failed, and witnesses were asked anew
     patience_ends: Nanos = 0  #: our own call may be waited for until then
@@ -76,15 +80,23 @@ class Suspicions:
         self._health = health
         self.open: dict[str, Case] = {}
 
-    def suspect(self, subject: Member, reason: str, found_by: str | None = None) -> Verdict | None:
+    def suspect(
+        self,
+        subject: Member,
+        reason: str,
+        found_by: str | None = None,
+        led_by: str | None = None,
+    ) -> Verdict | None:
         """Open a case; returns a verdict if it is decided at once, for nobody can be asked.
 
-        ``found_by`` is a witness that finds the same already.
+        ``found_by`` is a witness that finds the same already, ``led_by`` one that asks others too.
         """
         if subject.uid in self.open:
             return None
         core = self._core
-        case = self.open[subject.uid] = Case(subject, patience_ends=core.now + self._patience)
+        case = self.open[subject.uid] = Case(
+            subject, led_by=led_by, patience_ends=core.now + self._patience
+        )
         self._neighbourhood.suspect(subject)
         core.notify(Suspected(subject, reason))
         self._give_up(subject.uid)
@@ -95,8 +107,9 @@ class Suspicions:
         if found_by is not None:
             case.asked.append(found_by)
             case.failed.append(found_by)
-        if found_by is not None or not self._is_beside(subject):
-            if found_by is None and subject.uid in self._links.up:
+        waits = found_by is not None or led_by is not None
+        if waits or not self.is_beside(subject):
+            if not waits and subject.uid in self._links.up:
                 self._hint(subject)
             core.arm(Timer.TEST, subject.uid, self._patience)
             return None
@@ -155,9 +168,7 @@ class Suspicions:
 
         Returns the verdicts on those for whom nobody is left to ask.
         """
-        waiting = [case for case in self.open.values() if uid in case.awaited]
-        for case in waiting:
-            case.awaited.remove(uid)
+        waiting = [case for case in self.open.values() if self._lose(case, uid)]
         decided = [self._ask(case) for case in waiting]
         return [verdict for verdict in decided if verdict is not None]
 
@@ -188,8 +199,11 @@ class Suspicions:
         """Ask about those who stand beside us now, and whom others were to ask about before."""
         decided: list[Verdict | None] = []
         for case in list(self.open.values()):
-            waits = not case.asked and not case.link_failed and not case.retests
-            if waits and self._is_beside(case.subject):
+            if case.led_by is None:
+                waits = not case.asked and not case.link_failed and not case.retests
+            else:
+                waits = case.led_by not in self._links.up
+            if waits and self.is_beside(case.subject):
                 decided.append(self._ask(case))
         return [verdict for verdict in decided if verdict is not None]
 
@@ -202,13 +216,7 @@ class Suspicions:
         for uid in list(self.open):
             self.close(uid)
 
-    @property
-    def _patience(self) -> Nanos:
-        """How long witnesses are waited for: they may have to make a link first."""
-        config = self._core.config
-        return self._health.stretch(config.test_ns + config.answer_max_ns)
-
-    def _is_beside(self, subject: Member) -> bool:
+    def is_beside(self, subject: Member) -> bool:
         """Say whether nobody between us and the subject will look into it.
 
         Who is suspected will not, nor who does not see it: a chord of ours may stand in a pointer
@@ -228,6 +236,24 @@ class Suspicions:
                 return True
         return False
 
+    def leader(self, subject: Member, askers: Iterable[str]) -> str | None:
+        """Return which of those that ask us to test ``subject`` asks others too; None: unknown.
+
+        It is one whom the subject showed beside itself. Who stands farther off has only pointed us
+        to it, and waits for us.
+        """
+        link = self._links.up.get(subject.uid)
+        if link is None or link.view is None:
+            return None
+        beside = {member.uid for member in (*link.view.left[:1], *link.view.right[:1])}
+        return next((uid for uid in askers if uid in beside), None)
+
+    @property
+    def _patience(self) -> Nanos:
+        """How long witnesses are waited for: they may have to make a link first."""
+        config = self._core.config
+        return self._health.stretch(config.test_ns + config.answer_max_ns)
+
     def _hint(self, subject: Member) -> None:
         """Let the neighbour that stands beside a silent one look after it.
 
@@ -241,11 +267,18 @@ class Suspicions:
     def _give_up(self, witness: str) -> None:
         """A witness is suspected now: ask others in its place where it was awaited."""
         for case in list(self.open.values()):
-            if witness in case.awaited:
-                case.awaited.remove(witness)
-                if self._ask(case) is not None:
-                    case.until = 0
-                    self._core.arm(Timer.TEST, case.subject.uid, 0)
+            if self._lose(case, witness) and self._ask(case) is not None:
+                case.until = 0
+                self._core.arm(Timer.TEST, case.subject.uid, 0)
+
+    def _lose(self, case: Case, uid: str) -> bool:
+        """Wait no longer for ``uid``; say whether others are to be asked in its place."""
+        if case.led_by == uid and self.is_beside(case.subject):
+            return True
+        if uid not in case.awaited:
+            return False
+        case.awaited.remove(uid)
+        return True
 
     def _doubt(self, case: Case) -> Verdict | None:
         """Witnesses had the time of a ping: ask others beside those not heard since."""
@@ -265,6 +298,7 @@ class Suspicions:
         Of brokers that may only be cut off from us, those we are linked to are asked first.
         """
         core, subject = self._core, case.subject
+        case.led_by = None
         if len(case.failed) >= core.config.agreeing:
             return subject, tuple(case.failed)
         if case.link_failed:

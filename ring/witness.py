@@ -100,6 +100,11 @@ class Tests:
             self._links.open(subject.peer.url, uid, uid)
             core.arm(Timer.PROBE, uid, self._health.stretch(core.config.test_ns))
 
+    def askers(self, uid: str) -> tuple[str, ...]:
+        """Return for whom ``uid`` is being tested, in the order in which they asked."""
+        test = self._open.get(uid)
+        return tuple(test.askers) if test is not None else ()
+
     def on_alive(self, uid: str) -> None:
         """The subject gave a sign of life."""
         if uid in self._open:

@@ -1,7 +1,7 @@
 """What the ring costs: B23, messages per repair, and B25, control traffic under churn.
 
     python -m benchmarks.ring.traffic [--only B23,B25] [--sizes N,N] [--nodes N] [--seconds S]
-                                      [--settle S] [--profile wan]
+                                      [--settle S] [--profile wan] [--distances lan]
                                       [--small N] [--seed S]
 
 B23 kills single brokers in rings of ``--sizes``, every other one with closed sockets, the rest
@@ -36,6 +36,7 @@ from overlay.rng import rng_for
 from ring.config import LAN, RingConfig, profile
 from ring.messages import Heartbeat
 from sims.faults import Traffic
+from sims.network import DISTANCES
 from sims.world import CrashMode
 
 GNUTELLA_S = 2.3 * 3600.0  #: mean session (Saroiu, Gummadi, Gribble 2002, as Castro et al. quote)
@@ -54,6 +55,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0, help="virtual time counted")
     parser.add_argument("--settle", type=float, default=120.0, help="virtual time before")
     parser.add_argument("--profile", default="wan")
+    parser.add_argument("--distances", choices=sorted(DISTANCES), default="lan", help="of B25")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     bars = Bars()
@@ -161,7 +163,7 @@ def churn(
     options: argparse.Namespace,
 ) -> None:
     """Count everything in a ring whose brokers stay for ``mean_s`` seconds in the mean."""
-    ring = Ring(n, config, options.seed)
+    ring = Ring(n, config, options.seed, options.distances)
     ring.run(options.settle)  # chords come about
     churned = _Churn(ring, mean_s, options.seed)
     churned.run(min(20.0, options.seconds))  # and the churn gets into its stride
@@ -173,7 +175,7 @@ def churn(
     mean = traffic.messages.total() / options.seconds / n
     per_s = traffic.bytes.total() / options.seconds / n
     session = f"{mean_s / 3600:.1f} h" if mean_s > 3600 else f"{mean_s / 60:.1f} min"
-    words = f"profile {name}, n={n}, mean session {session}"
+    words = f"profile {name}, distances {options.distances}, n={n}, mean session {session}"
     for kind, count in traffic.kinds.most_common(8):
         share = count / options.seconds / n
         size = traffic.kind_bytes[kind] / options.seconds / n

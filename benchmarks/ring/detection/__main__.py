@@ -1,9 +1,12 @@
 """How soon and how surely failures are detected: B13, B17, B18, B19, B21, B22.
 
-    python -m benchmarks.ring.detection [--only B17,B18] [--seed S] [--nodes N,N] [--scale X]
+    python -m benchmarks.ring.detection [--only B17,B18] [--seed S] [--scale X]
+                                        [--nodes N,N] [--seeds N] [--profiles lan,wan]
 
-``--nodes`` gives the ring sizes of B18 (default 1000; the full bar: 1000,10000,100000), ``--scale``
-multiplies how much is drawn or how long is run for the other bars.
+B18 has options of its own: ``--nodes`` gives the ring sizes (default 1000; the full bar:
+1000,10000,100000), ``--seeds`` how many rings of each, from ``--seed`` on, whose deaths are taken
+together, ``--profiles`` which times, of classic (T = 1 s, k = 3), lan and wan (default: all).
+``--scale`` multiplies how much is drawn or how long is run for the other bars.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from benchmarks.ring.detection.how_soon import crash_to_confirmation, law_of_silence
+from benchmarks.ring.detection.how_soon import PROFILES, crash_to_confirmation, law_of_silence
 from benchmarks.ring.detection.how_surely import loss, separated_pairs
 from benchmarks.ring.detection.injector import runs_of_dead
 from benchmarks.ring.detection.pauses import pauses
@@ -23,6 +26,8 @@ def main() -> None:
     parser.add_argument("--only", default="", help="bars, with commas")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--nodes", default="1000", help="ring sizes of B18, with commas")
+    parser.add_argument("--seeds", type=int, default=1, help="rings of each size in B18")
+    parser.add_argument("--profiles", default=",".join(PROFILES), help="of B18, with commas")
     parser.add_argument("--scale", type=float, default=1.0)
     options = parser.parse_args()
     bars = Bars()
@@ -34,7 +39,10 @@ def main() -> None:
     if not only or "B17" in only:
         law_of_silence(bars, seed, max(1, round(2 * scale)))
     if not only or "B18" in only:
-        crash_to_confirmation(bars, seed, sizes)
+        profiles = options.profiles.split(",")
+        if unknown := [name for name in profiles if name not in PROFILES]:
+            parser.error(f"no profile {unknown[0]!r} in B18; there are {', '.join(PROFILES)}")
+        crash_to_confirmation(bars, seed, options.seeds, sizes, profiles)
     if not only or "B19" in only:
         loss(bars, seed, 150 * scale)
     if not only or "B21" in only:
