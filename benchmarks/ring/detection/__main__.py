@@ -46,7 +46,7 @@ def main() -> None:
     if not only or "B19" in only:
         loss(bars, seed, 150 * scale)
     if not only or "B21" in only:
-        separated_pairs(bars, seed, max(1, round(8 * scale)))
+        separated_pairs(bars, seed, scale)
     if not only or "B22" in only:
         pauses(bars, seed, 240 * scale)
     sys.exit(bars.exit_code)

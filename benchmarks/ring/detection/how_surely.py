@@ -49,12 +49,18 @@ def loss(bars: Bars, seed: int, seconds: float) -> None:
     bars.check("B19", what, len(_condemned(ring)), 0)
 
 
-def separated_pairs(bars: Bars, seed: int, rounds: int) -> None:
-    """Live brokers declared dead where a share of all pairs cannot reach each other."""
+def separated_pairs(bars: Bars, seed: int, scale: float) -> None:
+    """Live brokers declared dead where a share of all pairs cannot reach each other.
+
+    With ``scale`` 1 as many rings are run as it takes to show the bar: if none of 3 / p suspicions
+    is wrong, the share of wrong ones is below p at 95 %.
+    """
     for share in (0.023, 0.05):
-        affected = wrong = broken = 0
-        for at in range(rounds):
-            ring = Ring(1000, LAN, seed + at)
+        limit = 2 * share**2
+        affected = wrong = broken = rounds = 0
+        while affected < scale * 3 / limit:
+            ring = Ring(1000, LAN, seed + rounds)
+            rounds += 1
             ring.run(5)
             ring.wanted = (Confirmed, Suspected)
             ring.world.separated = share
@@ -66,7 +72,6 @@ def separated_pairs(bars: Bars, seed: int, rounds: int) -> None:
             affected += len(cases)
             wrong += len(_condemned(ring))
             broken += bool(ring.ledger.ring_findings())
-        limit = 2 * share**2
         bound = _upper(wrong, affected)
         bars.note(f"B21  {wrong} of {affected} affected suspicions; 95 % bound {bound:.4f}")
         what = f"{share:.1%} of pairs separated: live brokers declared dead per affected suspicion"

@@ -42,6 +42,20 @@ SUSPICION.add(
     "when a witness does not answer, no other one is asked in its place",
     around(Suspicions, "_ask", _one_witness),
 )
+
+
+def _led_for_ever(original: Method) -> Method:
+    def ask(self: Suspicions, case: Any) -> Any:  # noqa: ANN401
+        return None if case.led_by is not None else original(self, case)
+
+    return ask
+
+
+SUSPICION.add(
+    "leader-trusted",
+    "who waits for the word of another one that asks waits for ever",
+    around(Suspicions, "_ask", _led_for_ever),
+)
 SUSPICION.add(
     "no-refutation",
     "a sign of life does not clear a suspicion",

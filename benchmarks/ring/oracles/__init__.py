@@ -18,6 +18,7 @@ from benchmarks.ring.oracles.deaths import (
     outages,
     routes,
     runs,
+    testers,
 )
 from benchmarks.ring.oracles.joins import early_starters, joins
 from benchmarks.ring.oracles.links import carriers, chord_cuts, cuts, flaps, mended, tangles
@@ -51,6 +52,7 @@ STORIES: tuple[Oracle, ...] = (
     kills,
     outages,
     runs,
+    testers,
     restarts,
     quiet,
     cuts,

@@ -12,10 +12,10 @@ from benchmarks.ring.oracles.seen import (
     snapshots,
     told,
 )
-from overlay.ids import nanos
+from overlay.ids import Nanos, nanos
 from overlay.rng import rng_for
 from ring.config import LAN, ChordStrategy
-from ring.facts import Confirmed, Locate, Located, Rejoining
+from ring.facts import Confirmed, Locate, Located, Rejoining, Suspected
 from ring.invariants import DeadPointers
 from tests.helpers.cluster import KILL, POWER, Cluster
 
@@ -68,12 +68,18 @@ def _crashes(seed: int, *, run: int, power: bool) -> list[str]:
     # With a run of them the backups die as well: who held chords there learns it at a refresh.
     cluster.run(3 if len(dead) == 1 else 2 * LAN.chord_refresh_ns / 1e9)
     found += dead_chords(cluster, dead)
+    found += _late(cluster, REPAIRED_NS if len(dead) == 1 else RUN_REPAIRED_NS)
+    return found + cluster.ledger.findings
+
+
+def _late(cluster: Cluster, at_most: Nanos) -> list[str]:
+    found = []
     for row in cluster.ledger.incidents("mutants"):
         if row.failed_ns is not None and row.repaired_ns is not None:
             took = row.repaired_ns - row.failed_ns
-            if took > (REPAIRED_NS if len(dead) == 1 else RUN_REPAIRED_NS):
+            if took > at_most:
                 found.append(f"a crash is repaired only after {took / 1e9:.3f} s")
-    return found + cluster.ledger.findings
+    return found
 
 
 def holders(seed: int) -> list[str]:
@@ -90,6 +96,32 @@ def holders(seed: int) -> list[str]:
         cluster.run(10)
         kept += dead_links(cluster, dead)
     return kept if len(kept) > MAX_DEAD_LINKS else []
+
+
+def testers(seed: int) -> list[str]:
+    """Who asks the witnesses of a silent death loses power before they answer."""
+    cluster = Cluster.ring_of(14, seed)
+    cluster.run(3)
+    subject = cluster.in_order[4]
+    cluster.crash(subject, POWER)
+    asking: list[str] = []
+    while not asking and cluster.world.now < nanos(60):
+        cluster.run(0.02)
+        asking = [
+            uid
+            for uid, fact in cluster.told(Suspected)
+            if isinstance(fact, Suspected) and fact.subject.uid == subject
+        ]
+    if not asking:
+        return ["a silent broker is not missed"]
+    cluster.run(LAN.test_min_ns / 2e9)
+    cluster.crash(asking[0], POWER)
+    cluster.rest(PATIENCE_S)
+    dead = {subject, asking[0]}
+    found = [f"{uid[:8]} lives and was declared dead" for uid in confirmed(cluster) - dead]
+    found += [f"{uid[:8]} is dead and was not declared so" for uid in dead - confirmed(cluster)]
+    found += _late(cluster, RUN_REPAIRED_NS)
+    return found + told(cluster, Rejoining) + cluster.ledger.findings
 
 
 def long_runs(seed: int) -> list[str]:
