@@ -37,7 +37,7 @@ class Ring:
         self.wanted: tuple[type[Fact], ...] = ()  #: kinds of facts kept in ``facts``
         self.world.on_fact = self._on_fact
         self.world.on_sent = lambda uid, about: self.ledger.on_sent(about)
-        self._seed = seed
+        self.seed = seed
         self._count = 0
         places = {self._add(): place for place in spread_evenly(n)}
         start_warm(self.world, places)
@@ -48,7 +48,7 @@ class Ring:
 
     def join(self) -> str:
         """Start a newcomer that knows three live brokers."""
-        rng = rng_for(self._seed, "contacts", self._count)
+        rng = rng_for(self.seed, "contacts", self._count)
         contacts = rng.sample(self.order, min(len(self.order), 20))
         alive = [uid for uid in contacts if self.world.hosts[uid].alive][:3]
         uid = self._add()
@@ -64,10 +64,10 @@ class Ring:
         return [entry for entry in self.facts if type(entry[2]) is kind]
 
     def _add(self) -> str:
-        uid = f"{rng_for(self._seed, 'uid', self._count).getrandbits(128):032x}"
+        uid = f"{rng_for(self.seed, 'uid', self._count).getrandbits(128):032x}"
         self._count += 1
         url = f"chordal://{uid[:12]}.test:9470"
-        rng = rng_for(self._seed, "node", uid)
+        rng = rng_for(self.seed, "node", uid)
         node = self.nodes[uid] = RingNode(self.config, Peer(uid, 1, url), rng)
         self.world.add(node)
         return uid

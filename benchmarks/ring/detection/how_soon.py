@@ -27,6 +27,7 @@ CLASSIC = RingConfig(
 )
 PROFILES = ("classic", "lan", "wan")  #: of B18; "wan" over short and over wide distances
 SPACING = 10  #: brokers between any two that die, so that each death is a case of its own
+SPREAD_S = 5.0  #: over which those of one ring die, in whole periods
 
 
 def law_of_silence(bars: Bars, seed: int, rounds: int) -> None:
@@ -70,7 +71,7 @@ def _suspicions(config: RingConfig, seed: int) -> list[list[float]]:
     ring.world.loss = {TestNeighbour: 1.0}
     ring.run(4)
     ring.wanted = (Suspected,)
-    deaths = _kill_apart(ring, 90, CrashMode.POWER, spread_s=2.0)
+    deaths = _kill_apart(ring, 90, CrashMode.POWER, nanos(2.0))  # whole periods
     ring.run(config.silence_ns / NANOS_PER_SECOND + 0.1)
     steps = {1: (-1,), 2: (-1, 1), 4: (-2, -1, 1, 2)}[config.monitors]
     places = {uid: at for at, uid in enumerate(ring.order)}
@@ -129,7 +130,9 @@ def _confirmations(ring: Ring) -> list[float]:
     config, n = ring.config, len(ring.order)
     ring.run(4 * config.silence_ns / NANOS_PER_SECOND)
     ring.wanted = (Confirmed,)
-    deaths = _kill_apart(ring, min(n // SPACING, 400), CrashMode.POWER, spread_s=5.0)
+    # Who starts at one moment also beats at one: only over whole periods is any phase as likely.
+    spread = math.ceil(SPREAD_S * NANOS_PER_SECOND / config.heartbeat_ns) * config.heartbeat_ns
+    deaths = _kill_apart(ring, min(n // SPACING, 400), CrashMode.POWER, spread)
     ring.run(4 * config.silence_max_ns / NANOS_PER_SECOND)
     beside = {uid: _beside(ring.order, uid) for uid in deaths}
     by: dict[str, dict[str, Nanos]] = {uid: {} for uid in deaths}
@@ -142,12 +145,11 @@ def _confirmations(ring: Ring) -> list[float]:
     return [(max(times.values()) - deaths[uid]) / NANOS_PER_SECOND for uid, times in by.items()]
 
 
-def _kill_apart(ring: Ring, count: int, mode: CrashMode, spread_s: float) -> dict[str, Nanos]:
+def _kill_apart(ring: Ring, count: int, mode: CrashMode, span: Nanos) -> dict[str, Nanos]:
     """Kill brokers that are far apart at random times; return when each died."""
-    rng = rng_for(ring.world.now, "deaths", len(ring.order))
+    rng = rng_for(ring.seed, "deaths", ring.world.now, len(ring.order))
     spacing = max(SPACING, len(ring.order) // count)
     victims = [ring.order[at] for at in range(0, len(ring.order) - SPACING, spacing)][:count]
-    span = nanos(spread_s)
     times = sorted((ring.world.now + rng.randrange(span), uid) for uid in victims)
     for time, uid in times:
         ring.world.run(time)
