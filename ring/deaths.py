@@ -72,8 +72,7 @@ class Deaths:
         found_by = leader = parts.suspicions.leader(subject, failed.askers)
         if leader is None and not parts.suspicions.is_beside(subject):
             found_by = failed.askers[0]
-        verdict = parts.suspicions.suspect(subject, "test failed", found_by, leader)
-        self.settle(verdict)
+        self.settle(parts.suspicions.suspect(subject, "test failed", found_by, leader))
 
     def on_tested(self, uid: str, answer: Tested) -> None:
         parts = self._parts
