@@ -100,6 +100,12 @@ class Links:
         elif (Timer.RETRY, peer.url) not in core.timers:
             core.arm(Timer.RETRY, peer.url, held)
 
+    def hurry(self, peer: Peer) -> None:
+        """The ring needs a link to ``peer``, and nothing leads round it: it is no time to wait."""
+        if self.damper.held_ns(peer.uid, self._core.now):
+            self.damper.release(peer.uid)
+            self._core.disarm(Timer.RETRY, peer.url)
+
     def is_opening(self, url: str) -> bool:
         return url in self._opening
 

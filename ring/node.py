@@ -303,5 +303,7 @@ class RingNode:
         if core.ring_id is not None:
             for uid, member in self._hood.nearest_wanted().items():
                 wanted[uid] = (member.peer, Purpose.RING)
+                if uid in self._hood.candidates:
+                    self._links.hurry(member.peer)
         wanted.pop(core.peer.uid, None)
         self._links.want(wanted, parts.repair.about)

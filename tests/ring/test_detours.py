@@ -395,6 +395,16 @@ def test_a_link_held_back_is_not_made_while_there_is_a_way_round_it() -> None:
     assert node.node.admit(B.peer) is None
 
 
+def test_a_new_neighbour_is_linked_at_once_however_its_link_has_flapped() -> None:
+    node, far = Bench.on_ring(RING, 300), member(600)
+    for _ in range(3):
+        node.up(far)
+        node.receive(far, view_of(600, RING))
+        node.down(far)
+    assert node.node._links.damper.held_ns(far.uid, node.now) > 0
+    assert far.peer.url in opened(node.receive(B, Leaving(B)))
+
+
 def test_without_a_way_round_a_flapping_link_is_made_again_at_once() -> None:
     node = Bench.on_ring(RING, 300)
     for _ in range(3):
