@@ -66,7 +66,8 @@ from ring.facts import (
 )
 
 READ_SECONDS = 1.0  #: between two readings of the queues of all links
-LEAVE_SECONDS = 3.0  #: for the last messages of a broker that leaves
+LEAVE_SECONDS = 3.0  #: for the last messages of a broker that leaves ...
+LINK_SECONDS = 1.5  #: ... of which it waits so long for links that events wait for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +162,9 @@ class Broker:
         if not self._composed:
             return
         with trio.move_on_after(LEAVE_SECONDS):
+            with trio.move_on_after(LINK_SECONDS):
+                await self._expiry.settled()
+            self.router.part()
             self.driver.give(Leave())
             await self.attendance.dismiss()
             await self.driver.drained()
@@ -378,6 +382,7 @@ class Broker:
         self.attendance.parked.stir()
         ring = self.node.ring
         self.router.update(ring.member, ring.linked, (*ring.left, *ring.right))
+        self._expiry.look()
 
     async def _read_links(self) -> None:
         """Tell the machine, now and then, what the connections have sent and have queued."""

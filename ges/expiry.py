@@ -17,13 +17,22 @@ class Expiry:
         self._router = router
         self._now = now
         self._sooner = trio.Event()
+        self._settled = trio.Event()
         self._due: Nanos | None = None  #: None: nothing waits
 
     def look(self) -> None:
-        """Something may be given up sooner than was known."""
+        """Something may be given up sooner than was known, or need not wait any more."""
         deadline = self._router.next_deadline()
         if deadline is not None and (self._due is None or deadline < self._due):
             self._sooner.set()
+        if not self._router.keeps_events:
+            self._settled.set()
+
+    async def settled(self) -> None:
+        """Wait until no event waits for a link."""
+        while self._router.keeps_events:
+            self._settled = trio.Event()
+            await self._settled.wait()
 
     async def run(self) -> None:
         """Serve until cancelled."""
@@ -38,3 +47,4 @@ class Expiry:
                 await self._sooner.wait()
                 continue
             self._router.expire()
+            self.look()

@@ -55,6 +55,11 @@ class Holding:
         """Return the ring id that a broker had when it was linked last."""
         return self._known.get(uid)
 
+    @property
+    def is_empty(self) -> bool:
+        """No event waits; links may be waited for all the same."""
+        return not any(map(self._streams.is_kept, self.held))
+
     def hold(self, key: Key, now: Nanos) -> bool:
         """Hold events for a broker to which there is no link. False: it has no place, or stream."""
         member, held = self.linked.get(key[0]), self.held.get(key)

@@ -98,6 +98,11 @@ class Rerouting:
                 self._send_on(items, held.place, link_class)
                 self._on_loss(None)  # what it had taken it may not have passed on
 
+    def give_up(self) -> None:
+        """Wait for no link any more: this broker leaves, and others stand in for those beyond."""
+        for key, held in list(self._holding.held.items()):
+            self._send_on(self._holding.release(key), held.place, key[1])
+
     def _go_round(self, items: list[Item], path: tuple[str, ...]) -> None:
         for kind, body in frames_of(items):
             way, event = read_way(body) if kind == DETOUR else ((), body)

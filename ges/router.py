@@ -288,6 +288,15 @@ class Router:
         for topic, body, secure in self.sequencer.expire(self._now()):
             self._deliveries.deliver(topic, body, secure)
 
+    @property
+    def keeps_events(self) -> bool:
+        """Events wait here for a link."""
+        return not self._holding.is_empty
+
+    def part(self) -> None:
+        """Before this broker leaves: send on what waits for links, over those that are up."""
+        self._rerouting.give_up()
+
     def _pass_run(self, key: Key, run: EventRun, limit: int) -> bool:
         """Do all at once what is the same for all; False if each must be looked at."""
         head = run.head

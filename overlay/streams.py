@@ -84,6 +84,10 @@ class Streams:
         """Say whether there is a stream, but no connection to send it over."""
         return key in self._outgoing and key not in self._used
 
+    def is_kept(self, key: Key) -> bool:
+        """Say whether events wait for a connection."""
+        return self.waits(key) and self._outgoing[key].count > 0
+
     def on_ack(self, key: Key, ack: Ack) -> None:
         """Forget what the other end has.
 

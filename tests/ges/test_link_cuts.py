@@ -14,6 +14,7 @@ from trio.testing import MockClock
 from ges.broker import Broker
 from ges.client import Client, Subscription, connect
 from ges.tree import ArcTree
+from overlay.address import parse_url
 from overlay.identity import Role
 from overlay.ids import LinkClass
 from overlay.link import Link
@@ -193,6 +194,46 @@ async def test_secure_events_on_links_that_are_cut(brokers: Brokers, issue: Issu
     assert [b.router.sequencer.lost for b in ring] == [0] * 3
 
 
+@pytest.mark.parametrize("link_is_dark", [False, True])
+async def test_a_broker_that_leaves_just_after_its_links_were_cut(
+    link_is_dark: bool, autojump_clock: MockClock, weather: Weather, brokers: Brokers
+) -> None:
+    """What its links have not brought over it sends on before it goes, or others get it for it.
+
+    Dark: to one of the others no link comes back, until long after it has gone.
+    """
+    ring = await brokers.ring_of(16)
+    leaver, other = publisher_and_server(ring)
+    rest = [broker for broker in ring if broker is not leaver]
+    total, got = 100, [list[int]() for _ in rest]
+
+    async def take(events: Subscription, mine: list[int]) -> None:
+        async for event in events:
+            mine.append(int(event.payload))
+
+    async with AsyncExitStack() as stack:
+        clients = [await stack.enter_async_context(connect(b.url, reattach=False)) for b in rest]
+        taken = [await stack.enter_async_context(c.subscribe("t")) for c in clients]
+        async with trio.open_nursery() as nursery:
+            for events, mine in zip(taken, got, strict=True):
+                nursery.start_soon(take, events, mine)
+            async with connect(leaver.url, reattach=False) as publisher:
+                for broker in rest:
+                    weather.latency_ms[_ports(leaver, broker)] = 20
+                for number in range(total):
+                    await publisher.publish("t", b"%d" % number)
+                await publisher.flush()
+                cut_links(leaver)
+            assert not any(got), "all are still under way"
+            if link_is_dark:
+                weather.latency_ms[_ports(leaver, other)] = 60_000
+            await brokers.dismiss(leaver)
+            await until(lambda: all(len(mine) >= total for mine in got))
+            nursery.cancel_scope.cancel()
+    assert got == [list(range(total))] * len(rest)
+    assert [broker.router.sequencer.lost for broker in rest] == [0] * len(rest)
+
+
 async def test_events_a_dead_broker_has_not_taken_are_sent_on_by_others(
     autojump_clock: MockClock, weather: Weather, brokers: Brokers
 ) -> None:
@@ -214,6 +255,10 @@ async def test_events_a_dead_broker_has_not_taken_are_sent_on_by_others(
     assert [b.router.sequencer.lost for b in rest] == [0] * 11
     assert a.driver.counters["events_sent_on"] > 0
     assert a.driver.counters["events_unacknowledged_dropped"] == 0
+
+
+def _ports(*pair: Broker) -> frozenset[int]:
+    return frozenset(parse_url(broker.url).port for broker in pair)
 
 
 def publisher_and_server(ring: list[Broker]) -> tuple[Broker, Broker]:
