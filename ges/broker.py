@@ -51,9 +51,6 @@ from overlay.weights import LinkKey
 from ring.config import DEFAULT_BACKUPS, ChordStrategy, GapRule, profile
 from ring.errors import JoinFailed
 from ring.facts import (
-    Confirmed,
-    Departed,
-    Detoured,
     DetourEnded,
     Found,
     Join,
@@ -61,7 +58,6 @@ from ring.facts import (
     JoinRejected,
     Leave,
     NeighboursChanged,
-    Reincarnated,
     Rejoining,
 )
 
@@ -228,8 +224,11 @@ class Broker:
             self.node.ring.heard(link.peer.uid, self.driver.now())
         await self.after_batch()
 
-    def on_links_changed(self) -> None:
-        self._update_router()
+    def on_changes(self) -> None:
+        self.attendance.parked.stir()
+        ring = self.node.ring
+        self.router.update(ring.member, ring.linked, ring.expected)
+        self._expiry.look()
 
     def on_cut(self, link: Link) -> None:
         self.router.on_cut(link.peer.uid, link.link_class)
@@ -260,9 +259,6 @@ class Broker:
             self.attendance.tell_alternates()
         elif isinstance(fact, DetourEnded) and not fact.restored:
             self.router.on_cut(fact.uid, LinkClass.NORMAL)
-        moved = Joined | Rejoining | Reincarnated | NeighboursChanged | Confirmed | Departed
-        if isinstance(fact, moved | Detoured | DetourEnded):
-            self._update_router()
 
     async def after_batch(self) -> None:
         """Wait a little for crowded queues: readers slow down rather than queues grow."""
@@ -358,7 +354,7 @@ class Broker:
             trace = config.directory / "trace"
         run = live_run(home, config.profile)
         self.recorder = Recorder(run, home.uid, trace)
-        self._expiry = Expiry(self.router, self.driver.now)
+        self._expiry = Expiry(self.router, self.driver.now, refresh=self.on_changes)
         self._composed = True
 
     def _own_address(self, port: int) -> Address:
@@ -377,12 +373,6 @@ class Broker:
     def _one_way_us(self, key: LinkKey) -> int | None:
         weights = self.node.survey.weights(key, self.driver.now())
         return weights.rtt_ns // 2000 if weights is not None and weights.rtt_ns else None
-
-    def _update_router(self) -> None:
-        self.attendance.parked.stir()
-        ring = self.node.ring
-        self.router.update(ring.member, ring.linked, (*ring.left, *ring.right))
-        self._expiry.look()
 
     async def _read_links(self) -> None:
         """Tell the machine, now and then, what the connections have sent and have queued."""

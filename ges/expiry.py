@@ -13,9 +13,13 @@ from overlay.ids import NANOS_PER_SECOND, Nanos
 class Expiry:
     """Calls :meth:`ges.router.Router.expire` when it has something to do."""
 
-    def __init__(self, router: Router, now: Callable[[], Nanos]) -> None:
+    def __init__(
+        self, router: Router, now: Callable[[], Nanos], *, refresh: Callable[[], None]
+    ) -> None:
+        """``refresh`` tells the router how things stand."""
         self._router = router
         self._now = now
+        self._refresh = refresh
         self._sooner = trio.Event()
         self._settled = trio.Event()
         self._due: Nanos | None = None  #: None: nothing waits
@@ -46,5 +50,6 @@ class Expiry:
             with trio.move_on_after(pause):
                 await self._sooner.wait()
                 continue
+            self._refresh()
             self._router.expire()
             self.look()

@@ -117,9 +117,12 @@ class Router:
     def update(
         self, member: Member | None, linked: Mapping[str, Member], around: Iterable[Member] = ()
     ) -> None:
-        """Note where this broker stands, which members it is linked to, and its ring neighbours."""
+        """Note where this broker stands, whom it is linked to, and who are its ring neighbours.
+
+        ``around``: those as well that it has heard of and is not linked to yet.
+        """
         self._here = member.ring_id if member is not None else None
-        self._holding.note(linked, around)
+        self._holding.note(linked, around, self._links, self._now())
         self._plan()
         if self._holding.held:
             self._rerouting.settle(self._now())

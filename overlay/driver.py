@@ -159,6 +159,7 @@ class Driver:
     # ── effects and timers ────────────────────────────────────────────────────────────────────
 
     def _perform(self, effects: list[Effect]) -> None:
+        is_changed = False
         for effect in effects:
             if isinstance(effect, Send):
                 link = self.links.get((effect.uid, effect.link_class))
@@ -171,14 +172,19 @@ class Driver:
                     if effect.about is not None:
                         self.sent_about[effect.about] += 1
             elif isinstance(effect, OpenLink):
+                is_changed = True
                 if effect.about is not None:
                     self.sent_about[effect.about] += 1
                 assert self._nursery is not None
                 self._nursery.start_soon(self._bulkhead.contain, self._caller.call, effect)
             elif isinstance(effect, CloseLink):
                 self._links.close(effect)
+                is_changed = True
             elif isinstance(effect, Notify):
                 self._upper.on_fact(effect.fact)
+                is_changed = True
+        if is_changed:
+            self._upper.on_changes()
         deadline = self.machine.next_deadline()
         if deadline is not None and (self._armed is None or deadline < self._armed):
             self._rearm.set()

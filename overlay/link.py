@@ -90,8 +90,8 @@ class Upper(Protocol):
         Nothing more is read from it before this returns.
         """
 
-    def on_links_changed(self) -> None:
-        """A link came up or went down."""
+    def on_changes(self) -> None:
+        """Links came up or went down, or facts were told; all that belongs together is done."""
 
     def on_cut(self, link: Link) -> None:
         """A link ended otherwise than in peace; what was under way on it waits for the next."""

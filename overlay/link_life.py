@@ -105,7 +105,7 @@ class Links:
             self.precedence.enter(number)
         self._running += 1
         self._give(LinkUp(peer, url, link_class))
-        self._upper.on_links_changed()
+        self._upper.on_changes()
         reason = None
         try:
             reason = await self._bulkhead.contain(partial(self._read_and_write, link), reader)
@@ -124,7 +124,7 @@ class Links:
             self._tell_end(link, Closed.LOST if reason is None or reason in PEACEFUL else reason)
 
     def close(self, effect: CloseLink) -> None:
-        """Give a link up, after what is queued; nobody is told that it went down."""
+        """Give a link up, after what is queued; the machine, which wants it so, is not told."""
         link = self.up.pop((effect.uid, effect.link_class), None)
         if link is not None:
             self._table.closed(effect.uid, effect.link_class)
@@ -133,7 +133,6 @@ class Links:
                 if effect.reason is not Closed.LEAVING:
                     self._take_back(link)
                 self._upper.on_cut(link)
-            self._upper.on_links_changed()
 
     def cut(self, uid: str, link_class: LinkClass, reason: Closed) -> None:
         """End a link at once: what is queued is not sent, and nothing more is read from it."""
@@ -252,6 +251,8 @@ class Links:
         It reads on until we close, so no event is lost where a link is given up in peace.
         """
         link.parted.set()
+        if reason is Closed.LEAVING:
+            self._take_back(link)  # it would not pass on what comes now
         if reason is Closed.REPLACED and self._table.is_calling(link.peer.uid, link.link_class):
             return  # the other end has taken our call, but we have not heard so: `run` or `stay`
         self._end(link, reason)
@@ -265,7 +266,7 @@ class Links:
 
     def _tell_end(self, link: Link, reason: Closed) -> None:
         self._give(LinkDown(link.peer.uid, reason, link.link_class))
-        self._upper.on_links_changed()
+        self._upper.on_changes()
 
     async def _read_and_write(self, link: Link, reader: FrameReader) -> Closed:
         reason = Closed.LOST

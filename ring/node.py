@@ -95,6 +95,12 @@ class RingNode:
         """Members this broker has links to, by uid; the degree is their number."""
         return {uid: link.member for uid, link in self._links.up.items() if link.member}
 
+    @property
+    def expected(self) -> tuple[Member, ...]:
+        """Who stands in the pointers, and who would if all it has heard of prove alive."""
+        has_place = self._core.ring_id is not None
+        return tuple(self._hood.nearest_wanted().values()) if has_place else ()
+
     def is_dead(self, peer: Peer) -> bool:
         """Say whether that life of ``peer`` was declared dead."""
         return self._parts.hood.is_dead(peer.uid, peer.incarnation, at_any_time=True)

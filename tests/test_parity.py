@@ -101,7 +101,7 @@ class Listener:
     async def on_batch(self, link: Link) -> None:
         pass
 
-    def on_links_changed(self) -> None:
+    def on_changes(self) -> None:
         pass
 
     def on_cut(self, link: Link) -> None:

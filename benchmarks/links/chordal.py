@@ -100,7 +100,7 @@ class End:
     async def on_batch(self, link: Link) -> None:
         pass
 
-    def on_links_changed(self) -> None:
+    def on_changes(self) -> None:
         self.linked.set()
 
     def on_cut(self, link: Link) -> None:
@@ -120,7 +120,7 @@ class Relay(End):
         super().__init__("c", identity)
         self._targets: dict[bytes, Link] = {}
 
-    def on_links_changed(self) -> None:
+    def on_changes(self) -> None:
         if self.driver.links and not self._targets:
             self._targets[TOPIC] = next(iter(self.driver.links.values()))
 

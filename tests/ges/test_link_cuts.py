@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 import trio
@@ -27,6 +27,7 @@ from tests.helpers.virtual import Weather
 from tests.helpers.waiting import until
 
 EVERY = 0.002  #: seconds between two events of a publisher
+PATIENCE = 20  #: seconds for all of them
 
 
 @pytest.fixture
@@ -205,32 +206,42 @@ async def test_a_broker_that_leaves_just_after_its_links_were_cut(
     ring = await brokers.ring_of(16)
     leaver, other = publisher_and_server(ring)
     rest = [broker for broker in ring if broker is not leaver]
-    total, got = 100, [list[int]() for _ in rest]
+    for broker in rest:
+        weather.latency_ms[_ports(leaver, broker)] = 20
+    async with taking(rest, 100) as got:
+        async with connect(leaver.url, reattach=False) as publisher:
+            for number in range(100):
+                await publisher.publish("t", b"%d" % number)
+            await publisher.flush()
+            cut_links(leaver)
+            await until(lambda: leaver.router.keeps_events)
+        assert not any(got), "all are still under way"
+        if link_is_dark:
+            weather.latency_ms[_ports(leaver, other)] = 60_000
+        await brokers.dismiss(leaver)
+    assert got == [list(range(100))] * len(rest)
+    assert [broker.router.sequencer.lost for broker in rest] == [0] * len(rest)
 
-    async def take(events: Subscription, mine: list[int]) -> None:
-        async for event in events:
-            mine.append(int(event.payload))
 
-    async with AsyncExitStack() as stack:
-        clients = [await stack.enter_async_context(connect(b.url, reattach=False)) for b in rest]
-        taken = [await stack.enter_async_context(c.subscribe("t")) for c in clients]
-        async with trio.open_nursery() as nursery:
-            for events, mine in zip(taken, got, strict=True):
-                nursery.start_soon(take, events, mine)
-            async with connect(leaver.url, reattach=False) as publisher:
-                for broker in rest:
-                    weather.latency_ms[_ports(leaver, broker)] = 20
-                for number in range(total):
-                    await publisher.publish("t", b"%d" % number)
-                await publisher.flush()
-                cut_links(leaver)
-            assert not any(got), "all are still under way"
-            if link_is_dark:
-                weather.latency_ms[_ports(leaver, other)] = 60_000
-            await brokers.dismiss(leaver)
-            await until(lambda: all(len(mine) >= total for mine in got))
-            nursery.cancel_scope.cancel()
-    assert got == [list(range(total))] * len(rest)
+@pytest.mark.parametrize("pause", [0, 0.05, 0.1])
+async def test_two_neighbours_leave_and_those_beside_them_are_far_apart(
+    pause: float, autojump_clock: MockClock, weather: Weather, brokers: Brokers
+) -> None:
+    """Until these two are linked nobody serves the second, but the first knows of it."""
+    ring = await brokers.ring_of(9)
+    first, *leavers, second = in_order(ring)[:4]
+    weather.latency_ms[_ports(first, second)] = 40
+    rest = [broker for broker in ring if broker not in leavers]
+    async with (
+        taking(rest, 300) as got,
+        connect(first.url, reattach=False) as publisher,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(Traffic().publish, publisher, 300)
+        for leaver in leavers:
+            nursery.start_soon(brokers.dismiss, leaver)
+            await trio.sleep(pause)
+    assert got == [list(range(300))] * len(rest)
     assert [broker.router.sequencer.lost for broker in rest] == [0] * len(rest)
 
 
@@ -255,6 +266,35 @@ async def test_events_a_dead_broker_has_not_taken_are_sent_on_by_others(
     assert [b.router.sequencer.lost for b in rest] == [0] * 11
     assert a.driver.counters["events_sent_on"] > 0
     assert a.driver.counters["events_unacknowledged_dropped"] == 0
+
+
+@asynccontextmanager
+async def taking(ring: list[Broker], total: int) -> AsyncIterator[list[list[int]]]:
+    """Subscribe at each; at the end, wait until all have got as many events."""
+    got = [list[int]() for _ in ring]
+
+    async def take(events: Subscription, mine: list[int]) -> None:
+        while len(mine) < total:
+            mine.append(int((await anext(events)).payload))
+
+    async with AsyncExitStack() as stack:
+        clients = [await stack.enter_async_context(connect(b.url, reattach=False)) for b in ring]
+        taken = [await stack.enter_async_context(client.subscribe("t")) for client in clients]
+        stack.enter_context(trio.fail_after(PATIENCE))
+        async with trio.open_nursery() as nursery:
+            for events, mine in zip(taken, got, strict=True):
+                nursery.start_soon(take, events, mine)
+            yield got
+
+
+def in_order(ring: list[Broker]) -> list[Broker]:
+    """Return brokers from left to right, from some place on."""
+
+    def place(broker: Broker) -> int:
+        assert broker.node.ring.member is not None
+        return broker.node.ring.member.ring_id
+
+    return sorted(ring, key=place)
 
 
 def _ports(*pair: Broker) -> frozenset[int]:

@@ -146,7 +146,7 @@ class Station:
         self.batches.append(len(self.frames))
         await self.busy.wait()
 
-    def on_links_changed(self) -> None:
+    def on_changes(self) -> None:
         pass
 
     def on_cut(self, link: Link) -> None:
