@@ -8,8 +8,8 @@ bounded in bytes and in time. Sans-IO; :mod:`ges.rerouting` sends on what has wa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from overlay.codec import MAX_FRAME_BYTES, Bytes, FrameReader
 from overlay.ids import LinkClass, Nanos, Peer, nanos
@@ -29,7 +29,6 @@ class Held:
     peer: Peer
     place: int  #: its ring id
     since: Nanos
-    is_gone: bool = False  #: it has left: what waits is for those beyond it
 
 
 class Holding:
@@ -44,25 +43,10 @@ class Holding:
         self._streams = streams
         self._is_dead = is_dead
 
-    def note(
-        self,
-        linked: Mapping[str, Member],
-        around: Iterable[Member],
-        up: Container[Key],
-        now: Nanos,
-    ) -> None:
-        """Take the members linked now, by uid, our ring neighbours, linked or not, and all links.
-
-        Who is no member any more, over a link that is up, leaves. As long as we are not linked to
-        all neighbours, nobody but us may know that there is somebody beyond it: that part of the
-        ring stays its own.
-        """
-        before, self.linked = self.linked, dict(linked)
+    def note(self, linked: Mapping[str, Member], around: Iterable[Member]) -> None:
+        """Take the members linked now, by uid, and our ring neighbours, linked or not."""
+        self.linked = dict(linked)
         self.around = frozenset(member.uid for member in around)
-        for uid in before.keys() - linked.keys() if not self._is_whole() else ():
-            key = uid, LinkClass.NORMAL
-            if key in up:
-                self.held[key] = Held(before[uid].peer, before[uid].ring_id, now, is_gone=True)
         if len(self._known) > MAX_KNOWN:
             self._known.clear()
         self._known.update((uid, member.ring_id) for uid, member in linked.items())
@@ -84,7 +68,7 @@ class Holding:
         if member is not None:
             self.held[key] = Held(member.peer, member.ring_id, now)
         elif held is not None:
-            self.held[key] = replace(held, since=now)
+            self.held[key] = Held(held.peer, held.place, now)
         return key in self.held
 
     def keep(self, key: Key, frame: Bytes, now: Nanos) -> bool:
@@ -101,10 +85,8 @@ class Holding:
         held = self.held[key]
         if now >= held.since + GIVE_UP_NS:
             return True
-        if held.is_gone:
-            return self._is_whole()
-        is_judged = now >= held.since + HOLD_NS or self._is_dead(held.peer)
-        return is_judged and self._is_whole(but=key[0])
+        is_whole = self.around <= self.linked.keys() - {key[0]}
+        return is_whole and (now >= held.since + HOLD_NS or self._is_dead(held.peer))
 
     def next_deadline(self, now: Nanos) -> Nanos | None:
         """Return when to look at the holds again, though nothing has happened."""
@@ -114,9 +96,6 @@ class Holding:
     def places(self, link_class: LinkClass) -> dict[str, int]:
         """Return uid -> ring id of those for whom events of a class are held."""
         return {uid: held.place for (uid, of), held in self.held.items() if of is link_class}
-
-    def _is_whole(self, but: str | None = None) -> bool:
-        return self.around <= self.linked.keys() - {but}
 
 
 def frames_of(items: list[Item]) -> Iterator[tuple[int, bytes]]:

@@ -96,8 +96,7 @@ class Rerouting:
             elif self._holding.is_over(key, now):
                 items = self._holding.release(key)
                 self._send_on(items, held.place, link_class)
-                if not held.is_gone:
-                    self._on_loss(None)  # what it had taken it may not have passed on
+                self._on_loss(None)  # what it had taken it may not have passed on
 
     def give_up(self) -> None:
         """Wait for no link any more: this broker leaves, and others stand in for those beyond."""

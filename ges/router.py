@@ -122,7 +122,7 @@ class Router:
         ``around``: those as well that it has heard of and is not linked to yet.
         """
         self._here = member.ring_id if member is not None else None
-        self._holding.note(linked, around, self._links, self._now())
+        self._holding.note(linked, around)
         self._plan()
         if self._holding.held:
             self._rerouting.settle(self._now())

@@ -27,6 +27,7 @@ from tests.helpers.virtual import Weather
 from tests.helpers.waiting import until
 
 EVERY = 0.002  #: seconds between two events of a publisher
+LINGERING = 8  #: seconds until a new ring has no link any more that is of no use
 PATIENCE = 20  #: seconds for all of them
 
 
@@ -230,6 +231,8 @@ async def test_two_neighbours_leave_and_those_beside_them_are_far_apart(
     """Until these two are linked nobody serves the second, but the first knows of it."""
     ring = await brokers.ring_of(9)
     first, *leavers, second = in_order(ring)[:4]
+    await trio.sleep(LINGERING)
+    assert second.node.peer.uid not in first.node.ring.linked
     weather.latency_ms[_ports(first, second)] = 40
     rest = [broker for broker in ring if broker not in leavers]
     async with (
