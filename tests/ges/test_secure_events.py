@@ -12,13 +12,16 @@ from ges.client import Client, Subscription, connect
 from ges.errors import ConnectionLost, PublishRefused
 from ges.events import Event
 from ges.messages import CLIENT_CODEC, Attached
-from overlay.codec import FrameReader
+from overlay.address import parse_url
+from overlay.codec import EVENT, PROTOCOL_VERSION, FrameReader, frame
 from overlay.errors import ConfigError
 from overlay.greeting import read_greeting
+from overlay.handshake import GREETINGS, Hello
 from overlay.identity import Role, load_identity
-from overlay.ids import LinkClass
+from overlay.ids import LinkClass, Peer
 from overlay.transport import TcpTransport
 from tests.ges.conftest import Issue
+from tests.ges.test_attendance import event
 from tests.helpers.brokers import Brokers, secure_uids
 from tests.helpers.waiting import until
 
@@ -234,3 +237,23 @@ async def test_secure_links_stand_beside_the_rings_normal_ones(
     assert len(secure) == 2
     assert {link.uid for link in secure} <= normal
     assert all((link.cipher or "").startswith("TLSv1.3") for link in secure)
+
+
+async def test_a_secure_event_that_comes_in_the_open_ends_the_link(
+    brokers: Brokers, issue: Issue
+) -> None:
+    """Whoever sends one over a plain link has let others read it, or has made it up."""
+    broker = await brokers.start(identity=issue(Role.BROKER))
+    liar = Peer("c" * 32, 1, "chordal://127.0.0.1:1")
+    greeting = Hello("chordal", PROTOCOL_VERSION, liar.uid, 1, liar, LinkClass.NORMAL, None, 1)
+    async with (
+        connect(url(broker), identity=issue(Role.CLIENT)) as client,
+        client.subscribe("a") as events,
+        await trio.open_tcp_stream("127.0.0.1", parse_url(broker.url).port) as stream,
+    ):
+        await stream.send_all(GREETINGS.encode(greeting))
+        await stream.send_all(frame(EVENT, event(1, secure=True, payload=b"made up")))
+        await until(lambda: broker.driver.counters["protocol_errors"] == 1)
+        await until(lambda: not broker.driver.links)
+        await client.publish("a", b"right", confirm=True)
+        assert (await next_of(events)).payload == b"right"
