@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import accumulate
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -27,6 +28,7 @@ from ges.linkstate import SecureGraph
 from ges.messages import SecureState
 from ges.roundabout import pack_way, read_way
 from ges.router import HELD_BYTES, Router
+from ges.runs import event_runs
 from ges.session import Session
 from overlay.codec import DELIVERY, DETOUR, EVENT, FrameReader, frame
 from overlay.connection import Connection
@@ -172,6 +174,22 @@ async def test_a_secure_event_goes_by_secure_links_alone() -> None:
     assert (head.limit, head.hops) == (RING["a"].ring_id, 1), "the place it was published at"
     assert head.flood, "a ring neighbour without a secure link: the tree would have a hole"
     assert bench.sent("b") == bench.sent("c") == []
+
+
+async def test_secure_events_that_come_together_go_by_secure_links_alone() -> None:
+    """The short way that runs of normal events take is none for them."""
+    bench = Bench("b")
+    plain, secured = bench.session("t"), bench.session("t", secure=True)
+    bench.publish(*event(1, secure=True))
+    bodies = [event(number, secure=True)[1] for number in (2, 3)]
+    data = b"".join(frame(EVENT, body) for body in bodies)
+    bounds = list(accumulate((len(frame(EVENT, body)) for body in bodies), initial=0))
+    for run in event_runs(data, bounds):
+        bench.router.publish_run(bench.publisher, run)
+    assert [head.sequence for head in bench.sent("b", SECURE)] == [1, 2, 3]
+    assert bench.sent("b") == bench.sent("c") == []
+    assert delivered(plain) == []
+    assert [payload for _, payload in delivered(secured)] == [b"1", b"2", b"3"]
 
 
 def complete(bench: Bench, *names: str) -> None:
