@@ -4,7 +4,8 @@ The client library's door is :func:`ges.client.connect`, the command's is ``cli/
 
 Clients
     ``client``, ``attachment``, ``search`` and ``patience`` (their side), ``attendance``,
-    ``session`` and ``relief`` (the broker's), ``packing``, ``messages``, ``errors``.
+    ``intake``, ``subscriptions``, ``session`` and ``relief`` (the broker's), ``packing``,
+    ``messages``, ``errors``.
 Brokers
     ``broker`` composes one, ``node`` is its machine, ``link_codec`` its language, ``home`` what it
     keeps, ``recorder`` and ``live_run`` its trace; ``story``, ``own_status``, ``link_status``,

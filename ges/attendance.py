@@ -1,47 +1,29 @@
-"""Serving clients: attach, subscriptions, events in, acknowledgements out, until they go."""
+"""Serving clients: let in, read and written, told what changes, until they go."""
 
 from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import structlog
 import trio
 
 from ges.access import AccessRules
-from ges.errors import TopicError
-from ges.events import EXPRESS_FLAG, Head
+from ges.events import EXPRESS_FLAG
 from ges.gate import Admission, Rejection
-from ges.messages import (
-    CLIENT_CODEC,
-    Accepted,
-    Alternates,
-    Attached,
-    Dropped,
-    EventRefused,
-    KeepAlive,
-    RevocationNotice,
-    RevocationTaken,
-    StatusRequest,
-    Subscribe,
-    Subscribed,
-    SubscriptionRefused,
-    Unsubscribe,
-)
-from ges.parked import ParkedEvents
+from ges.intake import Intake
+from ges.messages import Alternates, Attached
 from ges.relief import Relief
-from ges.runs import EventRun, event_runs
-from ges.session import CLIENT_QUEUE_BYTES, Session, filter_cost
-from ges.topics import check_filter, check_topic
-from overlay.codec import CONTROL, EVENT, HEADER, MAX_FRAME_BYTES, FrameReader, Run
+from ges.session import CLIENT_QUEUE_BYTES, Session
+from ges.subscriptions import Subscriptions
+from overlay.codec import EVENT, HEADER, MAX_FRAME_BYTES, FrameReader, Run
 from overlay.connection import BROKEN, Connection
 from overlay.errors import ProtocolError
 from overlay.handshake import GREETINGS, Hello, Refusal
 from overlay.identity import PeerIdentity
-from overlay.ids import LinkClass, short
-from overlay.machine import Message, Refused
+from overlay.ids import short
+from overlay.machine import Refused
 from overlay.slices import Sliced
 from overlay.transport import CLOSE_SECONDS, Wire
 from overlay.wording import counted
@@ -52,7 +34,6 @@ if TYPE_CHECKING:
 NOTHING = AccessRules(())  #: allows nothing
 ENDS_AT_ONCE = 8  #: clients let go in one turn; thousands that close together hold nobody up
 MAX_ALTERNATES = 16
-MAX_KNOWN_TOPICS = 16384
 EXPRESS_BYTES = 16 * 1024  #: a client with more in one read is none that goes first
 
 
@@ -63,15 +44,13 @@ class Attendance:
         self._broker = broker
         self._limits = broker.config.limits
         self._notices = broker.driver.notices
-        self._filter_bytes = 0  #: memory the filters of all may take
         self._sessions: set[Session] = set()
-        self._topics: set[bytes] = set()  #: topics found to be well-formed
         self._gone = trio.Event()  #: one of them went
         self._ends = trio.Semaphore(ENDS_AT_ONCE)
-        self.parked = ParkedEvents(broker, self)
+        self._subscriptions = Subscriptions(broker.router, self._limits, self._notices)
+        self.intake = Intake(broker, self._subscriptions)
         self.relief = Relief(self._sessions, self._limits.client_bytes_total)
         self._closed = False
-        self._log = structlog.get_logger("chordal.clients").bind(broker=short(broker.node.peer.uid))
 
     @property
     def size(self) -> int:
@@ -98,9 +77,9 @@ class Attendance:
         self._sessions.add(session)
         peer = broker.node.peer
         subject = admission.principal.label
-        self._send(session, Attached(peer.uid, peer.url, session.secure, reader.version, subject))
+        session.tell(Attached(peer.uid, peer.url, session.secure, reader.version, subject))
         self._send_notices(session)
-        self._send(session, self._alternates())
+        session.tell(self._alternates())
         ends, is_ending = self._ends, False
         try:
             with session.serving:
@@ -114,10 +93,8 @@ class Attendance:
             if is_ending:
                 ends.release()
             self._sessions.discard(session)
-            self._filter_bytes -= session.filter_bytes
             self._gone.set()
-            self.parked.forget(session)
-            broker.router.forget(session)
+            self._forget(session)
             broker.driver.counters.update(_dropped(session))
             if connection.overflowed:
                 client = short(session.uid)
@@ -134,8 +111,7 @@ class Attendance:
         for session in list(self._sessions):
             if session.identity is not None and is_over(session.identity):
                 found.append(session.identity)
-                self._broker.router.forget(session)
-                self.parked.forget(session)
+                self._forget(session)
                 session.connection.abort()
                 session.serving.cancel()
                 self._sessions.discard(session)
@@ -158,7 +134,7 @@ class Attendance:
         """The neighbourhood has changed: tell all clients where else they can go."""
         message = self._alternates()
         for session in self._sessions:
-            self._send(session, message)
+            session.tell(message)
 
     async def apply_rules(self) -> None:
         """The rules have changed: judge anew what clients have, and what they do from now on."""
@@ -169,11 +145,7 @@ class Attendance:
             permissions = gate.permissions(old.principal)
             session.admission = Admission(old.principal, old.record, permissions)
             session.forget_verdicts()
-            for number, (text, _) in list(session.filters.items()):
-                decision = permissions.subscribe(text) if permissions is not None else None
-                if decision is not None and not decision.allowed:
-                    self._unsubscribe(session, number)
-                    self._deny(session, number, decision.reason)
+            self._subscriptions.judge_anew(session)
 
     def check_tokens(self) -> None:
         """Cut off whose token was revoked, or has expired."""
@@ -184,7 +156,7 @@ class Attendance:
                     "clients_token_ended", "client cut off, its token has ended", name=record.name
                 )
                 # Until its connection is closed, it gets nothing and may do nothing.
-                self._broker.router.forget(session)
+                self._subscriptions.forget(session)
                 principal = session.admission.principal
                 session.admission = Admission(principal, None, NOTHING.permissions(principal))
                 session.forget_verdicts()
@@ -247,12 +219,12 @@ class Attendance:
                 else:
                     precedence.leave(number)
                     await precedence.give_way()
-                work = Sliced(self._steps(session, runs))
+                work = Sliced(self.intake.steps(session, runs))
                 is_more = True
                 while is_more:
                     with broker.driver.turn:
                         is_more = work.go_on()
-                        self._acknowledge(session)
+                        self.intake.acknowledge(session)
                     if is_more:
                         await trio.lowlevel.checkpoint()
                 await broker.after_batch()
@@ -284,165 +256,17 @@ class Attendance:
             raise ProtocolError(f"a frame not finished in {self._limits.frame_seconds:g} s")
         return now if since is None else since
 
-    def _steps(self, session: Session, runs: list[Run]) -> Generator[None, None, None]:
-        """Take what a client sent; yields where others may have their turn."""
-        session.status = None
-        for run in runs:
-            if run.kind == EVENT:
-                for events in event_runs(run.data, run.bounds):
-                    self._take_events(session, events)
-                    yield
-            elif run.kind == CONTROL:
-                for body in run.bodies():
-                    self._take_message(session, CLIENT_CODEC.decode(body))
-                    yield
-            else:
-                raise ProtocolError("a delivery from a client")
-
-    def _take_message(self, session: Session, message: Message) -> None:
-        if isinstance(message, Subscribe):
-            self._subscribe(session, message)
-        elif isinstance(message, Unsubscribe):
-            self._unsubscribe(session, message.number)
-        elif isinstance(message, KeepAlive):
-            if not message.answer:
-                self._send(session, KeepAlive(message.token, answer=True))
-            if session.dropped != session.told_dropped:
-                session.told_dropped = session.dropped
-                self._send(session, Dropped(*session.dropped))
-        elif isinstance(message, RevocationNotice):
-            self._send(session, RevocationTaken(self._broker.take_notice(message)))
-        elif isinstance(message, StatusRequest):
-            if session.status is None:
-                session.status = CLIENT_CODEC.encode(self._broker.status())
-            session.connection.send(session.status)
-        else:
-            raise ProtocolError(f"{type(message).__name__} from a client")
-
-    def _take_events(self, session: Session, run: EventRun) -> None:
-        head = run.head
-        if (head.publisher, head.incarnation) != (session.publisher, session.incarnation):
-            raise ProtocolError("an event in somebody else's name")
-        if head.attribute_bytes:
-            run.check_attributes()
-        if head.hops or head.limit:
-            run = run.unpatched()
-        router = self._broker.router
-        problem = self._topic_problem(head)
-        if problem is None and (problem := session.why_not(head.topic)) is not None:
-            self._notices.note("events_denied", "event denied", client=short(session.uid))
-        elif problem is None:
-            problem = router.why_not(session, head)
-            if head.secure and session.secure and (problem or self.parked.holds(session)):
-                self._park(session, run, problem, head.limit)
-                return
-        if problem is not None:
-            for sequence in range(head.sequence, head.sequence + run.count):
-                self.refuse(session, head.link_class, sequence, problem)
-            return
-        router.publish_run(session, run)
-        session.accepted[head.link_class] = head.sequence + run.count - 1
-
-    def _park(self, session: Session, run: EventRun, problem: str | None, park_ms: int) -> None:
-        """Park secure events that cannot go now, as far as their publisher wants that."""
-        for head, body in run.singles():
-            if self._broker.router.has_come(head) and not self.parked.holds(session):
-                session.accepted[head.link_class] = head.sequence
-                continue
-            refusal = self.parked.take(session, head, body, problem, park_ms)
-            if refusal is not None:
-                self.refuse(session, head.link_class, head.sequence, refusal)
-
-    def refuse(self, session: Session, link_class: LinkClass, sequence: int, problem: str) -> None:
-        """Tell a client that an event of its is not taken."""
-        self._broker.driver.counters["events_refused"] += 1
-        self._send(session, EventRefused(link_class, sequence, problem[:500]))
-
-    def accept(self, session: Session, head: Head) -> None:
-        """Tell a client that its parked events up to this one are taken."""
-        self._send(session, Accepted(LinkClass.SECURE, head.sequence))
-
-    def _topic_problem(self, head: Head) -> str | None:
-        topic = head.topic
-        if topic in self._topics:
-            return None
-        try:
-            check_topic(topic.decode())
-        except UnicodeDecodeError:
-            return "the topic is not UTF-8"
-        except TopicError as error:
-            return str(error)
-        if len(self._topics) >= MAX_KNOWN_TOPICS:
-            self._topics.clear()
-        self._topics.add(topic)
-        return None
-
-    def _subscribe(self, session: Session, request: Subscribe) -> None:
-        reason = None
-        try:
-            check_filter(request.filter)
-        except TopicError as error:
-            reason = str(error)
-        if request.link_class is LinkClass.SECURE and not session.secure:
-            reason = "the hop from the broker to this client is not secure; attach over chordals://"
-        permissions = session.admission.permissions
-        if reason is None and permissions is not None:
-            decision = permissions.subscribe(request.filter)
-            if not decision.allowed:
-                self._deny(session, request.number, decision.reason)
-                return
-        if reason is None:
-            self._unsubscribe(session, request.number)  # the same number again replaces it
-            reason = self._no_room(session, filter_cost(request.filter))
-        if reason is not None:
-            self._send(session, SubscriptionRefused(request.number, reason[:500]))
-            return
-        self._charge(session, filter_cost(request.filter))
-        self._broker.router.subscribe(session, request.number, request.filter, request.link_class)
-        self._send(session, Subscribed(request.number))
-        self.parked.stir()  # who is alone may publish to its own subscribers
-
-    def _deny(self, session: Session, number: int, reason: str) -> None:
-        client = short(session.uid)
-        self._notices.note("subscriptions_denied", "subscription denied", client=client)
-        self._send(session, SubscriptionRefused(number, reason[:500]))
-
-    def _no_room(self, session: Session, cost: int) -> str | None:
-        limits = self._limits
-        if len(session.filters) >= limits.subscriptions:
-            return f"a client may have {limits.subscriptions} subscriptions"
-        if session.filter_bytes + cost > limits.subscription_bytes:
-            return "this client's filters take too much memory; unsubscribe some, or shorten them"
-        if self._filter_bytes + cost > limits.subscription_bytes_total:
-            return "this broker has no memory for more filters; attach to another"
-        return None
-
-    def _charge(self, session: Session, cost: int) -> None:
-        session.filter_bytes += cost
-        self._filter_bytes += cost
-
-    def _unsubscribe(self, session: Session, number: int) -> None:
-        entry = session.filters.get(number)
-        if entry is not None:
-            self._charge(session, -filter_cost(entry[0]))
-            self._broker.router.unsubscribe(session, number)
-
-    def _acknowledge(self, session: Session) -> None:
-        """Tell the client, once for all it sent together, what has been taken."""
-        for link_class, sequence in session.accepted.items():
-            self._send(session, Accepted(link_class, sequence))
-        session.accepted.clear()
+    def _forget(self, session: Session) -> None:
+        self._subscriptions.forget(session)
+        self.intake.parked.forget(session)
 
     def _send_notices(self, session: Session) -> None:
         if session.secure:  # others could not check it, and have no use for it
             for notice in self._broker.node.notices.known:
-                self._send(session, notice)
+                session.tell(notice)
 
     def _alternates(self) -> Alternates:
         return Alternates(self._broker.node.ring.known_urls[:MAX_ALTERNATES])
-
-    def _send(self, session: Session, message: Message) -> None:
-        session.connection.send(CLIENT_CODEC.encode(message))
 
 
 def _is_express(runs: list[Run]) -> bool:

@@ -225,7 +225,7 @@ class Broker:
         await self.after_batch()
 
     def on_changes(self) -> None:
-        self.attendance.parked.stir()
+        self.attendance.intake.parked.stir()
         ring = self.node.ring
         self.router.update(ring.member, ring.linked, ring.expected)
         self._expiry.look()
@@ -262,7 +262,7 @@ class Broker:
 
     async def after_batch(self) -> None:
         """Wait a little for crowded queues: readers slow down rather than queues grow."""
-        self.attendance.parked.notice_changes()
+        self.attendance.intake.parked.notice_changes()
         self._expiry.look()
         told = self.router.told
         if told:  # who gets events needs no heartbeats, but must be heard
@@ -290,7 +290,7 @@ class Broker:
             nursery.start_soon(self._expiry.run)
             if config.tokens is not None:
                 nursery.start_soon(self.guard.watch_tokens)
-            nursery.start_soon(self.attendance.parked.run)
+            nursery.start_soon(self.attendance.intake.parked.run)
             if self.warden is not None:
                 nursery.start_soon(self.warden.run)
             nursery.start_soon(self._read_links)
@@ -365,7 +365,7 @@ class Broker:
 
     def _on_notice(self, fact: NoticeTaken) -> None:
         self.driver.counters[f"revocation_lists_{fact.outcome.value}"] += 1
-        self.attendance.parked.stir()
+        self.attendance.intake.parked.stir()
         if fact.outcome is Outcome.NEWS and self.warden is not None:
             self.warden.enforce()
             self.attendance.tell_revocations()

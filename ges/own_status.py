@@ -52,7 +52,7 @@ def describe(broker: Broker) -> Status:
         backups=ring.backups,
         records=len(ring.records),
         backups_wanted=broker.ring_config.backups,
-        parked=broker.attendance.parked.size,
+        parked=broker.attendance.intake.parked.size,
         identity=broker.warden.status() if broker.warden is not None else None,
         ways=way_statuses(broker.node),
         express_range_ms=survey.express_range.range_ns / 1e6,

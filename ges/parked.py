@@ -13,8 +13,8 @@ from ges.session import Session
 from overlay.ids import NANOS_PER_SECOND, short
 
 if TYPE_CHECKING:
-    from ges.attendance import Attendance
     from ges.broker import Broker
+    from ges.intake import Intake
 
 NANOS_PER_MILLI = 1_000_000
 
@@ -22,9 +22,9 @@ NANOS_PER_MILLI = 1_000_000
 class ParkedEvents:
     """The parked events of one broker."""
 
-    def __init__(self, broker: Broker, attendance: Attendance) -> None:
+    def __init__(self, broker: Broker, intake: Intake) -> None:
         self._broker = broker
-        self._attendance = attendance
+        self._intake = intake
         self._parking: Parking[Session] = Parking()
         self._stirred = trio.Event()
         self._version = 0  #: of the graph of secure links when last looked at
@@ -98,15 +98,15 @@ class ParkedEvents:
                 await self._stirred.wait()
 
     def _release(self) -> None:
-        broker, attendance = self._broker, self._attendance
+        broker, intake = self._broker, self._intake
         free, over = self._parking.release(broker.driver.now(), self._why_not)
         for session, parked in free:
             broker.router.publish(session, parked.head, parked.body)
-            attendance.accept(session, parked.head)
+            intake.accept(session, parked.head)
             broker.driver.counters["events_parked_sent"] += 1
         for session, parked, problem in over:
             seconds = parked.wait_ns / NANOS_PER_SECOND
-            attendance.refuse(
+            intake.refuse(
                 session,
                 parked.head.link_class,
                 parked.head.sequence,

@@ -6,10 +6,12 @@ import trio
 
 from ges.access import NOBODY
 from ges.gate import Admission
+from ges.messages import CLIENT_CODEC
 from overlay.codec import FrameReader
 from overlay.connection import Connection
 from overlay.identity import PeerIdentity
 from overlay.ids import LinkClass
+from overlay.machine import Message
 
 CLIENT_QUEUE_BYTES = 16 * 1024 * 1024
 #: Memory for the topics of which is remembered whether a client may publish to them, and why not.
@@ -73,6 +75,10 @@ class Session:
         self.accepted: dict[LinkClass, int] = {}  #: taken, but not yet told the client
         self.told_dropped = (0, 0)  #: normal and express events dropped, as last told the client
         self.last: dict[bool, int] = {}  #: sequence taken last, of secure events and others
+
+    def tell(self, message: Message) -> None:
+        """Send the client a message of its broker."""
+        self.connection.send(CLIENT_CODEC.encode(message))
 
     def why_not(self, topic: bytes) -> str | None:
         """Return why the rules do not let it publish to a checked topic, or None."""

@@ -210,7 +210,7 @@ async def test_none_slips_past_what_is_parked_when_the_path_has_just_come(
 ) -> None:
     """The path is there, and those that wait have not been sent yet."""
     a, _ = await brokers.ring_of(2, issue(Role.BROKER))
-    parked = a.attendance.parked
+    parked = a.attendance.intake.parked
     async with connect(url(a), identity=issue(Role.CLIENT)) as client:
         await publish(client, 1, park=60)
         await until(lambda: parked.size == 1)
@@ -219,7 +219,7 @@ async def test_none_slips_past_what_is_parked_when_the_path_has_just_come(
         (run,) = event_runs(*framed(event))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(a.router, "why_not", lambda session, head: None)
-            a.attendance._take_events(session, run)
+            a.attendance.intake._take_events(session, run)
         assert a.driver.counters["events_refused"] == 1
         assert a.driver.counters["events_published"] == 0
 

@@ -110,7 +110,7 @@ async def test_what_was_taken_but_not_confirmed_comes_once(brokers: Brokers) -> 
     a, b = await brokers.ring_of(2)
     async with connect(a.url) as client, connect(b.url) as other, other.subscribe("x") as events:
         await client.publish("x", b"0", confirm=True)
-        a.attendance._acknowledge = lambda session: None  # type: ignore[method-assign]
+        a.attendance.intake.acknowledge = lambda session: None  # type: ignore[method-assign]
         for number in range(1, 20):
             await client.publish("x", b"%d" % number)
         with trio.fail_after(DEADLINE_SECONDS):
