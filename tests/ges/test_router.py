@@ -2,160 +2,31 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from itertools import accumulate
-from weakref import WeakKeyDictionary
 
 import msgspec
 import pytest
-import trio.testing
 
 from ges.events import (
     FLOOD_FLAG,
-    MAX_HOPS,
-    PATCH,
-    PATCH_AT,
-    PATCH_END,
     SECURE_FLAG,
-    Head,
-    pack_event,
-    read_delivery,
     read_head,
 )
-from ges.forwarding import MAX_REROUTED_HOPS
-from ges.holding import Holding
-from ges.linkstate import SecureGraph
 from ges.messages import SecureState
-from ges.roundabout import pack_way, read_way
-from ges.router import HELD_BYTES, Router
+from ges.router import HELD_BYTES
 from ges.runs import event_runs
-from ges.session import Session
-from overlay.codec import DELIVERY, DETOUR, EVENT, FrameReader, frame
-from overlay.connection import Connection
-from overlay.errors import CodecError, ProtocolError
-from overlay.ids import LinkClass, Peer
+from overlay.codec import EVENT, frame
 from overlay.lanes import Policy
-from overlay.link import Link
-from overlay.streams import Streams
-from ring.messages import Member
-
-NORMAL, SECURE = LinkClass.NORMAL, LinkClass.SECURE
-PUBLISHER = b"p" * 16
-
-
-def member(name: str, ring_id: int) -> Member:
-    return Member(Peer(name * 32, 1, f"chordal://{name}.test:1", secure=True), ring_id)
-
-
-RING = {name: member(name, ring_id) for name, ring_id in (("a", 0), ("b", 10), ("c", 20))}
-
-
-class Bench:
-    """The router of broker ``a``, linked to ``b`` and ``c``; what it sends stays in the queues."""
-
-    def __init__(self, *secure: str, limit_bytes: int = 10_000) -> None:
-        self.limit = limit_bytes
-        self.links: dict[tuple[str, LinkClass], Link] = {}
-        self.graph = SecureGraph("a" * 32)
-        self.counters: Counter[str] = Counter()
-        self.detours: dict[str, tuple[str, ...]] = {}
-        self.ways: dict[tuple[str, LinkClass], tuple[str, ...]] = {}  #: relay paths in use
-        self.paths: dict[tuple[str, LinkClass], tuple[str, ...]] = {}  #: any that are known
-        self.streams = Streams()  #: of links that :meth:`acknowledged` was called for
-        self.router = Router(
-            self.links,
-            self.graph,
-            self.counters,
-            lambda: 0,
-            self.detours,
-            self.ways,
-            path=self.paths.get,
-            holding=Holding(self.streams, lambda peer: False),
-        )
-        self.publisher = Session(PUBLISHER.hex(), 1, self.connection(secure=True))
-        for name in "bc":
-            for link_class in (NORMAL, SECURE):
-                if link_class is NORMAL or name in secure:
-                    self.links[name * 32, link_class] = Link(
-                        RING[name].peer, link_class, self.connection(link_class is SECURE), 0
-                    )
-        others = {"b" * 32: RING["b"], "c" * 32: RING["c"]}
-        self.router.update(RING["a"], others, others.values())
-        for name, linked in (("a", "b"), ("b", "ac"), ("c", "b")):
-            uids = tuple(other * 32 for other in linked)
-            self.graph.learn(SecureState(name * 32, 1, 1, RING[name].ring_id, uids, False))
-
-    def acknowledged(self, name: str, link_class: LinkClass = NORMAL) -> None:
-        """From now on the other end of a link is to acknowledge what it has."""
-        link = self.links[name * 32, link_class]
-        self.streams.attach((name * 32, link_class), link.peer, 1, link.connection.outbox)
-
-    def gone(self, name: str) -> None:
-        """A broker has left: it is off the ring, and its links are down."""
-        others = {other.peer.uid: other for key, other in RING.items() if key not in ("a", name)}
-        self.router.update(RING["a"], others, others.values())
-        for link_class in (NORMAL, SECURE):
-            if self.links.pop((name * 32, link_class), None) is not None:
-                self.streams.detach((name * 32, link_class))
-                self.router.on_cut(name * 32, link_class)
-
-    def connection(self, secure: bool) -> Connection:
-        stream, _ = trio.testing.memory_stream_pair()
-        return Connection(stream, secure=secure, limit_bytes=self.limit)
-
-    def publish(self, head: Head, body: bytes) -> None:
-        """Let the client that publishes all these events publish one."""
-        self.router.publish(self.publisher, head, body)
-
-    def pass_on(self, body: bytes, link_class: LinkClass = NORMAL) -> None:
-        """Let an event for somebody else come over the link to ``c``."""
-        self.router.pass_on(self.links["c" * 32, link_class], body)
-
-    def session(self, *filters: str, secure: bool = False) -> Session:
-        session = Session("d" * 32, 1, self.connection(secure))
-        for number, text in enumerate(filters, start=1):
-            self.router.subscribe(session, number, text, None)
-        return session
-
-    def sent(self, name: str, link_class: LinkClass = NORMAL) -> list[Head]:
-        """Return the heads of the events queued for a broker."""
-        return [read_head(body) for body in self.sent_bodies(name, link_class)]
-
-    def sent_round(
-        self, name: str, link_class: LinkClass = NORMAL
-    ) -> list[tuple[tuple[str, ...], Head]]:
-        """Return the events queued for a broker on their way round a link."""
-        frames = _frames(self.links[name * 32, link_class].connection)
-        found = [read_way(body) for kind, body in frames if kind == DETOUR]
-        return [(way, read_head(body)) for way, body in found]
-
-    def sent_bodies(self, name: str, link_class: LinkClass = NORMAL) -> list[bytes]:
-        frames = _frames(self.links[name * 32, link_class].connection)
-        assert all(kind == EVENT for kind, _ in frames)
-        return [body for _, body in frames]
-
-
-_TAKEN: WeakKeyDictionary[Connection, bytes] = WeakKeyDictionary()  #: out of the queues so far
-
-
-def _frames(connection: Connection) -> list[tuple[int, bytes]]:
-    while items := connection.outbox.take(0):
-        _TAKEN[connection] = _TAKEN.get(connection, b"") + b"".join(items)
-    reader = FrameReader()
-    reader.feed(_TAKEN.get(connection, b""))
-    return reader.frames()
-
-
-def delivered(session: Session) -> list[tuple[tuple[int, ...], bytes]]:
-    frames = _frames(session.connection)
-    assert all(kind == DELIVERY for kind, _ in frames)
-    found = [read_delivery(body) for _, body in frames]
-    return [(numbers, event.payload) for numbers, events in found for event in events]
-
-
-def event(sequence: int = 1, *, secure: bool = False, topic: bytes = b"t") -> tuple[Head, bytes]:
-    body = pack_event(secure, PUBLISHER, 1, sequence, 0, topic, b"", b"%d" % sequence)
-    return read_head(body), body
+from tests.helpers.router_bench import (
+    NORMAL,
+    RING,
+    SECURE,
+    Bench,
+    complete,
+    delivered,
+    event,
+    frames_to,
+)
 
 
 async def test_a_normal_event_goes_by_the_tree() -> None:
@@ -192,14 +63,6 @@ async def test_secure_events_that_come_together_go_by_secure_links_alone() -> No
     assert [payload for _, payload in delivered(secured)] == [b"1", b"2", b"3"]
 
 
-def complete(bench: Bench, *names: str) -> None:
-    """Let these brokers say that all their ring neighbours have secure links to them."""
-    for name in names:
-        uids = tuple(other * 32 for other in "abc" if other != name)
-        place = RING[name].ring_id
-        bench.graph.learn(SecureState(name * 32, 1, 9, place, uids, False, True))
-
-
 async def test_where_all_links_are_secure_a_secure_event_goes_by_the_tree() -> None:
     bench = Bench("b", "c")
     complete(bench, "a", "b", "c")
@@ -220,7 +83,7 @@ async def test_what_goes_to_all_linked_goes_on_so() -> None:
     complete(bench, "a", "b", "c")
     flooded = Bench("b")
     flooded.publish(*event(secure=True))
-    (kind, body), *_ = _frames(flooded.links["b" * 32, SECURE].connection)
+    (kind, body), *_ = frames_to(flooded.links["b" * 32, SECURE].connection)
     assert kind == EVENT
     bench.router.relay(read_head(body), body)
     assert all(bench.sent(name, SECURE)[0].flood for name in "bc")
@@ -402,7 +265,7 @@ async def test_what_waits_counts_with_the_memory_it_takes(monkeypatch: pytest.Mo
     bench.router.relay(*event(1))
     for sequence in range(3, 12):
         bench.router.relay(*event(sequence))
-    assert len(_frames(got.connection)) > 1, "what is missing is given up"
+    assert len(frames_to(got.connection)) > 1, "what is missing is given up"
 
 
 async def test_where_not_all_can_be_known_nothing_secure_is_taken() -> None:
@@ -424,217 +287,6 @@ async def test_what_came_by_the_tree_and_comes_again_to_all_is_passed_on_once() 
     assert bench.counters["events_duplicate"] == 2
 
 
-# Round a failed link: C is linked to both, A and B are not
-
-
-A_B = ("a" * 32, "c" * 32, "b" * 32)
-
-
-async def test_an_event_for_a_broker_behind_a_failed_link_goes_round_it() -> None:
-    bench = Bench()
-    del bench.links["b" * 32, NORMAL]
-    bench.detours["b" * 32] = A_B
-    bench.publish(*event())
-    assert [(way, head.limit, head.hops) for way, head in bench.sent_round("c")] == [
-        (("b" * 32,), 20, 1)
-    ]
-    assert bench.counters["events_sent_round"] == 1
-    assert bench.counters["events_without_link"] == 0
-
-
-async def test_the_one_in_between_makes_a_plain_event_of_it_again() -> None:
-    bench, between = Bench(), Bench()
-    del bench.links["b" * 32, NORMAL]
-    bench.detours["b" * 32] = A_B
-    session = between.session("t")
-    bench.publish(*event())
-    [body] = [
-        body for kind, body in _frames(bench.links["c" * 32, NORMAL].connection) if kind == DETOUR
-    ]
-    between.pass_on(body)
-    [head] = between.sent("b")
-    assert (head.limit, head.hops, head.sequence) == (20, 1, 1)
-    assert delivered(session) == [], "it was not meant for this broker"
-
-
-async def test_a_longer_way_is_struck_off_step_by_step() -> None:
-    bench = Bench()
-    _, body = event()
-    bench.router.pass_on(
-        bench.links["b" * 32, NORMAL], pack_way(("b" * 32, "d" * 32, "e" * 32)) + body
-    )
-    assert [way for way, _ in bench.sent_round("b")] == [("d" * 32, "e" * 32)]
-
-
-async def test_a_link_that_is_back_is_used_again() -> None:
-    bench = Bench()
-    bench.detours["b" * 32] = A_B
-    bench.publish(*event())
-    assert len(bench.sent("b")) == 1
-    assert bench.counters["events_sent_round"] == 0
-
-
-async def test_where_the_way_round_is_gone_too_the_event_is_counted_as_lost() -> None:
-    bench = Bench()
-    del bench.links["b" * 32, NORMAL]
-    bench.detours["b" * 32] = ("a" * 32, "d" * 32, "b" * 32)
-    bench.publish(*event())
-    assert bench.counters["events_without_link"] == 1
-    _, body = event()
-    bench.pass_on(pack_way(("d" * 32,)) + body)
-    assert bench.counters["events_without_link"] == 2
-
-
-async def test_secure_events_do_not_go_round_over_normal_links() -> None:
-    bench = Bench("b")
-    del bench.links["b" * 32, SECURE]
-    bench.detours["b" * 32] = A_B
-    bench.publish(*event(secure=True))
-    assert bench.sent("b") == bench.sent("c") == []
-    _, body = event(secure=True)
-    with pytest.raises(ProtocolError, match="secure"):
-        bench.pass_on(pack_way(("b" * 32,)) + body)
-
-
-@pytest.mark.parametrize(
-    "body", [b"", b"\0", b"\x01" + b"b" * 15, bytes((16,)) + b"b" * 300, b"\x01" + b"b" * 16]
-)
-async def test_a_way_round_that_makes_no_sense(body: bytes) -> None:
-    with pytest.raises(CodecError):
-        Bench().pass_on(body)
-
-
-async def test_queues_on_the_way_round_are_watched_as_others() -> None:
-    bench = Bench(limit_bytes=150)
-    _, body = event()
-    for _ in range(2):
-        bench.pass_on(pack_way(("b" * 32,)) + body)
-    assert bench.router.crowded == {bench.links["b" * 32, NORMAL].connection}
-
-
-# By a relay that is faster
-
-
-async def test_an_event_takes_the_relay_that_was_chosen_and_not_the_link() -> None:
-    bench = Bench()
-    bench.ways["b" * 32, NORMAL] = ("c" * 32, "b" * 32)
-    bench.publish(*event())
-    assert [way for way, _ in bench.sent_round("c")] == [("b" * 32,)]
-    assert bench.sent("b") == []
-    assert bench.counters["events_sent_round"] == 1
-    assert bench.counters["events_forwarded"] == 2, "to b and to c"
-    assert list(bench.router.told) == ["c" * 32], (
-        "b does not hear from us, so it is due a heartbeat"
-    )
-
-
-async def test_the_relay_comes_before_the_way_round_a_failed_link() -> None:
-    bench = Bench()
-    del bench.links["b" * 32, NORMAL]
-    bench.detours["b" * 32] = ("a" * 32, "d" * 32, "b" * 32)
-    bench.ways["b" * 32, NORMAL] = ("c" * 32, "b" * 32)
-    bench.publish(*event())
-    assert [way for way, _ in bench.sent_round("c")] == [("b" * 32,)]
-
-
-async def test_a_relay_for_one_class_is_none_for_another() -> None:
-    bench = Bench("b", "c")
-    bench.ways["b" * 32, NORMAL] = ("c" * 32, "b" * 32)
-    bench.publish(*event(secure=True))
-    assert len(bench.sent("b", SECURE)) == 1
-    assert len(bench.sent("c", SECURE)) == 1
-
-
-async def test_a_secure_event_takes_a_relay_over_secure_links_alone() -> None:
-    bench, between = Bench("b", "c"), Bench("b", "c")
-    bench.ways["b" * 32, SECURE] = ("c" * 32, "b" * 32)
-    bench.publish(*event(secure=True))
-    assert [way for way, _ in bench.sent_round("c", SECURE)] == [("b" * 32,)]
-    assert bench.sent("b") == bench.sent("c") == bench.sent("b", SECURE) == []
-    frames = _frames(bench.links["c" * 32, SECURE].connection)
-    [body] = [body for kind, body in frames if kind == DETOUR]
-    between.pass_on(body, SECURE)
-    assert len(between.sent("b", SECURE)) == 1
-    assert between.sent("b") == []
-    with pytest.raises(ProtocolError, match="secure"):
-        between.pass_on(body)
-
-
-async def test_without_its_secure_link_a_relay_passes_no_secure_event_on() -> None:
-    between = Bench("c")
-    _, body = event(secure=True)
-    between.pass_on(pack_way(("b" * 32,)) + body, SECURE)
-    assert between.sent("b") == []
-    assert between.counters["events_without_link"] == 1
-
-
-async def test_where_the_next_link_has_gone_the_one_behind_it_will_do() -> None:
-    bench = Bench()
-    _, body = event()
-    bench.pass_on(pack_way(("d" * 32, "b" * 32, "e" * 32)) + body)
-    assert [way for way, _ in bench.sent_round("b")] == [("e" * 32,)]
-    assert bench.counters["events_without_link"] == 0
-
-
-async def test_without_a_link_to_the_next_an_event_takes_the_way_that_is_known_here() -> None:
-    bench = Bench()
-    bench.paths["d" * 32, NORMAL] = ("a" * 32, "c" * 32, "d" * 32)
-    _, body = event()
-    hops = read_head(body).hops
-    bench.pass_on(pack_way(("d" * 32,)) + body)
-    assert [(way, head.hops) for way, head in bench.sent_round("c")] == [(("d" * 32,), hops + 1)]
-    assert bench.counters["events_rerouted"] == 1
-    assert bench.counters["events_without_link"] == 0
-
-
-async def test_no_event_takes_yet_another_way_for_ever() -> None:
-    """Two brokers that each hold the other for the way there."""
-    here, there = Bench(), Bench()
-    here.paths["d" * 32, NORMAL] = ("a" * 32, "c" * 32, "d" * 32)
-    there.paths["d" * 32, NORMAL] = ("a" * 32, "b" * 32, "d" * 32)
-    _, body = event()
-    benches = [(here, "c"), (there, "b")]
-    frame = pack_way(("d" * 32,)) + body
-    for turn in range(2 * MAX_REROUTED_HOPS):
-        bench, towards = benches[turn % 2]
-        bench.pass_on(frame)
-        sent = _frames(bench.links[towards * 32, NORMAL].connection)
-        if len(sent) <= turn // 2:
-            break
-        frame = sent[-1][1]
-    assert here.counters["events_rerouted"] + there.counters["events_rerouted"] == MAX_REROUTED_HOPS
-    assert here.counters["events_without_link"] + there.counters["events_without_link"] == 1
-
-
-async def test_a_secure_event_takes_another_way_over_secure_links_alone() -> None:
-    bench = Bench("b", "c")
-    bench.paths["d" * 32, NORMAL] = ("a" * 32, "c" * 32, "d" * 32)
-    _, body = event(secure=True)
-    bench.pass_on(pack_way(("d" * 32,)) + body, SECURE)
-    assert bench.sent("c") == bench.sent("b", SECURE) == bench.sent("c", SECURE) == []
-    assert bench.counters["events_without_link"] == 1
-    bench.paths["d" * 32, SECURE] = ("a" * 32, "b" * 32, "d" * 32)
-    bench.pass_on(pack_way(("d" * 32,)) + body, SECURE)
-    assert [way for way, _ in bench.sent_round("b", SECURE)] == [("d" * 32,)]
-
-
-async def test_secure_events_that_wait_do_not_go_round_over_normal_links() -> None:
-    """Their link is cut, and there is a way round the normal one beside it."""
-    bench = Bench("b")
-    key = ("b" * 32, SECURE)
-    streams = bench.router._holding._streams
-    cut = bench.links.pop(key).connection
-    streams.attach(key, RING["b"].peer, 1, cut.outbox)
-    cut.send(frame(EVENT, event(secure=True)[1]), 1)
-    streams.detach(key)
-    bench.router.on_cut(*key)
-    bench.links.pop(("b" * 32, NORMAL))
-    bench.detours["b" * 32] = ("a" * 32, "c" * 32, "b" * 32)
-    bench.router.update(RING["a"], {"c" * 32: RING["c"]}, (RING["b"], RING["c"]))
-    assert bench.sent_round("c") == []
-    assert key in bench.router._holding.held, "it waits on"
-
-
 async def test_secure_events_are_not_dropped_for_a_slow_client() -> None:
     """Normal ones are, where the broker is set so; a secure one is never lost without a word."""
     bench = Bench("b", "c", limit_bytes=3000)
@@ -648,59 +300,3 @@ async def test_secure_events_are_not_dropped_for_a_slow_client() -> None:
     for sequence in range(1, 100):
         bench.publish(*event(sequence, secure=True))
     assert session.connection.overflowed
-
-
-# In place of a broker that has left
-
-
-async def test_what_a_broker_that_left_has_not_acknowledged_goes_to_who_stands_in() -> None:
-    bench = Bench()
-    bench.acknowledged("c")
-    bench.publish(*event())
-    assert [head.limit for head in bench.sent("c")] == [0]
-    bench.gone("c")
-    assert [(head.limit, head.again) for head in bench.sent("b")] == [(20, False), (0, True)]
-    assert bench.counters["events_sent_on"] == 1
-    assert bench.counters["events_unacknowledged_dropped"] == 0
-
-
-async def test_secure_events_for_it_go_to_all_over_secure_links() -> None:
-    bench = Bench("b", "c")
-    complete(bench, "a", "b", "c")
-    bench.acknowledged("c", SECURE)
-    bench.publish(*event(secure=True))
-    assert len(bench.sent("c", SECURE)) == 1
-    bench.gone("c")
-    assert [head.flood for head in bench.sent("b", SECURE)] == [False, True]
-    assert bench.sent("b") == []
-
-
-async def test_where_it_was_alone_in_its_part_of_the_ring_nothing_is_lost() -> None:
-    bench = Bench()
-    bench.acknowledged("b")
-    bench.publish(*event())
-    assert [head.limit for head in bench.sent("b")] == [20]
-    bench.gone("b")
-    assert [head.limit for head in bench.sent("c")] == [0]
-    assert bench.counters["events_unacknowledged_dropped"] == 0
-
-
-async def test_an_event_on_its_way_to_a_broker_that_left_goes_to_who_stands_in() -> None:
-    bench = Bench()
-    bench.gone("c")
-    _, body = event()
-    bench.router.pass_on(bench.links["b" * 32, NORMAL], pack_way(("c" * 32,)) + body)
-    assert [(head.limit, head.again) for head in bench.sent("b")] == [(0, True)]
-    assert bench.counters["events_without_link"] == 0
-
-
-async def test_events_that_went_too_far_are_counted_and_the_next_is_marked() -> None:
-    bench = Bench()
-    head, body = event()
-    far = body[:PATCH_AT] + PATCH.pack(MAX_HOPS, 0) + body[PATCH_END:]
-    bench.router.relay(read_head(far), far)
-    assert bench.counters["events_too_many_hops"] == 1
-    assert bench.sent("b") == bench.sent("c") == []
-    head, body = event(2)
-    bench.router.relay(head, body)
-    assert [head.marked for head in bench.sent("b")] == [True]

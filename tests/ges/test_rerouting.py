@@ -1,0 +1,66 @@
+"""In place of a broker that has left: who gets the events that were for it."""
+
+from __future__ import annotations
+
+from ges.events import (
+    MAX_HOPS,
+    PATCH,
+    PATCH_AT,
+    PATCH_END,
+    read_head,
+)
+from ges.roundabout import pack_way
+from tests.helpers.router_bench import NORMAL, SECURE, Bench, complete, event
+
+
+async def test_what_a_broker_that_left_has_not_acknowledged_goes_to_who_stands_in() -> None:
+    bench = Bench()
+    bench.acknowledged("c")
+    bench.publish(*event())
+    assert [head.limit for head in bench.sent("c")] == [0]
+    bench.gone("c")
+    assert [(head.limit, head.again) for head in bench.sent("b")] == [(20, False), (0, True)]
+    assert bench.counters["events_sent_on"] == 1
+    assert bench.counters["events_unacknowledged_dropped"] == 0
+
+
+async def test_secure_events_for_it_go_to_all_over_secure_links() -> None:
+    bench = Bench("b", "c")
+    complete(bench, "a", "b", "c")
+    bench.acknowledged("c", SECURE)
+    bench.publish(*event(secure=True))
+    assert len(bench.sent("c", SECURE)) == 1
+    bench.gone("c")
+    assert [head.flood for head in bench.sent("b", SECURE)] == [False, True]
+    assert bench.sent("b") == []
+
+
+async def test_where_it_was_alone_in_its_part_of_the_ring_nothing_is_lost() -> None:
+    bench = Bench()
+    bench.acknowledged("b")
+    bench.publish(*event())
+    assert [head.limit for head in bench.sent("b")] == [20]
+    bench.gone("b")
+    assert [head.limit for head in bench.sent("c")] == [0]
+    assert bench.counters["events_unacknowledged_dropped"] == 0
+
+
+async def test_an_event_on_its_way_to_a_broker_that_left_goes_to_who_stands_in() -> None:
+    bench = Bench()
+    bench.gone("c")
+    _, body = event()
+    bench.router.pass_on(bench.links["b" * 32, NORMAL], pack_way(("c" * 32,)) + body)
+    assert [(head.limit, head.again) for head in bench.sent("b")] == [(0, True)]
+    assert bench.counters["events_without_link"] == 0
+
+
+async def test_events_that_went_too_far_are_counted_and_the_next_is_marked() -> None:
+    bench = Bench()
+    head, body = event()
+    far = body[:PATCH_AT] + PATCH.pack(MAX_HOPS, 0) + body[PATCH_END:]
+    bench.router.relay(read_head(far), far)
+    assert bench.counters["events_too_many_hops"] == 1
+    assert bench.sent("b") == bench.sent("c") == []
+    head, body = event(2)
+    bench.router.relay(head, body)
+    assert [head.marked for head in bench.sent("b")] == [True]

@@ -1,0 +1,153 @@
+"""A router on a bench: broker ``a``, linked to ``b`` and ``c``; the test plays everybody else."""
+
+from __future__ import annotations
+
+from collections import Counter
+from weakref import WeakKeyDictionary
+
+import trio.testing
+
+from ges.events import (
+    Head,
+    pack_event,
+    read_delivery,
+    read_head,
+)
+from ges.holding import Holding
+from ges.linkstate import SecureGraph
+from ges.messages import SecureState
+from ges.roundabout import read_way
+from ges.router import Router
+from ges.session import Session
+from overlay.codec import DELIVERY, DETOUR, EVENT, FrameReader
+from overlay.connection import Connection
+from overlay.ids import LinkClass, Peer
+from overlay.link import Link
+from overlay.streams import Streams
+from ring.messages import Member
+
+NORMAL, SECURE = LinkClass.NORMAL, LinkClass.SECURE
+PUBLISHER = b"p" * 16
+
+
+def member(name: str, ring_id: int) -> Member:
+    return Member(Peer(name * 32, 1, f"chordal://{name}.test:1", secure=True), ring_id)
+
+
+RING = {name: member(name, ring_id) for name, ring_id in (("a", 0), ("b", 10), ("c", 20))}
+
+
+class Bench:
+    """The router of broker ``a``, linked to ``b`` and ``c``; what it sends stays in the queues."""
+
+    def __init__(self, *secure: str, limit_bytes: int = 10_000) -> None:
+        self.limit = limit_bytes
+        self.links: dict[tuple[str, LinkClass], Link] = {}
+        self.graph = SecureGraph("a" * 32)
+        self.counters: Counter[str] = Counter()
+        self.detours: dict[str, tuple[str, ...]] = {}
+        self.ways: dict[tuple[str, LinkClass], tuple[str, ...]] = {}  #: relay paths in use
+        self.paths: dict[tuple[str, LinkClass], tuple[str, ...]] = {}  #: any that are known
+        self.streams = Streams()  #: of links that :meth:`acknowledged` was called for
+        self.router = Router(
+            self.links,
+            self.graph,
+            self.counters,
+            lambda: 0,
+            self.detours,
+            self.ways,
+            path=self.paths.get,
+            holding=Holding(self.streams, lambda peer: False),
+        )
+        self.publisher = Session(PUBLISHER.hex(), 1, self.connection(secure=True))
+        for name in "bc":
+            for link_class in (NORMAL, SECURE):
+                if link_class is NORMAL or name in secure:
+                    self.links[name * 32, link_class] = Link(
+                        RING[name].peer, link_class, self.connection(link_class is SECURE), 0
+                    )
+        others = {"b" * 32: RING["b"], "c" * 32: RING["c"]}
+        self.router.update(RING["a"], others, others.values())
+        for name, linked in (("a", "b"), ("b", "ac"), ("c", "b")):
+            uids = tuple(other * 32 for other in linked)
+            self.graph.learn(SecureState(name * 32, 1, 1, RING[name].ring_id, uids, False))
+
+    def acknowledged(self, name: str, link_class: LinkClass = NORMAL) -> None:
+        """From now on the other end of a link is to acknowledge what it has."""
+        link = self.links[name * 32, link_class]
+        self.streams.attach((name * 32, link_class), link.peer, 1, link.connection.outbox)
+
+    def gone(self, name: str) -> None:
+        """A broker has left: it is off the ring, and its links are down."""
+        others = {other.peer.uid: other for key, other in RING.items() if key not in ("a", name)}
+        self.router.update(RING["a"], others, others.values())
+        for link_class in (NORMAL, SECURE):
+            if self.links.pop((name * 32, link_class), None) is not None:
+                self.streams.detach((name * 32, link_class))
+                self.router.on_cut(name * 32, link_class)
+
+    def connection(self, secure: bool) -> Connection:
+        stream, _ = trio.testing.memory_stream_pair()
+        return Connection(stream, secure=secure, limit_bytes=self.limit)
+
+    def publish(self, head: Head, body: bytes) -> None:
+        """Let the client that publishes all these events publish one."""
+        self.router.publish(self.publisher, head, body)
+
+    def pass_on(self, body: bytes, link_class: LinkClass = NORMAL) -> None:
+        """Let an event for somebody else come over the link to ``c``."""
+        self.router.pass_on(self.links["c" * 32, link_class], body)
+
+    def session(self, *filters: str, secure: bool = False) -> Session:
+        session = Session("d" * 32, 1, self.connection(secure))
+        for number, text in enumerate(filters, start=1):
+            self.router.subscribe(session, number, text, None)
+        return session
+
+    def sent(self, name: str, link_class: LinkClass = NORMAL) -> list[Head]:
+        """Return the heads of the events queued for a broker."""
+        return [read_head(body) for body in self.sent_bodies(name, link_class)]
+
+    def sent_round(
+        self, name: str, link_class: LinkClass = NORMAL
+    ) -> list[tuple[tuple[str, ...], Head]]:
+        """Return the events queued for a broker on their way round a link."""
+        frames = frames_to(self.links[name * 32, link_class].connection)
+        found = [read_way(body) for kind, body in frames if kind == DETOUR]
+        return [(way, read_head(body)) for way, body in found]
+
+    def sent_bodies(self, name: str, link_class: LinkClass = NORMAL) -> list[bytes]:
+        frames = frames_to(self.links[name * 32, link_class].connection)
+        assert all(kind == EVENT for kind, _ in frames)
+        return [body for _, body in frames]
+
+
+_TAKEN: WeakKeyDictionary[Connection, bytes] = WeakKeyDictionary()  #: out of the queues so far
+
+
+def frames_to(connection: Connection) -> list[tuple[int, bytes]]:
+    while items := connection.outbox.take(0):
+        _TAKEN[connection] = _TAKEN.get(connection, b"") + b"".join(items)
+    reader = FrameReader()
+    reader.feed(_TAKEN.get(connection, b""))
+    return reader.frames()
+
+
+def delivered(session: Session) -> list[tuple[tuple[int, ...], bytes]]:
+    frames = frames_to(session.connection)
+    assert all(kind == DELIVERY for kind, _ in frames)
+    found = [read_delivery(body) for _, body in frames]
+    return [(numbers, event.payload) for numbers, events in found for event in events]
+
+
+def event(sequence: int = 1, *, secure: bool = False, topic: bytes = b"t") -> tuple[Head, bytes]:
+    body = pack_event(secure, PUBLISHER, 1, sequence, 0, topic, b"", b"%d" % sequence)
+    return read_head(body), body
+
+
+def complete(bench: Bench, *names: str) -> None:
+    """Let these brokers say that all their ring neighbours have secure links to them."""
+    for name in names:
+        uids = tuple(other * 32 for other in "abc" if other != name)
+        place = RING[name].ring_id
+        bench.graph.learn(SecureState(name * 32, 1, 9, place, uids, False, True))
