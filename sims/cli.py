@@ -132,7 +132,14 @@ def run(
     show_default=True,
     help="States to look at, at most.",
 )
-@click.option("--early", type=int, help="Timers that may run out before their time.")
+@click.option(
+    "--early", type=click.IntRange(min=0), help="Timers that may run out before their time."
+)
+@click.option(
+    "--lists",
+    is_flag=True,
+    help="The neighbour lists alone: no chords, and newcomers take the first contact named.",
+)
 @click.option(
     "--unreduced",
     is_flag=True,
@@ -146,6 +153,7 @@ def explore(
     delays: int | None,
     limit: int,
     early: int | None,
+    lists: bool,
     unreduced: bool,
     replay: str | None,
     as_json: bool,
@@ -156,22 +164,26 @@ def explore(
     """
     import msgspec
 
-    from sims.errors import InvariantViolated, SimulationError
+    from sims.errors import InvariantViolated, NoSuchScope
     from sims.explore import Explorer
     from sims.scopes import SCENARIOS
 
     if scenario == "list":
         _print_list({name: known.about for name, known in SCENARIOS.items()}, as_json=as_json)
         return
-    explorer = Explorer(scenario, brokers=brokers, delays=delays, early=early, reduce=not unreduced)
-    if replay is None:
-        report = explorer.search(limit)
-    else:
-        try:
-            choices = [int(choice) for choice in replay.split(",") if choice]
-        except ValueError:
-            raise SimulationError(f"{replay!r} is not a list of numbers with commas") from None
-        report = explorer.replay(choices)
+    try:
+        choices = None if replay is None else [int(part) for part in replay.split(",") if part]
+    except ValueError:
+        raise click.BadParameter(
+            f"{replay!r} is not a list of numbers with commas", param_hint="--replay"
+        ) from None
+    try:
+        explorer = Explorer(
+            scenario, brokers=brokers, delays=delays, early=early, reduce=not unreduced, lists=lists
+        )
+        report = explorer.search(limit) if choices is None else explorer.replay(choices)
+    except NoSuchScope as error:
+        raise click.UsageError(str(error)) from None
     if as_json:
         click.echo(msgspec.json.encode(report))
     else:

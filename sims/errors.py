@@ -4,6 +4,7 @@
 
     ChordalError
     └── SimulationError
+        ├── NoSuchScope          asked to explore what is not there, or not with so many brokers
         └── InvariantViolated    the protocol broke a promise; the text says how to see it again
 """
 
@@ -14,6 +15,10 @@ from overlay.errors import ChordalError
 
 class SimulationError(ChordalError):
     """Root of the simulator's errors."""
+
+
+class NoSuchScope(SimulationError):
+    """There is no such scenario to explore, or not with so many brokers, or not such choices."""
 
 
 class InvariantViolated(SimulationError):

@@ -32,6 +32,7 @@ class Report:
     rests: int = 0  #: different states in which nothing was left to happen
     depth: int = 0
     again: int = 0  #: states gone on from anew, as less was enough than was held to be
+    lists: bool = False  #: without chords, and without a choice of contacts
     reduced: bool = False  #: of deliveries that commute, one order was tried for all
     complete: bool = True  #: within the bound, everything was tried
     findings: tuple[str, ...] = ()
@@ -44,7 +45,8 @@ class Report:
         chosen = ",".join(map(str, self.choices))
         return (
             f"chordal sim explore {self.scenario} --brokers {self.brokers} "
-            f"--delays {self.delays} --early {self.early} --replay {chosen}"
+            f"--delays {self.delays} --early {self.early}{' --lists' if self.lists else ''} "
+            f"--replay {chosen}"
         )
 
     def in_words(self) -> str:
@@ -54,6 +56,8 @@ class Report:
             within += " (one for all that differ only in deliveries that commute)"
         if self.early:
             within += f", with {self.early} early timer{'s' if self.early > 1 else ''}"
+        if self.lists:
+            within += ", without chords"
         if self.choices:
             return f"{self.scenario}: {len(self.choices)} steps replayed"
         return (

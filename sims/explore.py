@@ -27,11 +27,11 @@ from dataclasses import dataclass, replace
 from overlay.ids import Nanos, Peer, nanos
 from overlay.machine import Fact
 from overlay.rng import rng_for
-from ring.config import LAN
+from ring.config import LAN, ChordStrategy, RingConfig
 from ring.facts import Confirmed, Found, Join, Leave, NeighboursChanged
 from ring.invariants import local_findings, ring_findings, symmetry_findings, zave_findings
 from ring.node import RingNode
-from sims.errors import SimulationError
+from sims.errors import NoSuchScope, SimulationError
 from sims.exploration import Report, Step, Trail, in_words
 from sims.reactions import Event
 from sims.reduction import Reduction, circles
@@ -42,6 +42,9 @@ from sims.untimed_state import Kind, State
 
 REST_LIMIT_NS = nanos(120)
 CALM_STEPS = 6  #: periods for which the ring must stay as it should be
+
+#: The neighbour lists alone: no chords, and a newcomer turns to the first member that is named.
+LISTS = replace(LAN, chords=ChordStrategy.NONE, measure_candidates=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +65,11 @@ class Explorer:
 
     ``early``: timers that may run out early, by default as the scenario says.
     ``reduce``: where all orders are asked for, try only one of those that differ in deliveries that
-    commute (:mod:`sims.reduction`).
+    commute (:mod:`sims.reduction`). ``lists``: without chords, and without the choice of the
+    nearest contact (:data:`LISTS`).
 
     Raises:
-        SimulationError: there is no such scenario, or it does not work with so few brokers.
+        NoSuchScope: there is no such scenario, or it does not work with so few brokers.
     """
 
     def __init__(
@@ -76,23 +80,24 @@ class Explorer:
         delays: int | None = None,
         early: int | None = None,
         reduce: bool = True,
+        lists: bool = False,
     ) -> None:
         if name not in SCENARIOS:
-            raise SimulationError(f"no scenario {name!r}; there are {', '.join(SCENARIOS)}")
+            raise NoSuchScope(f"no scenario {name!r}; there are {', '.join(SCENARIOS)}")
         self._scenario = scenario = SCENARIOS[name]
         n = scenario.brokers if brokers is None else brokers
         self._members = members = n - scenario.newcomers
         if not members >= scenario.members or n > 12:
             least = scenario.newcomers + scenario.members
-            raise SimulationError(f"{name} works with {least} to 12 brokers")
+            raise NoSuchScope(f"{name} works with {least} to 12 brokers")
         self._delays = scenario.delays if delays is None else delays
         self._complete = self._delays == COMPLETE
         early = scenario.early if early is None else early
-        self._report = Report(name, n, self._delays, early)
+        self._report = Report(name, n, self._delays, early, lists=lists)
         self._facts: list[tuple[int, Fact]] = []  #: what the brokers said in one step
         #: The states in which nothing was left to happen, told apart as far as they are.
         self.ends: set[Hashable] = set()
-        nodes = [_node(at) for at in range(n)]
+        nodes = [_node(at, LISTS if lists else LAN) for at in range(n)]
         self._world = Untimed(nodes, lambda at, fact: self._facts.append((at, fact)))
         self._start = self._form(members)
         self._moment: Nanos = self._world.now
@@ -100,7 +105,7 @@ class Explorer:
         self._place = [*order, *range(members, n)]  #: place in the ring -> number of the broker
         self._actions = scenario.actions(members)
         if any(max(a.who, *a.others, 0) >= n for a in self._actions):
-            raise SimulationError(f"{name} needs more than {n} brokers")
+            raise NoSuchScope(f"{name} needs more than {n} brokers")
         self._world.number(self._start)
         self._start.todo = tuple(range(len(self._actions)))
         self._start.early = early
@@ -172,7 +177,7 @@ class Explorer:
         for choice in choices:
             steps = self._steps(state, spent)
             if not 0 <= choice < len(steps):
-                raise SimulationError(f"step {trail.depth + 1} has {len(steps)} choices")
+                raise NoSuchScope(f"step {trail.depth + 1} has {len(steps)} choices")
             findings = self._take(state, steps[choice])
             spent += steps[choice].delay
             trail = Trail(trail, choice)
@@ -377,9 +382,9 @@ class Explorer:
         return state
 
 
-def _node(at: int) -> RingNode:
+def _node(at: int, config: RingConfig) -> RingNode:
     peer = Peer(f"{at + 1:032x}", 1, f"chordal://b{at}.explored:9470")
-    return RingNode(LAN, peer, rng_for(1, "explored", at))
+    return RingNode(config, peer, rng_for(1, "explored", at))
 
 
 def _ring_id(node: RingNode) -> int:

@@ -49,6 +49,7 @@ from ring.messages import (
 )
 from ring.node import RingNode
 from sims import freeze
+from sims.canonical import settle
 from sims.untimed_state import Item, Kind, Local, Packet, State, Welcome, packed
 
 Told = Input | tuple[Timer, str]  #: what a broker is given: an input, or a timer that runs out
@@ -278,6 +279,7 @@ class Untimed:
 
     def _number(self, at: int) -> int:
         node = self.nodes[at]
+        settle(node)
         numbers = self._numbers[at]
         shape = freeze.shape(node)
         number = numbers.get(shape)

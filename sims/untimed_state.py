@@ -6,14 +6,12 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from msgspec import structs
-
 from overlay.ids import Peer
 from overlay.machine import Closed, LinkRefused, Message, OpenLink
 from ring.core import Timer
 from ring.invariants import Snapshot
-from ring.messages import Failed
 from sims import freeze
+from sims.canonical import ageless
 
 
 class Kind(NamedTuple):
@@ -32,13 +30,8 @@ class Packet:
 
 
 def packed(messages: Sequence[Message]) -> Packet:
-    """Return what is sent at one go, but for what is only told on: the witnesses of a death."""
-    return Packet(
-        tuple(
-            structs.replace(message, witnesses=()) if isinstance(message, Failed) else message
-            for message in messages
-        )
-    )
+    """Return what is sent at one go, but for what makes no difference (:mod:`sims.canonical`)."""
+    return Packet(tuple(map(ageless, messages)))
 
 
 @dataclass(frozen=True, slots=True)
