@@ -20,7 +20,7 @@ from msgspec import structs
 from overlay.machine import Message
 from ring.core import Timer
 from ring.join import Phase
-from ring.messages import Failed, View
+from ring.messages import Failed, Towards, View
 from ring.node import RingNode
 
 
@@ -67,7 +67,8 @@ def _forget_the_dead(node: RingNode) -> None:
     """Take the dead out of the rows of runs, where it makes no difference that they stand there.
 
     The dead are neither waited for nor linked, whether they were refused or silent or not; only the
-    two nearest of a row are looked at for themselves. Nobody tries to link them again.
+    two nearest of a row are looked at for themselves. Nobody tries to link them again. Who is under
+    suspicion is waited for, refused or not.
     """
     parts = node._parts
     hood, runs, core = parts.hood, parts.runs, parts.core
@@ -77,8 +78,15 @@ def _forget_the_dead(node: RingNode) -> None:
     for side in runs._sides.values():
         beyond = tuple(m for m in side.row[2:] if not hood.is_dead(m.uid, m.incarnation))
         side.row = (*side.row[:2], *beyond)
+        near = runs._near(side)
+        seen = ((hood.right, hood.left)[side.towards is Towards.LEFT][1:2], near)
+        if side.doubted is not None and (
+            side.doubted[:1] != seen[0] or side.doubted[1] != runs._view_that_fits(side, near)
+        ):
+            side.doubted = None
     rows = set(runs._in_rows()) - dead
-    runs._refused = {uid: None for uid in runs._refused if uid in rows}
+    judged = hood.suspects
+    runs._refused = {u: None for u in runs._refused if u in rows and u not in judged}
     runs._silent = {uid: None for uid in runs._silent if uid in rows}
     for uid in dead - parts.links._wanted.keys():
         core.disarm(Timer.RETRY, hood.remembered[uid].url)

@@ -136,6 +136,13 @@ def run(
     "--early", type=click.IntRange(min=0), help="Timers that may run out before their time."
 )
 @click.option(
+    "--grain",
+    type=click.Choice(["packets", "reads", "turns"]),
+    default="packets",
+    show_default=True,
+    help="With all orders: a step delivers one packet, all on a link, or all to a broker.",
+)
+@click.option(
     "--lists",
     is_flag=True,
     help="The neighbour lists alone: no chords, and newcomers take the first contact named.",
@@ -153,6 +160,7 @@ def explore(
     delays: int | None,
     limit: int,
     early: int | None,
+    grain: str,
     lists: bool,
     unreduced: bool,
     replay: str | None,
@@ -166,6 +174,7 @@ def explore(
 
     from sims.errors import InvariantViolated, NoSuchScope
     from sims.explore import Explorer
+    from sims.grain import Grain
     from sims.scopes import SCENARIOS
 
     if scenario == "list":
@@ -179,7 +188,13 @@ def explore(
         ) from None
     try:
         explorer = Explorer(
-            scenario, brokers=brokers, delays=delays, early=early, reduce=not unreduced, lists=lists
+            scenario,
+            brokers=brokers,
+            delays=delays,
+            early=early,
+            reduce=not unreduced,
+            lists=lists,
+            grain=Grain(grain),
         )
         report = explorer.search(limit) if choices is None else explorer.replay(choices)
     except NoSuchScope as error:

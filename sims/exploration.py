@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ring.core import Timer
+from sims.grain import Grain, together
 from sims.scopes import COMPLETE, Action
 from sims.untimed_state import Item, Kind, Packet, State
 
@@ -32,6 +33,7 @@ class Report:
     rests: int = 0  #: different states in which nothing was left to happen
     depth: int = 0
     again: int = 0  #: states gone on from anew, as less was enough than was held to be
+    grain: str = Grain.PACKETS  #: what one step delivers
     lists: bool = False  #: without chords, and without a choice of contacts
     reduced: bool = False  #: of deliveries that commute, one order was tried for all
     complete: bool = True  #: within the bound, everything was tried
@@ -45,9 +47,15 @@ class Report:
         chosen = ",".join(map(str, self.choices))
         return (
             f"chordal sim explore {self.scenario} --brokers {self.brokers} "
-            f"--delays {self.delays} --early {self.early}{' --lists' if self.lists else ''} "
-            f"--replay {chosen}"
+            f"--delays {self.delays} --early {self.early}"
+            f"{self._how} --replay {chosen}"
         )
+
+    @property
+    def _how(self) -> str:
+        """Options of the command that are not as by default."""
+        grain = f" --grain {self.grain}" if self.grain != Grain.PACKETS else ""
+        return f"{grain} --lists" if self.lists else grain
 
     def in_words(self) -> str:
         """Say in one line how far the search went."""
@@ -56,6 +64,8 @@ class Report:
             within += " (one for all that differ only in deliveries that commute)"
         if self.early:
             within += f", with {self.early} early timer{'s' if self.early > 1 else ''}"
+        if self.grain != Grain.PACKETS:
+            within += f" of {self.grain}"
         if self.lists:
             within += ", without chords"
         if self.choices:
@@ -98,6 +108,7 @@ def in_words(
     items: Sequence[Item],
     actions: Sequence[Action],
     place: Sequence[int],
+    grain: Grain = Grain.PACKETS,
 ) -> str:
     """Say what happens in ``state``; ``place``: numbers of the brokers in the order of the ring."""
     what = step.what
@@ -106,9 +117,15 @@ def in_words(
     name = {number: f"b{at}" for at, number in enumerate(place)}
     if not isinstance(what, Kind):
         return f"at {name[what[0]]} the timer {what[1][0].name} runs out early"
-    item = items[state.channels[what][0]]
-    shown = type(item).__name__
+    said = [
+        f"{name[channel.source]} -> {name[channel.target]}: "
+        f"{', '.join(_shown(items[number]) for number in numbers)}"
+        for channel, numbers in together(state, what, grain)
+    ]
+    return f"{'; '.join(said)} {'is put off' if step.delay else 'arrives'}"
+
+
+def _shown(item: Item) -> str:
     if isinstance(item, Packet):
-        shown = ", ".join(type(message).__name__ for message in item.messages)
-    way = f"{name[what.source]} -> {name[what.target]}"
-    return f"{way}: {shown} {'is put off' if step.delay else 'arrives'}"
+        return ", ".join(type(message).__name__ for message in item.messages)
+    return type(item).__name__

@@ -24,27 +24,24 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
-from overlay.ids import Nanos, Peer, nanos
+from overlay.ids import Nanos, nanos
 from overlay.machine import Fact
-from overlay.rng import rng_for
-from ring.config import LAN, ChordStrategy, RingConfig
+from ring.config import LAN
 from ring.facts import Confirmed, Found, Join, Leave, NeighboursChanged
 from ring.invariants import local_findings, ring_findings, symmetry_findings, zave_findings
 from ring.node import RingNode
 from sims.errors import NoSuchScope, SimulationError
 from sims.exploration import Report, Step, Trail, in_words
+from sims.grain import Grain, arrive, at_once, choices
 from sims.reactions import Event
 from sims.reduction import Reduction, circles
-from sims.scopes import COMPLETE, SCENARIOS, Action
+from sims.scopes import COMPLETE, LISTS, SCENARIOS, Action, broker
 from sims.trial import event_of
 from sims.untimed import Untimed
 from sims.untimed_state import Kind, State
 
 REST_LIMIT_NS = nanos(120)
 CALM_STEPS = 6  #: periods for which the ring must stay as it should be
-
-#: The neighbour lists alone: no chords, and a newcomer turns to the first member that is named.
-LISTS = replace(LAN, chords=ChordStrategy.NONE, measure_candidates=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +63,8 @@ class Explorer:
     ``early``: timers that may run out early, by default as the scenario says.
     ``reduce``: where all orders are asked for, try only one of those that differ in deliveries that
     commute (:mod:`sims.reduction`). ``lists``: without chords, and without the choice of the
-    nearest contact (:data:`LISTS`).
+    nearest contact (:data:`sims.scopes.LISTS`). ``grain``: what one step delivers; the search by
+    coarse steps is not reduced.
 
     Raises:
         NoSuchScope: there is no such scenario, or it does not work with so few brokers.
@@ -81,6 +79,7 @@ class Explorer:
         early: int | None = None,
         reduce: bool = True,
         lists: bool = False,
+        grain: Grain = Grain.PACKETS,
     ) -> None:
         if name not in SCENARIOS:
             raise NoSuchScope(f"no scenario {name!r}; there are {', '.join(SCENARIOS)}")
@@ -92,12 +91,15 @@ class Explorer:
             raise NoSuchScope(f"{name} works with {least} to 12 brokers")
         self._delays = scenario.delays if delays is None else delays
         self._complete = self._delays == COMPLETE
+        self._grain = grain
+        if grain is not Grain.PACKETS and not self._complete:
+            raise NoSuchScope("a grain other than packets goes with all orders: --delays -1")
         early = scenario.early if early is None else early
-        self._report = Report(name, n, self._delays, early, lists=lists)
+        self._report = Report(name, n, self._delays, early, grain=grain, lists=lists)
         self._facts: list[tuple[int, Fact]] = []  #: what the brokers said in one step
         #: The states in which nothing was left to happen, told apart as far as they are.
         self.ends: set[Hashable] = set()
-        nodes = [_node(at, LISTS if lists else LAN) for at in range(n)]
+        nodes = [broker(at, LISTS if lists else LAN) for at in range(n)]
         self._world = Untimed(nodes, lambda at, fact: self._facts.append((at, fact)))
         self._start = self._form(members)
         self._moment: Nanos = self._world.now
@@ -112,7 +114,7 @@ class Explorer:
         self._checked: set[tuple[int, ...]] = set()
         self._reduction = (
             Reduction(self._world, self._actions, self._place, accurate=scenario.accurate)
-            if reduce and self._complete
+            if reduce and self._complete and grain is Grain.PACKETS
             else None
         )
         self._report.reduced = self._reduction is not None
@@ -170,11 +172,11 @@ class Explorer:
                     bucket += self._doubtful()
         return report
 
-    def replay(self, choices: Sequence[int]) -> Report:
+    def replay(self, chosen: Sequence[int]) -> Report:
         """Take the given choices and no others; the report tells the story."""
         state, spent, trail = self._start.copy(), 0, Trail(None, -1)
         findings: list[str] = []
-        for choice in choices:
+        for choice in chosen:
             steps = self._steps(state, spent)
             if not 0 <= choice < len(steps):
                 raise NoSuchScope(f"step {trail.depth + 1} has {len(steps)} choices")
@@ -194,7 +196,8 @@ class Explorer:
         state, spent, story = self._start.copy(), 0, []
         for choice in report.choices:
             step = self._steps(state, spent)[choice]
-            story.append(in_words(step, state, self._world.items, self._actions, self._place))
+            items, grain = self._world.items, self._grain
+            story.append(in_words(step, state, items, self._actions, self._place, grain))
             self._take(state, step)
             spent += step.delay
         report.story = tuple(story)
@@ -208,7 +211,7 @@ class Explorer:
     def _steps(self, state: State, spent: int) -> list[Step]:
         channels: Sequence[Kind]
         if self._complete:
-            steps = [Step(channel) for channel in sorted(state.channels)]
+            steps = [Step(channel) for channel in choices(state, self._grain)]
         else:
             channels = list(state.channels)
             steps = [Step(channel) for channel in channels[:1]]
@@ -263,7 +266,7 @@ class Explorer:
             if step.delay:
                 state.channels[what] = state.channels.pop(what)
                 return []
-            world.deliver(state, what)
+            arrive(world, state, what, self._grain)
         elif isinstance(what, int):
             state.todo = tuple(action for action in state.todo if action != what)
             self._act(state, self._actions[what])
@@ -272,6 +275,8 @@ class Explorer:
             world.expire(state, *what)
         if not self._complete:
             world.settle_background(state)
+        elif self._grain is not Grain.PACKETS:
+            at_once(world, state)
         return self._check(state, before)
 
     def _note(self, state: State, step: Step) -> None:
@@ -380,11 +385,6 @@ class Explorer:
         if findings:
             raise SimulationError(f"the ring has not formed: {findings[0]}")
         return state
-
-
-def _node(at: int, config: RingConfig) -> RingNode:
-    peer = Peer(f"{at + 1:032x}", 1, f"chordal://b{at}.explored:9470")
-    return RingNode(config, peer, rng_for(1, "explored", at))
 
 
 def _ring_id(node: RingNode) -> int:

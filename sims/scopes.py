@@ -7,9 +7,17 @@ Small scopes suffice: all published counterexamples to Chord fit into networks o
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from overlay.ids import Peer
+from overlay.rng import rng_for
+from ring.config import LAN, ChordStrategy, RingConfig
+from ring.node import RingNode
 
 COMPLETE = -1  #: as a number of delays: all orders
+
+#: The neighbour lists alone: no chords, and a newcomer turns to the first member that is named.
+LISTS = replace(LAN, chords=ChordStrategy.NONE, measure_candidates=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,3 +153,9 @@ SCENARIOS: dict[str, Scenario] = {
         members=3,
     ),
 }
+
+
+def broker(at: int, config: RingConfig) -> RingNode:
+    """Return the broker with the number ``at``, not on a ring yet."""
+    peer = Peer(f"{at + 1:032x}", 1, f"chordal://b{at}.explored:9470")
+    return RingNode(config, peer, rng_for(1, "explored", at))

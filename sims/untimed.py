@@ -165,6 +165,10 @@ class Untimed:
             if (there, here) in state.wires:
                 self._put(state, Kind("link", here, there), Closed.LOST)
 
+    def is_background(self, number: int) -> bool:
+        """Say whether an item is all :data:`BACKGROUND`."""
+        return self._is_background[number]
+
     def settle_background(self, state: State) -> None:
         """Deliver what is not worth telling orders apart for."""
         while True:

@@ -1,0 +1,69 @@
+"""How much happens in one step of :mod:`sims.explore`, where all orders of steps are tried.
+
+The coarser the grain, the fewer the orders, and the larger the scopes that come to an end:
+
+* ``packets``: what one broker sent another at one go arrives, by itself. This is the finest.
+* ``reads``: all that is under way on one link arrives, as when a socket is read after a while.
+* ``turns``: all that is under way to one broker arrives, link by link.
+
+With the coarser two, links are made or refused in the step that asks for them, and the messages of
+:data:`sims.untimed.BACKGROUND` arrive in the step that sends them where nothing is under way before
+them: so their order among the rest is not explored.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from sims.untimed import Untimed
+from sims.untimed_state import Kind, State
+
+
+class Grain(StrEnum):
+    """What one step delivers."""
+
+    PACKETS = "packets"
+    READS = "reads"
+    TURNS = "turns"
+
+
+def choices(state: State, grain: Grain) -> list[Kind]:
+    """Return one channel for each delivery that may be next."""
+    channels = sorted(state.channels)
+    if grain is not Grain.TURNS:
+        return channels
+    first: dict[int, Kind] = {}
+    for channel in channels:
+        first.setdefault(channel.target, channel)
+    return list(first.values())
+
+
+def together(state: State, channel: Kind, grain: Grain) -> list[tuple[Kind, tuple[int, ...]]]:
+    """Return what arrives in the step named by ``channel``: numbers of items by channel."""
+    if grain is Grain.PACKETS:
+        return [(channel, state.channels[channel][:1])]
+    if grain is Grain.READS:
+        return [(channel, state.channels[channel])]
+    channels = sorted(state.channels)
+    return [(c, state.channels[c]) for c in channels if c.target == channel.target]
+
+
+def arrive(world: Untimed, state: State, channel: Kind, grain: Grain) -> None:
+    """Take the step named by ``channel``; what is lost meanwhile does not arrive."""
+    for one, items in together(state, channel, grain):
+        for _ in items:
+            if one in state.channels:
+                world.deliver(state, one)
+
+
+def at_once(world: Untimed, state: State) -> None:
+    """Let happen what a coarse step does not leave for later."""
+    while True:
+        ready = [
+            channel
+            for channel, items in state.channels.items()
+            if channel.what in ("call", "answer") or world.is_background(items[0])
+        ]
+        if not ready:
+            return
+        world.deliver(state, min(ready))
