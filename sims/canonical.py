@@ -28,6 +28,7 @@ def settle(node: RingNode) -> None:
     """Bring the state of a machine to the form that stands for all that go on the same."""
     _forget_versions(node)
     _forget_the_dead(node)
+    _forget_old_links(node)
     _forget_measurements(node)
 
 
@@ -88,8 +89,16 @@ def _forget_the_dead(node: RingNode) -> None:
     judged = hood.suspects
     runs._refused = {u: None for u in runs._refused if u in rows and u not in judged}
     runs._silent = {uid: None for uid in runs._silent if uid in rows}
-    for uid in dead - parts.links._wanted.keys():
-        core.disarm(Timer.RETRY, hood.remembered[uid].url)
+    for uid, peer in hood.remembered.items():
+        if uid not in parts.links._wanted and uid not in parts.links.up:
+            core.disarm(Timer.RETRY, peer.url)
+
+
+def _forget_old_links(node: RingNode) -> None:
+    """Drop what was sent over links that are gone: on another link all is sent anew."""
+    parts = node._parts
+    backups, up = parts.link_backups, parts.links.up
+    backups._sent = {uid: sent for uid, sent in backups._sent.items() if sent.link is up.get(uid)}
 
 
 def _forget_measurements(node: RingNode) -> None:

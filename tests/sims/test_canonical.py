@@ -1,0 +1,109 @@
+"""States that are held to be one go on the same: what the explorer abstracts away hides nothing."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable
+
+import pytest
+from msgspec import structs
+
+import sims.freeze
+import sims.untimed
+import sims.untimed_state
+from overlay.machine import Effect, Message, Notify, OpenLink, Send
+from ring.facts import Confirmed, NeighboursChanged
+from ring.messages import Failed, Relay
+from ring.node import RingNode
+from sims.canonical import ageless, settle
+from sims.explore import Explorer
+from sims.freeze import IGNORED, shape
+from sims.scopes import COMPLETE
+from sims.untimed import Told, Untimed
+
+#: What the shape leaves out although a broker does look at it.
+HELD_EQUAL = frozenset({"_unrepaired", "patience_ends", "probes", "seen", "tries"})
+
+
+def _without_witnesses(message: Message) -> Message:
+    return structs.replace(message, witnesses=()) if isinstance(message, Failed) else message
+
+
+def _explore_exactly(
+    monkeypatch: pytest.MonkeyPatch, name: str, brokers: int, early: int, *, lists: bool
+) -> Untimed:
+    """Go through a scope with nothing abstracted away that this is about."""
+    monkeypatch.setattr(sims.untimed, "settle", lambda node: None)
+    monkeypatch.setattr(sims.untimed_state, "ageless", _without_witnesses)
+    monkeypatch.setattr(sims.freeze, "IGNORED", IGNORED - HELD_EQUAL)
+    search = Explorer(name, brokers=brokers, delays=COMPLETE, early=early, lists=lists)
+    report = search.search(3_000)
+    assert not report.findings
+    monkeypatch.undo()
+    return search._world
+
+
+def _done(effects: list[Effect]) -> list[Hashable]:
+    """Return what others ever see of effects."""
+    seen: list[Hashable] = []
+    for effect in effects:
+        if isinstance(effect, Send):
+            message = ageless(effect.message)
+            if isinstance(message, Relay):  # with a view inside, and its version
+                message = structs.replace(message, body=message.body[:6])
+            seen.append((effect.uid, message))
+        elif isinstance(effect, OpenLink):
+            seen.append((effect.url, effect.uid))
+        elif isinstance(effect, Notify):
+            if isinstance(effect.fact, Confirmed):
+                seen.append(effect.fact.subject)
+            elif isinstance(effect.fact, NeighboursChanged):
+                seen.append(effect.fact)
+        else:
+            seen.append(effect)
+    return seen
+
+
+def _tell(node: RingNode, event: Told, now: int) -> list[Effect]:
+    return node.expire(event, now) if isinstance(event, tuple) else node.handle(event, now)
+
+
+@pytest.mark.parametrize(
+    ("name", "brokers", "early", "lists"),
+    [
+        ("crash", 3, 0, False),
+        ("join", 3, 0, False),
+        ("crash-of-tester", 3, 1, True),
+        ("cut", 3, 0, False),
+    ],
+)
+def test_states_held_equal_go_on_the_same(
+    monkeypatch: pytest.MonkeyPatch, name: str, brokers: int, early: int, *, lists: bool
+) -> None:
+    world = _explore_exactly(monkeypatch, name, brokers, early, lists=lists)
+    merged = differ = 0
+    for at, node in enumerate(world.nodes):
+        classes: dict[Hashable, list[int]] = defaultdict(list)
+        for number, local in enumerate(world.locals[at]):
+            local.frozen.restore()
+            settle(node)
+            classes[shape(node)].append(number)
+        events: dict[int, set[Told]] = defaultdict(set)
+        for where, number, event in world._known:
+            if where == at:
+                events[number].add(event)
+        for equal in classes.values():
+            merged += len(equal) - 1
+            for event in set().union(*(events[number] for number in equal)):
+                outcomes = set()
+                for number in equal:
+                    for canonical in (False, True):
+                        world.locals[at][number].frozen.restore()
+                        if canonical:
+                            settle(node)
+                        done = _done(_tell(node, event, world.now))
+                        settle(node)
+                        outcomes.add((repr(done), shape(node)))
+                differ += len(outcomes) > 1
+    assert merged > 0
+    assert differ == 0
