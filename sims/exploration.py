@@ -60,12 +60,12 @@ class Report:
     def in_words(self) -> str:
         """Say in one line how far the search went."""
         within = "in any order" if self.delays == COMPLETE else f"with up to {self.delays} delays"
+        if self.grain != Grain.PACKETS:
+            within += f" of {self.grain}"
         if self.reduced:
             within += " (one for all that differ only in deliveries that commute)"
         if self.early:
             within += f", with {self.early} early timer{'s' if self.early > 1 else ''}"
-        if self.grain != Grain.PACKETS:
-            within += f" of {self.grain}"
         if self.lists:
             within += ", without chords"
         if self.choices:

@@ -16,7 +16,8 @@ Two ways to search:
   delays is tried. Background messages (:data:`sims.untimed.BACKGROUND`) arrive at once.
 
 States that were seen before are not gone on from. What is abstracted away, so that there are
-finitely many: see :mod:`sims.untimed` (time, packets) and :data:`sims.freeze.IGNORED`.
+finitely many: see :mod:`sims.untimed` (time, packets), :mod:`sims.canonical` and
+:data:`sims.freeze.IGNORED`. Where all orders are too many, steps can be coarser: :mod:`sims.grain`.
 """
 
 from __future__ import annotations

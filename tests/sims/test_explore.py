@@ -17,6 +17,7 @@ from sims.cli import sim
 from sims.errors import InvariantViolated, SimulationError
 from sims.explore import Explorer
 from sims.freeze import Snapshot, shape
+from sims.grain import Grain
 from sims.scopes import COMPLETE, SCENARIOS
 
 
@@ -42,6 +43,24 @@ def test_nothing_breaks_in_any_order(name: str, brokers: int, delays: int) -> No
     assert report.findings == ()
     assert report.complete
     assert report.states > 30
+    assert report.rests >= 1
+
+
+@pytest.mark.parametrize(
+    ("name", "brokers", "grain"),
+    [
+        ("join-crash", 4, Grain.TURNS),
+        ("crash-of-tester", 4, Grain.TURNS),
+        ("crash-of-tester", 4, Grain.READS),
+        ("crash", 5, Grain.TURNS),
+        ("mutual-suspicion", 5, Grain.TURNS),
+    ],
+)
+def test_nothing_breaks_in_any_order_of_coarse_steps(name: str, brokers: int, grain: Grain) -> None:
+    search = Explorer(name, brokers=brokers, delays=COMPLETE, early=0, lists=True, grain=grain)
+    report = search.search()
+    assert report.findings == ()
+    assert report.complete
     assert report.rests >= 1
 
 
@@ -96,6 +115,8 @@ def test_what_cannot_be_explored_is_refused() -> None:
         Explorer("two-joins", brokers=3)
     with pytest.raises(SimulationError, match="step 1 has"):
         Explorer("crash", brokers=3).replay([99])
+    with pytest.raises(SimulationError, match="a grain other than packets goes with all orders"):
+        Explorer("crash", brokers=3, delays=1, grain=Grain.READS)
 
 
 # A machine's state as a value
@@ -167,6 +188,33 @@ def test_the_command_lists_the_scenarios() -> None:
     assert [line.split(":")[0] for line in result.stdout.splitlines()] == list(SCENARIOS)
     told = json.loads(CliRunner().invoke(sim, ["explore", "list", "--json"]).stdout)
     assert told == {name: known.about for name, known in SCENARIOS.items()}
+
+
+def test_a_finding_of_coarse_steps_is_shown_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    _forget_the_dead(monkeypatch)
+    scope = ["crash", "--brokers", "3", "--grain", "turns", "--lists"]
+    result = CliRunner().invoke(sim, ["explore", *scope])
+    assert isinstance(result.exception, InvariantViolated)
+    command = str(result.exception).split("again with: chordal sim ")[1].split("\n")[0]
+    assert " --grain turns --lists " in command
+    again = CliRunner().invoke(sim, command.split())
+    assert str(again.exception) == str(result.exception)
+
+
+@pytest.mark.parametrize(
+    "scope",
+    [
+        ["nothing"],
+        ["crash", "--brokers", "99"],
+        ["crash", "--brokers", "3", "--replay", "99"],
+        ["crash", "--replay", "one"],
+        ["crash", "--delays", "1", "--grain", "turns"],
+    ],
+)
+def test_the_command_refuses_a_scope_that_is_none(scope: list[str]) -> None:
+    result = CliRunner().invoke(sim, ["explore", *scope])
+    assert result.exit_code == 2
+    assert "Error: " in result.stderr
 
 
 @pytest.mark.parametrize("option", ["--delays=-2", "--limit=0"])

@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks.ring.mutations import MUTANTS, Mutant
 from sims.explore import Explorer
+from sims.grain import Grain
 from sims.reduction import circles
 from sims.scopes import COMPLETE
 
@@ -86,6 +87,16 @@ def test_larger_scopes_hold_in_any_order(name: str, brokers: int, early: int) ->
     report = Explorer(name, brokers=brokers, delays=COMPLETE, early=early).search()
     assert report.complete
     assert report.findings == ()
+
+
+@pytest.mark.parametrize(("name", "brokers"), [("crash", 4), ("join", 4), ("crash-of-tester", 3)])
+def test_coarser_steps_come_to_some_of_the_same_ends(name: str, brokers: int) -> None:
+    ends = []
+    for grain in (Grain.TURNS, Grain.READS, Grain.PACKETS):
+        search = Explorer(name, brokers=brokers, delays=COMPLETE, early=0, lists=True, grain=grain)
+        assert search.search().complete
+        ends.append(search.ends)
+    assert set() < ends[0] <= ends[1] <= ends[2]
 
 
 def test_a_violation_shows_again_with_as_many_early_timers() -> None:
