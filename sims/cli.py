@@ -128,7 +128,7 @@ def run(
 @click.option(
     "--limit",
     type=click.IntRange(min=1),
-    default=400_000,
+    default=1_000_000,
     show_default=True,
     help="States to look at, at most.",
 )

@@ -89,6 +89,25 @@ def test_larger_scopes_hold_in_any_order(name: str, brokers: int, early: int) ->
     assert report.findings == ()
 
 
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("name", "brokers", "grain"),
+    [
+        ("crash-of-tester", 4, Grain.READS),
+        ("crash-of-tester", 5, Grain.TURNS),
+        ("join-crash", 4, Grain.READS),
+        ("join-two-crashes", 5, Grain.TURNS),
+    ],
+)
+def test_larger_scopes_hold_in_any_order_of_coarse_steps(
+    name: str, brokers: int, grain: Grain
+) -> None:
+    search = Explorer(name, brokers=brokers, delays=COMPLETE, early=0, lists=True, grain=grain)
+    report = search.search()
+    assert report.complete
+    assert report.findings == ()
+
+
 @pytest.mark.parametrize(("name", "brokers"), [("crash", 4), ("join", 4), ("crash-of-tester", 3)])
 def test_coarser_steps_come_to_some_of_the_same_ends(name: str, brokers: int) -> None:
     ends = []
