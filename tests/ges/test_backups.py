@@ -70,7 +70,8 @@ def test_a_ring_with_its_backups_is_in_order_however_small(n: int, wanted: int) 
     found = judge_backups(whole_ring(n, wanted=wanted))
     assert found.findings == ()
     assert (found.owners, found.records) == (n, 3 * n)
-    assert found.in_words == f"backups: {3 * n} records of {n} brokers, all in place"
+    owners = "1 broker" if n == 1 else f"{n} brokers"
+    assert found.in_words == f"backups: {3 * n} records of {owners}, all in place"
 
 
 def test_where_nobody_owns_records_it_says_so() -> None:

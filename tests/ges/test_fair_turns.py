@@ -9,12 +9,12 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from ges.attendance import Attendance
 from ges.broker import Broker
 from ges.client import connect
 from ges.delivery import Deliveries
 from ges.messages import CLIENT_CODEC, Status, StatusRequest, Subscribe
 from ges.session import Targets
+from ges.subscriptions import Subscriptions
 from overlay.slices import SLICE_SECONDS, Sliced
 from tests.helpers.brokers import Brokers
 from tests.helpers.virtual import Weather
@@ -54,7 +54,7 @@ async def test_messages_in_one_read_do_not_stop_the_broker(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     broker = await brokers.start()
-    slow_down(Attendance, "_subscribe", autojump_clock, monkeypatch)
+    slow_down(Subscriptions, "subscribe", autojump_clock, monkeypatch)
     async with connect(broker.url) as client:
         watch = Watch()
         nursery.start_soon(watch.run)

@@ -31,7 +31,7 @@ async def test_it_counts(brokers: Brokers) -> None:
     (broker,) = await brokers.ring_of(1)
     found = await walk(broker.url)
     assert found.expecting(1).findings == ()
-    assert found.expecting(2).findings == ("the ring has 1 brokers, 2 are expected",)
+    assert found.expecting(2).findings == ("the ring has 1 broker, 2 are expected",)
 
 
 async def test_after_a_death_it_goes_on_without_the_dead(brokers: Brokers) -> None:
