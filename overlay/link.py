@@ -91,7 +91,7 @@ class Upper(Protocol):
         """
 
     def on_changes(self) -> None:
-        """Links came up or went down, or facts were told; all that belongs together is done."""
+        """Links came up or went down, or are to be made, or facts were told; all of them are."""
 
     def on_cut(self, link: Link) -> None:
         """A link ended otherwise than in peace; what was under way on it waits for the next."""

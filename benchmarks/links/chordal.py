@@ -101,7 +101,8 @@ class End:
         pass
 
     def on_changes(self) -> None:
-        self.linked.set()
+        if self.driver.links:
+            self.linked.set()
 
     def on_cut(self, link: Link) -> None:
         pass
