@@ -15,13 +15,13 @@ from collections import deque
 from collections.abc import Callable
 
 from ges.messages import MAX_SECURE_LINKS, SecureState
+from overlay.circular import following, is_after
 from overlay.ids import short
 from ring.geometry import between
 
 MAX_ORIGINS = 4096
 MAX_LISTED = 64 * MAX_ORIGINS  #: secure links in all lists together
 FREE_AGAIN = 3 / 4  #: no more than this share of either is taken: there is room again
-NUMBERS = 2**63  #: incarnations and versions go round, so none is the last (RFC 1982)
 
 
 class SecureGraph:
@@ -51,11 +51,11 @@ class SecureGraph:
         linked = tuple(sorted(linked))[:MAX_SECURE_LINKS]
         if known is not None and not known.withdrawn:
             same = (known.ring_id, known.linked, known.complete)
-            is_later = _is_ahead(incarnation, known.incarnation)
+            is_later = is_after(incarnation, known.incarnation)
             if not is_later and same == (ring_id, linked, complete):
                 return None
-        version = _next(known.version) if known is not None else 1
-        if known is not None and _is_ahead(known.incarnation, incarnation):
+        version = following(known.version) if known is not None else 1
+        if known is not None and is_after(known.incarnation, incarnation):
             incarnation = known.incarnation  # somebody has told it of us: ours counts after that
         state = SecureState(
             self._own_uid, incarnation, version, ring_id, linked, withdrawn=False, complete=complete
@@ -106,9 +106,9 @@ class SecureGraph:
     def withdraw(self, uid: str, incarnation: int) -> SecureState | None:
         """A broker was seen to go; returns what to flood, or None if it is known to be gone."""
         known = self._states.get(uid)
-        if known is None or known.withdrawn or _is_ahead(known.incarnation, incarnation):
+        if known is None or known.withdrawn or is_after(known.incarnation, incarnation):
             return None
-        version = _next(known.version)
+        version = following(known.version)
         state = SecureState(uid, known.incarnation, version, known.ring_id, (), withdrawn=True)
         self._put(state)
         return state
@@ -193,13 +193,5 @@ def describe(states: tuple[SecureState, ...]) -> str:
 
 def _is_newer(state: SecureState, known: SecureState) -> bool:
     if state.incarnation != known.incarnation:
-        return _is_ahead(state.incarnation, known.incarnation)
-    return _is_ahead(state.version, known.version)
-
-
-def _is_ahead(one: int, other: int) -> bool:
-    return 0 < (one - other) % NUMBERS < NUMBERS // 2
-
-
-def _next(version: int) -> int:
-    return (version + 1) % NUMBERS
+        return is_after(state.incarnation, known.incarnation)
+    return is_after(state.version, known.version)

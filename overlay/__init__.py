@@ -4,7 +4,7 @@ The lowest package. It knows nothing of rings or events; see ``docs/architecture
 
 Vocabulary
     ``machine`` (inputs, effects, facts), ``ids``, ``address``, ``errors``, ``rng``, ``trace``,
-    ``wording``.
+    ``wording``, ``circular`` (numbers without an end).
 Bytes
     ``codec`` and ``cutting`` (frames and messages), ``versions`` (what two ends can say),
     ``fragments`` (long frames in slices).

@@ -16,6 +16,7 @@ and dropping are this project's.
 
 from __future__ import annotations
 
+from overlay.circular import following
 from ring.core import Core, Timer
 from ring.facts import DutyLost, RecordRefused
 from ring.holders import BackupStatus, Target, holders_among
@@ -24,6 +25,7 @@ from ring.messages import Member
 from ring.neighbourhood import Neighbourhood
 from ring.record_messages import (
     MAX_ENTRIES,
+    MAX_LOAD,
     MAX_RECORD_BYTES,
     Entry,
     Forget,
@@ -89,7 +91,7 @@ class Backups:
             return
         old = self.own.get(key)
         entry = old.entry if old else Entry(key, 1, self._core.ring_id or 0, 0, 0)
-        self.hold(entry, body, old.previous if old else None, version=entry.version + 1)
+        self.hold(entry, body, old.previous if old else None, version=following(entry.version))
         self._core.timers.set((Timer.COPY, ""), self._core.now + self._core.config.backup_ns)
 
     def hold(self, claim: Entry, body: bytes, previous: str | None, *, version: int) -> None:
@@ -196,7 +198,7 @@ class Backups:
 
     def announce(self, load: int) -> None:
         """Note our load; tell if it has changed by much."""
-        self.load = load
+        self.load = load = min(load, MAX_LOAD)  # loads that came with duties add up
         if abs(load - self.announced) >= LOAD_STEP:
             self.announced = load
             self.compare()

@@ -23,6 +23,7 @@ time agree; epochs, the hash and the order of claims are this project's.
 
 from __future__ import annotations
 
+from overlay.circular import following
 from overlay.ids import Nanos, Peer
 from ring.backups import Backups
 from ring.core import Core, Timer
@@ -73,8 +74,8 @@ class Duties:
             backups.put(key, body)
             return
         held, known = replica.held, replica.entry
-        claim = Entry(key, known.epoch + 1, known.place, 0, 0)
-        backups.hold(claim, body, held.uid, version=known.version + 1)
+        claim = Entry(key, following(known.epoch), known.place, 0, 0)
+        backups.hold(claim, body, held.uid, version=following(known.version))
         core.notify(DutyTaken(key, body, held.uid, claim.epoch))
         if held.gone_at is None:
             self._links.tell(held.peer, Fence((backups.own[key].entry,)))
@@ -88,6 +89,7 @@ class Duties:
     def on_load(self, permille: int) -> None:
         self.backups.announce(permille)
         self.overload.relieve()
+        self._keep_watch()
 
     def leave(self) -> bool:
         """Begin to hand over; returns whether there is anything to wait for."""
@@ -248,8 +250,8 @@ class Duties:
             self.overload.ask_provisioner(self.backups.load)
             return False
         self.replicas.remove(key)
-        claim = Entry(key, entry.epoch + 1, entry.place, 0, 0)
-        self.backups.hold(claim, body, previous, version=entry.version + 1)
+        claim = Entry(key, following(entry.epoch), entry.place, 0, 0)
+        self.backups.hold(claim, body, previous, version=following(entry.version))
         self._core.notify(DutyTaken(key, body, previous, claim.epoch))
         return True
 

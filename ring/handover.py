@@ -2,7 +2,7 @@
 
 The owner offers a record under the next epoch and stays its owner until the answer: so there is one
 at any time, whichever of the two dies when. The new owner answers only when its own backups have
-the record. An offer whose answer does not come in time is overtaken by a larger epoch of the old
+the record. An offer whose answer does not come in time is overtaken by a later epoch of the old
 owner's, so that nobody can accept it later for good.
 
 A broker that leaves hands over everything first, to the brokers beside it, and to those beyond
@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from overlay.circular import following, is_after
 from overlay.ids import Nanos, Peer
 from ring.backups import Backups
 from ring.core import Core
@@ -70,7 +71,7 @@ class Handover:
             return
         core, own = self._core, self._backups.own[key]
         entry = own.entry
-        claim = Entry(key, entry.epoch + 1, entry.place, entry.version, entry.content)
+        claim = Entry(key, following(entry.epoch), entry.place, entry.version, entry.content)
         until = core.now + 2 * core.config.silence_ns
         self.pending[key] = Pending(to, claim, weight, must, until)
         self._send(key, with_body=not self._backups.has_latest(to.uid, key))
@@ -117,7 +118,7 @@ class Handover:
                     self.on_weight(-pending.weight)
                 else:
                     self._replicas.remove(key)  # the claim that we offered, if it was taken up
-                    claim = Entry(key, pending.claim.epoch + 1, own.entry.place, 0, 0)
+                    claim = Entry(key, following(pending.claim.epoch), own.entry.place, 0, 0)
                     self._backups.hold(claim, own.body, own.previous, version=own.entry.version)
 
     def give_all(self) -> None:
@@ -161,10 +162,10 @@ class Handover:
         peer, key = self._links.up[uid].peer, offer.entry.key
         own = backups.own.get(key)
         if own is not None and own.entry.epoch == entry.epoch and own.previous == uid:
-            if offer.body is not None and entry.version > own.entry.version:
+            if offer.body is not None and is_after(entry.version, own.entry.version):
                 backups.hold(own.entry, offer.body, uid, version=entry.version)
                 core.notify(DutyTaken(key, offer.body, uid, entry.epoch))
-        elif own is not None and own.entry.epoch >= entry.epoch:
+        elif own is not None and not is_after(entry.epoch, own.entry.epoch):
             self._links.tell(peer, Fence((own.entry,)))  # it is ours already
             return
         elif not core.joined or backups.leaving or not self._may_take(offer):

@@ -98,6 +98,7 @@ class Merge:
     def on_linked(self, peer: Peer) -> None:
         """A link is up, directly or by a detour: tell one that we hold for dead."""
         if self._neighbourhood.is_dead(peer.uid, peer.incarnation, at_any_time=True):
+            self._neighbourhood.limit_verdict(peer)
             self._core.send(peer.uid, HeldDead(peer.incarnation))
 
     # ── meeting ───────────────────────────────────────────────────────────────────────────────

@@ -168,6 +168,15 @@ class Neighbourhood:
         self.remember(member.peer)
         self.losses += 1
 
+    def limit_verdict(self, peer: Peer) -> None:
+        """Hold ``peer`` for dead in the life that it shows, and in none after.
+
+        Nobody has died in a life that it had not begun; who said so may have named the last one
+        there is, and it could never come back.
+        """
+        burial = self._tombstones[peer.uid]
+        self._tombstones[peer.uid] = Burial(min(burial.incarnation, peer.incarnation), burial.at)
+
     def remember(self, peer: Peer) -> None:
         """Note the address of a lost peer.
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from overlay.circular import following
 from overlay.ids import Peer
 from ring.backups import Backups
 from ring.core import Core, Timer
@@ -211,8 +212,9 @@ class Reclaimer:
     def _resume(self) -> None:
         """Claim anew what nobody else has claimed."""
         for key, record in self.suspended.items():
-            claim = Entry(key, record.entry.epoch + 1, record.entry.place, 0, 0)
-            self._backups.hold(claim, record.body, None, version=record.entry.version + 1)
+            entry = record.entry
+            claim = Entry(key, following(entry.epoch), entry.place, 0, 0)
+            self._backups.hold(claim, record.body, None, version=following(entry.version))
             self._core.notify(DutyTaken(key, record.body, record.owner, claim.epoch))
         self.suspended.clear()
         self._backups.follow()

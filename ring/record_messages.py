@@ -18,10 +18,11 @@ from ring.messages import Hops, Neighbours, RingId
 #: With the rest of its message it fits into a control frame, also on a way round (``Relay``).
 MAX_RECORD_BYTES = 48 * 1024
 MAX_ENTRIES = 128
+MAX_LOAD = 1_000_000  #: in thousandths of what a broker can bear
 
 RecordKey = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
 Body = Annotated[bytes, msgspec.Meta(max_length=MAX_RECORD_BYTES)]
-Permille = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
+Permille = Annotated[int, msgspec.Meta(ge=0, le=MAX_LOAD)]
 HolderUids = Annotated[tuple[WireUid, ...], msgspec.Meta(max_length=4)]
 
 

@@ -3,7 +3,7 @@
 A record is what a broker must not take to the grave: a key, bytes and a version that grows with
 each write. Whoever answers for it is its *owner*, by a *claim*: an epoch that grows each time the
 record changes hands, and the place on the ring of its first owner, its home (:mod:`ring.homes`).
-Of two claims to one key the larger epoch counts, then the smaller place, then the smaller uid of
+Of two claims to one key the later epoch counts, then the smaller place, then the smaller uid of
 the owner; so any two brokers that compare two claims agree, and an owner that was taken for dead
 finds its claim too small when it comes back.
 
@@ -17,6 +17,7 @@ from hashlib import blake2b
 
 import msgspec
 
+from overlay.circular import is_after
 from ring.record_messages import Entry
 
 MAX_RECORDS = 16_384  #: records of one broker, whether it owns them or we keep them for it
@@ -58,7 +59,9 @@ def claim_of(entry: Entry) -> Entry:
 
 def outranks(entry: Entry, owner: str, other: Entry, other_owner: str) -> bool:
     """Say whether the claim of ``owner`` is better than that of ``other_owner``."""
-    return (-entry.epoch, entry.place, owner) < (-other.epoch, other.place, other_owner)
+    if is_after(entry.epoch, other.epoch) or is_after(other.epoch, entry.epoch):
+        return is_after(entry.epoch, other.epoch)
+    return (entry.place, owner) < (other.place, other_owner)
 
 
 def fraction_of(key: str) -> int:

@@ -7,8 +7,8 @@ import pytest
 
 from ges.hearsay import ANSWER_NS, ASK_NS, STANDS_NS
 from ges.link_codec import LINK_CODEC
-from ges.linkstate import NUMBERS
 from ges.messages import SecureState, SecureStatesWanted
+from overlay.circular import HIGHEST
 from overlay.codec import HEADER
 from overlay.ids import LinkClass, nanos
 from overlay.machine import Message, MessageReceived, Send
@@ -203,7 +203,7 @@ def test_no_number_told_of_us_is_so_high_that_we_cannot_answer(bench: Bench, wha
 
     witness.hear("b", own())
     for _ in range(5):
-        number = min(getattr(own(), what) + NUMBERS // 2 - 1, NUMBERS - 1)
+        number = min(getattr(own(), what) + HIGHEST // 2, HIGHEST)
         lie = msgspec.structs.replace(own(), withdrawn=True, linked=(), **{what: number})
         witness.hear("b", lie)
         assert bench.hear("c", lie)
