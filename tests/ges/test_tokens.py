@@ -146,7 +146,9 @@ def test_files_open_to_others_are_not_used(book: Path, tmp_path: Path) -> None:
         write_token(mine, token)
 
 
-@pytest.mark.parametrize("content", [b"", b"x", b"\xff\xfe", b"a" * 10_000])
+@pytest.mark.parametrize(
+    "content", [b"", b"x", b"\xff\xfe", b"a" * 10_000, b"line-1.aaaaaaaaaaaa", b"aaaa"]
+)
 def test_a_file_that_holds_no_token_is_named_and_not_quoted(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "mine"
     path.write_bytes(content)
