@@ -165,7 +165,7 @@ class AccessRules:
         """Say whether a broker at that IP address may link to this one."""
         if self.brokers is None:
             return True
-        address = ip_address(host.partition("%")[0])
+        address = ip_address(host)
         address = getattr(address, "ipv4_mapped", None) or address
         return any(address in network for network in self.brokers)
 

@@ -133,6 +133,10 @@ def test_a_rule_for_one_thing_says_nothing_of_the_other() -> None:
         ("[[deny]]\nsubject = 'anyone'\nsubscribe = ['a/{name}']", "{name} in 'a/{name}' is not"),
         ("[[deny]]\nname = 7\nsubject = 'anyone'\nsubscribe = ['a']", "name is 1 to 100"),
         ("[[allow]]\nsubject = 'anyone'\npublish = ['a']\n" * 1025, "1025 rules, 1024"),
+        (
+            "[[allow]]\nsubject = 'anyone'\npublish = " + str(["a"] * 1025),
+            "publish has 1025 entries, 1024",
+        ),
         ("#" * 2_000_000, "more than"),
     ],
 )
