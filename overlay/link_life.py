@@ -287,7 +287,9 @@ class Links:
                 with trio.move_on_at(link.connection.closed_by):
                     await link.parted.wait()
         except BROKEN:
-            pass
+            # The other end has closed, but it may have said why: let what has come be read.
+            with trio.move_on_after(FINISH_SECONDS):
+                await link.parted.wait()
         scope.cancel()
 
     async def _read(self, link: Link, reader: FrameReader) -> Closed:

@@ -132,6 +132,27 @@ async def test_a_station_that_stops_is_lost(overlay: Overlay, autojump_clock: Mo
     assert [(r.uid, r.reason) for r in a.took(LinkRefused)] == [(b.peer.uid, Refused.UNREACHABLE)]
 
 
+async def test_a_last_word_is_heard_by_one_that_writes_after_it(
+    overlay: Overlay, autojump_clock: MockClock
+) -> None:
+    a = await overlay.station("a")
+    b = await overlay.dial(a)
+    await b.send_all(GREETINGS.encode(hello()))
+    assert isinstance(await answer(b), Welcome)
+    a.busy = trio.Event()  # as if it stood still
+    await b.send_all(CODEC.encode(Beat(1)))
+    await trio.sleep(0.1)
+    await b.send_all(CODEC.encode(Goodbye(Closed.DECLARED_DEAD)))
+    await b.aclose()
+    for number in range(3):
+        a.do(Send("c" * 32, Beat(number)))
+        await trio.sleep(0.1)
+    a.busy.set()
+    await trio.sleep(0.1)
+    assert [down.reason for down in a.took(LinkDown)] == [Closed.DECLARED_DEAD]
+    await a.driver.drained()
+
+
 async def test_crossing_calls_make_one_link(overlay: Overlay, autojump_clock: MockClock) -> None:
     a, b = await overlay.station("a"), await overlay.station("b")
     a.do(OpenLink(b.peer.url, b.peer.uid))
