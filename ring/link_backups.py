@@ -31,6 +31,7 @@ class _Sent:
 
 @dataclass(slots=True)
 class _Held:
+    link: Link  #: that it came over; versions on another one begin anew
     version: int
     linked: dict[str, Peer]
 
@@ -70,9 +71,10 @@ class LinkBackups:
         """Keep a neighbour's list, or change it."""
         held = self._held.get(uid)
         if not backup.base:
-            if held is None or backup.version >= held.version:
+            link = self._links.up[uid]
+            if held is None or held.link is not link or backup.version >= held.version:
                 linked = {peer.uid: peer for peer in backup.linked}
-                self._held[uid] = _Held(backup.version, linked)
+                self._held[uid] = _Held(link, backup.version, linked)
         elif held is None or held.version != backup.base:
             self._core.send(uid, BackupRequest())
         else:

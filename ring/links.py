@@ -32,6 +32,7 @@ class Link:
         "sent_version",
         "since",
         "view",
+        "viewed",
     )
 
     def __init__(self, peer: Peer, now: Nanos, *, detoured: bool = False) -> None:
@@ -43,6 +44,7 @@ class Link:
         self.heard_at = now
         self.member: Member | None = None  #: the other end's place, once it is on the ring
         self.view: View | None = None  #: its latest view
+        self.viewed = False  #: that came over this very link
         self.sent_version = 0  #: of our view, as last sent
         self.introduced = False  #: the other end was told our place
 

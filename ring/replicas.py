@@ -99,7 +99,10 @@ class Replicas:
 
     def on_summary(self, uid: str, summary: RecordSummary) -> None:
         held = self._held(uid)
-        if held is None or (held.summary and summary.serial < held.summary.serial):
+        if held is None:
+            return
+        is_same_link = held.heard_at >= self._links.up[uid].since
+        if held.summary and is_same_link and summary.serial < held.summary.serial:
             return
         held.summary, held.heard_at = summary, self._core.now
         held.agreed = -1  # the serial may be the same, but what it covers has changed

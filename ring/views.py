@@ -86,12 +86,13 @@ class Views:
         parts = self._parts
         core, link = parts.core, parts.links.up[uid]
         is_same_life = link.peer.incarnation == view.member.incarnation
-        if is_same_life and link.view is not None and view.version < link.view.version:
+        known = link.view if link.viewed else None  # of an earlier link nobody knows whose it was
+        if is_same_life and known is not None and view.version < known.version:
             return False
         clash = self.on_place(uid, view.member)
         if clash is None:
             return False
-        link.view = view
+        link.view, link.viewed = view, True
         if clash or core.ring_id is None:
             return clash
         parts.hood.learn((*view.left, *view.right))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +16,21 @@ from overlay.codec import HEADER, MessageCodec
 from overlay.machine import Effect, Send
 from ring.config import LAN
 from ring.facts import DutyTaken, Leave, PutRecord, Rejoining, ReportLoad
-from ring.messages import Failed, HeldDead, Intent, JoinAccept, Leaving, Peers, Pong, Purpose, View
+from ring.messages import (
+    Backup,
+    BackupRequest,
+    Failed,
+    Heartbeat,
+    HeldDead,
+    Intent,
+    JoinAccept,
+    Leaving,
+    Peers,
+    Pong,
+    Purpose,
+    View,
+    ViewRequest,
+)
 from ring.record_messages import (
     Answer,
     Entry,
@@ -24,6 +39,7 @@ from ring.record_messages import (
     OfferAnswer,
     RecordSummary,
     Replicate,
+    SummaryAgreed,
 )
 from ring.records import content_of, outranks
 from ring.wire import RING_MESSAGES
@@ -157,6 +173,45 @@ def test_who_is_said_to_have_died_in_its_last_life_comes_back_all_the_same() -> 
     assert sent(node.up(again), HeldDead) == []
     node.receive(again, View(1, again, (member(300), LEFT), (member(500), member(600))))
     assert node.node.right[0] == again
+
+
+# ── versions ────────────────────────────────────────────────────────────────────────────────
+
+# Whoever greeted in a neighbour's name may have told the highest; the next link begins anew.
+
+
+def test_the_view_on_a_new_link_counts_whatever_its_version() -> None:
+    node = Bench.on_ring(RING, 300)
+    false = (member(350), member(360))
+    node.receive(RIGHT, View(HIGHEST, RIGHT, (member(300), LEFT), false))
+    node.up(RIGHT)
+    node.receive(RIGHT, Intent(Purpose.RING))
+    node.receive(RIGHT, view_of(400, RING, version=2))
+    asked = sent(node.receive(RIGHT, Heartbeat(3)), ViewRequest)
+    assert [to for to, _ in asked] == [RIGHT.uid]
+    node.receive(RIGHT, View(1, RIGHT, (member(300), LEFT), false))
+    asked = sent(node.receive(RIGHT, Heartbeat(2)), ViewRequest)
+    assert asked == [], "on one link the later one counts"
+
+
+def test_the_list_of_links_on_a_new_link_counts_whatever_its_version() -> None:
+    node = Bench.on_ring(RING, 300)
+    node.receive(RIGHT, Backup(HIGHEST, (peer(350),)))
+    node.up(RIGHT)
+    node.receive(RIGHT, Backup(1, (peer(600),)))
+    assert sent(node.receive(RIGHT, Backup(2, (peer(700),), (), 1)), BackupRequest) == []
+
+
+def test_the_summary_on_a_new_link_counts_whatever_its_number() -> None:
+    node = with_replica()
+    lie = RecordSummary(HIGHEST, 0, 0, (), holder=True, load=0, leaving=False)
+    node.receive(RIGHT, lie)
+    node.now += 1_000_000
+    node.up(RIGHT)
+    effects = node.receive(RIGHT, msgspec.structs.replace(lie, serial=2))
+    assert sent(effects, SummaryAgreed) == [(RIGHT.uid, SummaryAgreed(2))]
+    effects = node.receive(RIGHT, msgspec.structs.replace(lie, serial=1))
+    assert sent(effects, SummaryAgreed) == [], "on one link the later one counts"
 
 
 # ── anything ──────────────────────────────────────────────────────────────────────────────────
