@@ -45,6 +45,7 @@ from ring.neighbourhood import Neighbourhood
 FIRST_SAMPLES = 8  #: of a round trip, which may be those of a busy moment
 IDLE_PERIODS = 24  #: a neighbour that others monitor is probed after that long a silence ...
 IDLE_SPREAD = 12  #: ... and up to that much more: of two ends one is first, and that will do
+HASTE = 5  #: so many times shorter is the shortest wait for one said to have lost its link
 SUPPRESSED = 8  #: heartbeats in a row that other traffic may replace; they carry our view's version
 
 
@@ -210,6 +211,16 @@ class Detector:
         """Return how long to wait for an answer of that broker."""
         watch = self._watches.get(uid)
         return self._answer_ns(watch.round_trip if watch is not None else None)
+
+    def patience_ns(self, uid: str) -> Nanos:
+        """Return how long to wait for an answer over a link that another says is lost.
+
+        Shorter than for one that may have died: at worst a link that was in order is made anew.
+        """
+        watch, config = self._watches.get(uid), self._core.config
+        if watch is None or watch.round_trip.samples == 0:
+            return config.answer_ns
+        return watch.round_trip.within(config.answer_ns // HASTE, config.answer_ns)
 
     def hasten(self, uid: str, about: str | None) -> None:
         """Find out now whether a neighbour lives."""

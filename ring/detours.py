@@ -28,6 +28,7 @@ from ring.messages import (
     DetourOpen,
     DetourOpened,
     Member,
+    Ping,
     Relay,
 )
 from ring.neighbourhood import Neighbourhood
@@ -56,6 +57,7 @@ class Handlers:
     on_up: Callable[[Peer, Member | None, Path], None]
     on_down: Callable[[str, Closed], None]
     on_no_way: Callable[[Member], None]
+    patience_ns: Callable[[str], Nanos]  #: how long a linked one may take to answer
 
 
 class Detours:
@@ -68,6 +70,8 @@ class Detours:
         self._links = links
         self._neighbourhood = neighbourhood
         self._attempts: dict[str, _Attempt] = {}
+        #: Those said to have lost their link to us, who were asked over it; what to agree to.
+        self._asked: dict[str, tuple[Peer, DetourOpen, Path]] = {}
 
     # ── looking for a way ─────────────────────────────────────────────────────────────────────
 
@@ -93,7 +97,8 @@ class Detours:
         self._try(uid)
 
     def on_late(self, uid: str) -> None:
-        """The way tried last has led to no answer."""
+        """The way tried last has led to no answer, or the link to ``uid`` itself has."""
+        self.on_link_gone(uid)
         attempt = self._attempts.get(uid)
         if attempt is not None:
             del attempt.ways[:1]
@@ -102,11 +107,25 @@ class Detours:
     def forget(self, uid: str) -> None:
         """No way to ``uid`` is needed: it is linked again, or judged."""
         self._attempts.pop(uid, None)
+        self._asked.pop(uid, None)
         self._core.disarm(Timer.DETOUR, uid)
 
     def clear(self) -> None:
-        for uid in list(self._attempts):
+        for uid in (*self._attempts, *self._asked):
             self.forget(uid)
+
+    # ── one that has lost its link to us, as it is said ───────────────────────────────────────
+
+    def on_pong(self, uid: str) -> None:
+        """``uid`` answers over the link that it is said to have lost: it has it."""
+        if self._asked.pop(uid, None) is not None:
+            self._core.disarm(Timer.DETOUR, uid)
+
+    def on_link_gone(self, uid: str) -> None:
+        """It does not, or the link is lost here too."""
+        asked = self._asked.pop(uid, None)
+        if asked is not None:
+            self._agree(*asked)
 
     # ── the ways in use ───────────────────────────────────────────────────────────────────────
 
@@ -216,11 +235,21 @@ class Detours:
             return
         link = self._links.up.get(uid)
         if link is None or not link.detoured:
-            if len(core.detours) >= MAX_DETOURS:
+            if len(core.detours) + len(self._asked) >= MAX_DETOURS:
                 self._answer(back, DetourClosed(Closed.UNWANTED))
                 return
             if link is not None and core.now - link.since < request.down_ns + core.config.test_ns:
                 return  # our link is younger than the loss it speaks of: it has it again
+            if link is not None:  # who speaks for it may lie: ask over the link itself
+                if uid not in self._asked:
+                    self._asked[uid] = (sender, request, back)
+                    core.send(uid, Ping(0))
+                    core.arm(Timer.DETOUR, uid, self.handlers.patience_ns(uid))
+                return
+        self._agree(sender, request, back)
+
+    def _agree(self, sender: Peer, request: DetourOpen, back: Path) -> None:
+        core = self._core
         self._answer(back, DetourOpened(core.ring_id if core.joined else None))
         self._up(sender, request.ring_id, back)  # what is sent now must come after the answer
 

@@ -180,6 +180,7 @@ class Dispatch:
 
     def _on_pong(self, uid: str, pong: Pong) -> None:
         self._parts.newcomer.on_pong(uid)
+        self._parts.detours.on_pong(uid)
         self._parts.detector.on_pong(uid, pong.token)
 
     def _on_failed(self, uid: str, notice: Failed) -> None:

@@ -31,7 +31,11 @@ class LinkEvents:
         self._membership = membership
         self._deaths = deaths
         parts.detours.handlers = Handlers(
-            self._admit_detour, self._on_detour_up, self._on_detour_down, self._on_no_detour
+            self._admit_detour,
+            self._on_detour_up,
+            self._on_detour_down,
+            self._on_no_detour,
+            parts.detector.patience_ns,
         )
 
     # ── who may be linked ─────────────────────────────────────────────────────────────────────
@@ -104,6 +108,7 @@ class LinkEvents:
         """The link to ``event.uid`` is gone; nothing to do while there is a way round it."""
         if event.uid not in self._parts.core.detours:
             self._on_lost(event.uid, event.reason)
+            self._parts.detours.on_link_gone(event.uid)
 
     def _on_lost(self, uid: str, reason: Closed) -> None:
         """A link, or the way round it, is gone."""

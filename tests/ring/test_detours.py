@@ -112,6 +112,7 @@ def test_a_monitor_is_heard_of_by_way_of_the_detour() -> None:
     node = Bench.on_ring(RING, 400)
     node.wait(1.0, alive=[member(200), A, C, member(600)])
     node.receive(C, arriving(PATH, DetourOpen(300, 0)))
+    node.wait(LAN.answer_max_ns / 1e9, alive=[member(200), C, member(600)])
     beats = node.wait(2 * LAN.heartbeat_ns / 1e9, alive=[member(200), A, C, member(600)])
     assert (BACK, Heartbeat(node.node._hood.version)) in relayed(beats)
     assert sent(beats, Heartbeat) == []
@@ -232,14 +233,50 @@ def test_only_a_broker_on_the_path_can_say_that_it_is_broken() -> None:
 # B is asked
 
 
-def test_b_agrees_concludes_the_same_and_gives_up_its_silent_link() -> None:
+def asked() -> Bench:
+    """B, whose link to A is up, after it has heard by way of C that A has lost it."""
     node = Bench.on_ring(RING, 400)
     node.wait(1.0, alive=[member(200), A, C, member(600)])
     effects = node.receive(C, arriving(PATH, DetourOpen(300, 0)))
+    assert sent(effects, Ping) == [(A.uid, Ping(0))]
+    assert (closed(effects), relayed(effects), node.node.detours) == ([], [], {})
+    return node
+
+
+def test_b_keeps_its_link_if_a_answers_over_it_whatever_c_says() -> None:
+    """Else any linked stranger could come to stand between two whose link is in order."""
+    node = asked()
+    effects = node.receive(A, Pong(0))
+    effects += node.wait(5.0, alive=[member(200), A, C, member(600)])
+    assert (closed(effects), relayed(effects), node.node.detours) == ([], [], {})
+    assert told(effects, LinkFailed) == []
+
+
+def test_a_later_life_that_c_speaks_of_does_not_end_a_link_that_is_in_order() -> None:
+    node = Bench.on_ring(RING, 400)
+    node.wait(1.0, alive=[member(200), A, C, member(600)])
+    effects = node.receive(C, arriving(PATH, DetourOpen(None, 0), incarnation=2))
+    assert sent(effects, Ping) == [(A.uid, Ping(0))]
+    effects += node.receive(A, Pong(0)) + node.wait(1.0, alive=[member(200), A, C, member(600)])
+    assert (closed(effects), node.node.detours) == ([], {})
+    assert node.node.left == (A, member(200))
+
+
+def test_b_agrees_as_soon_as_it_finds_its_link_lost_as_well() -> None:
+    node = asked()
+    effects = node.down(A)
+    assert node.node.detours == {A.uid: BACK}
+    assert DetourOpened in [type(message) for _, message in relayed(effects)]
+    assert node.node.left == (A, member(200))
+
+
+def test_b_agrees_concludes_the_same_and_gives_up_its_silent_link() -> None:
+    node = asked()
+    effects = node.wait(LAN.answer_ns / 1e9, alive=[member(200), C, member(600)])
     assert closed(effects) == [(A.uid, Closed.LOST)]
     assert told(effects, LinkFailed) == [LinkFailed(A, C.uid)]
     kinds = [type(message) for _, message in relayed(effects)]
-    assert kinds == [DetourOpened, Intent, View, Ping]
+    assert kinds[:4] == [DetourOpened, Intent, View, Ping]
     assert node.node.detours == {A.uid: BACK}
     assert node.node.left == (A, member(200))
 
