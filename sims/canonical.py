@@ -17,11 +17,15 @@ from __future__ import annotations
 
 from msgspec import structs
 
+from overlay.ids import Peer
 from overlay.machine import Message
 from ring.core import Timer
 from ring.join import Phase
+from ring.links import Link
 from ring.messages import Failed, Towards, View
 from ring.node import RingNode
+
+_GONE = Link(Peer("", 0, ""), 0)  #: stands for every link that is no more
 
 
 def settle(node: RingNode) -> None:
@@ -95,10 +99,13 @@ def _forget_the_dead(node: RingNode) -> None:
 
 
 def _forget_old_links(node: RingNode) -> None:
-    """Drop what was sent over links that are gone: on another link all is sent anew."""
+    """Drop what was sent over links that are gone, and what they were like: all is sent anew."""
     parts = node._parts
     backups, up = parts.link_backups, parts.links.up
     backups._sent = {uid: sent for uid, sent in backups._sent.items() if sent.link is up.get(uid)}
+    for uid, held in backups._held.items():
+        if held.link is not up.get(uid):
+            held.link = _GONE
 
 
 def _forget_measurements(node: RingNode) -> None:
