@@ -17,7 +17,7 @@ Events
     ``express``, ``parking`` and ``parked``, ``delivery`` and ``topics`` (to whom here).
 Ways
     ``companions`` (express and secure links), ``survey`` and ``horizon`` (links as measured and
-    told), ``ways`` (relay or direct).
+    told), ``rate_limit`` (how often), ``ways`` (relay or direct).
 Who may do what
     ``gate``, ``access``, ``containment``, ``tokens``, ``token_file``, ``guard``; ``warden``,
     ``vouching`` and ``notices`` for certificates.

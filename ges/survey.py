@@ -2,8 +2,8 @@
 
 The part of a broker's machine that measures its links (:mod:`overlay.gauges`), decides which
 measurements count (:mod:`overlay.cost`), tells its neighbours and learns from them
-(:mod:`ges.horizon`), and keeps the weighted multigraph of all that. Tables are told at most once a
-second, and when nothing changes every 30 s.
+(:mod:`ges.horizon`), and keeps the weighted multigraph of all that. Tables are told within a second
+of a change, seldom while changes go on, and when nothing changes every 30 s.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from enum import Enum, auto
 
 from ges.horizon import REFRESH_NS, Horizon
 from ges.messages import MeasuredLinks
+from ges.rate_limit import Rate, RateLimit
 from overlay.cost import Steady, cost_ns
 from overlay.express_range import DEFAULT_RANGE_NS, ExpressRange
 from overlay.gauges import Gauges, Pace, Reading
@@ -22,8 +23,10 @@ from overlay.machine import Effect, LinkMessage, Send, TimerTable
 from overlay.multigraph import Ends, Multigraph
 from overlay.weights import LinkKey, Weights
 
-TELL_NS = nanos(1)  #: a broker's own table is told at most that often ...
-PASS_ON_NS = nanos(3)  #: ... and those of its neighbours passed on
+#: How often a broker's own table is told, and those of its neighbours passed on. On a busy machine
+#: measurements never stop changing, and telling of them would keep it busy.
+TELL_RATE = Rate(least_ns=nanos(1), rest_ns=nanos(8), burst=4)
+PASS_ON_RATE = Rate(least_ns=nanos(3), rest_ns=nanos(24), burst=2)
 
 
 class _Timer(Enum):
@@ -59,7 +62,10 @@ class Survey:
         self._horizon = Horizon(uid)
         self._timers: TimerTable[_Timer] = TimerTable()
         self._unpassed: dict[str, None] = {}  #: origins whose tables are to be passed on
-        self._done_at: dict[_Timer, Nanos] = {}  #: when it was told or passed on last
+        self._limits = {
+            _Timer.TELL: RateLimit(TELL_RATE),
+            _Timer.PASS_ON: RateLimit(PASS_ON_RATE),
+        }
         self._is_changed = False
         self._fast: dict[str, None] = {}
 
@@ -106,7 +112,7 @@ class Survey:
         if changed is not None:
             if message.origin == key[0]:
                 self._unpassed[message.origin] = None
-                self._soon(_Timer.PASS_ON, PASS_ON_NS, now)
+                self._soon(_Timer.PASS_ON, now)
             self._refresh(changed)
         return []
 
@@ -208,7 +214,7 @@ class Survey:
                 links[key] = weights
         self._horizon.own(self._incarnation, links, now)
         self._refresh({(self.uid, uid) for uid, _ in self._gauges.links})
-        self._soon(_Timer.TELL, TELL_NS, now)
+        self._soon(_Timer.TELL, now)
 
     def has_link(self, key: LinkKey) -> bool:
         """There is a link that events of its class may use."""
@@ -226,12 +232,10 @@ class Survey:
 
     # ── telling ───────────────────────────────────────────────────────────────────────────────
 
-    def _soon(self, timer: _Timer, pause: Nanos, now: Nanos) -> None:
+    def _soon(self, timer: _Timer, now: Nanos) -> None:
         """Set a timer for now, or until which it must not be done again."""
         if timer not in self._timers:
-            at = max(now, self._done_at.get(timer, now - pause) + pause)
-            self._done_at[timer] = at
-            self._timers.set(timer, at)
+            self._timers.set(timer, self._limits[timer].next(now))
 
     def _tell_all(self, origins: Iterable[str]) -> list[Effect]:
         near = sorted({uid for uid, _ in self._gauges.links})

@@ -21,7 +21,6 @@ from overlay.machine import Command, Effect, LinkMessage, Send, TimerTable
 from overlay.weights import Flow, LinkKey, Resets, RoundTrip, Weights
 
 FIRST_PROBES = 4  #: quickly one after the other, as a new link is to be known soon
-BUSY_BYTES = 1024  #: a link with more traffic than this, in bytes per second, is not idle
 OWN_FAULT_NS = nanos(0.05)  #: a timer that late shows that this process stood still
 WATCH_NS = nanos(0.2)  #: while a probe is under way we see that often whether it does
 STEADY_RATIO = 4  #: jitter below 1/4 of the round trip is steady ...
@@ -210,7 +209,10 @@ class Gauges:
 
 
 def _is_calm(gauge: _Gauge) -> bool:
-    """Nothing but probes and the like goes over the link, and they take as long as ever."""
+    """No events go over the link, and probes take as long as ever.
+
+    Control messages do not count: many of them tell what probes have found.
+    """
     trip = gauge.trip
     is_steady = trip.jitter_ns < max(trip.rtt_ns // STEADY_RATIO, STEADY_NS)
-    return is_steady and not gauge.is_used and gauge.flow.traffic < BUSY_BYTES
+    return is_steady and not gauge.is_used

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ges.messages import MeasuredLinks, ToldLink
-from ges.survey import TELL_NS
+from ges.survey import PASS_ON_RATE, TELL_RATE
 from ges.ways import PATHS_NS
 from overlay.choice import RATIO
 from overlay.ids import NANOS_PER_SECOND, LinkClass, nanos
@@ -255,7 +255,8 @@ def test_a_storm_of_changes_is_told_and_followed_at_a_bounded_rate() -> None:
         mesh.run(0.005)
     spent = mesh.now - start
     assert node.ways.rounds - rounds <= spent // PATHS_NS + 2
-    assert node.survey.told - told <= 2 * 3 * (spent // TELL_NS + 2)
+    times = sum(spent // rate.rest_ns + rate.burst + 1 for rate in (TELL_RATE, PASS_ON_RATE))
+    assert node.survey.told - told <= 2 * times
 
 
 @settings(max_examples=25, deadline=None)

@@ -134,14 +134,14 @@ def test_the_first_event_on_an_idle_link_has_it_probed_within_a_second() -> None
     assert bench.probes[KEY] - probes >= 24, "a trickle is no less than a flood"
 
 
-def test_a_link_with_traffic_is_probed_every_second() -> None:
+def test_control_messages_alone_leave_a_link_idle() -> None:
     bench = Bench(KEY)
-    sent = 0
-    for _ in range(100):
-        sent += 10_000
-        bench.gauges.on_read([Reading(KEY, sent, 0)], bench.now)
+    bench.run(200)
+    probes = bench.probes[KEY]
+    for seconds in range(1, 101):
+        bench.gauges.on_read([Reading(KEY, 10_000 * seconds, 0)], bench.now)
         bench.run(1)
-    assert 80 <= bench.probes[KEY] <= 135
+    assert bench.probes[KEY] - probes <= 100 / 16 * 4 / 3 + 1
 
 
 def test_a_probe_is_answered_over_the_link_it_came_by() -> None:
