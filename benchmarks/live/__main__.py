@@ -71,7 +71,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--load", action="store_true", help="keep all cores busy meanwhile")
     parser.add_argument("--publishers", type=int, default=3)
     parser.add_argument("--subscribers", type=int, default=3)
-    parser.add_argument("--every", type=float, default=0.05, help="seconds between two events")
+    parser.add_argument("--every", type=float, default=0.1, help="seconds between two events")
     parser.add_argument(
         "--faults",
         type=_faults,

@@ -16,7 +16,7 @@ from ges.walk import Walk, walk_ring
 from ring.invariants import Snapshot, ideal_pointers, local_findings
 from ring.messages import Member
 
-LOOK_SECONDS = 0.02  #: between two looks at the same broker
+LOOK_SECONDS = 0.05  #: between two looks at the same broker; each costs it a millisecond
 WALK_SECONDS = 0.2  #: between two walks
 ANSWER_SECONDS = 5.0
 WATCH_SECONDS = 2.0  #: between two rounds of the watch

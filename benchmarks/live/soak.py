@@ -40,7 +40,7 @@ class Plan:
     load: int = 0  #: processes that keep the cores busy
     publishers: int = 3
     subscribers: int = 3
-    every_s: float = 0.05  #: between two events of one publisher
+    every_s: float = 0.1  #: between two events of one publisher; each passes every broker
     proxies: bool = True
 
 
