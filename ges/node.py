@@ -130,7 +130,7 @@ class BrokerNode:
         elif isinstance(event, LinksRead):
             self.survey.on_read(event.readings, now)
         else:
-            self._measure_link(event, effects, now)
+            self._measure_link(event, now)
             if link_class is LinkClass.SECURE:
                 self._secure.handle(event, now)
             elif link_class is LinkClass.EXPRESS:
@@ -161,10 +161,10 @@ class BrokerNode:
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
-    def _measure_link(self, event: Input, effects: list[Effect], now: Nanos) -> None:
+    def _measure_link(self, event: Input, now: Nanos) -> None:
         """Links of all classes are measured while they are up."""
         if isinstance(event, LinkUp):
-            effects += self.survey.on_up((event.peer.uid, event.link_class), now)
+            self.survey.on_up((event.peer.uid, event.link_class), now)
         elif isinstance(event, LinkDown):
             key = (event.uid, event.link_class)
             self.survey.on_down(key, now, is_reset=event.reason in RESETS)

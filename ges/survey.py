@@ -23,6 +23,10 @@ from overlay.machine import Effect, LinkMessage, Send, TimerTable
 from overlay.multigraph import Ends, Multigraph
 from overlay.weights import LinkKey, Weights
 
+GATHER_NS = nanos(
+    0.3
+)  #: changes wait that long for more, and for what is more urgent after a death
+GREET_NS = nanos(1)  #: a new neighbour is told what is known after this: many links do not last
 #: How often a broker's own table is told, and those of its neighbours passed on. On a busy machine
 #: measurements never stop changing, and telling of them would keep it busy.
 TELL_RATE = Rate(least_ns=nanos(1), rest_ns=nanos(8), burst=4)
@@ -30,6 +34,7 @@ PASS_ON_RATE = Rate(least_ns=nanos(3), rest_ns=nanos(24), burst=2)
 
 
 class _Timer(Enum):
+    GREET = auto()
     TELL = auto()
     PASS_ON = auto()
     REFRESH = auto()
@@ -61,6 +66,7 @@ class Survey:
         self._near = ExpressRange(express_range_ns)  #: which normal links are fast enough
         self._horizon = Horizon(uid)
         self._timers: TimerTable[_Timer] = TimerTable()
+        self._new: dict[str, None] = {}  #: neighbours that were not told anything yet
         self._unpassed: dict[str, None] = {}  #: origins whose tables are to be passed on
         self._limits = {
             _Timer.TELL: RateLimit(TELL_RATE),
@@ -71,17 +77,17 @@ class Survey:
 
     # ── links ─────────────────────────────────────────────────────────────────────────────────
 
-    def on_up(self, key: LinkKey, now: Nanos) -> list[Effect]:
-        """A link has come up; tell a new neighbour what is known."""
+    def on_up(self, key: LinkKey, now: Nanos) -> None:
+        """A link has come up."""
         uid, link_class = key
         self._gauges.on_up(key, now)
         self._is_changed = True
         if _Timer.REFRESH not in self._timers:
             self._timers.set(_Timer.REFRESH, now + REFRESH_NS)
-        if link_class is LinkClass.EXPRESS:
-            return []
-        near = {other for other, _ in self._gauges.links} | {self.uid}
-        return [effect for origin in sorted(near) for effect in self._tell(origin, (uid,))]
+        if link_class is not LinkClass.EXPRESS:
+            self._new[uid] = None
+            if _Timer.GREET not in self._timers:
+                self._timers.set(_Timer.GREET, now + GREET_NS)
 
     def on_down(self, key: LinkKey, now: Nanos, *, is_reset: bool) -> None:
         """A link is gone."""
@@ -136,7 +142,9 @@ class Survey:
         for key in due:
             self._measure(key, now)
         while (timer := self._timers.pop_expired(now)) is not None:
-            if timer is _Timer.TELL:
+            if timer is _Timer.GREET:
+                effects += self._greet()
+            elif timer is _Timer.TELL:
                 effects += self._tell_all((self.uid,))
             elif timer is _Timer.PASS_ON:
                 effects += self._tell_all(self._unpassed)
@@ -233,9 +241,17 @@ class Survey:
     # ── telling ───────────────────────────────────────────────────────────────────────────────
 
     def _soon(self, timer: _Timer, now: Nanos) -> None:
-        """Set a timer for now, or until which it must not be done again."""
+        """Set a timer for soon, or until which it must not be done again."""
         if timer not in self._timers:
-            self._timers.set(timer, self._limits[timer].next(now))
+            self._timers.set(timer, self._limits[timer].next(now + GATHER_NS))
+
+    def _greet(self) -> list[Effect]:
+        """Tell new neighbours what is known."""
+        linked = {uid for uid, _ in self._gauges.links}
+        new = [uid for uid in self._new if uid in linked]
+        self._new.clear()
+        origins = sorted(linked | {self.uid})
+        return [effect for origin in origins for effect in self._tell(origin, new)]
 
     def _tell_all(self, origins: Iterable[str]) -> list[Effect]:
         near = sorted({uid for uid, _ in self._gauges.links})

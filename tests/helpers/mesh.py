@@ -46,7 +46,8 @@ class Mesh:
             self.latency[here, there, link_class] = latency
         for here, there in ((a, b), (b, a)):
             if is_new:
-                self._do(here, self.nodes[here].survey.on_up((there, link_class), self.now))
+                self.nodes[here].survey.on_up((there, link_class), self.now)
+                self._do(here, [])
 
     def cut(self, pair: str, link_class: LinkClass = NORMAL) -> None:
         """Break a link; both ends notice at once."""
