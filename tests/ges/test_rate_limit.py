@@ -30,7 +30,8 @@ def test_after_a_rest_it_is_soon_again() -> None:
 @given(st.lists(st.integers(0, nanos(20)), min_size=1, max_size=60))
 def test_whatever_is_asked_for_the_rate_holds(pauses: list[int]) -> None:
     limit = RateLimit(RATE)
-    now, done = 0, []
+    now = 0
+    done: list[int] = []
     for pause in pauses:
         now = max(now, done[-1] if done else 0) + pause
         at = limit.next(now)
