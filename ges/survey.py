@@ -23,9 +23,7 @@ from overlay.machine import Effect, LinkMessage, Send, TimerTable
 from overlay.multigraph import Ends, Multigraph
 from overlay.weights import LinkKey, Weights
 
-GATHER_NS = nanos(
-    0.3
-)  #: changes wait that long for more, and for what is more urgent after a death
+GATHER_NS = nanos(0.3)  #: changes wait that long for more; after a death the ring goes first
 GREET_NS = nanos(1)  #: a new neighbour is told what is known after this: many links do not last
 #: How often a broker's own table is told, and those of its neighbours passed on. On a busy machine
 #: measurements never stop changing, and telling of them would keep it busy.

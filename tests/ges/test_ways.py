@@ -243,6 +243,29 @@ def test_links_that_do_nothing_but_waver_cost_few_messages() -> None:
     assert told <= refreshes * 8 * (7 + 7 * 6)
 
 
+def test_links_that_never_stop_changing_are_told_of_seldom() -> None:
+    mesh = triangle()
+    node = mesh.nodes["a"]
+    told, seconds = node.survey.told, 160
+    for second in range(0, seconds, 4):
+        mesh.link("ab", 60 if second % 8 else 1)
+        mesh.run(4)
+    times = nanos(seconds) // TELL_RATE.rest_ns + TELL_RATE.burst + 1
+    assert seconds // 30 * 2 < node.survey.told - told <= 2 * times
+
+
+def test_a_new_neighbour_is_told_what_is_known_if_its_link_lasts() -> None:
+    mesh = Mesh("abcd")
+    for pair in ("ad", "ab"):
+        mesh.link(pair, 1)
+    mesh.run(40)
+    mesh.link("bc", 1)
+    mesh.run(0.8)
+    assert not mesh.nodes["c"].survey.graph.has("a", "d", NORMAL)
+    mesh.run(1.2)
+    assert mesh.nodes["c"].survey.graph.has("a", "d", NORMAL)
+
+
 def test_a_storm_of_changes_is_told_and_followed_at_a_bounded_rate() -> None:
     mesh = triangle()
     node = mesh.nodes["a"]
