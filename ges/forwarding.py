@@ -129,6 +129,14 @@ class Forwarding:
                 return
         self._send_otherwise(way, first + rest, link_class)
 
+    def way_round(self, key: LinkKey) -> tuple[str, ...] | None:
+        """Return a way to a broker whose own link is down, over links of that class that are up."""
+        uid, link_class = key
+        for other in self._others(uid, link_class):
+            if other[0] != uid and (other[0], link_class) in self._links:
+                return other
+        return None
+
     def _send_otherwise(self, way: tuple[str, ...], event: bytes, link_class: LinkClass) -> None:
         """None of the brokers on the way is linked: take another way, or wait for a link.
 

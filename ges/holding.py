@@ -80,6 +80,11 @@ class Holding:
         self.held.pop(key, None)
         return self._streams.give_away(key)
 
+    def may_go_round(self, key: Key, now: Nanos) -> bool:
+        """Say whether events are to go to the broker by others, as its link has not come back."""
+        held = self.held[key]
+        return now >= held.since + HOLD_NS and not self._is_dead(held.peer)
+
     def is_over(self, key: Key, now: Nanos) -> bool:
         """Say whether others are to serve the broker's part of the ring, and can."""
         held = self.held[key]

@@ -177,7 +177,10 @@ class BrokerNode:
             effects += [Send(uid, notice) for notice in self.notices.known]
             effects += self._secure.seek(uid)
         elif isinstance(event, LinkDown):
-            self._drop(event.uid, effects, Closed.UNWANTED)
+            # What a link that broke has not brought over waits for the next one, and so does what
+            # is under way on those beside it: they break with it.
+            is_given_up = event.reason is Closed.UNWANTED
+            self._drop(event.uid, effects, Closed.UNWANTED if is_given_up else Closed.LOST)
 
     def _may_secure(self, uid: str) -> Peer | None:
         """Both hold an identity that counts, and it is on us to make the link."""

@@ -23,7 +23,7 @@ from overlay.resend import Item
 from overlay.streams import RELIABLE, Key
 from ring.messages import MAX_PATH
 
-NORMAL = LinkClass.NORMAL
+NORMAL, SECURE = LinkClass.NORMAL, LinkClass.SECURE
 
 
 class Rerouting:
@@ -92,7 +92,13 @@ class Rerouting:
                 if uid in self._holding.linked:  # else its place is not known for sure yet
                     self._holding.release(key)
             elif link_class is NORMAL and uid in self._detours:
-                self._go_round(self._holding.release(key), self._detours[uid][1:])
+                self._go_round(self._holding.release(key), self._detours[uid][1:], NORMAL)
+            elif (
+                link_class is SECURE
+                and self._holding.may_go_round(key, now)
+                and (way := self._forwarding.way_round(key)) is not None
+            ):
+                self._go_round(self._holding.release(key), way, SECURE)
             elif self._holding.is_over(key, now):
                 items = self._holding.release(key)
                 self._send_on(items, held.place, link_class)
@@ -103,11 +109,12 @@ class Rerouting:
         for key, held in list(self._holding.held.items()):
             self._send_on(self._holding.release(key), held.place, key[1])
 
-    def _go_round(self, items: list[Item], path: tuple[str, ...]) -> None:
+    def _go_round(self, items: list[Item], path: tuple[str, ...], link_class: LinkClass) -> None:
         for kind, body in frames_of(items):
             way, event = read_way(body) if kind == DETOUR else ((), body)
             whole = path + way
-            self._forwarding.send_round(whole if len(whole) < MAX_PATH else way, event, b"", NORMAL)
+            whole = whole if len(whole) < MAX_PATH else way
+            self._forwarding.send_round(whole, event, b"", link_class)
 
     def _send_on(self, items: list[Item], place: int | None, link_class: LinkClass) -> None:
         secured = self._plan() if items else ()

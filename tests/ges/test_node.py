@@ -53,8 +53,8 @@ class Bench:
         other = peer(name, secure=secure)
         return self.give(LinkUp(other, other.url, link_class))
 
-    def down(self, name: str, link_class: LinkClass) -> list[Effect]:
-        return self.give(LinkDown(name * 32, Closed.LOST, link_class))
+    def down(self, name: str, link_class: LinkClass, reason: Closed = Closed.LOST) -> list[Effect]:
+        return self.give(LinkDown(name * 32, reason, link_class))
 
     def refuse(self, name: str) -> list[Effect]:
         refused = LinkRefused(peer(name).url, name * 32, Refused.UNREACHABLE, "", SECURE)
@@ -152,12 +152,22 @@ def test_without_the_normal_link_it_is_not_tried_again() -> None:
     assert bench.wait(60, alive="c") == []
 
 
-def test_the_secure_link_goes_with_the_normal_one() -> None:
+@pytest.mark.parametrize(
+    ("normal", "secure"),
+    [
+        (Closed.UNWANTED, Closed.UNWANTED),
+        (Closed.LOST, Closed.LOST),
+        (Closed.OVERFLOW, Closed.LOST),
+        (Closed.LEAVING, Closed.LOST),
+    ],
+)
+def test_the_secure_link_goes_with_the_normal_one(normal: Closed, secure: Closed) -> None:
+    """Where that broke, what the secure one has not brought over waits for the next, too."""
     bench = Bench()
     bench.up("c")
     bench.up("c", SECURE)
-    effects = bench.down("c", NORMAL)
-    assert CloseLink("c" * 32, Closed.UNWANTED, SECURE) in effects
+    effects = bench.down("c", NORMAL, normal)
+    assert CloseLink("c" * 32, secure, SECURE) in effects
     assert bench.node.secure_links == ()
 
 

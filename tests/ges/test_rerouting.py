@@ -9,6 +9,7 @@ from ges.events import (
     PATCH_END,
     read_head,
 )
+from ges.holding import HOLD_NS
 from ges.roundabout import pack_way
 from tests.helpers.router_bench import NORMAL, SECURE, Bench, complete, event
 
@@ -33,6 +34,35 @@ async def test_secure_events_for_it_go_to_all_over_secure_links() -> None:
     bench.gone("c")
     assert [head.flood for head in bench.sent("b", SECURE)] == [False, True]
     assert bench.sent("b") == []
+
+
+async def test_secure_events_wait_a_moment_for_their_link_then_go_round_it() -> None:
+    """Longer, and events that come there by others would have them given up."""
+    bench = Bench("b", "c")
+    complete(bench, "a", "b", "c")
+    bench.acknowledged("c", SECURE)
+    bench.publish(*event(secure=True))
+    bench.paths["c" * 32, SECURE] = ("a" * 32, "b" * 32, "c" * 32)
+    bench.cut("c", SECURE)
+    bench.router.expire()
+    assert len(bench.sent("b", SECURE)) == 1, "its own"
+    bench.now = HOLD_NS
+    bench.router.expire()
+    assert [way for way, _ in bench.sent_round("b", SECURE)] == [("c" * 32,)]
+    assert bench.sent("b") == bench.sent("c") == []
+
+
+async def test_secure_events_wait_on_where_no_way_round_their_link_is_up() -> None:
+    bench = Bench("b", "c")
+    complete(bench, "a", "b", "c")
+    bench.acknowledged("c", SECURE)
+    bench.publish(*event(secure=True))
+    bench.paths["c" * 32, SECURE] = ("a" * 32, "d" * 32, "c" * 32)
+    bench.cut("c", SECURE)
+    bench.now = HOLD_NS
+    bench.router.expire()
+    assert bench.router.keeps_events
+    assert bench.sent_round("b", SECURE) == []
 
 
 async def test_where_it_was_alone_in_its_part_of_the_ring_nothing_is_lost() -> None:

@@ -21,7 +21,7 @@ from ges.router import Router
 from ges.session import Session
 from overlay.codec import DELIVERY, DETOUR, EVENT, FrameReader
 from overlay.connection import Connection
-from overlay.ids import LinkClass, Peer
+from overlay.ids import LinkClass, Nanos, Peer
 from overlay.link import Link
 from overlay.streams import Streams
 from ring.messages import Member
@@ -42,6 +42,7 @@ class Bench:
 
     def __init__(self, *secure: str, limit_bytes: int = 10_000) -> None:
         self.limit = limit_bytes
+        self.now = Nanos(0)
         self.links: dict[tuple[str, LinkClass], Link] = {}
         self.graph = SecureGraph("a" * 32)
         self.counters: Counter[str] = Counter()
@@ -53,7 +54,7 @@ class Bench:
             self.links,
             self.graph,
             self.counters,
-            lambda: 0,
+            lambda: self.now,
             self.detours,
             self.ways,
             path=self.paths.get,
@@ -85,6 +86,12 @@ class Bench:
             if self.links.pop((name * 32, link_class), None) is not None:
                 self.streams.detach((name * 32, link_class))
                 self.router.on_cut(name * 32, link_class)
+
+    def cut(self, name: str, link_class: LinkClass) -> None:
+        """A link broke; the broker behind it is still on the ring."""
+        del self.links[name * 32, link_class]
+        self.streams.detach((name * 32, link_class))
+        self.router.on_cut(name * 32, link_class)
 
     def connection(self, secure: bool) -> Connection:
         stream, _ = trio.testing.memory_stream_pair()
