@@ -186,7 +186,8 @@ def parse_access(text: str, source: str) -> AccessRules:
     for key in document:
         if key not in ("allow", "deny", "brokers"):
             raise AccessError(
-                f"{source}: unknown key {key!r}; write [[allow]], [[deny]] or brokers = [...]"
+                f"{source}: unknown key {key!r}{_line_of(key, text)}; "
+                "write [[allow]], [[deny]] or brokers = [...]"
             )
     lines = [
         (number, match[1])
@@ -197,18 +198,28 @@ def parse_access(text: str, source: str) -> AccessRules:
     for kind in ("allow", "deny"):
         tables = document.get(kind, [])
         if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-            raise AccessError(f"{source}: {kind} is no list of rules; write [[{kind}]] above each")
+            raise AccessError(
+                f"{source}: {kind}{_line_of(kind, text)} is no list of rules; "
+                f"write [[{kind}]] above each"
+            )
         places = [number for number, word in lines if word == kind]
         for at, table in enumerate(tables):
             line = f" on line {places[at]}" if len(places) == len(tables) else f" {at + 1}"
             rules.append(_rule(table, kind, f"the {kind} rule{line}", source))
     if len(rules) > MAX_RULES:
         raise AccessError(f"{source}: {len(rules)} rules, {MAX_RULES} are allowed")
-    return AccessRules(tuple(rules), _networks(document, source))
+    return AccessRules(tuple(rules), _networks(document, source, _line_of("brokers", text)))
+
+
+def _line_of(key: str, text: str) -> str:
+    """Say on which line a key of the whole file, or its header, stands; nothing if it is quoted."""
+    wanted = re.compile(rf"\s*(\[\[?\s*)?{re.escape(key)}\s*[.=\]]")
+    lines = enumerate(text.splitlines(), start=1)
+    return next((f" on line {number}" for number, line in lines if wanted.match(line)), "")
 
 
 def _networks(
-    document: dict[str, object], source: str
+    document: dict[str, object], source: str, line: str
 ) -> tuple[IPv4Network | IPv6Network, ...] | None:
     if "brokers" not in document:
         return None
@@ -218,7 +229,7 @@ def _networks(
             found.append(ip_network(text))
         except ValueError as error:
             mend = "write addresses or networks, such as 10.1.0.0/16"
-            raise AccessError(f"{source}: brokers: {error}; {mend}") from error
+            raise AccessError(f"{source}: brokers{line}: {error}; {mend}") from error
     return tuple(found)
 
 

@@ -38,7 +38,9 @@ class Walk:
         return replace(self, findings=(*self.findings, *more))
 
 
-async def walk_ring(url: str, *, identity: Path | None, overlay: str, timeout_s: float) -> Walk:
+async def walk_ring(
+    url: str, *, identity: Path | None = None, overlay: str = "chordal", timeout_s: float = 10
+) -> Walk:
     """Walk the ring that the broker at ``url`` belongs to, once round.
 
     Raises:

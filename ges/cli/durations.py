@@ -11,6 +11,18 @@ _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)")
 
 
+class Amount(click.FloatRange):
+    """A number in a range; ``nan`` is in none, though it is beyond no limit either."""
+
+    def convert(
+        self, value: float, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        found = float(super().convert(value, param, ctx))
+        if math.isnan(found):
+            self.fail(f"{value!r} is not a number", param, ctx)
+        return found
+
+
 def duration(text: str) -> float:
     """Return a time as ``5ms``, ``1.5s`` or ``0`` in seconds; the type of an option.
 

@@ -20,6 +20,9 @@ from ges.cli.identity_options import (
 )
 from ges.cli.lifetimes import Duration
 from ges.cli.options import overlay_option, run_async
+from ges.errors import EventError
+from overlay.address import parse_urls
+from overlay.errors import ChordalError, ConfigError
 from overlay.wording import counted
 
 if TYPE_CHECKING:
@@ -85,6 +88,8 @@ def rotate(authority_dir: Path, finish: bool, force: bool, days: int, as_json: b
     from overlay.authority import load_authority
     from overlay.rotation import finish_rotation, not_renewed, rotate_authority
 
+    if force and not finish:
+        raise click.UsageError("--force goes with --finish")
     authority = load_authority(authority_dir)
     if finish:
         done = finish_rotation(authority, force=force)
@@ -133,9 +138,17 @@ def revoke(
     """
     from overlay.authority import load_authority
 
+    if url is not None and any(address.tls for address in parse_urls([url])):
+        _check_own(own)  # before anything is revoked
     revoked = _revoke(load_authority(authority_dir), who)
     if url is not None:
-        run_async(_spread, revoked, url, own, overlay, timeout.total_seconds())
+        try:
+            run_async(_spread, revoked, url, own, overlay, timeout.total_seconds())
+        except ChordalError as error:
+            raise EventError(
+                f"list {revoked.number} is in {authority_dir / 'revoked.crl'}, but not spread: "
+                f"{error}; give the command again, or copy the list into a broker's identity folder"
+            ) from error
     if as_json:
         print_json(
             directory=str(authority_dir),
@@ -148,8 +161,15 @@ def revoke(
         click.echo(f"list {revoked.number}, {len(revoked.uids)} revoked, {place}")
 
 
+def _check_own(own: Path | None) -> None:
+    from overlay.identity import load_identity
+
+    if own is None:
+        raise ConfigError("--at chordals://... needs --identity DIR")
+    load_identity(own)
+
+
 def _revoke(authority: Authority, who: str) -> RevocationList:
-    from overlay.errors import ConfigError
     from overlay.ids import parse_uid
     from overlay.revoking import revoke_certificate, revoke_uid
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from ges.cli.lifetimes import MAX_DAYS, Duration
 
@@ -45,7 +46,10 @@ def lifetime_options(command: Command) -> Command:
 
 
 def lifetime_of(days: int, duration: timedelta | None) -> timedelta:
-    """Return what the two options say together."""
+    """Return what the two options say; both of them is one too many."""
+    given = click.get_current_context().get_parameter_source("days")
+    if duration is not None and given is ParameterSource.COMMANDLINE:
+        raise click.UsageError("say how long with --for or with --days, not with both")
     return duration if duration is not None else timedelta(days=days)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ges.cli.durations import Amount
 from ges.cli.options import client_options, console, json_option, run_async
 from overlay.ids import short
 from overlay.wording import counted
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--wait",
-    type=click.FloatRange(min=0),
+    type=Amount(min=0),
     default=0.0,
     metavar="SECONDS",
     help="With --check: go on checking for so long until the ring is whole.",

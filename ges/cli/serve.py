@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ges.cli.durations import duration
+from ges.cli.durations import Amount, duration
 from ges.cli.options import DIRECTORY, overlay_option, run_async
 from overlay.address import DEFAULT_PORT, parse_endpoint, parse_urls
+from overlay.errors import ConfigError
 from overlay.lanes import Policy
 from overlay.limits import LIMITS, SPARE_FILES, Limits
 from ring.config import DEFAULT_BACKUPS, ChordStrategy, GapRule
@@ -87,7 +88,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--connection-rate",
-    type=click.FloatRange(min=0, max=1e6),
+    type=Amount(min=0, max=1e6),
     default=LIMITS.connections_per_second,
     envvar="CHORDAL_CONNECTION_RATE",
     show_default=True,
@@ -203,12 +204,14 @@ def serve(
     from ges.broker import BrokerConfig
     from ges.cli.logs import configure_logs
 
-    configure_logs(log_level)
     host, port = parse_endpoint(listen)
+    joined = parse_urls(list(seeds))
+    if identity is None and any(url.tls for url in joined):
+        raise ConfigError("--join chordals://... needs --identity DIR; or write chordal://")
     config = BrokerConfig(
         host=host,
         port=port,
-        seeds=tuple(parse_urls(list(seeds))),
+        seeds=tuple(joined),
         overlay=overlay,
         profile=profile,
         chords=ChordStrategy(chords),
@@ -225,6 +228,7 @@ def serve(
         express_budget_ms=1000 * express_budget,
         slow_clients=Policy(slow_clients),
     )
+    configure_logs(log_level)
     run_async(_serve, config)
 
 

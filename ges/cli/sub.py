@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ges.cli.durations import Amount
 from ges.cli.options import CLASSES, client_options, json_option, run_async, token_option
 from ges.topics import check_filter
 from overlay.ids import LinkClass
+from overlay.wording import counted
 
 if TYPE_CHECKING:
     from ges.client import Gap
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 @click.option("--count", type=click.IntRange(min=1), help="Stop after that many events.")
 @click.option(
     "--wait",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Amount(min=0, min_open=True),
     metavar="SECONDS",
     help="Stop after that time; with --count, too few events by then are an error.",
 )
@@ -47,7 +49,7 @@ def sub(
     """Print events that match FILTER: '+' is one level of a topic, '#' the rest of it.
 
     If its broker dies, the command attaches to another by itself and says on stderr for how long
-    events may have been missed.
+    events may have been missed. So it does if it reads too slowly, and events are dropped.
     """
     check_filter(filter)  # before a broker is looked for
     run_async(
@@ -86,28 +88,31 @@ async def _subscribe(
     render = _as_json if as_json else _as_text
     left = count
     is_subscribed = False
-    with trio.move_on_after(wait if wait is not None else float("inf")):
-        async with (
-            connect(
-                broker,
-                identity=identity,
-                overlay=overlay,
-                timeout=timeout,
-                token=token,
-                on_gap=_tell_gap,
-            ) as client,
-            client.subscribe(text, link_class=link_class) as events,
-        ):
-            is_subscribed = True
-            click.echo(f"chordal: subscribed to {text} at {client.broker_url}", err=True)
-            while batch := await events.batch():
-                if left is not None:
-                    batch = batch[:left]
-                    left -= len(batch)
-                lines = b"".join(render(event) for event in batch)
-                await trio.to_thread.run_sync(_write, lines, abandon_on_cancel=True)
-                if left == 0:
-                    return
+    patience = wait if wait is not None else float("inf")
+    told = 0
+    with trio.CancelScope() as scope:
+        end = trio.current_time() + patience
+        async with connect(
+            broker,
+            identity=identity,
+            overlay=overlay,
+            timeout=min(timeout, patience),  # it knows why there is no broker
+            token=token,
+            on_gap=_tell_gap,
+        ) as client:
+            scope.deadline = end
+            async with client.subscribe(text, link_class=link_class) as events:
+                is_subscribed = True
+                click.echo(f"chordal: subscribed to {text} at {client.broker_url}", err=True)
+                while batch := await events.batch():
+                    if left is not None:
+                        batch = batch[:left]
+                        left -= len(batch)
+                    lines = b"".join(render(event) for event in batch)
+                    await trio.to_thread.run_sync(_write, lines, abandon_on_cancel=True)
+                    told = _tell_dropped(sum(client.dropped) + events.dropped, told)
+                    if left == 0:
+                        return
     if not is_subscribed:
         raise EventError(f"not subscribed to {text} within {wait:g} s")
     if left:
@@ -125,6 +130,15 @@ def _tell_gap(gap: Gap) -> None:
         "events published in between may have been missed",
         err=True,
     )
+
+
+def _tell_dropped(dropped: int, told: int) -> int:
+    """Say how many events this has missed as it was too slow; returns how many that are."""
+    if dropped > told:
+        click.echo(
+            f"chordal: too slow for what comes: {counted(dropped, 'event')} missed", err=True
+        )
+    return dropped
 
 
 def _as_text(event: Event) -> bytes:

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ges.cli.identity import identity
+from ges.errors import EventError
 from overlay.authority import issue_identity, load_authority
 from overlay.errors import ConfigError, IdentityError
 from overlay.identity import Role, load_identity
@@ -204,6 +205,20 @@ def test_a_duration_that_is_none(authority: Path, tmp_path: Path, text: str) -> 
     assert not (tmp_path / "a").exists()
 
 
+def test_how_long_is_said_once(authority: Path, tmp_path: Path) -> None:
+    result = chordal("issue", authority, tmp_path / "a", "--broker", "--for", "3h", "--days", "2")
+    assert result.exit_code == 2
+    assert "not with both" in result.stderr
+    assert not (tmp_path / "a").exists()
+
+
+def test_force_alone_changes_no_authority(authority: Path) -> None:
+    result = chordal("rotate", authority, "--force")
+    assert result.exit_code == 2
+    assert "--finish" in result.stderr
+    assert printed("rotate", authority)["authorities"] == 2
+
+
 def test_rotate_tells_how_many_are_to_be_renewed_and_waits_for_them(
     authority: Path, tmp_path: Path
 ) -> None:
@@ -229,6 +244,32 @@ def test_revoke_by_uid_by_folder_and_by_certificate(authority: Path, tmp_path: P
     assert "not spread" in chordal("revoke", authority, uids[0]).stdout
     (tmp_path / "a" / "revoked.crl").write_bytes((authority / "revoked.crl").read_bytes())
     assert "is revoked" in printed("show", tmp_path / "a")["refusal"]
+
+
+@pytest.mark.parametrize(
+    ("at", "named"), [("http://x", "is not a broker URL"), ("chordals://127.0.0.1:1", "--identity")]
+)
+def test_a_wrong_place_to_spread_at_revokes_nobody(
+    authority: Path, tmp_path: Path, at: str, named: str
+) -> None:
+    chordal("issue", authority, tmp_path / "a", "--broker")
+    result = chordal("revoke", authority, tmp_path / "a", "--at", at)
+    assert isinstance(result.exception, ConfigError)
+    assert named in str(result.exception)
+    assert printed("show", authority)["revoked"] == 0
+
+
+def test_a_list_that_cannot_be_spread_is_kept_and_the_command_says_so(
+    authority: Path, tmp_path: Path
+) -> None:
+    chordal("issue", authority, tmp_path / "a", "--broker")
+    result = chordal(
+        "revoke", authority, tmp_path / "a", "--at", "chordal://127.0.0.1:1", "--timeout", "1s"
+    )
+    assert isinstance(result.exception, EventError)
+    assert str(result.exception).startswith("list 1 is in ")
+    assert "but not spread" in str(result.exception)
+    assert printed("show", authority)["revoked"] == 1
 
 
 def test_revoke_of_what_is_no_identity(authority: Path, tmp_path: Path) -> None:

@@ -80,6 +80,13 @@ def test_a_subscriber_that_is_stopped_holds_up_nobody(brokers: Fleet, policy: st
             assert "clients_too_slow" not in counters
     finally:
         stopped.signal(signal.SIGCONT)
+    if policy == "drop_oldest":
+
+        def is_told() -> bool:
+            chordal("pub", "t", "one more", "--broker", broker.url)
+            return "too slow for what comes" in stopped.err
+
+        eventually(is_told)
 
 
 def test_the_benchmark_prints_ratios_beside_thresholds() -> None:
