@@ -22,7 +22,7 @@ from ges.survey import Survey
 from ges.ways import Ways
 from overlay.express_range import DEFAULT_RANGE_NS
 from overlay.gauges import LinksRead, Pace
-from overlay.ids import LinkClass, Nanos, Peer
+from overlay.ids import LinkClass, Nanos, Peer, nanos
 from overlay.machine import (
     Closed,
     CloseLink,
@@ -32,6 +32,7 @@ from overlay.machine import (
     Input,
     LinkDown,
     LinkMessage,
+    LinkRefused,
     LinkUp,
     MessageReceived,
     Notify,
@@ -58,6 +59,17 @@ class RenewLinks(Command):
     """Make the secure links to these anew, as a certificate has changed; the old ones serve on."""
 
     uids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UidInUse(Fact):
+    """Others hold this broker's uid for that of another process, which started later."""
+
+    url: str  #: of one who says so
+
+
+IN_USE_NS = nanos(1)  #: others must say so for that long ...
+FORGET_IN_USE_NS = nanos(60)  #: ... and this is told once in that time
 
 
 class BrokerNode:
@@ -87,6 +99,8 @@ class BrokerNode:
         self.survey = Survey(peer.uid, rng, express_range_ns=express_range_ns, pace=pace)
         self.ways = Ways(self.survey, self.ring.detours)
         self._normal: dict[str, Peer] = {}
+        self._uid_in_use_ns: Nanos | None = None  #: since when others say so
+        self._is_in_use_told = False
         self._secure = Companions(LinkClass.SECURE, rng, self._may_secure)
         self._express = Companions(LinkClass.EXPRESS, rng, self._may_express)
 
@@ -136,6 +150,8 @@ class BrokerNode:
             elif link_class is LinkClass.EXPRESS:
                 self._express.handle(event, now)
             else:
+                if isinstance(event, LinkRefused) and event.reason is Refused.UID_IN_USE:
+                    self._on_uid_in_use(event.url, effects, now)
                 effects += self.ring.handle(event, now)
                 self._on_normal_link(event, effects)
         return self._finish(effects, now)
@@ -191,6 +207,19 @@ class BrokerNode:
     def _may_express(self, uid: str) -> Peer | None:
         """The normal link is fast enough, and it is on us to make the link."""
         return self._normal.get(uid) if self.peer.uid < uid and self.survey.is_near(uid) else None
+
+    def _on_uid_in_use(self, url: str, effects: list[Effect], now: Nanos) -> None:
+        """Others are linked to a later life of ours: it is in another process, if that lasts.
+
+        For a moment it can be one of this process, which a call from its earlier life has met.
+        """
+        if self.ring.member is None:
+            return  # a newcomer is told why it has not joined
+        if self._uid_in_use_ns is None or now > self._uid_in_use_ns + FORGET_IN_USE_NS:
+            self._uid_in_use_ns, self._is_in_use_told = now, False
+        elif now >= self._uid_in_use_ns + IN_USE_NS and not self._is_in_use_told:
+            self._is_in_use_told = True
+            effects.append(Notify(UidInUse(url)))
 
     def _on_notice(
         self, notice: RevocationNotice, effects: list[Effect], now: Nanos, but: str | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from structlog.typing import FilteringBoundLogger as Log
 
+from ges.node import UidInUse
 from overlay.ids import short
 from overlay.machine import Fact
 from overlay.trace import Incident, Verdict
@@ -59,6 +60,12 @@ def tell(log: Log, fact: Fact) -> None:
                 "held for dead by another ring: merging",
                 holder=short(holder),
                 incarnation=member.incarnation,
+            )
+        case UidInUse(url):
+            log.error(
+                "another process uses this broker's uid, and the others go by that one; "
+                "stop it, or give each an identity and a data directory of its own",
+                told_by=url,
             )
         case Alone():
             log.warning("alone: nobody can be reached; serving on, and knocking")

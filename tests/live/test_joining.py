@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import threading
 from collections.abc import Iterator
@@ -120,6 +121,20 @@ def test_two_brokers_cannot_live_in_one_folder(brokers: Fleet, tmp_path: Path) -
     refused = chordal("serve", "--listen", "127.0.0.1:0", "--data", folder)
     assert refused.returncode == 2
     assert folder in refused.stderr
+
+
+def test_a_broker_whose_uid_another_process_takes_says_so(brokers: Fleet, tmp_path: Path) -> None:
+    """As where a machine is copied, its data with it."""
+    other = brokers.broker()
+    here = ("--join", other.url)
+    first = brokers.broker("--data", str(tmp_path / "one"), *here)
+    assert first.ready["ready"]
+    (tmp_path / "two").mkdir()
+    shutil.copy(tmp_path / "one" / "broker.json", tmp_path / "two")
+    assert brokers.broker("--data", str(tmp_path / "two"), *here).uid == first.uid
+    whole(other.url, 2)
+    eventually(lambda: "another process uses this broker's uid" in first.err)
+    assert "another process" not in other.err
 
 
 def test_a_broker_that_comes_back_keeps_its_uid(brokers: Fleet, tmp_path: Path) -> None:
