@@ -195,8 +195,13 @@ class Broker:
         return self.warden.take(notice)
 
     async def on_ring(self) -> None:
-        """Wait until this broker is a member."""
-        await self._joined.wait()
+        """Wait until this broker is a member; no checkpoint where it is.
+
+        What a reader holds in its hands the kernel no longer knows of: were others to have their
+        turn now, :mod:`overlay.precedence` could not tell them that something express has come.
+        """
+        if not self._joined.is_set():
+            await self._joined.wait()
 
     # ── what the driver brings ────────────────────────────────────────────────────────────────
 
