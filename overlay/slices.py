@@ -30,12 +30,12 @@ class Sliced(Generic[T]):
     ``precedence``: who goes first; None: nobody does, as where express events are read.
     """
 
-    __slots__ = ("_precedence", "_steps", "result")
+    __slots__ = ("_precedence", "_result", "_steps")
 
     def __init__(self, steps: Generator[None, None, T], precedence: Precedence | None) -> None:
         self._steps = steps
         self._precedence = precedence
-        self.result: T | None = None  #: once it is done
+        self._result: T | None = None
 
     async def finish(self, turn: Turn, at_end: Callable[[], None]) -> T | None:
         """Work to the end, each slice a turn of its own with ``at_end`` called before it closes.
@@ -48,7 +48,7 @@ class Sliced(Generic[T]):
                 is_more = self._go_on()
                 at_end()
             if not is_more:
-                return self.result
+                return self._result
             await trio.lowlevel.checkpoint()
             if self._precedence is not None:
                 await self._precedence.give_way(PASSES)
@@ -62,7 +62,7 @@ class Sliced(Generic[T]):
             try:
                 next(self._steps)
             except StopIteration as end:
-                self.result = end.value
+                self._result = end.value
                 return False
             now = trio.current_time()
             if now > look:
