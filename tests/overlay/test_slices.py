@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 
 import pytest
 import trio
@@ -34,14 +34,6 @@ class Work:
 
     def end_turn(self) -> None:
         self.turns += 1
-
-
-@pytest.fixture
-def sockets() -> Iterator[tuple[socket.socket, socket.socket]]:
-    here, there = socket.socketpair()
-    here.setblocking(False)
-    with here, there:
-        yield here, there
 
 
 async def test_long_work_is_cut_into_turns(mock_clock: MockClock) -> None:
