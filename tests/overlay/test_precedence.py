@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+
 import trio
 from trio.testing import MockClock
 
