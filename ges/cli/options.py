@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ges.cli.durations import NumberRange
 from overlay.ids import LinkClass
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def client_options(command: Command) -> Command:
         overlay_option,
         click.option(
             "--timeout",
-            type=click.FloatRange(min=0, min_open=True),
+            type=NumberRange(min=0, min_open=True),
             default=10.0,
             show_default=True,
             metavar="SECONDS",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ges.cli.durations import NumberRange
 from ges.cli.options import client_options, console, json_option, run_async
 from overlay.ids import short
 from overlay.wording import counted
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from ges.connectivity import Connectivity
     from ges.walk import Walk
 
+#: Seconds to wait for a broker on the way round, by who will look again: it may stand still, and
+#: its neighbours be about to find that out.
+LOOKING_AGAIN_S = 1.0
+
 
 @click.command()
 @click.option(
@@ -23,7 +28,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--wait",
-    type=click.FloatRange(min=0),
+    type=NumberRange(min=0),
     default=0.0,
     metavar="SECONDS",
     help="With --check: go on checking for so long until the ring is whole.",
@@ -90,10 +95,16 @@ async def _walk(
 
     deadline = trio.current_time() + wait
     while True:
-        walk = await walk_ring(broker, identity=identity, overlay=overlay, timeout_s=timeout)
+        is_over = trio.current_time() >= deadline
+        walk = await walk_ring(
+            broker,
+            identity=identity,
+            overlay=overlay,
+            timeout_s=timeout,
+            step_s=None if is_over else LOOKING_AGAIN_S,
+        )
         if expect is not None:
             walk = walk.expecting(expect)
-        is_over = trio.current_time() >= deadline
         if not walk.findings or is_over:
             strength = _strength(walk) if check else {}
             walk = walk.with_findings(_in_parts(strength))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ges.cli.durations import duration
+from ges.cli.durations import NumberRange, duration
 from ges.cli.options import DIRECTORY, overlay_option, run_async
 from overlay.address import DEFAULT_PORT, parse_endpoint, parse_urls
 from overlay.lanes import Policy
@@ -87,7 +87,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--connection-rate",
-    type=click.FloatRange(min=0, max=1e6),
+    type=NumberRange(min=0, max=1e6),
     default=LIMITS.connections_per_second,
     envvar="CHORDAL_CONNECTION_RATE",
     show_default=True,

@@ -57,6 +57,20 @@ async def test_it_ends_where_a_broker_does_not_answer(
     assert any(silent.uid[:8] in finding and "not met" in finding for finding in found.findings)
 
 
+async def test_who_looks_again_waits_less_for_those_on_the_way(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ring = await brokers.ring_of(3)
+    silent = ring[0].node.ring.right[0]
+    hang(next(b for b in ring if b.node.peer.uid == silent.uid), monkeypatch)
+    with trio.fail_after(20):
+        found = await walk_ring(
+            ring[0].url, identity=None, overlay="chordal", timeout_s=100, step_s=0.3
+        )
+    assert len(found.brokers) == 1
+    assert found.findings[0].startswith("the walk ends: ")
+
+
 async def test_it_tells_two_rings_that_should_be_one(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
