@@ -116,6 +116,12 @@ class Broker:
                 f"--listen {config.host} is every address of this machine; "
                 "say with --advertise HOST which one others are to use"
             )
+        if self.identity is None:
+            for seed in config.seeds:
+                if seed.tls:
+                    raise ConfigError(
+                        f"joining by {seed.url} needs an identity; give --identity DIR"
+                    )
         check_overlay(config.overlay)
         self.gate = Gate(config.access, config.tokens, time.time)
         self._express_range_ns = check_range(round(config.express_ms * 1e6))

@@ -96,7 +96,7 @@ def _check_host(host: str, text: str) -> None:
     """Refuse what the resolver would choke on."""
     try:
         host.encode("idna")
-        usable = host.isprintable()
+        usable = host.isprintable() and " " not in host
     except UnicodeError:
         usable = False
     if not usable:
