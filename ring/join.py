@@ -195,7 +195,8 @@ class Newcomer:
             return
         if refuse.full and self._unanswered < UNANSWERED:
             self.finish()
-            self.core.notify(JoinRejected("the id space is full around every contact tried"))
+            reason = "the id space is full around every contact tried; join by other brokers"
+            self.core.notify(JoinRejected(reason))
         else:
             self._start_again("the contact is not on the ring, or has no room beside it")
 

@@ -81,6 +81,14 @@ async def test_it_tells_two_rings_that_should_be_one(
     assert any("should have" in finding for finding in found.findings)
 
 
+async def test_a_first_broker_that_is_silent_is_named() -> None:
+    [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    url = f"chordal://127.0.0.1:{listener.socket.getsockname()[1]}"
+    with pytest.raises(ConnectionLost, match=f"{url}: no answer in time"):
+        await walk_ring(url, identity=None, overlay="chordal", timeout_s=0.1)
+    await listener.aclose()
+
+
 async def test_where_nobody_answers_there_is_nothing_to_walk() -> None:
     with pytest.raises(ConnectionLost, match="connection refused"):
         await walk_ring("chordal://127.0.0.1:1", identity=None, overlay="chordal", timeout_s=0.1)
