@@ -26,6 +26,7 @@ class Walk:
 
     brokers: tuple[Status, ...]
     findings: tuple[str, ...]
+    ends_early: str = ""  #: why not all brokers were met; empty if the walk came round
 
     def expecting(self, size: int) -> Walk:
         """Return the walk with one more finding, if it did not meet ``size`` brokers."""
@@ -61,6 +62,7 @@ async def walk_ring(
     findings: list[str] = []
     here: str | None = url
     named: dict[str, str] = {}
+    ends_early = ""
     patience_s = timeout_s
     while here is not None and len(brokers) < MAX_STEPS:
         try:
@@ -68,11 +70,13 @@ async def walk_ring(
         except ConnectionLost as error:
             if not brokers:
                 raise
-            findings.append(f"the walk ends: {error}")
+            ends_early = f"the walk ends: {error}"
+            findings.append(ends_early)
             break
         if status.uid in brokers:
             if status.uid != next(iter(brokers)):
-                findings.append(f"the walk runs in a circle that misses {here}")
+                ends_early = f"the walk runs in a circle that misses {url}"
+                findings.append(ends_early)
             break
         brokers[status.uid] = status
         patience_s = timeout_s if step_s is None else min(timeout_s, step_s)
@@ -82,7 +86,7 @@ async def walk_ring(
             named[member.uid] = member.peer.url
         here = _tls_url(status.right[0].peer.url, tls) if status.right else None
     findings += judge(brokers, named)
-    return Walk(tuple(brokers.values()), tuple(findings))
+    return Walk(tuple(brokers.values()), tuple(findings), ends_early)
 
 
 async def _ask(url: str, identity: Path | None, overlay: str, timeout_s: float) -> Status:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ges.cli.durations import NumberRange
-from ges.cli.options import client_options, console, json_option, run_async
+from ges.cli.options import client_options, console, json_option, run_async, warn_of_partial
 from overlay.ids import short
 from overlay.wording import counted
 
@@ -73,11 +73,12 @@ def ring(
             click.echo(_in_words(walk, name, found))
         if check:
             click.echo(judge_backups(walk.brokers).in_words)
-    if check:
-        if walk.findings:
-            raise InvariantBroken(walk.findings)
-        if not as_json:
-            click.echo(f"the ring of {len(walk.brokers)} is whole: ordered, symmetric, complete")
+    if not check:
+        warn_of_partial(walk)
+    elif walk.findings:
+        raise InvariantBroken(walk.findings)
+    elif not as_json:
+        click.echo(f"the ring of {len(walk.brokers)} is whole: ordered, symmetric, complete")
 
 
 async def _walk(

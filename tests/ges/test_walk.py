@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 import trio
+from click.testing import CliRunner
 
 from ges import patience
+from ges.cli.main import cli
 from ges.errors import ConnectionLost
 from ges.walk import Walk, walk_ring
 from tests.helpers.brokers import Brokers, hang
@@ -13,6 +15,22 @@ from tests.helpers.brokers import Brokers, hang
 
 async def walk(url: str) -> Walk:
     return await walk_ring(url, identity=None, overlay="chordal", timeout_s=1)
+
+
+@pytest.mark.parametrize("command", ["ring", "graph"])
+@pytest.mark.parametrize("words", ["", "the walk ends: chordal://a:1: no answer"])
+def test_who_prints_a_part_of_the_ring_says_so(
+    command: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fake(url: str, **rest: object) -> Walk:
+        return Walk((), (words,) if words else (), words)
+
+    monkeypatch.setattr("ges.walk.walk_ring", fake)
+    done = CliRunner().invoke(cli, [command])
+    assert done.exit_code == 0
+    assert done.stderr == (
+        f"chordal: warning: {words}; what lies beyond is not shown\n" if words else ""
+    )
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])
@@ -54,6 +72,7 @@ async def test_it_ends_where_a_broker_does_not_answer(
         found = await walk(ring[0].url)
     assert len(found.brokers) == 1
     assert found.findings[0].startswith(f"the walk ends: {silent.peer.url}")
+    assert found.ends_early == found.findings[0]
     assert any(silent.uid[:8] in finding and "not met" in finding for finding in found.findings)
 
 
