@@ -20,6 +20,7 @@ from contextlib import contextmanager
 
 import trio
 
+from benchmarks.arguments import at_least
 from ges.client import connect
 from overlay.codec import EVENT, FrameReader, frame
 from overlay.connection import Connection
@@ -30,9 +31,9 @@ RELAY_QUEUE_BYTES = 16 * 1024 * 1024
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--events", type=int, default=200_000)
-    parser.add_argument("--size", type=int, default=256, help="payload bytes")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--events", type=at_least(1), default=200_000)
+    parser.add_argument("--size", type=at_least(1), default=256, help="payload bytes")
+    parser.add_argument("--rounds", type=at_least(1), default=3)
     parser.add_argument("--role", choices=("relay", "raw-sub", "sub"), help=argparse.SUPPRESS)
     parser.add_argument("--at", help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -13,6 +13,7 @@ import argparse
 import sys
 import time
 
+from benchmarks.arguments import at_least, listed
 from overlay.ids import NANOS_PER_SECOND
 from sims.experiment import Experiment, run
 
@@ -21,12 +22,14 @@ NODES = (64, 256, 1024)
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--nodes", type=_numbers, default=NODES, help="ring sizes, with commas")
-    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument(
+        "--nodes", type=listed(at_least(1)), default=NODES, help="ring sizes, with commas"
+    )
+    parser.add_argument("--rounds", type=at_least(1), default=1)
     options = parser.parse_args()
     _print(f"{'brokers':>8}{'real s':>10}{'virtual s':>11}{'virtual/real':>14}{'events/s':>12}")
     for nodes in options.nodes:
-        rounds = [_measure(nodes) for _ in range(max(1, options.rounds))]
+        rounds = [_measure(nodes) for _ in range(options.rounds)]
         seconds, virtual, events = min(rounds)
         rates = f"{virtual / seconds:14.1f}{events / seconds:12,.0f}"
         _print(f"{nodes:8}{seconds:10.2f}{virtual:11.1f}{rates}")
@@ -38,13 +41,6 @@ def _measure(nodes: int) -> tuple[float, float, int]:
     result = run(Experiment(nodes=nodes, seed=1))
     seconds = time.perf_counter() - start
     return seconds, (result.run.duration_ns or 0) / NANOS_PER_SECOND, result.events
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no list such as 64,256") from None
 
 
 def _print(line: str) -> None:

@@ -18,6 +18,7 @@ import time
 
 import networkx
 
+from benchmarks.arguments import at_least
 from overlay.gauges import Reading
 from overlay.ids import LinkClass, nanos
 from overlay.multigraph import Multigraph, as_networkx
@@ -34,8 +35,10 @@ PATIENCE = 300  #: seconds, virtual
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--changes", type=int, default=300, help="changes of links for each size")
-    parser.add_argument("--minutes", type=int, default=10, help="virtual time under noise")
+    parser.add_argument(
+        "--changes", type=at_least(1), default=300, help="changes of links for each size"
+    )
+    parser.add_argument("--minutes", type=at_least(1), default=10, help="virtual time under noise")
     options = parser.parse_args()
     _print("paths: us for each change of a link")
     _print(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
@@ -214,19 +215,13 @@ class Attendance:
             while chunk:
                 await broker.on_ring()
                 runs = reader.runs()
-                if _is_express(runs):
+                if is_express := _is_express(runs):
                     precedence.enter(number)
                 else:
                     precedence.leave(number)
                     await precedence.give_way()
-                work = Sliced(self.intake.steps(session, runs))
-                is_more = True
-                while is_more:
-                    with broker.driver.turn:
-                        is_more = work.go_on()
-                        self.intake.acknowledge(session)
-                    if is_more:
-                        await trio.lowlevel.checkpoint()
+                work = Sliced(self.intake.steps(session, runs), None if is_express else precedence)
+                await work.finish(broker.driver.turn, partial(self.intake.acknowledge, session))
                 await broker.after_batch()
                 if reader.has_begun:
                     self.relief.look()

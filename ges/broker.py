@@ -116,6 +116,12 @@ class Broker:
                 f"--listen {config.host} is every address of this machine; "
                 "say with --advertise HOST which one others are to use"
             )
+        if self.identity is None:
+            for seed in config.seeds:
+                if seed.tls:
+                    raise ConfigError(
+                        f"joining by {seed.url} needs an identity; give --identity DIR"
+                    )
         check_overlay(config.overlay)
         self.gate = Gate(config.access, config.tokens, time.time)
         self._express_range_ns = check_range(round(config.express_ms * 1e6))
@@ -195,8 +201,13 @@ class Broker:
         return self.warden.take(notice)
 
     async def on_ring(self) -> None:
-        """Wait until this broker is a member."""
-        await self._joined.wait()
+        """Wait until this broker is a member; no checkpoint where it is.
+
+        What a reader holds in its hands the kernel no longer knows of: were others to have their
+        turn now, :mod:`overlay.precedence` could not tell them that something express has come.
+        """
+        if not self._joined.is_set():
+            await self._joined.wait()
 
     # ── what the driver brings ────────────────────────────────────────────────────────────────
 

@@ -76,6 +76,7 @@ class Search:
         with trio.move_on_after(self.wish.timeout):
             while True:
                 for address in choices():
+                    answers.setdefault(address.url, "no answer in time")
                     try:
                         with trio.fail_after(ATTACH_SECONDS):
                             return await self._greet(address)
@@ -90,7 +91,7 @@ class Search:
                 await trio.sleep(pause * (0.5 + self._rng.random()))
                 pause = min(2 * pause, RETRY_MAX_SECONDS)
         told = "; ".join(f"{url}: {answer}" for url, answer in answers.items())
-        raise ConnectionLost(f"no broker to attach to: {told or 'none answered in time'}")
+        raise ConnectionLost(f"no broker to attach to: {told or 'none is known'}")
 
     async def _greet(self, address: Address) -> Found:
         if self._transport.credentials is not None:

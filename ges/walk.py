@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import trio
+
 from ges.backups import judge_backups
 from ges.client import connect
 from ges.errors import ConnectionLost
@@ -24,6 +26,7 @@ class Walk:
 
     brokers: tuple[Status, ...]
     findings: tuple[str, ...]
+    ends_early: str = ""  #: why not all brokers were met; empty if the walk came round
 
     def expecting(self, size: int) -> Walk:
         """Return the walk with one more finding, if it did not meet ``size`` brokers."""
@@ -39,9 +42,17 @@ class Walk:
 
 
 async def walk_ring(
-    url: str, *, identity: Path | None = None, overlay: str = "chordal", timeout_s: float = 10
+    url: str,
+    *,
+    identity: Path | None = None,
+    overlay: str = "chordal",
+    timeout_s: float = 10,
+    step_s: float | None = None,
 ) -> Walk:
     """Walk the ring that the broker at ``url`` belongs to, once round.
+
+    Who looks again soon waits ``step_s`` at most for each broker beyond the first: one that stands
+    still is pointed at until its neighbours know.
 
     Raises:
         ConnectionLost: the first broker cannot be reached.
@@ -51,29 +62,40 @@ async def walk_ring(
     findings: list[str] = []
     here: str | None = url
     named: dict[str, str] = {}
+    ends_early = ""
+    patience_s = timeout_s
     while here is not None and len(brokers) < MAX_STEPS:
         try:
-            async with connect(
-                here, identity=identity, overlay=overlay, timeout=timeout_s, reattach=False
-            ) as client:
-                status = await client.status()
+            status = await _ask(here, identity, overlay, patience_s)
         except ConnectionLost as error:
             if not brokers:
                 raise
-            findings.append(f"the walk ends: {error}")
+            ends_early = f"the walk ends: {error}"
+            findings.append(ends_early)
             break
         if status.uid in brokers:
             if status.uid != next(iter(brokers)):
-                findings.append(f"the walk runs in a circle that misses {here}")
+                ends_early = f"the walk runs in a circle that misses {url}"
+                findings.append(ends_early)
             break
         brokers[status.uid] = status
+        patience_s = timeout_s if step_s is None else min(timeout_s, step_s)
         if status.member is None:
             findings.append(f"broker {short(status.uid)} at {status.url} is not on the ring")
         for member in (*status.left, *status.right, *status.chords):
             named[member.uid] = member.peer.url
         here = _tls_url(status.right[0].peer.url, tls) if status.right else None
     findings += judge(brokers, named)
-    return Walk(tuple(brokers.values()), tuple(findings))
+    return Walk(tuple(brokers.values()), tuple(findings), ends_early)
+
+
+async def _ask(url: str, identity: Path | None, overlay: str, timeout_s: float) -> Status:
+    async with connect(
+        url, identity=identity, overlay=overlay, timeout=timeout_s, reattach=False
+    ) as client:
+        with trio.move_on_after(timeout_s):
+            return await client.status()
+    raise ConnectionLost(f"{url}: no answer within {timeout_s:g} s")
 
 
 def judge(brokers: dict[str, Status], named: dict[str, str]) -> list[str]:

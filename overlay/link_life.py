@@ -318,14 +318,10 @@ class Links:
 
     async def _take(self, link: Link, runs: list[Run]) -> Closed | None:
         """Hand over what has come; returns why, if the other end says good-bye."""
-        work = Sliced(self._steps(link, runs))
-        while True:
-            with self.turn:
-                is_more = work.go_on()
-                self._note(link)
-            if not is_more:
-                return work.result
-            await trio.lowlevel.checkpoint()
+        first = None if link.link_class is LinkClass.EXPRESS else self.precedence
+        return await Sliced(self._steps(link, runs), first).finish(
+            self.turn, partial(self._note, link)
+        )
 
     def _steps(self, link: Link, runs: list[Run]) -> Generator[None, None, Closed | None]:
         link_class = link.link_class

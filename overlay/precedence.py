@@ -2,9 +2,9 @@
 
 The kernel and the scheduler of tasks know no classes: a reader of an express connection would wait
 until all normal ones that are ready have had their turn. So each normal reader, before its turn,
-asks the kernel whether express connections have something to read, and lets them go first. An
-express event waits for the rest of one normal turn at most, which is bounded by the bytes of one
-read.
+asks the kernel whether express connections have something to read, and lets them go first; in its
+turn it asks again every half millisecond (:mod:`overlay.slices`). An express event waits so long at
+most, and for the one step that is under way.
 """
 
 from __future__ import annotations
@@ -38,15 +38,20 @@ class Precedence:
             self._numbers.discard(number)
             self._poll.unregister(number)
 
-    async def give_way(self) -> None:
-        """Let express readers go first that have something to read. For normal readers alone."""
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether an express connection has something to read."""
         if not self._numbers or self._poll is None:
+            return False
+        return any(event == select.POLLIN for _, event in self._poll.poll(0))
+
+    async def give_way(self, passes: int = PASSES) -> None:
+        """Let express readers go first that have something to read. For normal readers alone."""
+        if not self._numbers:
             return
         until = trio.current_time() + LONGEST_SECONDS
-        for _ in range(PASSES):
-            if not any(event == select.POLLIN for _, event in self._poll.poll(0)):
-                return
-            if trio.current_time() > until:
+        for _ in range(passes):
+            if not self.is_waited_for or trio.current_time() > until:
                 return
             self.given_way += 1
             await trio.lowlevel.checkpoint()

@@ -191,6 +191,7 @@ class Backups:
         self.pump_all()
 
     def on_link_up(self, uid: str) -> None:
+        """A holder is linked anew: compare all copies with it again."""
         if uid in self.targets:
             self.targets[uid].restart()
 
@@ -210,6 +211,7 @@ class Backups:
         self.pump_all()
 
     def pump_all(self) -> None:
+        """Send to every target what waits for it, within the rate; see :meth:`pump`."""
         for target in self.targets.values():
             self.pump(target)
 
@@ -231,18 +233,21 @@ class Backups:
             self._summarise(target)
 
     def on_agreed(self, uid: str, answer: SummaryAgreed) -> None:
+        """A holder has all that our summary counted, so old holders may be let go."""
         target = self.targets.get(uid)
         if target is not None and answer.serial <= self._changes:
             target.agreed = max(target.agreed, answer.serial)
             self._release(self._neighbourhood.adjacent, self.holders)
 
     def on_index_request(self, uid: str, request: IndexRequest) -> None:
+        """A holder whose copies differ asks for the index after a key; answered within the rate."""
         target = self.targets.get(uid)
         if target is not None:
             target.index_after = request.after
             self.pump(target)
 
     def on_record_request(self, uid: str, request: RecordRequest) -> None:
+        """A holder asks for the bytes of records that it lacks; sent within the rate."""
         target = self.targets.get(uid)
         if target is not None and target.holder:
             target.pending.update(dict.fromkeys(key for key in request.keys if key in self.own))

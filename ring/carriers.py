@@ -49,6 +49,7 @@ class Carriers:
             core.arm(Timer.CARRIER, uid, 2 * core.config.test_ns)
 
     def clear(self) -> None:
+        """Ask nobody any more: this broker is off the ring."""
         self._asked.clear()
 
 

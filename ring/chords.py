@@ -56,6 +56,7 @@ class Chords:
         return {member.uid: member.peer for member in self.levels[1:]}
 
     def start(self) -> None:
+        """Arm the timer of the next refresh, a jittered ``chord_refresh_ns`` from now."""
         self._core.arm(Timer.CHORDS, "", self._core.jitter(self._core.config.chord_refresh_ns))
 
     def on_refresh_due(self) -> None:
@@ -91,6 +92,7 @@ class Chords:
                 self._core.send(member.uid, ChordQuery(level))
 
     def on_query(self, uid: str, query: ChordQuery) -> None:
+        """Name our chord of that level, and remember who asked."""
         if len(self._askers) < MAX_ASKERS or uid in self._askers:
             self._askers.setdefault(uid, set()).add(query.level)
         self._core.send(uid, self._answer(query.level))
@@ -116,6 +118,7 @@ class Chords:
         self.follow()
 
     def on_link_gone(self, uid: str) -> None:
+        """Forget what was asked of, or by, a broker that is linked no more."""
         self._askers.pop(uid, None)
         self._asked = {level: other for level, other in self._asked.items() if other != uid}
 
@@ -148,6 +151,7 @@ class Chords:
             self._lost.clear()
 
     def clear(self) -> None:
+        """Forget all levels: this broker is off the ring."""
         self.levels.clear()
         self._asked.clear()
         self._answered.clear()

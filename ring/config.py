@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 
 from overlay.errors import ConfigError
@@ -34,6 +34,9 @@ class RingConfig:
 
     Every default is a choice of this project, except where the paper is named: it fixes the
     shape of the ring, but no times.
+
+    Raises:
+        ConfigError: a setting makes no sense.
     """
 
     gap_rule: GapRule = GapRule.WIDEST
@@ -74,6 +77,21 @@ class RingConfig:
     def __post_init__(self) -> None:
         if not 1 <= self.backups <= 4:
             raise ConfigError(f"{self.backups} backups: there must be 1 to 4")
+        if self.monitors not in (1, 2, 4):
+            raise ConfigError(f"{self.monitors} monitors: there must be 1, 2 or 4")
+        for kind, value in ((GapRule, self.gap_rule), (ChordStrategy, self.chords)):
+            if not isinstance(value, kind):
+                raise ConfigError(f"{value!r} is no {kind.__name__}; there are {', '.join(kind)}")
+        for name, least in _AT_LEAST.items():
+            if getattr(self, name) < least:
+                raise ConfigError(f"{name} is {getattr(self, name)}, must be {least} or more")
+        for name, longest in (
+            ("lateness_ns", self.lateness_max_ns),
+            ("answer_ns", self.answer_max_ns),
+            ("retry_ns", self.retry_max_ns),
+        ):
+            if getattr(self, name) > longest:
+                raise ConfigError(f"{name} is {getattr(self, name)}, above its longest: {longest}")
 
     @property
     def silence_ns(self) -> Nanos:
@@ -95,6 +113,14 @@ class RingConfig:
         """How long a broker is probed where nothing is known of round trips."""
         return self.answer_max_ns * (self.probes + 1) // 2
 
+
+#: The least of each setting: a time of zero would make timers that run out for ever.
+_AT_LEAST = {
+    **{field.name: 1 for field in fields(RingConfig) if field.name.endswith("_ns")},
+    **dict.fromkeys(("probes", "agreeing", "measure_candidates", "closest", "remembered"), 1),
+    **dict.fromkeys(("backup_rate", "overload"), 1),
+    **dict.fromkeys(("witnesses", "join_hops"), 0),
+}
 
 LOCAL = RingConfig(
     heartbeat_ns=nanos(0.4),

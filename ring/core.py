@@ -95,6 +95,10 @@ class Core:
         return effects
 
     def send(self, uid: str, message: Message, about: str | None = None) -> None:
+        """Send over the link to ``uid``, or along the detour that stands for it (section 3.4.2).
+
+        ``about`` names the incident the message is counted for.
+        """
         path = self.detours.get(uid) if self.detours else None
         if path is None:
             self.told[uid] = self.now
@@ -106,9 +110,11 @@ class Core:
             self._effects.append(Send(path[1], relay, about))
 
     def open(self, url: str, uid: str | None, about: str | None = None) -> None:
+        """Ask the driver for a link; it answers with ``LinkUp`` or ``LinkRefused``."""
         self._effects.append(OpenLink(url, uid, about))
 
     def close(self, uid: str, reason: Closed) -> None:
+        """Close the link to ``uid``; of a detour, end that and tell its other end."""
         if uid in self.detours:
             self.send(uid, DetourClosed(reason))
             del self.detours[uid]
@@ -117,13 +123,16 @@ class Core:
         self._effects.append(CloseLink(uid, reason))
 
     def notify(self, fact: Fact) -> None:
+        """State a fact to whoever drives us; verdicts are remembered."""
         self.verdicts.note(fact, self.now)
         self._effects.append(Notify(fact))
 
     def arm(self, kind: Timer, subject: str, after: Nanos) -> None:
+        """Set a timer to ``after`` nanoseconds from now; one that is set already is moved."""
         self.timers.set((kind, subject), self.now + after)
 
     def disarm(self, kind: Timer, subject: str = "") -> None:
+        """Cancel a timer; one that is not set is no error."""
         self.timers.cancel((kind, subject))
 
     def jitter(self, mean: Nanos) -> Nanos:

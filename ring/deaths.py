@@ -50,6 +50,7 @@ class Deaths:
     # ── tests and verdicts ────────────────────────────────────────────────────────────────────
 
     def on_test_neighbour(self, uid: str, question: TestNeighbour) -> None:
+        """Test a broker for another that suspects it (paper 004, section 3.4.1)."""
         parts, subject = self._parts, question.subject
         if subject.uid == parts.core.peer.uid:
             return
@@ -57,6 +58,7 @@ class Deaths:
         parts.tests.begin(uid, subject, is_dead=is_dead)
 
     def on_probe_due(self, uid: str) -> None:
+        """A ping of a test of ours was not answered in time."""
         self._on_test_failed(uid, self._parts.tests.on_due(uid))
 
     def on_unreachable(self, uid: str) -> None:
@@ -75,6 +77,7 @@ class Deaths:
         self.settle(parts.suspicions.suspect(subject, "test failed", found_by, leader))
 
     def on_tested(self, uid: str, answer: Tested) -> None:
+        """A witness says what it found; one that reaches the subject shows that a link failed."""
         parts = self._parts
         self.settle(parts.suspicions.on_tested(uid, answer))
         case = parts.suspicions.open.get(answer.subject.uid)
@@ -86,9 +89,11 @@ class Deaths:
         self.settle(self._parts.suspicions.on_no_answer(uid))
 
     def on_witness_lost(self, uid: str) -> None:
+        """A witness cannot be reached any more: another is asked, or what is known decides."""
         self._settle_all(self._parts.suspicions.on_witness_lost(uid))
 
     def on_neighbours_changed(self) -> None:
+        """Others stand around us: open cases may have other witnesses, or be others' business."""
         self._settle_all(self._parts.suspicions.on_neighbours_changed())
 
     def settle(self, verdict: Verdict | None) -> None:
@@ -110,6 +115,7 @@ class Deaths:
     # ── what others say ───────────────────────────────────────────────────────────────────────
 
     def on_failed(self, uid: str, notice: Failed) -> None:
+        """A broker tells of a confirmed death; news that is old changes nothing."""
         parts, subject, core = self._parts, notice.subject, self._parts.core
         if subject.uid == core.peer.uid:
             if subject.incarnation >= core.peer.incarnation:
@@ -126,6 +132,7 @@ class Deaths:
         self._remove(subject, notice.heir)
 
     def on_leaving(self, uid: str, notice: Leaving) -> None:
+        """A neighbour says good-bye; only its own word counts."""
         if notice.member.uid == uid:
             self.depart(notice.member)
 

@@ -103,6 +103,7 @@ class Detector:
         self._followed = (-1, -1)  #: generation of links and version of the view when last followed
 
     def clear(self) -> None:
+        """Watch nobody: this broker is off the ring."""
         self._watches.clear()
         self._beats.clear()
         self._beside = ()
@@ -196,6 +197,10 @@ class Detector:
                 self._health.better()
 
     def on_pong(self, uid: str, token: int) -> None:
+        """An answer to a probe: a sign of life, and a round trip measured.
+
+        One whose token is not the latest is passed over.
+        """
         watch = self._watches.get(uid)
         if watch is not None and token and watch.token == token:
             took = self._core.now - watch.asked_at

@@ -111,6 +111,7 @@ class Detours:
         self._core.disarm(Timer.DETOUR, uid)
 
     def clear(self) -> None:
+        """End all attempts to go round a link: this broker is off the ring."""
         for uid in (*self._attempts, *self._asked):
             self.forget(uid)
 

@@ -45,9 +45,11 @@ class DrawnChords(Chords):
 
     @property
     def wanted(self) -> dict[str, Peer]:
+        """Return the peers to keep links to, by uid."""
         return {uid: member.peer for uid, member in self._drawn.items()}
 
     def on_refresh_due(self) -> None:
+        """Ping all chords, give up those silent for three refreshes, and draw what is missing."""
         self.start()
         self._in_vain = 0
         long_ago = self._core.now - 3 * self._core.config.chord_refresh_ns
@@ -61,6 +63,7 @@ class DrawnChords(Chords):
         self.follow()
 
     def follow(self) -> None:
+        """Bring the levels up to date, the nearest to the right first; draw what is missing."""
         here = self._core.member.ring_id
         second = () if self._is_ring_of_three() else self._neighbourhood.right[1:2]
         near = [member.uid for member in second]
@@ -79,6 +82,7 @@ class DrawnChords(Chords):
             self._routing.find(self._draw(), self._on_found)
 
     def on_dead(self, uid: str, heir: Member | None) -> None:
+        """Draw another chord for one that led to the dead; the heir is of no use to it."""
         self.on_link_gone(uid)
         if self._drawn.pop(uid, None) is not None:
             self._core.notify(ChordLost(uid))
@@ -86,6 +90,7 @@ class DrawnChords(Chords):
             self.follow()
 
     def check(self) -> None:
+        """State which lost chords are replaced, once all drawn ones are linked."""
         settled = not self._drawing and all(uid in self._links.up for uid in self._drawn)
         if self._lost and settled:
             for uid in self._lost:
@@ -93,6 +98,7 @@ class DrawnChords(Chords):
             self._lost.clear()
 
     def clear(self) -> None:
+        """Forget what was drawn: this broker is off the ring."""
         super().clear()
         self._drawn.clear()
         self._in_vain = 0

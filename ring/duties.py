@@ -82,11 +82,13 @@ class Duties:
         backups.pump_all()
 
     def drop(self, key: str) -> None:
+        """Give up a record of ours for good, and its copies with it; an unknown key is no error."""
         self.reclaimer.suspended.pop(key, None)
         if self.backups.drop(key) is not None:
             self.backups.pump_all()
 
     def on_load(self, permille: int) -> None:
+        """The layer above says how loaded this broker is, in thousandths of full load."""
         self.backups.announce(permille)
         self.overload.relieve()
         self._keep_watch()
@@ -172,6 +174,7 @@ class Duties:
         core.arm(Timer.RECONCILE, "", core.jitter(core.config.reconcile_ns))
 
     def on_copy(self, uid: str) -> None:
+        """The pause before the next bytes to a neighbour is over; no uid stands for all."""
         target = self.backups.targets.get(uid)
         if target is not None:
             self.backups.pump(target)

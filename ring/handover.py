@@ -86,6 +86,7 @@ class Handover:
             self._send(key, with_body=True)
 
     def on_answer(self, uid: str, answer: OfferAnswer) -> None:
+        """A broker takes a record that we offered, asks for its bytes, or declines."""
         key = answer.key
         pending = self.pending.get(key)
         own = self._backups.own.get(key)
@@ -151,6 +152,7 @@ class Handover:
         return tuple(dict.fromkeys((left, right)))
 
     def clear(self) -> None:
+        """Forget all offers: this broker is off the ring."""
         self.pending.clear()
         self._owed.clear()
 

@@ -26,9 +26,11 @@ class LocalHealth:
         self.score = 0
 
     def worse(self) -> None:
+        """Count a sign that it is this broker that is slow."""
         self.score = min(self.score + 1, MAX_SCORE)
 
     def better(self) -> None:
+        """Count a sign that this broker keeps up."""
         self.score = max(self.score - 1, 0)
 
     def stretch(self, wait: Nanos) -> Nanos:

@@ -102,6 +102,7 @@ class Newcomer:
         self._seek()
 
     def on_up(self, uid: str, peer: Peer) -> None:
+        """A seed or a candidate is linked: ask it for members, or measure the way to it."""
         if self.phase is Phase.SEEKING:
             self.core.send(uid, PeersRequest())
         elif self.phase is Phase.MEASURING and uid in self._candidates:
@@ -142,6 +143,7 @@ class Newcomer:
                 self._ping(uid)
 
     def on_pong(self, uid: str) -> None:
+        """A candidate has answered a ping: after three the shortest round trip counts."""
         candidate = self._candidates.get(uid)
         if self.phase is not Phase.MEASURING or candidate is None or not candidate.pings:
             return
@@ -188,11 +190,13 @@ class Newcomer:
         return True
 
     def on_refuse(self, refuse: JoinRefuse) -> None:
+        """No place was found: give up where the id space is full, else pause and start again."""
         if self.phase is not Phase.ASKING:
             return
         if refuse.full and self._unanswered < UNANSWERED:
             self.finish()
-            self.core.notify(JoinRejected("the id space is full around every contact tried"))
+            reason = "the id space is full around every contact tried; join by other brokers"
+            self.core.notify(JoinRejected(reason))
         else:
             self._start_again("the contact is not on the ring, or has no room beside it")
 
@@ -301,6 +305,7 @@ class GapOwner:
         self.core.disarm(Timer.RESERVED, uid)
 
     def clear(self) -> None:
+        """Release all reserved ids: the gap is no longer ours."""
         for uid in list(self._reserved):
             self.release(uid)
 

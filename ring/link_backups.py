@@ -93,6 +93,7 @@ class LinkBackups:
         return None if held is None else [held.linked[name] for name in sorted(held.linked)]
 
     def clear(self) -> None:
+        """Forget the lists of others, and what was sent of ours: this broker is off the ring."""
         self._held.clear()
         self._sent.clear()
 

@@ -76,6 +76,7 @@ class LinkEvents:
     # ── links ─────────────────────────────────────────────────────────────────────────────────
 
     def on_up(self, event: LinkUp) -> None:
+        """A link is up: it ends the way round, and replaces one to an earlier life."""
         parts, core, uid = self._parts, self._parts.core, event.peer.uid
         old = parts.links.up.get(uid)
         parts.detours.forget(uid)
@@ -137,6 +138,7 @@ class LinkEvents:
             parts.hood.learn((link.member,))
 
     def on_refused(self, event: LinkRefused) -> None:
+        """A link could not be made: a reason to go round it, to suspect its broker, or to wait."""
         parts, uid = self._parts, event.uid
         parts.links.on_refused(event)
         if event.reason is Refused.DECLARED_DEAD:

@@ -109,6 +109,7 @@ class Links:
             self._core.disarm(Timer.RETRY, peer.url)
 
     def is_opening(self, url: str) -> bool:
+        """Say whether an attempt at ``url`` is under way."""
         return url in self._opening
 
     def want(self, wanted: Mapping[str, tuple[Peer, Purpose]], about: str | None) -> None:
@@ -146,6 +147,7 @@ class Links:
             self._forget(uid)
 
     def close_all(self, reason: Closed) -> None:
+        """Close every link, and want none."""
         for uid in sorted(self.up, key=lambda uid: not self.up[uid].detoured):
             self.close(uid, reason)  # last those that others may be reached through
         self._waiting.clear()
@@ -154,6 +156,7 @@ class Links:
     # ── what happens to them ──────────────────────────────────────────────────────────────────
 
     def on_up(self, event: LinkUp) -> Link:
+        """Take a new link into the book; pauses after failures start from the shortest again."""
         core = self._core
         uid = event.peer.uid
         for url in (event.url, event.peer.url):
@@ -173,10 +176,12 @@ class Links:
         return self._install(uid, Link(peer, core.now, detoured=True))
 
     def on_down(self, uid: str) -> Link | None:
+        """Take a lost link out of the book and return it; None if it was not there."""
         self._forget(uid)
         return self._remove(uid)
 
     def on_refused(self, event: LinkRefused) -> None:
+        """Try again after a pause that doubles with each failure, up to ``retry_max_ns``."""
         self._opening.pop(event.url, None)
         if event.reason is Refused.DUPLICATE:
             # The other end's attempt goes through; should it not, ours is due again later.
@@ -199,6 +204,7 @@ class Links:
         self._failures.pop(url, None)
 
     def on_intent(self, uid: str, intent: Intent) -> None:
+        """The other end says what it wants the link for."""
         link = self.up.get(uid)
         if link is not None:
             self._note(link.remote, intent.purpose)
@@ -206,6 +212,7 @@ class Links:
             self._linger(uid, link)
 
     def on_linger(self, uid: str) -> None:
+        """Close a link that neither end has wanted for ``linger_ns``."""
         link = self.up.get(uid)
         if link is not None and link.purpose is link.remote is Purpose.NONE:
             self.close(uid, Closed.UNWANTED)

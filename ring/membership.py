@@ -46,6 +46,7 @@ class Membership:
         self._parts.newcomer.begin(seeds, patient=False)
 
     def on_accept(self, uid: str, accept: JoinAccept) -> None:
+        """An owner has given us an id: keep what it had reserved in our part of the gap."""
         parts = self._parts
         if parts.newcomer.on_accept(accept):
             parts.owner.inherit(accept.reserved)
@@ -102,14 +103,17 @@ class Membership:
     # ── coming back ───────────────────────────────────────────────────────────────────────────
 
     def on_view(self, uid: str, view: View) -> None:
+        """A broker shows its view; where it has our ring id, the larger uid joins anew."""
         if self._views.on_view(uid, view):
             self._rejoin("another broker has the same ring id")
 
     def on_place(self, uid: str, place: Place) -> None:
+        """A broker names its place; what is said of :meth:`on_view` holds for it."""
         if self._views.on_place(uid, place.member):
             self._rejoin("another broker has the same ring id")
 
     def on_held_dead(self, uid: str, notice: HeldDead) -> None:
+        """Somebody holds a life of ours for dead: outlive it, or show that this is a later one."""
         core = self._parts.core
         if notice.incarnation >= core.peer.incarnation:
             self.outlive(uid)
@@ -194,6 +198,7 @@ class Membership:
         return joined and self._had_neighbours and not hood.left and not hood.candidates
 
     def on_neighbours_changed(self) -> None:
+        """Note that there are neighbours, so that being without any means that they were lost."""
         if self._parts.hood.left:
             self._had_neighbours = True
             self._parts.merge.on_neighbours_changed()
@@ -208,6 +213,7 @@ class Membership:
         self._alone = alone
 
     def on_knock_due(self) -> None:
+        """Knock at a lost peer or a seed; see :class:`ring.merge.Merge`."""
         self._parts.merge.on_knock_due(self._seeds, alone=self.is_alone)
 
     def on_knock(self, uid: str, knock: Knock) -> None:

@@ -23,10 +23,12 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def uid(self) -> str:
+        """The broker's uid, 32 hexadecimal digits."""
         return self.peer.uid
 
     @property
     def incarnation(self) -> int:
+        """Which life of the broker this is: the larger, the later."""
         return self.peer.incarnation
 
 

@@ -68,6 +68,7 @@ class RingNode:
 
     @property
     def peer(self) -> Peer:
+        """This broker's uid, incarnation and address, as it tells them to others."""
         return self._core.peer
 
     @property
@@ -192,6 +193,7 @@ class RingNode:
         return core.take()
 
     def handle_timers(self, now: Nanos) -> list[Effect]:
+        """Run all timers that are due at ``now``; late ones show that this process stood still."""
         core = self._core
         core.now = now
         self._parts.detector.forgive_pause(now)
@@ -206,6 +208,7 @@ class RingNode:
         return core.take()
 
     def next_deadline(self) -> Nanos | None:
+        """Return when :meth:`handle_timers` is to be called; None if no timer is set."""
         return self._core.timers.next_deadline()
 
     def _on_message_received(self, event: MessageReceived) -> bool:

@@ -85,6 +85,10 @@ class Overload:
             self.ask_provisioner(excess)
 
     def ask_provisioner(self, excess: int) -> None:
+        """Ask for a new broker, once until there is room again (section 3.2).
+
+        ``excess`` is what nobody has room for, in thousandths of full load.
+        """
         if not self._provisioner_told:
             self._provisioner_told = True
             self._core.notify(ProvisionerNeeded(self._backups.load, excess))

@@ -109,6 +109,7 @@ class Queries:
                 self._core.send(uid, Ping(0))
 
     def clear(self) -> None:
+        """Forget all queries: this broker is off the ring."""
         for uid in list(self._open):
             self.forget(uid)
         self.given_up.clear()

@@ -107,6 +107,7 @@ class Reclaimer:
             self._ask_all()
 
     def on_answer(self, uid: str, answer: ReclaimAnswer) -> None:
+        """A neighbour says who has taken which of our records; the better claim to each counts."""
         if uid not in self._asking:
             return
         me = self._core.peer.uid

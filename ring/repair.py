@@ -63,6 +63,7 @@ class Repair:
             self._unrepaired.clear()
 
     def clear(self) -> None:
+        """Forget gaps that are not closed yet: this broker is off the ring."""
         self._unrepaired.clear()
 
     def _tell(

@@ -62,10 +62,12 @@ class Held:
 
     @property
     def uid(self) -> str:
+        """The owner's uid."""
         return self.peer.uid
 
     @property
     def load(self) -> int:
+        """The owner's load in thousandths of full load, as announced last; 0 at first."""
         return self.summary.load if self.summary is not None else 0
 
 
@@ -98,6 +100,7 @@ class Replicas:
     # ── messages ──────────────────────────────────────────────────────────────────────────────
 
     def on_summary(self, uid: str, summary: RecordSummary) -> None:
+        """An owner counts its records: compare copies, and ask for what is missing."""
         held = self._held(uid)
         if held is None:
             return
@@ -137,6 +140,7 @@ class Replicas:
             self._core.send(uid, IndexRequest(upto))
 
     def on_replicate(self, uid: str, message: Replicate) -> None:
+        """A copy of one record; an older version than the one held changes nothing."""
         held = self._held(uid)
         if held is not None:
             held.missing.pop(message.entry.key, None)
@@ -144,6 +148,7 @@ class Replicas:
             self._compare(held, may_ask=False)
 
     def on_forget(self, uid: str, message: Forget) -> None:
+        """The owner has given the record up; of anybody else's the word does not count."""
         held = self.owners.get(uid)
         if held is not None and message.key in held.keys:
             self._remove(message.key)
@@ -163,6 +168,7 @@ class Replicas:
                 self._backups.lose(entry.key, uid, entry)
 
     def on_dispute(self, uid: str, message: Dispute) -> None:
+        """A record of ours has two owners: with the better claim, fence the other."""
         own = self._backups.own.get(message.entry.key)
         rival = message.rival
         if own is None or rival.uid == self._core.peer.uid:

@@ -119,6 +119,7 @@ class Runs:
             self._links.close(uid, Closed.LOST)
 
     def clear(self) -> None:
+        """Forget both rows, searches and doubts: this broker is off the ring."""
         for name, side in self._sides.items():
             self._core.disarm(Timer.GAP, name)
             side.row, side.seen, side.found, side.doubted = (), None, None, None

@@ -213,6 +213,7 @@ class Suspicions:
         self._core.disarm(Timer.TEST, uid)
 
     def clear(self) -> None:
+        """Close all cases without a verdict: this broker is off the ring."""
         for uid in list(self.open):
             self.close(uid)
 

@@ -40,6 +40,7 @@ class Verdicts:
 
     @property
     def all(self) -> tuple[Ruling, ...]:
+        """Return the latest verdicts, oldest first."""
         return tuple(self._rulings.values())
 
     def is_down(self, uid: str, incarnation: int) -> bool:

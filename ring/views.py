@@ -73,11 +73,13 @@ class Views:
                 link.introduced = True
 
     def on_heartbeat(self, uid: str, beat: Heartbeat) -> None:
+        """Ask for the sender's view if the one held is older than the heartbeat says."""
         view = self._parts.links.up[uid].view
         if view is None or view.version < beat.version:
             self._parts.core.send(uid, ViewRequest())
 
     def on_request(self, uid: str, request: ViewRequest) -> None:
+        """Show our view to who asks for it."""
         if self._parts.core.joined:
             self.send(uid)
 

@@ -125,6 +125,7 @@ class Tests:
         return self._answer(uid, alive=False) if uid in self._open else None
 
     def clear(self) -> None:
+        """End all tests without an answer: this broker is off the ring."""
         for uid in self._open:
             self._core.disarm(Timer.PROBE, uid)
         self._open.clear()

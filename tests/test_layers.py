@@ -29,7 +29,8 @@ DRIVERS = {
     "ring": set[str](),
     "ges": {
         *("attachment", "attendance", "broker", "client", "expiry", "guard", "home", "live_run"),
-        *("parked", "relief", "search", "session", "token_file", "vouching", "warden"),
+        *("parked", "relief", "search", "session", "token_file", "vouching", "walk"),
+        "warden",
     },
 }
 IMPURE = {

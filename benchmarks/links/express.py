@@ -2,9 +2,8 @@
 
 Two brokers, linked by a normal and an express link. Probes go from a client of the one to a client
 of the other: express ones and normal ones, first with nothing else under way, then while another
-pair of clients moves normal events as fast as the brokers take them. All ends are processes of
-their own; those of the load run at a lower priority, so that it is the brokers that are busy, not
-the processors that the probes need as well.
+client publishes normal events as fast as the brokers take them. All ends are processes of their own
+(:mod:`benchmarks.links.express_ends`).
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ from benchmarks.links.report import Bars, print_line
 from ges.client import connect
 from overlay.ids import LinkClass
 
-NICE = 10
 FACTOR = 3.0  #: the bar: express p99 under load to idle
 READY_SECONDS = 20
 RANGE = ("--express-range", "50ms")  #: so that no link is demoted where the machine is busy
@@ -123,15 +121,12 @@ def _probe(pair: Pair, link_class: LinkClass, seconds: int) -> Sample:
 @contextmanager
 def _load(pair: Pair) -> Iterator[subprocess.Popen[str]]:
     """Move normal events as fast as they go; yields who says how fast, once queues are full."""
-    with _end("load-subscribe", pair.far, nice=NICE) as subscriber:
+    with _end("load-subscribe", pair.far) as subscriber:
         said(subscriber)
-        with _end("load-publish", pair.near, nice=NICE):
+        with _end("load-publish", pair.near):
             said(subscriber)
             yield subscriber
 
 
-def _end(
-    role: str, url: str, *more: str, nice: int = 0
-) -> AbstractContextManager[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", "benchmarks.links.express_ends", role, url, *more]
-    return started(command, nice=nice)
+def _end(role: str, url: str, *more: str) -> AbstractContextManager[subprocess.Popen[str]]:
+    return started([sys.executable, "-m", "benchmarks.links.express_ends", role, url, *more])

@@ -19,13 +19,10 @@ class Failed(Exception):
 
 
 @contextmanager
-def started(
-    command: Sequence[str], *, quiet: bool = False, nice: int = 0
-) -> Iterator[subprocess.Popen[str]]:
-    """Run a process for the length of the block, at a priority lower by ``nice``."""
+def started(command: Sequence[str], *, quiet: bool = False) -> Iterator[subprocess.Popen[str]]:
+    """Run a process for the length of the block."""
     errors = subprocess.DEVNULL if quiet else None
-    lower = ["nice", "-n", str(nice)] if nice else []
-    process = subprocess.Popen([*lower, *command], stdout=subprocess.PIPE, stderr=errors, text=True)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
     try:
         yield process
     finally:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import trio
 
+from benchmarks.arguments import above, at_least
 from benchmarks.live.figures import distance, spread
 from benchmarks.live.processes import cores
 from benchmarks.live.rounds import Fault
@@ -63,15 +64,15 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.live", description=__doc__.splitlines()[0]
     )
-    parser.add_argument("--brokers", type=int, default=32)
-    parser.add_argument("--minutes", type=float, default=3.0, help="of rounds of faults")
-    parser.add_argument("--rounds", type=int, help="stop after that many")
+    parser.add_argument("--brokers", type=at_least(1), default=32)
+    parser.add_argument("--minutes", type=above(0), default=3.0, help="of rounds of faults")
+    parser.add_argument("--rounds", type=at_least(1), help="stop after that many")
     parser.add_argument("--seed", type=int, default=1, help="of the choice of faults and victims")
     parser.add_argument("--profile", default="lan", choices=("local", "lan", "wan"))
     parser.add_argument("--load", action="store_true", help="keep all cores busy meanwhile")
-    parser.add_argument("--publishers", type=int, default=3)
-    parser.add_argument("--subscribers", type=int, default=3)
-    parser.add_argument("--every", type=float, default=0.1, help="seconds between two events")
+    parser.add_argument("--publishers", type=at_least(1), default=3)
+    parser.add_argument("--subscribers", type=at_least(1), default=3)
+    parser.add_argument("--every", type=above(0), default=0.1, help="seconds between two events")
     parser.add_argument(
         "--faults",
         type=_faults,

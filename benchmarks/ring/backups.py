@@ -18,6 +18,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from benchmarks.arguments import at_least, listed, one_of
 from benchmarks.ring.report import Bars
 from overlay.rng import rng_for
 from ring.facts import Left
@@ -157,11 +158,18 @@ CHECKS = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=2, help="more: longer, and more certain")
-    parser.add_argument("--only", default=",".join(CHECKS), help="names of checks, with commas")
+    parser.add_argument(
+        "--seeds", type=at_least(1), default=2, help="more: longer, and more certain"
+    )
+    parser.add_argument(
+        "--only",
+        type=listed(one_of(CHECKS)),
+        default=list(CHECKS),
+        help="names of checks, with commas",
+    )
     options = parser.parse_args()
     bars = Bars()
-    for name in options.only.split(","):
+    for name in options.only:
         bar, statement, check = CHECKS[name]
         tally = check(options.seeds)
         bars.note(f"{name}: {tally.runs} runs, {tally.records} records")

@@ -16,6 +16,7 @@ import sys
 from collections import deque
 from math import log2
 
+from benchmarks.arguments import at_least, listed, one_of
 from benchmarks.ring.joins import grow
 from benchmarks.ring.report import Bars
 from benchmarks.ring.tables import Hops, Tables, WarmRing, ideal, measure, walk
@@ -30,9 +31,20 @@ STRATEGY_NODES = 1000
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("parts", nargs="*", choices=[[], *PARTS], default=[])
-    parser.add_argument("--nodes", default="1000", help="sizes of simulated rings, with commas")
-    parser.add_argument("--pairs", type=int, default=20_000)
+    parser.add_argument(
+        "parts",
+        nargs="*",
+        type=one_of(PARTS),
+        metavar="PART",
+        help=f"of {', '.join(PARTS)}; all if none is named",
+    )
+    parser.add_argument(
+        "--nodes",
+        type=listed(at_least(10)),
+        default=[1000],
+        help="sizes of simulated rings, with commas",
+    )
+    parser.add_argument("--pairs", type=at_least(1), default=20_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--full", action="store_true", help="sizes the bars name; an hour or so")
     options = parser.parse_args()
@@ -41,7 +53,7 @@ def main() -> int:
     if "calibration" in parts:
         calibrate(bars, (10, 14, 17) if options.full else (10, 14), options.pairs, options.seed)
     if "real" in parts:
-        for n in [int(size) for size in options.nodes.split(",")]:
+        for n in options.nodes:
             ring = WarmRing(n, options.seed)
             report(bars, n, f"simulated ring of {n}", ring.tables, options.pairs, options.seed)
         if options.full:

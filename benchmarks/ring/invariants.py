@@ -23,6 +23,7 @@ from multiprocessing import get_context
 from random import Random
 from typing import TypeVar
 
+from benchmarks.arguments import at_least, one_of
 from benchmarks.ring.report import Bars
 from overlay.ids import Nanos, nanos
 from overlay.machine import Fact
@@ -343,12 +344,20 @@ def _spread(work: Callable[[int], R], over: Sequence[int], jobs: int) -> Iterato
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", nargs="*", help=f"{', '.join(WHAT)}; all if none is named")
-    parser.add_argument("--seeds", type=int, default=300, help="of churn")
+    parser.add_argument(
+        "what",
+        nargs="*",
+        type=one_of(WHAT),
+        metavar="WHAT",
+        help=f"{', '.join(WHAT)}; all if none is named",
+    )
+    parser.add_argument("--seeds", type=at_least(1), default=300, help="of churn")
     parser.add_argument("--first", type=int, default=1, help="the first seed")
-    parser.add_argument("--shrinks", type=int, default=3, help="seeds of shrinking")
-    parser.add_argument("--large", type=int, nargs="*", default=[1000], help="rings started warm")
-    parser.add_argument("--jobs", type=int, default=2, help="processes")
+    parser.add_argument("--shrinks", type=at_least(1), default=3, help="seeds of shrinking")
+    parser.add_argument(
+        "--large", type=at_least(5), nargs="*", default=[1000], help="rings started warm"
+    )
+    parser.add_argument("--jobs", type=at_least(1), default=2, help="processes")
     parser.add_argument("--full", action="store_true", help="the sizes that the bars name")
     options = parser.parse_args()
     if options.full:

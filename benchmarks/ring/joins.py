@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 from sortedcontainers import SortedList
 
+from benchmarks.arguments import at_least, one_of
 from benchmarks.ring.report import Bars
 from overlay.ids import nanos
 from overlay.rng import rng_for
@@ -175,13 +176,21 @@ def _until_ideal(cluster: Cluster, limit_s: float) -> tuple[float, list[str]]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", nargs="*", help=f"{', '.join(WHAT)}; all if none is named")
-    parser.add_argument("--joins", type=int, default=100_000, help="joins on the model")
+    parser.add_argument(
+        "what",
+        nargs="*",
+        type=one_of(WHAT),
+        metavar="WHAT",
+        help=f"{', '.join(WHAT)}; all if none is named",
+    )
+    parser.add_argument("--joins", type=at_least(100), default=100_000, help="joins on the model")
     parser.add_argument(
         "--contacts", nargs="+", choices=("any", "one"), default=("any", "one"), help="for ids"
     )
-    parser.add_argument("--crowd", type=int, default=1000, help="brokers in the flash crowd")
-    parser.add_argument("--seeds", type=int, default=150, help="races")
+    parser.add_argument(
+        "--crowd", type=at_least(1), default=1000, help="brokers in the flash crowd"
+    )
+    parser.add_argument("--seeds", type=at_least(1), default=150, help="races")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
         "--full", action="store_true", help="10^6 joins, a crowd of 10^4, 1000 races"

@@ -15,6 +15,7 @@ import argparse
 import sys
 from statistics import median
 
+from benchmarks.arguments import at_least, one_of
 from benchmarks.ring.report import Bars
 from overlay.ids import NANOS_PER_SECOND
 from overlay.rng import rng_for
@@ -181,15 +182,15 @@ def flap(bars: Bars, nodes: int, seeds: int) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.ring.links")
-    parser.add_argument("what", nargs="*", metavar="WHAT", help=f"of {', '.join(WHAT)}")
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--nodes", type=int, default=24)
+    parser.add_argument(
+        "what", nargs="*", type=one_of(WHAT), metavar="WHAT", help=f"of {', '.join(WHAT)}"
+    )
+    parser.add_argument("--seeds", type=at_least(1), default=10)
+    parser.add_argument("--nodes", type=at_least(5), default=24)
     given = parser.parse_args()
     bars = Bars()
     runs = {"one": one, "death": death, "many": many, "never": never, "flap": flap}
     for what in given.what or WHAT:
-        if what not in runs:
-            parser.error(f"nothing is called {what!r}")
         runs[what](bars, given.nodes, given.seeds)
     return bars.exit_code
 

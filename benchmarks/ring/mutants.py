@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 
+from benchmarks.arguments import at_least
 from benchmarks.ring import mutations
 from benchmarks.ring.mutations import MUTANTS, Mutant, OutOfDate
 from benchmarks.ring.oracles import SCOPES, STORIES, Oracle
@@ -86,14 +87,12 @@ def _is_misfit(broken: Exception) -> bool:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help="seeds of each story")
+    parser.add_argument("--rounds", type=at_least(1), default=ROUNDS, help="seeds of each story")
     parser.add_argument("--only", help="names of mutants, with commas; implies no control")
     parser.add_argument("--list", action="store_true", help="say what each mutant breaks, and stop")
     options = parser.parse_args()
     names = {mutant.name for mutant in MUTANTS}
     only = set(options.only.split(",")) if options.only else names
-    if options.rounds < 1:
-        parser.error("--rounds: at least 1")
     if only - names:
         parser.error(f"no mutant {', '.join(sorted(only - names))}; --list shows all")
     mutants = [mutant for mutant in MUTANTS if mutant.name in only]

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from benchmarks.arguments import at_least, one_of
 from benchmarks.ring.joins import grow
 from benchmarks.ring.report import Bars
 from benchmarks.ring.tables import WarmRing, ideal, measure, search
@@ -28,10 +29,18 @@ MAX_LONGER = 1.05
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("parts", nargs="*", choices=[[], *PARTS], default=[])
-    parser.add_argument("--static", type=int, default=65_536, help="brokers in the tables")
-    parser.add_argument("--nodes", type=int, default=1000, help="brokers in the simulated ring")
-    parser.add_argument("--pairs", type=int, default=10_000)
+    parser.add_argument(
+        "parts",
+        nargs="*",
+        type=one_of(PARTS),
+        metavar="PART",
+        help=f"of {', '.join(PARTS)}; all if none is named",
+    )
+    parser.add_argument("--static", type=at_least(10), default=65_536, help="brokers in the tables")
+    parser.add_argument(
+        "--nodes", type=at_least(10), default=1000, help="brokers in the simulated ring"
+    )
+    parser.add_argument("--pairs", type=at_least(1), default=10_000)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     bars = Bars()

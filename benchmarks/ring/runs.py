@@ -15,6 +15,7 @@ from collections import Counter
 from math import log2
 from statistics import median
 
+from benchmarks.arguments import at_least, fraction, listed, one_of
 from benchmarks.ring.report import Bars
 from benchmarks.ring.tables import WarmRing
 from overlay.machine import Effect, Send
@@ -23,6 +24,7 @@ from ring.messages import Route, Routed, RouteHeard, Towards
 from sims.world import CrashMode, Host
 
 PLANTED = (1, 2, 3, 4, 5, 7, 10, 14, 20)
+NODES_AT_LEAST = len(PLANTED) * (max(PLANTED) + 2)  #: so that they do not touch
 SHORT = 3  #: the longest run that is closed without a search
 LIMIT_S = 120.0
 
@@ -56,14 +58,19 @@ class Searches:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--nodes", type=int, default=500)
-    parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--shares", default="0,0.1,0.3,0.5", help="share of the others that die")
-    parser.add_argument("--modes", default="kill,power")
+    parser.add_argument("--nodes", type=at_least(NODES_AT_LEAST), default=500)
+    parser.add_argument("--seeds", type=at_least(1), default=1)
+    parser.add_argument(
+        "--shares",
+        type=listed(fraction),
+        default="0,0.1,0.3,0.5",
+        help="share of the others that die",
+    )
+    parser.add_argument("--modes", type=listed(one_of(CrashMode)), default="kill,power")
     options = parser.parse_args()
     bars = Bars()
-    for mode in [CrashMode(name) for name in options.modes.split(",")]:
-        for share in [float(text) for text in options.shares.split(",")]:
+    for mode in map(CrashMode, options.modes):
+        for share in options.shares:
             measure(bars, options.nodes, share, mode, options.seeds)
     return bars.exit_code
 

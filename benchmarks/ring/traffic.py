@@ -29,11 +29,12 @@ import statistics
 import sys
 from collections.abc import Sequence
 
+from benchmarks.arguments import above, at_least, listed, one_of
 from benchmarks.ring.report import Bars
 from benchmarks.ring.rings import Ring
 from overlay.ids import NANOS_PER_SECOND, Nanos, nanos
 from overlay.rng import rng_for
-from ring.config import LAN, RingConfig, profile
+from ring.config import LAN, PROFILES, RingConfig, profile
 from ring.messages import Heartbeat
 from sims.faults import Traffic
 from sims.network import DISTANCES
@@ -42,27 +43,38 @@ from sims.world import CrashMode
 GNUTELLA_S = 2.3 * 3600.0  #: mean session (Saroiu, Gummadi, Gribble 2002, as Castro et al. quote)
 MEDIAN_S = 1.4 * 60.0
 CALLS = 57  #: remote calls for a failed node in Pastry, at n = 5000
+BARS = ("B23", "B25")
 DEATHS = 40  #: in rings of one size
 APART_S, AFTER_S = 0.2, 5.0  #: between deaths, and after the last
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", default="", help="bars, with commas")
-    parser.add_argument("--sizes", default="20,60,250,1000,5000", help="of B23, with commas")
-    parser.add_argument("--nodes", type=int, default=1000, help="brokers in Gnutella's churn")
-    parser.add_argument("--small", type=int, default=300, help="brokers in the churn of minutes")
-    parser.add_argument("--seconds", type=float, default=60.0, help="virtual time counted")
-    parser.add_argument("--settle", type=float, default=120.0, help="virtual time before")
-    parser.add_argument("--profile", default="wan")
+    parser.add_argument("--only", type=listed(one_of(BARS)), default=BARS, help="bars, with commas")
+    parser.add_argument(
+        "--sizes",
+        type=listed(at_least(20)),
+        default="20,60,250,1000,5000",
+        help="of B23, with commas",
+    )
+    parser.add_argument(
+        "--nodes", type=at_least(10), default=1000, help="brokers in Gnutella's churn"
+    )
+    parser.add_argument(
+        "--small", type=at_least(10), default=300, help="brokers in the churn of minutes"
+    )
+    parser.add_argument("--seconds", type=above(0), default=60.0, help="virtual time counted")
+    parser.add_argument("--settle", type=above(0), default=120.0, help="virtual time before")
+    parser.add_argument("--profile", choices=sorted(PROFILES), default="wan")
     parser.add_argument("--distances", choices=sorted(DISTANCES), default="lan", help="of B25")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
+    if len(set(options.sizes)) < 2:
+        parser.error("--sizes: a line takes two of them at least")
     bars = Bars()
-    only = {bar for bar in options.only.split(",") if bar}
-    if not only or "B23" in only:
-        repairs(bars, options.seed, [int(part) for part in options.sizes.split(",")])
-    if not only or "B25" in only:
+    if "B23" in options.only:
+        repairs(bars, options.seed, options.sizes)
+    if "B25" in options.only:
         config = profile(options.profile)
         churn(bars, config, options.profile, options.nodes, GNUTELLA_S, options)
         churn(bars, config, options.profile, options.small, MEDIAN_S / math.log(2), options)

@@ -1,26 +1,31 @@
-"""Times on the command line: a number and a unit."""
+"""Numbers and times on the command line."""
 
 from __future__ import annotations
 
 import math
 import re
+from typing import Any
 
 import click
 
-_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)")
 
-
-class Amount(click.FloatRange):
-    """A number in a range; ``nan`` is in none, though it is beyond no limit either."""
+class NumberRange(click.FloatRange):
+    """A number between bounds; ``nan`` lies between none, which click's own range lets pass."""
 
     def convert(
-        self, value: float, param: click.Parameter | None, ctx: click.Context | None
+        self,
+        value: Any,  # noqa: ANN401 - as click has it
+        param: click.Parameter | None,
+        ctx: click.Context | None,
     ) -> float:
-        found = float(super().convert(value, param, ctx))
-        if math.isnan(found):
-            self.fail(f"{value!r} is not a number", param, ctx)
-        return found
+        number: float = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return number
+
+
+_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)")
 
 
 def duration(text: str) -> float:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ges.cli.options import client_options, console, json_option, run_async
+from ges.cli.options import client_options, console, json_option, run_async, warn_of_partial
 from overlay.ids import LinkClass, short
 from overlay.wording import counted
 
@@ -35,7 +35,9 @@ def graph(as_json: bool, broker: str, identity: Path | None, overlay: str, timeo
     async def walk() -> Walk:
         return await walk_ring(broker, identity=identity, overlay=overlay, timeout_s=timeout)
 
-    brokers = run_async(walk).brokers
+    walked = run_async(walk)
+    warn_of_partial(walked)
+    brokers = walked.brokers
     found, strength = multigraph(brokers), connectivity(brokers)
     if as_json:
         click.echo(json.dumps(_as_json(brokers, found, strength)))

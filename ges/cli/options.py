@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ges.cli.durations import Amount
+from ges.cli.durations import NumberRange
 from overlay.ids import LinkClass
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from ges.walk import Walk
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -50,7 +52,7 @@ def client_options(command: Command) -> Command:
         overlay_option,
         click.option(
             "--timeout",
-            type=Amount(min=0, min_open=True),
+            type=NumberRange(min=0, min_open=True),
             default=10.0,
             show_default=True,
             metavar="SECONDS",
@@ -100,6 +102,12 @@ def console() -> Console:
     from rich.console import Console
 
     return Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_COLUMNS)
+
+
+def warn_of_partial(walk: Walk) -> None:
+    """Say on stderr that a walk round the ring has not met everybody, if so."""
+    if walk.ends_early:
+        click.echo(f"chordal: warning: {walk.ends_early}; what lies beyond is not shown", err=True)
 
 
 def run_async(function: Callable[..., Awaitable[Any]], *args: object, **kwargs: object) -> Any:  # noqa: ANN401 - whatever the function returns

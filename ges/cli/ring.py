@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ges.cli.durations import Amount
-from ges.cli.options import client_options, console, json_option, run_async
+from ges.cli.durations import NumberRange
+from ges.cli.options import client_options, console, json_option, run_async, warn_of_partial
 from overlay.ids import short
 from overlay.wording import counted
 
 if TYPE_CHECKING:
     from ges.connectivity import Connectivity
     from ges.walk import Walk
+
+#: Seconds to wait for a broker on the way round, by who will look again: it may stand still, and
+#: its neighbours be about to find that out.
+LOOKING_AGAIN_S = 1.0
 
 
 @click.command()
@@ -24,7 +28,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--wait",
-    type=Amount(min=0),
+    type=NumberRange(min=0),
     default=0.0,
     metavar="SECONDS",
     help="With --check: go on checking for so long until the ring is whole.",
@@ -69,11 +73,12 @@ def ring(
             click.echo(_in_words(walk, name, found))
         if check:
             click.echo(judge_backups(walk.brokers).in_words)
-    if check:
-        if walk.findings:
-            raise InvariantBroken(walk.findings)
-        if not as_json:
-            click.echo(f"the ring of {len(walk.brokers)} is whole: ordered, symmetric, complete")
+    if not check:
+        warn_of_partial(walk)
+    elif walk.findings:
+        raise InvariantBroken(walk.findings)
+    elif not as_json:
+        click.echo(f"the ring of {len(walk.brokers)} is whole: ordered, symmetric, complete")
 
 
 async def _walk(
@@ -91,10 +96,16 @@ async def _walk(
 
     deadline = trio.current_time() + wait
     while True:
-        walk = await walk_ring(broker, identity=identity, overlay=overlay, timeout_s=timeout)
+        is_over = trio.current_time() >= deadline
+        walk = await walk_ring(
+            broker,
+            identity=identity,
+            overlay=overlay,
+            timeout_s=timeout,
+            step_s=None if is_over else LOOKING_AGAIN_S,
+        )
         if expect is not None:
             walk = walk.expecting(expect)
-        is_over = trio.current_time() >= deadline
         if not walk.findings or is_over:
             strength = _strength(walk) if check else {}
             walk = walk.with_findings(_in_parts(strength))

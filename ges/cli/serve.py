@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ges.cli.durations import Amount, duration
+from ges.cli.durations import NumberRange, duration
 from ges.cli.options import DIRECTORY, overlay_option, run_async
 from overlay.address import DEFAULT_PORT, parse_endpoint, parse_urls
-from overlay.errors import ConfigError
 from overlay.lanes import Policy
 from overlay.limits import LIMITS, SPARE_FILES, Limits
 from ring.config import DEFAULT_BACKUPS, ChordStrategy, GapRule
@@ -88,7 +87,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--connection-rate",
-    type=Amount(min=0, max=1e6),
+    type=NumberRange(min=0, max=1e6),
     default=LIMITS.connections_per_second,
     envvar="CHORDAL_CONNECTION_RATE",
     show_default=True,
@@ -205,13 +204,10 @@ def serve(
     from ges.cli.logs import configure_logs
 
     host, port = parse_endpoint(listen)
-    joined = parse_urls(list(seeds))
-    if identity is None and any(url.tls for url in joined):
-        raise ConfigError("--join chordals://... needs --identity DIR; or write chordal://")
     config = BrokerConfig(
         host=host,
         port=port,
-        seeds=tuple(joined),
+        seeds=tuple(parse_urls(list(seeds))),
         overlay=overlay,
         profile=profile,
         chords=ChordStrategy(chords),

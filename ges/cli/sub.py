@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ges.cli.durations import Amount
+from ges.cli.durations import NumberRange
 from ges.cli.options import CLASSES, client_options, json_option, run_async, token_option
 from ges.topics import check_filter
 from overlay.ids import LinkClass
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @click.option("--count", type=click.IntRange(min=1), help="Stop after that many events.")
 @click.option(
     "--wait",
-    type=Amount(min=0, min_open=True),
+    type=NumberRange(min=0, min_open=True),
     metavar="SECONDS",
     help="Stop after that time; with --count, too few events by then are an error.",
 )

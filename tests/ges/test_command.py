@@ -69,20 +69,6 @@ def test_what_is_not_a_number_is_named(
     assert "'nan' is not a number" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "named"),
-    [
-        (["--join", "chordals://127.0.0.1:1"], "needs --identity"),
-        (["--advertise", "x y"], "'x y' cannot be the name of a host"),
-    ],
-)
-def test_a_broker_that_could_never_be_reached_or_join_does_not_start(
-    capsys: pytest.CaptureFixture[str], arguments: list[str], named: str
-) -> None:
-    assert main.run(["serve", "--listen", "127.0.0.1:0", *arguments]) == 2
-    assert named in capsys.readouterr().err
-
-
 def test_a_subscriber_says_why_there_is_no_broker_however_short_it_waits(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

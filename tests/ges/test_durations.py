@@ -1,11 +1,13 @@
-"""Times on the command line."""
+"""Numbers and times on the command line."""
 
 from __future__ import annotations
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from ges.cli.durations import duration
+from ges.cli.main import cli
 
 
 @pytest.mark.parametrize(
@@ -30,3 +32,13 @@ def test_a_number_and_a_unit(text: str, seconds: float) -> None:
 def test_what_is_no_time_is_refused(text: str) -> None:
     with pytest.raises(click.BadParameter, match="is no time: give a number and one of us, ms"):
         duration(text)
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["status --timeout nan", "ring --check --wait nan", "sub # --wait nan", "ring --timeout -nan"],
+)
+def test_what_is_not_a_number_is_refused(words: str) -> None:
+    done = CliRunner().invoke(cli, words.split())
+    assert done.exit_code == 2
+    assert "is not a number." in done.stderr

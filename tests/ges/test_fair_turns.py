@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from itertools import pairwise
-
 import pytest
 import trio
-from trio.testing import MockClock
+from trio.testing import MockClock, assert_no_checkpoints
 
 from ges.broker import Broker
 from ges.client import connect
@@ -15,7 +12,7 @@ from ges.delivery import Deliveries
 from ges.messages import CLIENT_CODEC, Status, StatusRequest, Subscribe
 from ges.session import Targets
 from ges.subscriptions import Subscriptions
-from overlay.slices import SLICE_SECONDS, Sliced
+from overlay.slices import SLICE_SECONDS
 from tests.helpers.brokers import Brokers
 from tests.helpers.virtual import Weather
 from tests.helpers.waiting import until
@@ -106,6 +103,13 @@ async def test_events_that_take_long_do_not_stop_the_brokers(
         assert watch.longest <= 2 * LONGEST
 
 
+async def test_what_is_read_is_handled_before_others_have_a_turn(brokers: Brokers) -> None:
+    """The kernel no longer knows of it, so a normal reader could not give way to it."""
+    broker = await brokers.start()
+    with assert_no_checkpoints():
+        await broker.on_ring()
+
+
 def slow_down(
     owner: type[object], name: str, clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,21 +122,3 @@ def slow_down(
         return result
 
     monkeypatch.setattr(owner, name, slow)
-
-
-async def test_work_is_done_in_slices_and_its_result_kept(autojump_clock: MockClock) -> None:
-    done = []
-
-    def steps(count: int) -> Generator[None, None, str]:
-        for number in range(count):
-            autojump_clock.jump(SLICE_SECONDS / 4)
-            done.append(number)
-            yield
-        return "result"
-
-    work = Sliced(steps(12))
-    slices = [len(done)]
-    while work.go_on():
-        slices.append(len(done))
-    assert [b - a for a, b in pairwise(slices)] == [5, 5]
-    assert (len(done), work.result) == (12, "result")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 import trio
+from click.testing import CliRunner
 
 from ges import patience
+from ges.cli.main import cli
 from ges.errors import ConnectionLost
 from ges.walk import Walk, walk_ring
 from tests.helpers.brokers import Brokers, hang
@@ -13,6 +15,22 @@ from tests.helpers.brokers import Brokers, hang
 
 async def walk(url: str) -> Walk:
     return await walk_ring(url, identity=None, overlay="chordal", timeout_s=1)
+
+
+@pytest.mark.parametrize("command", ["ring", "graph"])
+@pytest.mark.parametrize("words", ["", "the walk ends: chordal://a:1: no answer"])
+def test_who_prints_a_part_of_the_ring_says_so(
+    command: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fake(url: str, **rest: object) -> Walk:
+        return Walk((), (words,) if words else (), words)
+
+    monkeypatch.setattr("ges.walk.walk_ring", fake)
+    done = CliRunner().invoke(cli, [command])
+    assert done.exit_code == 0
+    assert done.stderr == (
+        f"chordal: warning: {words}; what lies beyond is not shown\n" if words else ""
+    )
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])
@@ -54,7 +72,22 @@ async def test_it_ends_where_a_broker_does_not_answer(
         found = await walk(ring[0].url)
     assert len(found.brokers) == 1
     assert found.findings[0].startswith(f"the walk ends: {silent.peer.url}")
+    assert found.ends_early == found.findings[0]
     assert any(silent.uid[:8] in finding and "not met" in finding for finding in found.findings)
+
+
+async def test_who_looks_again_waits_less_for_those_on_the_way(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ring = await brokers.ring_of(3)
+    silent = ring[0].node.ring.right[0]
+    hang(next(b for b in ring if b.node.peer.uid == silent.uid), monkeypatch)
+    with trio.fail_after(20):
+        found = await walk_ring(
+            ring[0].url, identity=None, overlay="chordal", timeout_s=100, step_s=0.3
+        )
+    assert len(found.brokers) == 1
+    assert found.findings[0].startswith("the walk ends: ")
 
 
 async def test_it_tells_two_rings_that_should_be_one(
@@ -65,6 +98,14 @@ async def test_it_tells_two_rings_that_should_be_one(
     found = await walk(b.url)
     assert any("twice" in finding for finding in found.findings)
     assert any("should have" in finding for finding in found.findings)
+
+
+async def test_a_first_broker_that_is_silent_is_named() -> None:
+    [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    url = f"chordal://127.0.0.1:{listener.socket.getsockname()[1]}"
+    with pytest.raises(ConnectionLost, match=f"{url}: no answer in time"):
+        await walk_ring(url, identity=None, overlay="chordal", timeout_s=0.1)
+    await listener.aclose()
 
 
 async def test_where_nobody_answers_there_is_nothing_to_walk() -> None:

@@ -76,6 +76,13 @@ def test_a_stopped_broker_is_left_out_and_finds_its_way_back(brokers: Fleet) -> 
     assert accused_by(ring) - before == {uid}
 
 
+def test_a_check_that_waits_is_not_held_up_by_a_broker_that_stands_still(brokers: Fleet) -> None:
+    ring = brokers.ring_of(3)
+    ring[1].signal(signal.SIGSTOP)
+    whole(ring[0].url, 2, seconds=8)  # less than the command's patience with one broker
+    ring[1].signal(signal.SIGCONT)
+
+
 def test_a_subscriber_outlives_its_broker(brokers: Fleet) -> None:
     ring = brokers.ring_of(4)
     subscriber = brokers.subscriber("news/+", ring[2].url)

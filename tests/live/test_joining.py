@@ -100,6 +100,8 @@ def test_a_port_that_speaks_something_else_is_not_a_seed() -> None:
     [
         (["--join", "http://127.0.0.1:1"], "http://127.0.0.1:1"),
         (["--join", "chordal://127.0.0.1:99999"], "99999"),
+        (["--join", "chordals://127.0.0.1:1", "--listen", "127.0.0.1:0"], "--identity DIR"),
+        (["--advertise", "my host", "--listen", "127.0.0.1:0"], "'my host' cannot be the name"),
         (["--listen", "127.0.0.1:http"], "127.0.0.1:http"),
         (["--listen", "0.0.0.0:0"], "--advertise"),
         (["--identity", "nowhere"], "nowhere"),

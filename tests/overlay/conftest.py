@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import socket
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 import trio
@@ -15,3 +16,12 @@ async def overlay() -> AsyncIterator[Overlay]:
     async with trio.open_nursery() as nursery:
         yield Overlay(nursery)
         nursery.cancel_scope.cancel()
+
+
+@pytest.fixture
+def sockets() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """Two ends of one connection; the first does not block."""
+    here, there = socket.socketpair()
+    here.setblocking(False)
+    with here, there:
+        yield here, there

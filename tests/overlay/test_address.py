@@ -47,6 +47,7 @@ def test_a_written_address_reads_back(address: Address) -> None:
         ("chordal://host:1?q", "says more"),
         ("chordal://user@host:1", "says more"),
         ("", "chordal://HOST:PORT"),
+        ("chordal://x y:1", "'x y' cannot be the name of a host"),
     ],
 )
 def test_no_url_of_a_broker_is_an_error_that_shows_one(text: str, words: str) -> None:

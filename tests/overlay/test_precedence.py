@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
 
-import pytest
 import trio
 from trio.testing import MockClock
 
 from overlay.precedence import LONGEST_SECONDS, PASSES, Precedence
-
-
-@pytest.fixture
-def sockets() -> Iterator[tuple[socket.socket, socket.socket]]:
-    here, there = socket.socketpair()
-    here.setblocking(False)
-    with here, there:
-        yield here, there
 
 
 async def test_a_normal_reader_waits_until_express_ones_have_read(

@@ -14,40 +14,45 @@ from __future__ import annotations
 import argparse
 import sys
 
+from benchmarks.arguments import above, at_least, listed, one_of
 from benchmarks.ring.detection.how_soon import PROFILES, crash_to_confirmation, law_of_silence
 from benchmarks.ring.detection.how_surely import loss, separated_pairs
 from benchmarks.ring.detection.injector import runs_of_dead
 from benchmarks.ring.detection.pauses import pauses
 from benchmarks.ring.report import Bars
 
+BARS = ("B13", "B17", "B18", "B19", "B21", "B22")
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", default="", help="bars, with commas")
+    parser.add_argument("--only", type=listed(one_of(BARS)), default=BARS, help="bars, with commas")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--nodes", default="1000", help="ring sizes of B18, with commas")
-    parser.add_argument("--seeds", type=int, default=1, help="rings of each size in B18")
-    parser.add_argument("--profiles", default=",".join(PROFILES), help="of B18, with commas")
-    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument(
+        "--nodes", type=listed(at_least(30)), default=[1000], help="ring sizes of B18, with commas"
+    )
+    parser.add_argument("--seeds", type=at_least(1), default=1, help="rings of each size in B18")
+    parser.add_argument(
+        "--profiles",
+        type=listed(one_of(PROFILES)),
+        default=list(PROFILES),
+        help="of B18, with commas",
+    )
+    parser.add_argument("--scale", type=above(0), default=1.0)
     options = parser.parse_args()
     bars = Bars()
-    only = {bar for bar in options.only.split(",") if bar}
-    sizes = [int(part) for part in options.nodes.split(",")]
-    seed, scale = options.seed, options.scale
-    if not only or "B13" in only:
+    only, seed, scale = options.only, options.seed, options.scale
+    if "B13" in only:
         runs_of_dead(bars, seed, max(1, round(40 * scale)))
-    if not only or "B17" in only:
+    if "B17" in only:
         law_of_silence(bars, seed, max(1, round(2 * scale)))
-    if not only or "B18" in only:
-        profiles = options.profiles.split(",")
-        if unknown := [name for name in profiles if name not in PROFILES]:
-            parser.error(f"no profile {unknown[0]!r} in B18; there are {', '.join(PROFILES)}")
-        crash_to_confirmation(bars, seed, options.seeds, sizes, profiles)
-    if not only or "B19" in only:
+    if "B18" in only:
+        crash_to_confirmation(bars, seed, options.seeds, options.nodes, options.profiles)
+    if "B19" in only:
         loss(bars, seed, 150 * scale)
-    if not only or "B21" in only:
+    if "B21" in only:
         separated_pairs(bars, seed, scale)
-    if not only or "B22" in only:
+    if "B22" in only:
         pauses(bars, seed, 240 * scale)
     sys.exit(bars.exit_code)
 
