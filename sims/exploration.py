@@ -10,12 +10,15 @@ from sims.grain import Grain, together
 from sims.scopes import COMPLETE, Action
 from sims.untimed_state import Item, Kind, Packet, State
 
+What = Kind | int | tuple[int, tuple[Timer, str]]
+"""A channel of which the next arrives, an action's number, or a broker and its timer."""
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One choice: ``what`` is a channel, an action's number, or a broker and its timer."""
+    """One choice."""
 
-    what: Kind | int | tuple[int, tuple[Timer, str]]
+    what: What
     delay: bool = False
 
 

@@ -16,8 +16,9 @@ Two ways to search:
   delays is tried. Background messages (:data:`sims.untimed.BACKGROUND`) arrive at once.
 
 States that were seen before are not gone on from. What is abstracted away, so that there are
-finitely many: see :mod:`sims.untimed` (time, packets), :mod:`sims.canonical` and
-:data:`sims.freeze.IGNORED`. Where all orders are too many, steps can be coarser: :mod:`sims.grain`.
+finitely many: see :mod:`sims.untimed` (time, packets, what the dead knew),
+:mod:`sims.canonical` and :data:`sims.freeze.IGNORED`. Where all orders are too many, steps can be
+coarser: :mod:`sims.grain`. A state is a number, and steps are remembered: :mod:`sims.cells`.
 """
 
 from __future__ import annotations
@@ -25,37 +26,43 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
-from overlay.ids import Nanos, nanos
+from overlay.ids import nanos
 from overlay.machine import Fact
 from ring.config import LAN
-from ring.facts import Confirmed, Found, Join, Leave, NeighboursChanged
-from ring.invariants import local_findings, ring_findings, symmetry_findings, zave_findings
+from ring.facts import Found, Join
+from ring.invariants import Snapshot, ring_findings, zave_findings
 from ring.node import RingNode
+from sims.cells import PRIME, Block, Cells, Packed
+from sims.checks import Checks
 from sims.errors import NoSuchScope, SimulationError
 from sims.exploration import Report, Step, Trail, in_words
-from sims.grain import Grain, arrive, at_once, choices
-from sims.reactions import Event
+from sims.garbage import no_cycles_looked_for
+from sims.grain import Grain, choices
 from sims.reduction import Reduction, circles
-from sims.scopes import COMPLETE, LISTS, SCENARIOS, Action, broker
-from sims.trial import event_of
+from sims.scopes import COMPLETE, LISTS, SCENARIOS, broker
+from sims.steps import Steps
 from sims.untimed import Untimed
 from sims.untimed_state import Kind, State
 
-REST_LIMIT_NS = nanos(120)
-CALM_STEPS = 6  #: periods for which the ring must stay as it should be
+Place = tuple[Packed, Trail]  #: a state, and how it was reached
 
 
 @dataclass(frozen=True, slots=True)
 class _Reduced:
     """A state that not all steps are tried from."""
 
-    state: State
     trail: Trail
     channels: frozenset[Kind]  #: of which the next is delivered
-    leads: tuple[int, ...] = ()  #: to which states
+    leads: tuple[Packed, ...] = ()  #: to which states
 
 
-Place = tuple[State, Trail]  #: a state, and how it was reached
+@dataclass(frozen=True, slots=True)
+class _Offers:
+    """What may happen at a broker, and the number of its view."""
+
+    deliveries: tuple[Step, ...]
+    timers: tuple[Step, ...]
+    view: int
 
 
 class Explorer:
@@ -97,73 +104,84 @@ class Explorer:
             raise NoSuchScope("a grain other than packets goes with all orders: --delays -1")
         early = scenario.early if early is None else early
         self._report = Report(name, n, self._delays, early, grain=grain, lists=lists)
-        self._facts: list[tuple[int, Fact]] = []  #: what the brokers said in one step
+        facts: list[Fact] = []  #: what the brokers said in one step
         #: The states in which nothing was left to happen, told apart as far as they are.
         self.ends: set[Hashable] = set()
         nodes = [broker(at, LISTS if lists else LAN) for at in range(n)]
-        self._world = Untimed(nodes, lambda at, fact: self._facts.append((at, fact)))
-        self._start = self._form(members)
-        self._moment: Nanos = self._world.now
+        self._world = Untimed(nodes, lambda _, fact: facts.append(fact))
+        start = self._form(members)
+        self._checks = Checks(self._world, scenario, facts)
         order = sorted(range(members), key=lambda at: _ring_id(nodes[at]))
         self._place = [*order, *range(members, n)]  #: place in the ring -> number of the broker
         self._actions = scenario.actions(members)
         if any(max(a.who, *a.others, 0) >= n for a in self._actions):
             raise NoSuchScope(f"{name} needs more than {n} brokers")
-        self._world.number(self._start)
-        self._start.todo = tuple(range(len(self._actions)))
-        self._start.early = early
-        self._checked: set[tuple[int, ...]] = set()
+        self._world.number(start)
+        start.todo = tuple(range(len(self._actions)))
+        start.early = early
+        self._cells = Cells(self._world, ordered=not self._complete)
+        self._start = self._cells.pack(start)
+        self._offered: dict[tuple[int, Block], _Offers] = {}
+        step = grain if self._complete else None
+        self._made = Steps(self._world, self._actions, self._place, step, facts.clear)
+        self._views: dict[Snapshot | None, int] = {}  #: numbered
+        self._checked: set[tuple[int, ...]] = set()  #: views, by their numbers
         self._reduction = (
             Reduction(self._world, self._actions, self._place, accurate=scenario.accurate)
             if reduce and self._complete and grain is Grain.PACKETS
             else None
         )
         self._report.reduced = self._reduction is not None
-        self._reduced: dict[int, _Reduced] = {}  #: states that not all steps are tried from
-        self._full: set[int] = set()  #: states that all steps are to be tried from
-        self._looked_at: set[int] = set()
+        self._reduced: dict[Packed, _Reduced] = {}  #: states that not all steps are tried from
+        self._full: set[Packed] = set()  #: states that all steps are to be tried from
+        self._looked_at: set[Packed] = set()
         self._verified = 0  #: what was known when all reduced states were last tried again
 
     # ── searching ─────────────────────────────────────────────────────────────────────────────
 
     def search(self, limit: int = 1_000_000) -> Report:
         """Go through all states within the bound, at most ``limit`` of them."""
+        with no_cycles_looked_for():
+            return self._search(limit)
+
+    def _search(self, limit: int) -> Report:
         report = self._report
-        seen = {self._key(self._start)}
+        seen = {self._start % PRIME}
         #: by delays spent: those with fewest first, so that no state is met again with more to go
         waiting: list[list[Place]] = [[(self._start, Trail(None, -1))]]
         waiting += [[] for _ in range(max(0, self._delays))]
         for spent, bucket in enumerate(waiting):
             while bucket:
-                state, trail = bucket.pop()
-                here = self._key(state)
+                here, trail = bucket.pop()
                 if here in self._looked_at:
                     report.again += 1
                 else:
                     report.states += 1
                     self._looked_at |= {here} if self._reduction else set()
                 report.depth = max(report.depth, trail.depth)
-                if self._is_rest(state):
+                if self._is_rest(here):
                     report.rests += 1
+                    state = self._cells.unpack(here)
                     self.ends.add(self._world.end(state))
-                    findings = self._rest(state)
+                    findings: Sequence[str] = self._checks.rest(state)
                     if findings:
                         return self._broken(findings, trail)
                 leads = []
-                for choice, step in self._chosen(state, trail, spent):
-                    child = state.copy()
-                    findings = self._take(child, step)
+                chosen = self._chosen(here, trail, spent)
+                if self._reduction is not None:
+                    whats = [step.what for _, step in chosen]
+                    self._reduction.expect(self._cells.unpack(here), whats)
+                for choice, step in chosen:
+                    there, findings = self._take(here, step)
                     report.steps += 1
-                    onward = Trail(trail, choice)
                     if findings:
-                        return self._broken(findings, onward)
-                    key = self._key(child)
-                    leads.append(key)
-                    if key in seen:
+                        return self._broken(findings, Trail(trail, choice))
+                    leads.append(there)
+                    if there % PRIME in seen:
                         report.seen_before += 1
                     else:
-                        seen.add(key)
-                        waiting[spent + step.delay].append((child, onward))
+                        seen.add(there % PRIME)
+                        waiting[spent + step.delay].append((there, Trail(trail, choice)))
                 if here in self._reduced:
                     self._reduced[here] = replace(self._reduced[here], leads=tuple(leads))
                 if report.states >= limit:
@@ -175,69 +193,75 @@ class Explorer:
 
     def replay(self, chosen: Sequence[int]) -> Report:
         """Take the given choices and no others; the report tells the story."""
-        state, spent, trail = self._start.copy(), 0, Trail(None, -1)
-        findings: list[str] = []
+        here, spent, trail = self._start, 0, Trail(None, -1)
+        findings: Sequence[str] = ()
         for choice in chosen:
-            steps = self._steps(state, spent)
+            steps = self._steps(here, spent)
             if not 0 <= choice < len(steps):
                 raise NoSuchScope(f"step {trail.depth + 1} has {len(steps)} choices")
-            findings = self._take(state, steps[choice])
+            here, findings = self._take(here, steps[choice])
             spent += steps[choice].delay
             trail = Trail(trail, choice)
             if findings:
                 break
-        if not findings and self._is_rest(state):
-            findings = self._rest(state)
+        if not findings and self._is_rest(here):
+            findings = self._checks.rest(self._cells.unpack(here))
         return self._broken(findings, trail)
 
-    def _broken(self, findings: list[str], trail: Trail) -> Report:
+    def _broken(self, findings: Sequence[str], trail: Trail) -> Report:
         report = self._report
         report.complete = False
         report.findings, report.choices = tuple(findings), trail.choices()
-        state, spent, story = self._start.copy(), 0, []
+        here, spent, story = self._start, 0, []
         for choice in report.choices:
-            step = self._steps(state, spent)[choice]
-            items, grain = self._world.items, self._grain
+            step = self._steps(here, spent)[choice]
+            state, items, grain = self._cells.unpack(here), self._world.items, self._grain
             story.append(in_words(step, state, items, self._actions, self._place, grain))
-            self._take(state, step)
+            here, _ = self._take(here, step)
             spent += step.delay
         report.story = tuple(story)
         return report
 
     # ── one state ─────────────────────────────────────────────────────────────────────────────
 
-    def _key(self, state: State) -> int:
-        return hash(state.key(ordered=not self._complete))
-
-    def _steps(self, state: State, spent: int) -> list[Step]:
-        channels: Sequence[Kind]
+    def _steps(self, here: Packed, spent: int) -> list[Step]:
+        common = self._cells.common(here)
+        offers = [self._offers(here, at) for at in self._cells.brokers]
         if self._complete:
-            steps = [Step(channel) for channel in choices(state, self._grain)]
+            steps = [step for offer in offers for step in offer.deliveries]
         else:
-            channels = list(state.channels)
-            steps = [Step(channel) for channel in channels[:1]]
-            if len(channels) > 1 and spent < self._delays:
-                steps.append(Step(channels[0], delay=True))
-        steps += [Step(action) for action in state.todo]
-        if state.early:
-            steps += [
-                Step((at, timer))
-                for at, fate in enumerate(state.fate)
-                if fate == "alive"
-                for timer in self._world.local(state, at).timers
-            ]
+            steps = [Step(channel) for channel in common.order[:1]]
+            if len(common.order) > 1 and spent < self._delays:
+                steps.append(Step(common.order[0], delay=True))
+        steps += [Step(action) for action in common.todo]
+        if common.early:
+            steps += [step for offer in offers for step in offer.timers]
         return steps
 
-    def _chosen(self, state: State, trail: Trail, spent: int) -> list[tuple[int, Step]]:
+    def _offers(self, here: Packed, at: int) -> _Offers:
+        """Return what may happen at a broker."""
+        known = self._offered.get(key := (at, self._cells.block(here, at)))
+        if known is None:
+            state = self._cells.unpack(here)
+            inbox = sorted(channel for channel in state.channels if channel.target == at)
+            alive = state.fate[at] == "alive"
+            timers = self._world.local(state, at).timers if alive else ()
+            known = self._offered[key] = _Offers(
+                tuple(Step(channel) for channel in choices(inbox, self._grain)),
+                tuple(Step((at, timer)) for timer in timers),
+                self._views.setdefault(self._checks.view(state, at), len(self._views)),
+            )
+        return known
+
+    def _chosen(self, here: Packed, trail: Trail, spent: int) -> list[tuple[int, Step]]:
         """Return those steps that have to be tried, with their numbers among all."""
-        every = list(enumerate(self._steps(state, spent)))
-        here = self._key(state)
+        every = list(enumerate(self._steps(here, spent)))
         if self._reduction is None or len(every) < 2 or here in self._full:
             return every
-        channels = self._reduction.enough(state)
+        channels = self._reduction.enough(self._cells.unpack(here))
         if channels is None or len(channels) == len(every):
             return every
-        self._reduced[here] = _Reduced(state, trail, channels)
+        self._reduced[here] = _Reduced(trail, channels)
         return [(choice, step) for choice, step in every if step.what in channels]
 
     def _doubtful(self) -> list[Place]:
@@ -248,131 +272,55 @@ class Explorer:
             return found
         for here in circles({here: reduced.leads for here, reduced in self._reduced.items()}):
             self._full.add(here)
-            reduced = self._reduced.pop(here)
-            found.append((reduced.state, reduced.trail))
+            found.append((here, self._reduced.pop(here).trail))
         while not found and self._verified != reduction.grown:
             self._verified = reduction.grown
             for here, reduced in list(self._reduced.items()):
-                if not reduction.holds(reduced.state, reduced.channels):
+                if not reduction.holds(self._cells.unpack(here), reduced.channels):
                     del self._reduced[here]
-                    found.append((reduced.state, reduced.trail))
+                    found.append((here, reduced.trail))
         return found
 
-    def _take(self, state: State, step: Step) -> list[str]:
-        world, what = self._world, step.what
-        self._facts.clear()
-        before = list(state.brokers)
-        self._note(state, step)
-        if isinstance(what, Kind):
-            if step.delay:
-                state.channels[what] = state.channels.pop(what)
-                return []
-            arrive(world, state, what, self._grain)
-        elif isinstance(what, int):
-            state.todo = tuple(action for action in state.todo if action != what)
-            self._act(state, self._actions[what])
-        else:
-            state.early -= 1
-            world.expire(state, *what)
-        if not self._complete:
-            world.settle_background(state)
-        elif self._grain is not Grain.PACKETS:
-            at_once(world, state)
-        return self._check(state, before)
-
-    def _note(self, state: State, step: Step) -> None:
-        """Let the reduction know what may happen."""
-        what, reduction = step.what, self._reduction
-        if reduction is None:
-            return
-        if isinstance(what, Kind):
-            at, event = what.target, event_of(state, what)
-        elif isinstance(what, int):
-            action = self._actions[what]
-            if action.verb in ("crash", "cut"):
-                return
-            at = self._place[action.who]
-            event = Event("action", at, what)
-        else:
-            at, event = what[0], Event("timer", what[0], what[1])
-        if state.fate[at] == "alive" or isinstance(what, int):
-            reduction.note(at, state.brokers[at], event)
-
-    def _act(self, state: State, action: Action) -> None:
-        world, place = self._world, self._place
-        who, others = place[action.who], [place[other] for other in action.others]
-        if action.verb == "join":
-            state.fate[who] = "alive"
-            urls = tuple(world.nodes[other].peer.url for other in others)
-            world.give(state, who, Join(urls))
-        elif action.verb == "crash":
-            world.crash(state, who, frozenset(others))
-        elif action.verb == "cut":
-            world.cut(state, who, others[0])
-        else:
-            world.give(state, who, Leave())
-            state.fate[who] = "killed"
-
-    def _check(self, state: State, before: list[int]) -> list[str]:
-        """Check what must hold at any moment."""
-        found = []
-        for at, number in enumerate(state.brokers):
-            if number != before[at] and state.fate[at] == "alive":
-                local = self._world.local(state, at)
-                if local.view is not None:
-                    found += local_findings(local.view)
-                found += [f"b{at} points at {uid[:8]} without a link" for uid in local.unlinked]
-        for _, fact in self._facts:
-            if isinstance(fact, Confirmed):
-                subject = self._world.index[fact.subject.uid]
-                if state.fate[subject] != "alive":
-                    state.confirmed |= {subject}
-                elif self._scenario.accurate:
-                    found.append(f"b{subject} lives and was declared dead")
-            elif isinstance(fact, NeighboursChanged) and self._scenario.steady:
-                found.append("a pointer has moved although nobody came or died")
-        together = tuple(
-            number if fate == "alive" else -1
-            for number, fate in zip(state.brokers, state.fate, strict=True)
-        )
-        if together not in self._checked:
-            self._checked.add(together)
-            found += zave_findings(self._world.views(state))
-        return found
-
-    def _is_rest(self, state: State) -> bool:
-        return not state.channels and not state.todo
-
-    def _rest(self, state: State) -> list[str]:
-        """Let time pass until the ring is ideal and stays so; return what is wrong if it is not.
-
-        Before that, when all messages have arrived, all members know of a death that one has
-        confirmed. Not so newcomers: who was not yet beside the dead is told by nobody.
-        """
-        world = self._world
-        told = () if self._scenario.newcomers else state.confirmed
-        gone = {world.nodes[at].peer.uid for at in told}
-        for view in world.views(state):
-            if gone & {member.uid for member in (*view.left, *view.right)}:
-                return [f"ring id {view.member.ring_id} was not told of a death that is confirmed"]
-        state = world.thaw(state)
-        calm = 0
+    def _take(self, here: Packed, step: Step) -> tuple[Packed, Sequence[str]]:
+        """Return the state after a step, and what is wrong with it."""
+        cells, what = self._cells, step.what
+        if step.delay:
+            first, *others = cells.common(here).order
+            order = (*others, first)
+            return cells.with_common(here, cells.common(here)._replace(order=order)), ()
         findings: list[str] = []
-        until = world.now + REST_LIMIT_NS
-        while calm <= CALM_STEPS and world.now < until:
-            if not world.pass_time(state, world.now + LAN.heartbeat_ns):
-                findings = ["brokers send one another messages without end"]
-                break
-            views = world.views(state)
-            findings = [*ring_findings(views), *symmetry_findings(views)]
-            findings += [
-                f"b{at} is not on the ring, or suspects somebody"
-                for at, fate in enumerate(state.fate)
-                if fate == "alive" and (world.nodes[at].member is None or world.nodes[at].suspects)
-            ]
-            calm = 0 if findings else calm + 1
-        world.freeze_again(self._moment)
-        return [f"does not come to rest: {finding}" for finding in findings]
+        confirmed: set[int] = set()
+        moved = False
+        for part, act in self._made.parts(what):
+            here, said = cells.take(here, part, act, self._checks.step)
+            findings += said.findings
+            confirmed |= said.confirmed
+            moved |= said.moved
+        if confirmed or not isinstance(what, Kind):
+            common = cells.common(here)
+            if isinstance(what, int):
+                todo = tuple(action for action in common.todo if action != what)
+                common = common._replace(todo=todo)
+            elif not isinstance(what, Kind):
+                common = common._replace(early=common.early - 1)
+            dead = {at for at in confirmed if cells.own(here, at).fate != "alive"}
+            here = cells.with_common(here, common._replace(confirmed=common.confirmed | dead))
+            if self._scenario.accurate:
+                findings += [f"b{at} lives and was declared dead" for at in confirmed - dead]
+        return here, [*findings, *self._together(here)] if moved else findings
+
+    def _together(self, here: Packed) -> list[str]:
+        """Check what must hold at any moment of all brokers together."""
+        views = tuple(self._offers(here, at).view for at in self._cells.brokers)
+        if views in self._checked:
+            return []
+        self._checked.add(views)
+        return zave_findings(self._world.views(self._cells.unpack(here)))
+
+    def _is_rest(self, here: Packed) -> bool:
+        return not self._cells.common(here).todo and not any(
+            self._offers(here, at).deliveries for at in self._cells.brokers
+        )
 
     def _form(self, members: int) -> State:
         """Form the ring by joins, one after the other."""

@@ -95,7 +95,8 @@ class Snapshot:
             elif kind is Kind.TUPLE:
                 waiting.extend(here)
             elif kind is Kind.RANDOM:
-                self._saved.append((here, here.getstate()))
+                drawn = here.getstate()  # large, and the same in most snapshots
+                self._saved.append((here, _DRAWN.setdefault(drawn, drawn)))
             else:
                 attributes = [
                     (n, 0 if n in RESET else getattr(here, n))
@@ -134,7 +135,10 @@ def shape(root: object) -> Hashable:
 
 def _shape(there: object, seen: dict[int, int]) -> Hashable:
     here: Any = there
-    kind = _kind(type(here))
+    if (cls := type(here)) in _PLAIN:
+        plain: Hashable = here
+        return plain
+    kind = _kind(cls)
     if kind is Kind.ATOM:
         atom: Hashable = None if callable(here) else here
         return atom
@@ -154,13 +158,15 @@ def _shape(there: object, seen: dict[int, int]) -> Hashable:
         return tuple(sorted(map(repr, here)))
     if isinstance(here, TimerTable):
         return tuple(sorted(map(repr, here.keys())))
+    inside = getattr(here, "__dict__", _NOTHING)
     return (
-        type(here).__name__,
+        cls.__name__,
         *[
             _shape(getattr(here, name), seen)
-            for name in _names(here)
+            for name in _slots(cls)
             if name not in IGNORED and hasattr(here, name)
         ],
+        *[_shape(value, seen) for name, value in inside.items() if name not in IGNORED],
     )
 
 
@@ -176,6 +182,10 @@ class Kind(Enum):
     FROZEN = auto()  #: its attributes stay, but what they refer to may change
     OBJECT = auto()
 
+
+_PLAIN = frozenset({str, int, float, bytes, bool, type(None)})
+_DRAWN: dict[object, object] = {}
+_NOTHING: dict[str, object] = {}
 
 _ATOMS = (
     str, int, float, bytes, bool, type(None), Enum, type, RingConfig,

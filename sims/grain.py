@@ -13,6 +13,7 @@ them: so their order among the rest is not explored.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 
 from sims.untimed import Untimed
@@ -27,15 +28,9 @@ class Grain(StrEnum):
     TURNS = "turns"
 
 
-def choices(state: State, grain: Grain) -> list[Kind]:
-    """Return one channel for each delivery that may be next."""
-    channels = sorted(state.channels)
-    if grain is not Grain.TURNS:
-        return channels
-    first: dict[int, Kind] = {}
-    for channel in channels:
-        first.setdefault(channel.target, channel)
-    return list(first.values())
+def choices(channels: Sequence[Kind], grain: Grain) -> Sequence[Kind]:
+    """Return one for each delivery that may be next, of the channels to one broker."""
+    return channels[:1] if grain is Grain.TURNS else channels
 
 
 def together(state: State, channel: Kind, grain: Grain) -> list[tuple[Kind, tuple[int, ...]]]:
@@ -50,6 +45,8 @@ def together(state: State, channel: Kind, grain: Grain) -> list[tuple[Kind, tupl
 
 def arrive(world: Untimed, state: State, channel: Kind, grain: Grain) -> None:
     """Take the step named by ``channel``; what is lost meanwhile does not arrive."""
+    if grain is Grain.TURNS:
+        world.touched |= dict.fromkeys((other, channel.target) for other in range(len(state.fate)))
     for one, items in together(state, channel, grain):
         for _ in items:
             if one in state.channels:

@@ -30,6 +30,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from ring.geometry import clockwise
 from ring.invariants import Snapshot
 from ring.messages import Member
+from sims.exploration import What
 from sims.reactions import Event, Reaction, Reactions
 from sims.scopes import Action
 from sims.trial import Trial, event_of
@@ -61,6 +62,21 @@ class Reduction:
         if event not in known:
             known[event] = self.reactions.react(at, number, event)
             self.grown += 1
+
+    def expect(self, state: State, whats: Iterable[What]) -> None:
+        """Remember that some steps are taken from a state."""
+        for what in whats:
+            if isinstance(what, Kind):
+                at, event = what.target, event_of(state, what)
+            elif isinstance(what, int):
+                action = self.actions[what]
+                if action.verb in ("crash", "cut"):
+                    continue
+                at, event = self.place[action.who], Event("action", self.place[action.who], what)
+            else:
+                at, event = what[0], Event("timer", what[0], what[1])
+            if state.fate[at] == "alive" or isinstance(what, int):
+                self.note(at, state.brokers[at], event)
 
     def enough(self, state: State) -> frozenset[Kind] | None:
         """Return channels of which it is enough to deliver the next; None: try everything."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import replace
+from functools import partial
 
 from overlay.ids import Nanos, Peer, nanos
 from overlay.machine import (
@@ -34,6 +35,7 @@ from overlay.machine import (
     Send,
 )
 from ring.core import Timer
+from ring.facts import Join, Leave
 from ring.invariants import Snapshot
 from ring.messages import (
     Backup,
@@ -55,6 +57,7 @@ from sims.untimed_state import Item, Kind, Local, Packet, State, Welcome, packed
 Told = Input | tuple[Timer, str]  #: what a broker is given: an input, or a timer that runs out
 
 CONNECT_TIMEOUT_NS = nanos(2.0)
+DEAD = frozenset({"killed", "powerless"})  #: fates
 MAX_STORM = 200_000  #: steps without a pause after which brokers are held to talk for ever
 
 #: Delivered at once, in a fixed order, wherever nothing else is before them: their order among the
@@ -91,10 +94,13 @@ class Untimed:
         self.items: list[Item] = []  #: by number
         self._item_numbers: dict[Item, int] = {}
         self._is_background: list[bool] = []  #: by number of the item
-        self._numbers: list[dict[Hashable, int]] = [{} for _ in nodes]
+        self._numbers: list[dict[int, int]] = [{} for _ in nodes]
         self._known: dict[tuple[int, int, Told], tuple[int, tuple[Effect, ...]]] = {}
         self._admits: dict[tuple[int, int, Peer], Refused | None] = {}
         self._direct = True  #: let the machines run on; else their numbered states do
+        #: What was looked at or changed, in that order: the state of a broker itself, or what one
+        #: (the second) has of another: whether it is linked to it, and what is under way from it.
+        self.touched: dict[int | tuple[int, int], None] = {}
         self._due: list[tuple[Nanos, int, LinkRefused]] = []  #: attempts, by when they time out
 
     def begin(self) -> State:
@@ -111,12 +117,12 @@ class Untimed:
 
     def deliver(self, state: State, channel: Kind) -> None:
         """Let the next thing of ``channel`` arrive."""
+        self.touched[channel.source, channel.target] = None
         number, *rest = state.channels.pop(channel)
         if rest:
             state.channels[channel] = tuple(rest)
         item = self.items[number]
         source, target = channel.source, channel.target
-        peer = self.nodes[source].peer if self._direct else self._local(state, source).peer
         uid = self.nodes[source].peer.uid
         if isinstance(item, Packet):
             for message in item.messages:
@@ -128,7 +134,7 @@ class Untimed:
             self.give(state, target, item)
         elif isinstance(item, OpenLink):
             self._on_call(state, source, target, item)
-        elif self._admit(state, target, peer) is None:
+        elif self._admit(state, target, peer := self._peer(state, source)) is None:
             self.give(state, target, LinkUp(peer, item.request.url))
         else:
             self._hang_up(state, target, source, Closed.DECLARED_DEAD)
@@ -139,27 +145,65 @@ class Untimed:
         """Hand an input to a broker."""
         self._do(state, at, event, lambda node: node.handle(event, self.now))
 
+    def enter(self, state: State, at: int, event: Join) -> None:
+        """A broker begins to join."""
+        state.fate[at] = "alive"
+        self.give(state, at, event)
+
+    def leave(self, state: State, at: int) -> None:
+        """A broker says that it leaves, and is gone."""
+        self.give(state, at, Leave())
+        state.fate[at] = "killed"
+
     def expire(self, state: State, at: int, timer: tuple[Timer, str]) -> None:
         """Let a timer run out early."""
         self._do(state, at, timer, lambda node: node.expire(timer, self.now))
 
-    def crash(self, state: State, at: int, seen_by: frozenset[int]) -> None:
-        """A broker dies; ``seen_by`` see its sockets close, the others see nothing."""
-        state.fate[at] = "killed" if seen_by else "powerless"
-        for channel in sorted(state.channels):
-            if channel.what == "call" and channel.target == at:
-                for number in state.channels.pop(channel):
-                    item = self.items[number]
-                    assert isinstance(item, OpenLink)
-                    self._refuse(state, channel.source, at, item)
-            elif channel.target == at or (channel.what == "call" and channel.source == at):
-                del state.channels[channel]
-        for other in sorted(a for a, b in state.wires if b == at and a in seen_by):
-            self._put(state, Kind("link", at, other), Closed.LOST)
+    def crash(self, at: int, seen_by: frozenset[int]) -> list[Callable[[State], None]]:
+        """A broker dies; ``seen_by`` see its sockets close, the others see nothing.
+
+        Returns what this is for each broker, to be done in that order.
+        """
+        others = [other for other in range(len(self.nodes)) if other != at]
+        return [
+            lambda state: self._die(state, at, seen=bool(seen_by)),
+            *(partial(self._lose, at=other, dead=at, seen=other in seen_by) for other in others),
+            lambda state: self._vanish(state, at),
+        ]
+
+    def _die(self, state: State, at: int, *, seen: bool) -> None:
+        self.touched[at] = None
+        state.fate[at] = "killed" if seen else "powerless"
+
+    def _lose(self, state: State, at: int, dead: int, *, seen: bool) -> None:
+        """What the death of one broker is to another; ``seen``: it sees the socket close."""
+        self.touched |= {(at, dead): None, (dead, at): None}
+        for number in state.channels.pop(Kind("call", at, dead), ()):
+            item = self.items[number]
+            assert isinstance(item, OpenLink)
+            self._refuse(state, at, dead, item)
+        state.channels.pop(Kind("call", dead, at), None)
+        if seen and (at, dead) in state.wires:
+            self._put(state, Kind("link", dead, at), Closed.LOST)
+
+    def _vanish(self, state: State, at: int) -> None:
+        """What was under way to a dead broker is lost, and so are its links."""
+        self.touched |= dict.fromkeys((other, at) for other in range(len(self.nodes)))
+        for channel in [channel for channel in state.channels if channel.target == at]:
+            del state.channels[channel]
         state.wires = frozenset((a, b) for a, b in state.wires if a != at)
+        if not self._direct:
+            self.touched[at] = None
+            state.brokers[at] = self._forgotten(at, state.brokers[at])
+
+    def _forgotten(self, at: int, number: int) -> int:
+        """Return the number that stands for all states of a dead broker: nobody looks at them."""
+        peer = self.locals[at][number].peer
+        return next(n for n, local in enumerate(self.locals[at]) if local.peer == peer)
 
     def cut(self, state: State, a: int, b: int) -> None:
         """The link between two brokers breaks, and both see it."""
+        self.touched |= {(a, b): None, (b, a): None}
         for here, there in ((a, b), (b, a)):
             state.channels.pop(Kind("link", here, there), None)
             if (there, here) in state.wires:
@@ -198,7 +242,10 @@ class Untimed:
 
     def end(self, state: State) -> Hashable:
         """Tell states apart by what is in them, wherever the numbers come from."""
-        shapes = tuple(self._local(state, at).shape for at in range(len(self.nodes)))
+        shapes = tuple(
+            0 if fate in DEAD else self._local(state, at).shape
+            for at, fate in enumerate(state.fate)
+        )
         return shapes, state.wires, state.late, state.early, state.confirmed, tuple(state.fate)
 
     # ── time passes ───────────────────────────────────────────────────────────────────────────
@@ -245,6 +292,10 @@ class Untimed:
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
+    def _peer(self, state: State, at: int) -> Peer:
+        self.touched[at] = None
+        return self.nodes[at].peer if self._direct else self._local(state, at).peer
+
     def _local(self, state: State, at: int) -> Local:
         return self.locals[at][state.brokers[at]]
 
@@ -255,6 +306,7 @@ class Untimed:
         event: Told | None,
         act: Callable[[RingNode], list[Effect]],
     ) -> None:
+        self.touched[at] = None
         if state.fate[at] != "alive":
             return
         if self._direct:
@@ -285,14 +337,14 @@ class Untimed:
         node = self.nodes[at]
         settle(node)
         numbers = self._numbers[at]
-        shape = freeze.shape(node)
+        shape = hash(freeze.shape(node))  # the shape itself is large
         number = numbers.get(shape)
         if number is None:
             number = numbers[shape] = len(numbers)
             pointers = {m.uid for m in (*node.left, *node.right)}
             self.locals[at].append(
                 Local(
-                    hash(shape),
+                    shape,
                     freeze.Snapshot(node),
                     node.peer,
                     _view(node),
@@ -305,6 +357,7 @@ class Untimed:
     def _admit(self, state: State, at: int, peer: Peer) -> Refused | None:
         if self._direct:
             return self.nodes[at].admit(peer)
+        self.touched[at] = None
         return self.admits(at, state.brokers[at], peer)
 
     def admits(self, at: int, number: int, peer: Peer) -> Refused | None:
@@ -320,10 +373,12 @@ class Untimed:
         for effect in effects:
             if isinstance(effect, Send):
                 other = self.index[effect.uid]
+                self.touched[other, at] = None
                 if (at, other) in state.wires:
                     out.setdefault(other, []).append(effect.message)
             elif isinstance(effect, CloseLink):
                 other = self.index[effect.uid]
+                self.touched[other, at] = None
                 if (at, other) in state.wires:
                     self._flush(state, at, {other: out.pop(other, [])})
                     self._hang_up(state, at, other, effect.reason)
@@ -335,10 +390,12 @@ class Untimed:
 
     def _flush(self, state: State, at: int, out: dict[int, list[Message]]) -> None:
         for other, messages in out.items():
+            self.touched[at, other] = None
             if messages and (other, at) in state.wires:  # else nobody listens at the other end
                 self._put(state, Kind("link", at, other), packed(messages))
 
     def _hang_up(self, state: State, at: int, other: int, reason: Closed) -> None:
+        self.touched |= {(other, at): None, (at, other): None}
         state.wires -= {(at, other)}
         state.channels.pop(Kind("link", other, at), None)
         if (other, at) in state.wires:
@@ -346,12 +403,17 @@ class Untimed:
 
     def _call(self, state: State, at: int, request: OpenLink) -> None:
         target = self._by_url.get(request.url)
+        if target is not None:
+            self.touched |= {target: None, (at, target): None}
         if target is None or state.fate[target] != "alive":
             self._refuse(state, at, target, request)
         else:
             self._put(state, Kind("call", at, target), request)
 
     def _refuse(self, state: State, at: int, target: int | None, request: OpenLink) -> None:
+        self.touched[at if target is None else target, at] = None
+        if target is not None:
+            self.touched[target] = None
         if target is not None and state.fate[target] == "powerless":
             late = LinkRefused(request.url, request.uid, Refused.TIMEOUT)
             state.late = tuple(sorted((*state.late, (at, late)), key=repr))  # they are at one time
@@ -361,7 +423,8 @@ class Untimed:
 
     def _on_call(self, state: State, at: int, target: int, request: OpenLink) -> None:
         """The initiator's greeting arrives: the acceptor decides."""
-        peer = self.nodes[at].peer if self._direct else self._local(state, at).peer
+        self.touched |= {(at, target): None, (target, at): None}
+        peer = self._peer(state, at)
         if request.uid not in (None, self.nodes[target].peer.uid):
             refused: Refused | None = Refused.OTHER_PEER
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -60,20 +60,6 @@ class State:
     def copy(self) -> State:
         return replace(
             self, brokers=list(self.brokers), fate=list(self.fate), channels=dict(self.channels)
-        )
-
-    def key(self, *, ordered: bool) -> Hashable:
-        """Tell states apart; ``ordered``: also by the order in which channels come up."""
-        channels = self.channels.items()
-        return (
-            tuple(self.brokers),
-            tuple(self.fate),
-            tuple(channels) if ordered else frozenset(channels),
-            self.wires,
-            self.late,
-            self.todo,
-            self.early,
-            self.confirmed,
         )
 
 

@@ -50,7 +50,7 @@ def test_nothing_breaks_in_any_order(name: str, brokers: int, delays: int) -> No
     ("name", "brokers", "grain"),
     [
         ("join-crash", 4, Grain.TURNS),
-        ("crash-of-tester", 4, Grain.TURNS),
+        ("crash-of-tester", 5, Grain.TURNS),
         ("crash-of-tester", 4, Grain.READS),
         ("crash", 5, Grain.TURNS),
         ("mutual-suspicion", 5, Grain.TURNS),
