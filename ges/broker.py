@@ -21,7 +21,7 @@ from ges.home import Home, open_home
 from ges.link_codec import LINK_CODEC
 from ges.live_run import live_run
 from ges.messages import RevocationNotice, Status
-from ges.node import BrokerNode
+from ges.node import BrokerNode, Misled
 from ges.notices import NoticeTaken, Outcome
 from ges.own_status import describe
 from ges.recorder import Recorder
@@ -39,11 +39,13 @@ from overlay.gauges import LinksRead, Reading
 from overlay.handshake import Hello, check_overlay
 from overlay.identity import Role, load_identity
 from overlay.ids import LinkClass, Peer, short
+from overlay.keyfiles import REVOKED
 from overlay.lanes import Policy
 from overlay.limits import LIMITS, Limits
 from overlay.link import Link
 from overlay.machine import Fact
 from overlay.resend import Item
+from overlay.revocation import read_list
 from overlay.rng import rng_for
 from overlay.transport import TcpTransport, Wire
 from overlay.versions import DIALECT, Dialect
@@ -136,6 +138,9 @@ class Broker:
             gap_rule=config.gap_rule,
             backups=config.backups,
         )
+        if self.identity is not None:
+            for folder in filter(None, (self.identity.directory, config.directory)):
+                read_list(folder / REVOKED)  # whom a damaged list names would be let in
         certified = self.identity.uid if self.identity is not None else None
         self._home: Home = open_home(config.directory, certified_uid=certified)
         self._composed = False
@@ -351,6 +356,7 @@ class Broker:
             budget_us=round(config.express_budget_ms * 1000),
             is_express=self.node.survey.express_range.is_inside,
             one_way_us=self._one_way_us,
+            on_misled=lambda uid: self.driver.give(Misled(uid)),
         )
         self.attendance = Attendance(self)
         self._links_relief = Relief(self.driver.links.values(), config.limits.link_bytes_total)

@@ -55,6 +55,13 @@ class Spread(Command):
 
 
 @dataclass(frozen=True, slots=True)
+class Misled(Command):
+    """A neighbour sent an event by us over a link that we do not have (any more)."""
+
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
 class RenewLinks(Command):
     """Make the secure links to these anew, as a certificate has changed; the old ones serve on."""
 
@@ -141,6 +148,8 @@ class BrokerNode:
                 for uid in event.uids
                 if uid in self._secure.up and uid in self._normal
             ]
+        elif isinstance(event, Misled):
+            effects += self.survey.correct(event.uid)
         elif isinstance(event, LinksRead):
             self.survey.on_read(event.readings, now)
         else:

@@ -60,7 +60,9 @@ class Router:
         budget_us: int = DEFAULT_BUDGET_US,
         is_express: Callable[[str], bool] = lambda uid: True,
         one_way_us: Callable[[LinkKey], int | None] = lambda key: None,
+        on_misled: Callable[[str], None] = lambda uid: None,
     ) -> None:
+        """``on_misled``: the broker of that uid goes by a link of ours that is gone."""
         self.sequencer: Sequencer[tuple[bytes, bytes, bool]] = Sequencer()
         self._flooded = Seen()  #: events sent to all secure links
         self._to_mark: dict[Key, None] = {}  #: publishers of whom events may have been lost
@@ -111,6 +113,7 @@ class Router:
         self._graph = graph
         self._counters = counters
         self._now = now
+        self._on_misled = on_misled
 
     # ── what the broker sets ──────────────────────────────────────────────────────────────────
 
@@ -251,6 +254,9 @@ class Router:
         head = read_head(event)
         if head.secure and link.link_class is not LinkClass.SECURE:
             raise ProtocolError("a secure event on its way over links that are not")
+        if way and (way[0], link.link_class) not in self._links:
+            # First of all: where the event goes back to the neighbour, that knows better by then.
+            self._on_misled(link.peer.uid)
         if head.express:
             self.express.pass_on(link, way, head, event)
         elif link.arrived(1):

@@ -3,7 +3,8 @@
 The part of a broker's machine that measures its links (:mod:`overlay.gauges`), decides which
 measurements count (:mod:`overlay.cost`), tells its neighbours and learns from them
 (:mod:`ges.horizon`), and keeps the weighted multigraph of all that. Tables are told within a second
-of a change, seldom while changes go on, and when nothing changes every 30 s.
+of a change, seldom while changes go on, and when nothing changes every 30 s; at once to a neighbour
+that is seen to go by an old one.
 """
 
 from __future__ import annotations
@@ -65,6 +66,7 @@ class Survey:
         self._horizon = Horizon(uid)
         self._timers: TimerTable[_Timer] = TimerTable()
         self._new: dict[str, None] = {}  #: neighbours that were not told anything yet
+        self._heard: dict[str, int] = {}  #: the version of our own table that each was told last
         self._unpassed: dict[str, None] = {}  #: origins whose tables are to be passed on
         self._limits = {
             _Timer.TELL: RateLimit(TELL_RATE),
@@ -97,6 +99,7 @@ class Survey:
             self.express_range.forget(uid)
         elif link_class is LinkClass.NORMAL:
             self._near.forget(uid)
+            self._heard.pop(uid, None)
         if self._steady.drop(key):
             self._own_changed(now)
         self._refresh({*self._horizon.unlinked(uid, link_class), (self.uid, uid)})
@@ -125,6 +128,17 @@ class Survey:
         self._gauges.on_read(readings, now)
         for key in self._gauges.links:
             self._measure(key, now)
+
+    def correct(self, uid: str) -> list[Effect]:
+        """Tell a neighbour now of our links as they are: it sends events by one that is gone.
+
+        Nothing if it was told since that changed. Tables are told so seldom that two brokers could
+        send an event to and fro between them for seconds, each by a link that the other had.
+        """
+        table = self._horizon.told_directly(self.uid)
+        if table is None or uid not in self.linked or self._heard.get(uid) == table.version:
+            return []
+        return self._tell(self.uid, (uid,))
 
     def set_incarnation(self, incarnation: int, now: Nanos) -> None:
         """This broker lives on in another incarnation."""
@@ -269,5 +283,7 @@ class Survey:
             is_secure = (uid, LinkClass.SECURE) in self._gauges
             link_class = LinkClass.SECURE if is_secure else LinkClass.NORMAL
             effects.append(Send(uid, message, link_class=link_class))
+            if origin == self.uid:
+                self._heard[uid] = message.version
         self.told += len(effects)
         return effects

@@ -57,10 +57,10 @@ class Ways:
 
         None: the broker is not within the horizon, or nothing leads there in that class.
         """
-        relay = self.choice.relay(key)
-        if relay is not None:
-            return relay
         uid, link_class = key
+        relay = self.choice.relay(key)
+        if self._total(relay, link_class) is not None:
+            return relay
         if self._survey.has_link(key):
             return (self._survey.uid, uid)
         self._update(link_class)

@@ -44,6 +44,7 @@ from overlay.keyfiles import (
     replace_files,
     write_new,
 )
+from overlay.revocation import read_list
 
 VOUCHER = "voucher.crt"
 
@@ -225,7 +226,7 @@ def _identity_files(authority: Authority, certificate: x509.Certificate) -> dict
         AUTHORITY_CERTIFICATE: certificates_pem(*authority.trusted),
     }
     revoked = authority.directory / REVOKED
-    if revoked.exists():
+    if read_list(revoked) is not None:
         files[REVOKED] = revoked.read_bytes()
     return files
 

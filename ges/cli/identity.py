@@ -131,7 +131,11 @@ def show(directory: Path, as_json: bool) -> None:
         refusal = str(error)
     warnings = [warning for warning in permission_warnings(directory) if warning != refusal]
     name = name_in(certificate) if is_identity else None
-    revoked = _revoked(directory)
+    try:
+        revoked = _revoked(directory)
+    except IdentityError as error:
+        revoked = frozenset()
+        refusal = refusal or str(error)
     if refusal is None and name is not None and name.uid in revoked:
         refusal = f"{name.uid} is revoked; issue an identity with another uid"
     facts = {
@@ -156,13 +160,17 @@ def show(directory: Path, as_json: bool) -> None:
 
 
 def _revoked(directory: Path) -> frozenset[str]:
-    """Return the uids on the list in the folder; none if it is not the authority's beside it."""
+    """Return the uids on the list in the folder; none if it is not the authority's beside it.
+
+    Raises:
+        IdentityError: the list is damaged.
+    """
     from overlay.errors import IdentityError, ProtocolError
     from overlay.keyfiles import AUTHORITY_CERTIFICATE, REVOKED, read_certificates
     from overlay.revocation import check_list, read_list
 
+    found = read_list(directory / REVOKED)
     try:
-        found = read_list(directory / REVOKED)
         authorities = read_certificates(directory / AUTHORITY_CERTIFICATE, most=2, mend="")
         return frozenset() if found is None else check_list(*found, authorities).uids
     except (IdentityError, ProtocolError):

@@ -74,6 +74,18 @@ async def test_where_the_way_round_is_gone_too_the_event_is_counted_as_lost() ->
     assert bench.counters["events_without_link"] == 2
 
 
+async def test_who_sends_by_a_link_that_is_gone_is_told_so() -> None:
+    bench = Bench()
+    _, body = event()
+    bench.pass_on(pack_way(("b" * 32,)) + body)
+    assert bench.misled == []
+    del bench.links["b" * 32, NORMAL]
+    bench.paths["b" * 32, NORMAL] = ("a" * 32, "c" * 32, "b" * 32)
+    bench.pass_on(pack_way(("b" * 32,)) + body)
+    assert bench.misled == ["c" * 32]
+    assert len(bench.sent_round("c")) == 1, "it goes another way all the same"
+
+
 async def test_secure_events_do_not_go_round_over_normal_links() -> None:
     bench = Bench("b")
     del bench.links["b" * 32, SECURE]

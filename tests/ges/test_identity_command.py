@@ -166,6 +166,22 @@ def test_show_of_an_expired_identity(authority: Path, tmp_path: Path) -> None:
     assert "expired on" in shown["refusal"]
 
 
+def test_a_damaged_list_of_revoked_identities_is_shown_and_not_handed_on(
+    authority: Path, tmp_path: Path
+) -> None:
+    assert chordal("issue", authority, tmp_path / "b", "--broker").exit_code == 0
+    (tmp_path / "b" / "revoked.crl").write_text("no list")
+    assert "revoked.crl: not a PEM list" in printed("show", tmp_path / "b")["refusal"]
+    (authority / "revoked.crl").write_text("no list")
+    with pytest.raises(IdentityError, match=r"revoked\.crl: not a PEM list"):
+        load_then_issue(authority, tmp_path / "c")
+    assert not (tmp_path / "c").exists()
+
+
+def load_then_issue(authority: Path, folder: Path) -> None:
+    issue_identity(load_authority(authority), folder, role=Role.BROKER, lifetime=timedelta(days=1))
+
+
 @pytest.mark.parametrize("below", ["", "nowhere"])
 def test_show_of_a_folder_that_holds_neither(tmp_path: Path, below: str) -> None:
     result = chordal("show", tmp_path / below)

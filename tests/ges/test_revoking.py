@@ -12,6 +12,7 @@ from ges.broker import Broker, BrokerConfig
 from ges.client import connect
 from ges.errors import ConnectionLost, SpreadRefused
 from overlay.authority import Authority, create_authority, issue_identity
+from overlay.errors import IdentityError
 from overlay.identity import Role, load_identity
 from overlay.ids import LinkClass
 from overlay.keyfiles import REVOKED
@@ -201,6 +202,19 @@ async def test_a_list_dropped_into_the_identitys_folder_is_taken_up(
     (folders[0] / REVOKED).write_bytes(revoked.pem)
     await until(lambda: numbers(ring) == [1, 1, 1])
     assert secure_uids(ring[2]) == set()
+
+
+@pytest.mark.parametrize("where", ["identity", "data"])
+def test_a_broker_with_a_damaged_list_does_not_start(
+    where: str, issue: Issue, tmp_path: Path
+) -> None:
+    """It would let those in that are on it."""
+    folder = issue(Role.BROKER)
+    data = tmp_path / "data"
+    data.mkdir()
+    ((folder if where == "identity" else data) / REVOKED).write_text("no list")
+    with pytest.raises(IdentityError, match=f"{REVOKED}: not a PEM list"):
+        Broker(BrokerConfig(port=0, identity=folder, directory=data))
 
 
 async def test_a_foreign_list_is_refused_and_goes_nowhere(

@@ -254,6 +254,28 @@ def test_links_that_never_stop_changing_are_told_of_seldom() -> None:
     assert seconds // 30 * 2 < node.survey.told - told <= 2 * times
 
 
+def test_who_goes_by_an_old_table_is_told_at_once_and_once() -> None:
+    """Though tables are told seldom at that time."""
+    mesh = triangle()
+    mesh.link("ab", 60)
+    mesh.run(SOON)
+    assert mesh.path("ab") == "acb"
+    for second in range(TELL_RATE.burst * 4):
+        mesh.link("ac", 1 + second % 2 * 30)
+        mesh.link("bc", 1 + second % 2 * 30)
+        mesh.run(4)
+    mesh.link("ac", 1)
+    mesh.cut("bc")
+    mesh.run(0.1)
+    assert mesh.nodes["a"].survey.graph.has("b", "c", NORMAL), "it was not told yet"
+    assert mesh.mislead("ac") == 1
+    assert mesh.mislead("ac") == 0, "it is on its way"
+    mesh.run(0.1)
+    assert not mesh.nodes["a"].survey.graph.has("b", "c", NORMAL)
+    assert mesh.path("ab") == "ab"
+    assert mesh.mislead("xc") == 0, "a stranger"
+
+
 def test_a_new_neighbour_is_told_what_is_known_if_its_link_lasts() -> None:
     mesh = Mesh("abcd")
     for pair in ("ad", "ab"):

@@ -57,6 +57,15 @@ class Mesh:
             self.nodes[here].survey.on_down((there, link_class), self.now, is_reset=True)
             self._do(here, [])
 
+    def mislead(self, pair: str) -> int:
+        """The first sends the second an event by a link that this does not have.
+
+        Returns how many tables the second tells for that.
+        """
+        before = self.messages
+        self._do(pair[1], self.nodes[pair[1]].survey.correct(pair[0]))
+        return self.messages - before
+
     def run(self, seconds: float) -> None:
         """Let time pass."""
         end = self.now + nanos(seconds)

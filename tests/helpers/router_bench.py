@@ -49,6 +49,7 @@ class Bench:
         self.detours: dict[str, tuple[str, ...]] = {}
         self.ways: dict[tuple[str, LinkClass], tuple[str, ...]] = {}  #: relay paths in use
         self.paths: dict[tuple[str, LinkClass], tuple[str, ...]] = {}  #: any that are known
+        self.misled: list[str] = []  #: brokers that go by a link of ours that is gone
         self.streams = Streams()  #: of links that :meth:`acknowledged` was called for
         self.router = Router(
             self.links,
@@ -59,6 +60,7 @@ class Bench:
             self.ways,
             path=self.paths.get,
             holding=Holding(self.streams, lambda peer: False),
+            on_misled=self.misled.append,
         )
         self.publisher = Session(PUBLISHER.hex(), 1, self.connection(secure=True))
         for name in "bc":
