@@ -181,7 +181,7 @@ def explore(
         _print_list({name: known.about for name, known in SCENARIOS.items()}, as_json=as_json)
         return
     try:
-        choices = None if replay is None else [int(part) for part in replay.split(",") if part]
+        choices = None if replay is None else [int(part) for part in replay.split(",")]
     except ValueError:
         raise click.BadParameter(
             f"{replay!r} is not a list of numbers with commas", param_hint="--replay"

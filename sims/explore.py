@@ -102,6 +102,8 @@ class Explorer:
         self._grain = grain
         if grain is not Grain.PACKETS and not self._complete:
             raise NoSuchScope("a grain other than packets goes with all orders: --delays -1")
+        if not reduce and not self._complete:
+            raise NoSuchScope("--unreduced goes with all orders: --delays -1")
         early = scenario.early if early is None else early
         self._report = Report(name, n, self._delays, early, grain=grain, lists=lists)
         facts: list[Fact] = []  #: what the brokers said in one step

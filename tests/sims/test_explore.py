@@ -208,6 +208,8 @@ def test_a_finding_of_coarse_steps_is_shown_again(monkeypatch: pytest.MonkeyPatc
         ["crash", "--brokers", "99"],
         ["crash", "--brokers", "3", "--replay", "99"],
         ["crash", "--replay", "one"],
+        ["crash", "--replay", ""],
+        ["crash", "--delays", "1", "--unreduced"],
         ["crash", "--delays", "1", "--grain", "turns"],
     ],
 )
