@@ -209,13 +209,17 @@ class Attendance:
         precedence = broker.driver.precedence
         number = session.connection.number
         client = short(session.uid)
+        is_express = False
         begun = None  #: since when an unfinished frame waits for its rest
         try:
             chunk: bytes | bytearray = b"-"
             while chunk:
                 await broker.on_ring()
                 runs = reader.runs()
-                if is_express := _is_express(runs):
+                events = [run for run in runs if run.kind == EVENT]
+                if events:  # else it is as it was
+                    is_express = _are_express(events)
+                if is_express:
                     precedence.enter(number)
                 else:
                     precedence.leave(number)
@@ -264,11 +268,8 @@ class Attendance:
         return Alternates(self._broker.node.ring.known_urls[:MAX_ALTERNATES])
 
 
-def _is_express(runs: list[Run]) -> bool:
+def _are_express(events: list[Run]) -> bool:
     """Say whether a client's events go first: it sends express ones, and hardly any others."""
-    events = [run for run in runs if run.kind == EVENT]
-    if not events:
-        return False
     first = events[0].bounds[0] + HEADER.size
     size = sum(run.bounds[-1] - run.bounds[0] for run in events)
     has_flags = first < events[0].bounds[1]  # an empty frame is judged where events are read

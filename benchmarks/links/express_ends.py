@@ -89,7 +89,7 @@ async def load_subscribe(url: str) -> None:
 def _go_first() -> None:
     if sys.platform == "linux":
         with contextlib.suppress(PermissionError):
-            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(2))
 
 
 def _go_last() -> None:

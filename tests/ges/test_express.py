@@ -297,6 +297,8 @@ async def test_a_client_is_read_first_while_it_sends_hardly_anything_but_express
     async with connect(broker.url) as client:
         await client.publish("t", b"1", link_class=EXPRESS, confirm=True)
         await until(lambda: len(first) == 1)
+        await client.status()
+        assert len(first) == 1, "a question between them changes nothing"
         for _ in range(100):
             await client.publish("t", bytes(1000))
         await client.flush()
