@@ -52,7 +52,7 @@ class Sequencer(Generic[T]):
         self._waiting: TimerTable[Key] = TimerTable()
         self._held_bytes = 0
         self.duplicates = 0
-        self.lost = 0
+        self.lost = 0  #: events given up; at most :data:`MAX_HELD` for one gap
 
     @property
     def keys(self) -> Iterable[Key]:
@@ -135,7 +135,7 @@ class Sequencer(Generic[T]):
                 skip = False
                 first = min(held)
                 if stream.next:
-                    self.lost += first - stream.next
+                    self.lost += min(first - stream.next, MAX_HELD)  # what jumps farther is forged
                 stream.next = first
             item, size, _ = held.pop(stream.next)
             self._held_bytes -= size

@@ -90,6 +90,13 @@ def test_many_gaps_do_not_add_up() -> None:
     assert sequencer.lost == 29
 
 
+def test_a_forged_sequence_does_not_spoil_the_count_of_what_is_lost() -> None:
+    sequencer: Sequencer[int] = Sequencer()
+    assert take(sequencer, [1, 7 * 10**17]) == [1]
+    assert sequencer.expire(LONG_GAP_NS) == [7 * 10**17]
+    assert sequencer.lost == MAX_HELD
+
+
 def test_a_publisher_first_met_in_mid_stream() -> None:
     sequencer: Sequencer[int] = Sequencer()
     assert take(sequencer, [70, 69, 71]) == []
