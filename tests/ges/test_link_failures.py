@@ -11,14 +11,19 @@ import trio
 
 from ges.broker import Broker
 from ges.client import connect
+from ges.roundabout import pack_way
+from ges.survey import Survey
 from overlay.address import Address, parse_url
+from overlay.codec import DETOUR, frame
 from overlay.errors import ConnectionFailed
 from overlay.identity import Role
 from overlay.ids import LinkClass
+from overlay.machine import Effect
 from overlay.trace import Verdict
 from overlay.transport import TcpTransport, Wire
 from tests.ges.conftest import Issue
 from tests.helpers.brokers import Brokers
+from tests.helpers.router_bench import event
 from tests.helpers.waiting import until
 
 DEADLINE_SECONDS = 30
@@ -187,3 +192,21 @@ async def test_a_secure_event_goes_over_secure_links_alone(
     assert (event.payload, event.link_class) == (b"secret", LinkClass.SECURE)
     assert came_over(brokers, LinkClass.SECURE) > 0
     assert came_over(brokers, LinkClass.NORMAL) == 0
+
+
+async def test_a_broker_corrects_whoever_sends_it_an_event_for_a_link_it_has_not(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it then tells is tested in ``test_ways.py``."""
+    a, b = await brokers.ring_of(2)
+    corrected: list[tuple[str, str]] = []
+
+    def correct(survey: Survey, uid: str) -> list[Effect]:
+        corrected.append((survey.uid, uid))
+        return []
+
+    monkeypatch.setattr(Survey, "correct", correct)
+    _, body = event()
+    link = a.driver.links[b.node.peer.uid, LinkClass.NORMAL]
+    link.connection.send(frame(DETOUR, pack_way(("f" * 32,)) + body), 1)
+    await until(lambda: corrected == [(b.node.peer.uid, a.node.peer.uid)])
