@@ -100,28 +100,24 @@ class Links:
             self._go_on(key, link)
         if old is not None:
             self._say_goodbye(old, Closed.REPLACED)
-        number = connection.number
         if link_class is LinkClass.EXPRESS:
-            self.precedence.enter(number)
+            self.precedence.enter(connection.number)
         self._running += 1
         self._give(LinkUp(peer, url, link_class))
         self._upper.on_changes()
         reason = None
         try:
-            reason = await self._bulkhead.contain(partial(self._read_and_write, link), reader)
-        finally:
-            self.precedence.leave(number)
-            self._notices.count("express_dropped", connection.outbox.express.dropped)
-            self._running -= 1
-            self._quiet.set()
-            ended_by_itself = self._forget(link)
-            self._take_back(link, is_over=not ended_by_itself)
+            try:
+                reason = await self._bulkhead.contain(partial(self._read_and_write, link), reader)
+            finally:
+                ended_by_itself = self._wind_up(link)
             if ended_by_itself:
-                self._upper.on_cut(link)
+                # Who parts in peace forgets the link first: here it broke before the end. The
+                # machine hears of it before anything is waited for, as the next link may come up
+                # any moment, and would be taken for the one that broke.
+                self._tell_end(link, Closed.LOST if reason in PEACEFUL else reason or Closed.LOST)
+        finally:
             await close(wire.stream)
-        if ended_by_itself:
-            # Who parts in peace forgets the link first: here it broke before the end.
-            self._tell_end(link, Closed.LOST if reason is None or reason in PEACEFUL else reason)
 
     def close(self, effect: CloseLink) -> None:
         """Give a link up, after what is queued; the machine, which wants it so, is not told."""
@@ -235,6 +231,19 @@ class Links:
             link.connection.send_ack(self._codec.encode(arrivals.incoming.ack(), version))
         link.connection.send(self._codec.encode(Goodbye(reason), version))
         link.connection.finish(PARTING_SECONDS if reason in PEACEFUL else FINISH_SECONDS)
+
+    def _wind_up(self, link: Link) -> bool:
+        """The tasks of a link have ended; say whether it was still in use."""
+        connection = link.connection
+        self.precedence.leave(connection.number)
+        self._notices.count("express_dropped", connection.outbox.express.dropped)
+        self._running -= 1
+        self._quiet.set()
+        ended_by_itself = self._forget(link)
+        self._take_back(link, is_over=not ended_by_itself)
+        if ended_by_itself:
+            self._upper.on_cut(link)
+        return ended_by_itself
 
     def _forget(self, link: Link) -> bool:
         """Take a link out of the tables; False if it is out already, or another in its place."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import msgspec
+import pytest
 import trio
 from trio.testing import MockClock
 
@@ -23,6 +24,7 @@ from overlay.machine import (
     Refused,
     Send,
 )
+from overlay.memory import MemoryStream
 from tests.helpers.stations import (
     CODEC,
     NORMAL,
@@ -209,6 +211,27 @@ async def test_a_restarted_caller_replaces_the_link_of_its_last_life(
     assert a.took(MessageReceived) == [MessageReceived("c" * 32, Beat(1))]
     assert a.took(LinkDown) == [], "the link to c was never down"
     assert a.driver.links["c" * 32, NORMAL].peer == restarted
+
+
+async def test_the_end_of_a_link_is_told_before_the_next_one_comes_up(
+    overlay: Overlay, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long the broken connection takes to close: the machine knows links by uid alone."""
+    a, b = await overlay.linked()
+    broken = a.driver.links[b.peer.uid, NORMAL].connection.stream
+    assert isinstance(broken, MemoryStream)
+
+    async def close_slowly() -> None:
+        await trio.sleep(1)
+
+    monkeypatch.setattr(broken, "aclose", close_slowly)
+    broken.cut()
+    await trio.sleep(0.1)
+    b.do(OpenLink(a.peer.url, a.peer.uid))
+    await trio.sleep(5)
+    told = [type(event) for event in a.machine.inputs]
+    assert told == [LinkUp, LinkDown, LinkUp]
+    assert (a.linked, b.linked) == (["b"], ["a"])
 
 
 # Links made anew
