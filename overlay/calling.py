@@ -19,6 +19,7 @@ from overlay.transport import Transport, Wire, close
 from overlay.versions import EXPRESS, Dialect
 
 CONNECT_SECONDS = 2.0
+PAUSES_SECONDS = (0.02, 0.04)  #: until a call is tried again that was cut before the answer
 
 
 class Caller:
@@ -53,29 +54,15 @@ class Caller:
         if link_class is LinkClass.EXPRESS and not self._knows(uid, EXPRESS):
             self._fail(request, Refused.OTHER_VERSION, "that broker knows no express links")
             return
-        # Numbered now, not when it is sent: by then we may have welcomed the other end's call, and
-        # a greeting that is numbered after that would say that we have lost the link again.
-        serial = self._table.next_serial()
         try:
             with trio.fail_after(CONNECT_SECONDS):
-                address = parse_url(request.url)
-                if link_class is LinkClass.SECURE:
-                    address = Address(address.host, address.port, tls=True)
-                wire = await self._transport.connect(address)
-                try:
-                    answer, reader = await self._greet(wire, request, serial)
-                except BaseException:  # a time-out, too: trio's cancellation is no Exception
-                    await close(wire.stream)
-                    raise
+                wire, answer, reader = await self._reach(request)
         except trio.TooSlowError:
-            self._fail(request, Refused.TIMEOUT, "no answer in time")
+            self._fail(request, self._unless_called(request, Refused.TIMEOUT), "no answer in time")
             return
         except (ConnectionFailed, ConfigError) as error:
-            reason = error.reason if isinstance(error, ConnectionFailed) else str(error)
-            self._fail(request, Refused.UNREACHABLE, reason)
-            return
-        except BROKEN as error:
-            self._fail(request, Refused.UNREACHABLE, str(error) or "connection lost")
+            detail = error.reason if isinstance(error, ConnectionFailed) else str(error)
+            self._fail(request, self._unless_called(request, Refused.UNREACHABLE), detail)
             return
         except ProtocolError as error:
             self._fail(request, Refused.NOT_CHORDAL, str(error))
@@ -89,6 +76,57 @@ class Caller:
         """
         link = self._links.up.get((uid or "", LinkClass.NORMAL))
         return link is None or capability in link.agreed.capabilities
+
+    async def _reach(self, request: OpenLink) -> tuple[Wire, Welcome | Refusal, FrameReader]:
+        """Connect and greet; once more where the connection breaks before the answer.
+
+        Where a process is gone the connection is refused. One that is cut later says little: when
+        all links break at one moment, so do the calls that have just begun, and their ends live.
+
+        Raises:
+            ConnectionFailed: nobody is there, or it was cut each time.
+            ConfigError: the address is none.
+            ProtocolError: what answers is not ours.
+        """
+        address = parse_url(request.url)
+        if request.link_class is LinkClass.SECURE:
+            address = Address(address.host, address.port, tls=True)
+        for pause in PAUSES_SECONDS:
+            try:
+                return await self._try(address, request)
+            except ConnectionFailed as error:
+                if not error.was_cut:
+                    raise
+                await trio.sleep(pause)
+                if not self._is_calling(request):
+                    raise
+        return await self._try(address, request)
+
+    def _is_calling(self, request: OpenLink) -> bool:
+        """Say whether the other end has not called us meanwhile."""
+        uid = request.uid
+        return uid is None or self._table.is_calling(uid, request.link_class)
+
+    def _unless_called(self, request: OpenLink, reason: Refused) -> Refused:
+        """Return why there is no link by this call; whoever has called us can be reached."""
+        return reason if self._is_calling(request) else Refused.DUPLICATE
+
+    async def _try(
+        self, address: Address, request: OpenLink
+    ) -> tuple[Wire, Welcome | Refusal, FrameReader]:
+        # Numbered now, not when it is sent: by then we may have welcomed the other end's call, and
+        # a greeting that is numbered after that would say that we have lost the link again.
+        serial = self._table.next_serial()
+        wire = await self._transport.connect(address)
+        try:
+            return wire, *await self._greet(wire, request, serial)
+        except BROKEN as error:
+            await close(wire.stream)
+            reason = str(error) or "connection lost"
+            raise ConnectionFailed(request.url, reason, was_cut=True) from error
+        except BaseException:  # a time-out, too: trio's cancellation is no Exception
+            await close(wire.stream)
+            raise
 
     async def _greet(
         self, wire: Wire, request: OpenLink, serial: int

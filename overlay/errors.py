@@ -48,12 +48,16 @@ class CodecError(ProtocolError):
 
 
 class ConnectionFailed(ChordalError):
-    """A connection could not be made or was refused; ``reason`` is for people."""
+    """A connection could not be made or was refused; ``reason`` is for people.
 
-    def __init__(self, url: str, reason: str) -> None:
+    ``was_cut``: it was made, and broke before the other end had said anything.
+    """
+
+    def __init__(self, url: str, reason: str, *, was_cut: bool = False) -> None:
         super().__init__(f"{url}: {reason}")
         self.url = url
         self.reason = reason
+        self.was_cut = was_cut
 
 
 class InvariantError(ChordalError):

@@ -34,6 +34,9 @@ EXHAUSTED_SECONDS = 0.1  #: to wait before the next connection is taken, when fi
 #: Errors of accept() that say that the process or the system has no room at the moment.
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
+#: Errors of connect() that say that there was a connection for a moment.
+_CUT = frozenset({errno.ECONNRESET, errno.ECONNABORTED, errno.EPIPE})
+
 
 class Wire:
     """A fresh stream, and who is certified to be at its other end; None: plain."""
@@ -157,9 +160,9 @@ class TcpTransport:
         except socket.gaierror as error:
             raise ConnectionFailed(address.url, f"no such host ({error.strerror})") from error
         except OSError as error:
-            refused = _first_errno(error) == errno.ECONNREFUSED
-            reason = "connection refused" if refused else str(error)
-            raise ConnectionFailed(address.url, reason) from error
+            code = _first_errno(error)
+            reason = "connection refused" if code == errno.ECONNREFUSED else str(error)
+            raise ConnectionFailed(address.url, reason, was_cut=code in _CUT) from error
         if not address.tls:
             return Wire(stream, None, remote_host(stream))
         try:
@@ -169,6 +172,7 @@ class TcpTransport:
                 address.url,
                 f"no TLS ({_reason(error)}): there is no identity at that end, "
                 "or one of the two authorities does not know the other",
+                was_cut=_is_cut(error),
             ) from error
         except ProtocolError as error:
             raise ConnectionFailed(address.url, str(error)) from error
@@ -252,6 +256,12 @@ def _reason(error: BaseException) -> str:
     if isinstance(cause, ssl.SSLCertVerificationError):
         return f"{reason}, {cause.verify_message}"
     return reason
+
+
+def _is_cut(error: BaseException) -> bool:
+    """Say whether the connection ended in the middle of TLS's handshake, without a word of TLS."""
+    cause = error.__cause__ or error
+    return isinstance(cause, ssl.SSLEOFError) or not isinstance(cause, ssl.SSLError)
 
 
 def _is_untrusted(error: BaseException) -> bool:

@@ -101,6 +101,7 @@ class LinkEvents:
         parts.merge.on_linked(link.peer)
         parts.duties.on_link_up(link.peer)
         self._deaths.on_heard(uid)
+        parts.suspicions.on_linked(link.peer)
         parts.newcomer.on_up(uid, link.peer)
         if self._membership.is_alone:
             core.send(uid, Knock(core.member))

@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from overlay.ids import Nanos
+from overlay.ids import Nanos, Peer
 from overlay.machine import Closed
 from ring.core import Core, Timer
 from ring.detector import Detector
@@ -172,6 +172,14 @@ class Suspicions:
         decided = [self._ask(case) for case in waiting]
         return [verdict for verdict in decided if verdict is not None]
 
+    def on_linked(self, peer: Peer) -> None:
+        """A broker is linked anew: what it was asked went down with the old link, so ask again."""
+        for case in self.open.values():
+            is_lost = peer.uid in case.asked and peer.uid not in (*case.awaited, *case.failed)
+            if is_lost and case.led_by is None and not case.link_failed:
+                case.asked.remove(peer.uid)
+                self._tell(case, peer)
+
     def on_refused(self, uid: str) -> Verdict | None:
         """The subject cannot be linked again. If a witness reached it before, ask anew.
 
@@ -311,7 +319,7 @@ class Suspicions:
                 if wanted == 0 or len(case.asked) == core.config.witnesses:
                     break
                 if witness.uid not in case.asked:
-                    self._tell(case, witness)
+                    self._tell(case, witness.peer)
                     wanted -= witness.uid not in case.doubted
         if case.awaited or (not case.failed and self._is_called(case)):
             return None
@@ -330,7 +338,7 @@ class Suspicions:
             core.arm(Timer.TEST, subject.uid, until - core.now)
         return core.now < until and self._links.is_opening(subject.peer.url)
 
-    def _tell(self, case: Case, witness: Member) -> None:
+    def _tell(self, case: Case, witness: Peer) -> None:
         """Ask one witness, and whether it lives itself."""
         core, uid, subject = self._core, witness.uid, case.subject
         case.asked.append(uid)
@@ -340,7 +348,7 @@ class Suspicions:
         case.asked_at, case.until = core.now, core.now + wait
         if is_silent and uid not in self._links.up:
             case.doubted.append(uid)
-        self._links.tell(witness.peer, TestNeighbour(subject), subject.uid)
+        self._links.tell(witness, TestNeighbour(subject), subject.uid)
         if is_silent:
             self._detector.ask(uid, subject.uid)
             wait = self._detector.answer_ns(uid)

@@ -70,13 +70,21 @@ IGNORED = frozenset(
 RESET = frozenset({"_token"})
 
 
+Contents = tuple[Any, tuple[Any, ...]]  #: an object and what is in it
+Kept = dict[int, Contents]  #: by hash
+
+
 class Snapshot:
-    """The contents of all that ``root`` consists of, at one moment."""
+    """The contents of all that ``root`` consists of, at one moment.
+
+    Most objects have the same contents in most snapshots of a machine: these are kept once, in
+    ``kept``, which is to be the same for all of them.
+    """
 
     __slots__ = ("_saved",)
 
-    def __init__(self, root: object) -> None:
-        self._saved: list[tuple[Any, Any]] = []
+    def __init__(self, root: object, kept: Kept) -> None:
+        saved: list[Contents] = []
         seen: set[int] = set()
         waiting: list[object] = [root]
         while waiting:
@@ -86,42 +94,59 @@ class Snapshot:
                 continue
             seen.add(id(here))
             if kind is Kind.TABLE:
-                self._saved.append((here, dict(here)))
-                waiting.extend(here.keys())
-                waiting.extend(here.values())
-            elif kind is Kind.ROW or kind is Kind.SET:
-                self._saved.append((here, list(here)))
-                waiting.extend(here)
-            elif kind is Kind.TUPLE:
-                waiting.extend(here)
+                inside = (*here.keys(), *here.values())
+            elif kind is Kind.ROW or kind is Kind.SET or kind is Kind.TUPLE:
+                inside = tuple(here)
             elif kind is Kind.RANDOM:
-                drawn = here.getstate()  # large, and the same in most snapshots
-                self._saved.append((here, _DRAWN.setdefault(drawn, drawn)))
+                drawn = here.getstate()  # large
+                inside = (_ONCE.setdefault(drawn, drawn),)
             else:
-                attributes = [
-                    (n, 0 if n in RESET else getattr(here, n))
-                    for n in _names(here)
-                    if hasattr(here, n)
-                ]
-                if kind is not Kind.FROZEN:
-                    self._saved.append((here, attributes))
-                waiting.extend(value for _, value in attributes)
+                names = tuple(name for name in _names(here) if hasattr(here, name))
+                inside = tuple(0 if name in RESET else getattr(here, name) for name in names)
+            if kind is not Kind.RANDOM:
+                waiting.extend(inside)
+            if kind is Kind.OBJECT:
+                inside = (_ONCE.setdefault(names, names), *inside)
+            if kind is not Kind.FROZEN and kind is not Kind.TUPLE:
+                saved.append(_once((here, inside), kept))
+        self._saved = tuple(saved)
 
     def restore(self) -> None:
         """Put the contents back."""
-        for here, contents in self._saved:
+        for here, inside in self._saved:
             kind = _kind(type(here))
-            if kind is Kind.TABLE or kind is Kind.SET:
+            if kind is Kind.TABLE:
+                half = len(inside) // 2
                 here.clear()
-                here.update(contents)
+                here.update(zip(inside[:half], inside[half:], strict=True))
+            elif kind is Kind.SET:
+                here.clear()
+                here.update(inside)
             elif kind is Kind.ROW:
                 here.clear()
-                here.extend(contents)
+                here.extend(inside)
             elif kind is Kind.RANDOM:
-                here.setstate(contents)
+                here.setstate(inside[0])
             else:
-                for name, value in contents:
+                for name, value in zip(inside[0], inside[1:], strict=True):
                     setattr(here, name, value)
+
+
+def _once(contents: Contents, kept: Kept) -> Contents:
+    """Return what is kept of these contents already, if they are the same."""
+    here, inside = contents
+    known = kept.setdefault(hash((id(here), *map(_told_apart, inside))), contents)
+    is_same = known[0] is here and len(known[1]) == len(inside)
+    return known if is_same and all(map(_is_same, known[1], inside)) else contents
+
+
+def _told_apart(part: object) -> Hashable:
+    """Return what makes contents the same if it is: plain values themselves, or which object."""
+    return part if type(part) in _PLAIN else id(part)
+
+
+def _is_same(one: object, other: object) -> bool:
+    return one is other or (type(one) is type(other) and type(one) in _PLAIN and one == other)
 
 
 def shape(root: object) -> Hashable:
@@ -184,7 +209,7 @@ class Kind(Enum):
 
 
 _PLAIN = frozenset({str, int, float, bytes, bool, type(None)})
-_DRAWN: dict[object, object] = {}
+_ONCE: dict[Hashable, Hashable] = {}  #: tuples that many snapshots have in common
 _NOTHING: dict[str, object] = {}
 
 _ATOMS = (

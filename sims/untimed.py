@@ -95,6 +95,7 @@ class Untimed:
         self._item_numbers: dict[Item, int] = {}
         self._is_background: list[bool] = []  #: by number of the item
         self._numbers: list[dict[int, int]] = [{} for _ in nodes]
+        self._kept: freeze.Kept = {}
         self._known: dict[tuple[int, int, Told], tuple[int, tuple[Effect, ...]]] = {}
         self._admits: dict[tuple[int, int, Peer], Refused | None] = {}
         self._direct = True  #: let the machines run on; else their numbered states do
@@ -345,7 +346,7 @@ class Untimed:
             self.locals[at].append(
                 Local(
                     shape,
-                    freeze.Snapshot(node),
+                    freeze.Snapshot(node, self._kept),
                     node.peer,
                     _view(node),
                     tuple(sorted(pointers - node.linked.keys() - set(node.suspects))),

@@ -34,11 +34,31 @@ def test_a_long_stream_survives_links_and_clients_that_flap(tmp_path: Path, seed
 
 
 @pytest.mark.soak
-def test_a_stream_of_events_survives_the_cut_of_all_links_at_once(tmp_path: Path) -> None:
-    plan = Plan(seconds=3, rate=1000, every=0.7, faults=(Fault.CUT,), everything=True)
-    outcome = run(plan, tmp_path)
-    assert outcome.harm[Fault.CUT] > 5
-    check(outcome)
+@pytest.mark.parametrize("every", [0.3, 1.0])
+@pytest.mark.parametrize("brokers", [2, 3, 5])
+def test_a_stream_of_events_survives_harm_to_all_links_at_once(
+    tmp_path: Path, brokers: int, every: float
+) -> None:
+    """Then there is no way round, nobody to ask, and calls that have just begun break as well."""
+    for name, faults in (
+        ("cut", (Fault.CUT,)),
+        ("short", (Fault.TRUNCATE,)),
+        ("all", tuple(Fault)),
+    ):
+        plan = Plan(
+            brokers=brokers,
+            seconds=10,
+            rate=500,
+            faults=faults,
+            every=every,
+            everything=True,
+            seed=f"{brokers}:{every}",
+        )
+        folder = tmp_path / name
+        folder.mkdir()
+        outcome = run(plan, folder)
+        assert sum(outcome.harm.values()) > 5
+        check(outcome)
 
 
 @pytest.mark.soak

@@ -194,6 +194,37 @@ async def test_nobody_listens() -> None:
     assert reason == "connection refused"
 
 
+@pytest.mark.parametrize(
+    ("code", "was_cut"), [(errno.ECONNRESET, True), (errno.ECONNREFUSED, False)]
+)
+async def test_a_connection_that_is_cut_as_it_is_made(
+    monkeypatch: pytest.MonkeyPatch, code: int, was_cut: bool
+) -> None:
+    async def fail(*args: object, **kwargs: object) -> None:
+        raise OSError(code, "as the system says")
+
+    monkeypatch.setattr(trio, "open_tcp_stream", fail)
+    with pytest.raises(ConnectionFailed) as failed:
+        await TcpTransport(None).connect(Address("127.0.0.1", 1))
+    assert failed.value.was_cut is was_cut
+
+
+async def test_a_tls_handshake_that_is_cut(issue: Issue, nursery: trio.Nursery) -> None:
+    """By whoever it was; who has no identity hangs up as well."""
+    listener = (await trio.open_tcp_listeners(0, host="127.0.0.1"))[0]
+    address = Address("127.0.0.1", listener.socket.getsockname()[1], tls=True)
+
+    async def hang_up() -> None:
+        async with listener:
+            await (await listener.accept()).aclose()
+
+    nursery.start_soon(hang_up)
+    with pytest.raises(ConnectionFailed, match="no TLS") as failed:
+        await TcpTransport(issue("caller")).connect(address)
+    assert failed.value.was_cut
+    nursery.cancel_scope.cancel()
+
+
 async def test_a_host_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     async def unknown(*args: object, **kwargs: object) -> None:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")

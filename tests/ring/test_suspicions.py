@@ -327,6 +327,20 @@ def test_a_witness_that_cannot_be_reached_is_replaced_at_once() -> None:
     assert asked == [(uid(100), Question(B)), (uid(100), Question(C))]  # nobody else asks about C
 
 
+def test_a_witness_whose_link_comes_back_is_asked_anew() -> None:
+    """What it was asked, or would have answered, went down with the link."""
+    b, c = member(200), member(300)
+    node = Bench.on_ring([100, 200, 300], 100)
+    effects = node.down(b)
+    assert sent(effects, Question) == [(c.uid, Question(b))]
+    node.down(c)
+    assert sent(node.up(c), Question) == [(c.uid, Question(b))]
+    assert told(node.refused(b), Confirmed) == [], "its word is waited for"
+    assert sent(node.up(c), Question) == [], "nor is it asked twice over"
+    effects = node.receive(c, Answer(b, alive=False))
+    assert told(effects, Confirmed) == [Confirmed(b, (c.uid,))]
+
+
 def test_with_nobody_to_ask_our_own_call_decides() -> None:
     node = Bench.on_ring([100, 200], 100)
     effects = node.down(member(200))

@@ -130,7 +130,7 @@ def _founder() -> RingNode:
 
 def test_a_restored_machine_does_the_same_again() -> None:
     node = _founder()
-    before, saved = shape(node), Snapshot(node)
+    before, saved = shape(node), Snapshot(node, {})
     runs = []
     for _ in range(2):
         effects = []
