@@ -20,6 +20,8 @@ from ring.views import Views
 #: Ends of a link that say nothing about its quality.
 _WITH_A_WORD = frozenset({Closed.UNWANTED, Closed.LEAVING, Closed.DECLARED_DEAD, Closed.REPLACED})
 _NO_WAY_THERE = frozenset({Refused.UNREACHABLE, Refused.TIMEOUT})
+#: Answers of the very broker that was called: it lives, and wants no link at the moment.
+_TURNED_AWAY = frozenset({Refused.DAMPED, Refused.BUSY})
 
 
 class LinkEvents:
@@ -148,16 +150,22 @@ class LinkEvents:
         parts.newcomer.on_refused(event)
         if uid in parts.core.detours:
             return  # the way round it stands
-        if uid is not None and event.reason is not Refused.DUPLICATE:
+        if uid is None or event.reason is Refused.DUPLICATE:
+            return
+        is_alive = event.reason in _TURNED_AWAY
+        if is_alive:
+            self._deaths.on_turned_away(uid)
+        else:
             self._deaths.on_unreachable(uid)
-            if uid in parts.hood.candidates and event.reason in _NO_WAY_THERE:
-                parts.detours.begin(parts.hood.candidates[uid])
-            parts.hood.shun(uid)
+        if uid in parts.hood.candidates and (is_alive or event.reason in _NO_WAY_THERE):
+            parts.detours.begin(parts.hood.candidates[uid])
+        parts.hood.shun(uid)
+        if not is_alive:
             parts.runs.on_refused(uid)
             self._deaths.settle(parts.suspicions.on_refused(uid))
-            self._deaths.on_witness_lost(uid)
-            if uid in parts.chords.wanted and uid not in parts.hood.adjacent:
-                self._on_chord_refused(uid, event.reason)
+        self._deaths.on_witness_lost(uid)
+        if uid in parts.chords.wanted and uid not in parts.hood.adjacent:
+            self._on_chord_refused(uid, event.reason)
 
     def _on_chord_refused(self, uid: str, reason: Refused) -> None:
         parts = self._parts

@@ -140,15 +140,27 @@ class Suspicions:
             if witness in case.awaited:
                 case.awaited.remove(witness)
             return self._ask(case)
+        self._conclude(case, witness)
         uid = case.subject.uid
-        case.link_failed = True
-        self._core.notify(LinkFailed(case.subject, witness))
-        self._core.disarm(Timer.TEST, uid)
-        case.awaited.clear()
         if uid in self._links.up:  # up, but nothing comes through
             self._links.close(uid, Closed.LOST)
         self._links.reopen(case.subject.peer, uid)
         return None
+
+    def on_turned_away(self, uid: str) -> Member | None:
+        """The subject itself answers that it wants no link now; returns it if that is news."""
+        case = self.open.get(uid)
+        if case is None or case.link_failed:
+            return None
+        self._conclude(case, uid)
+        return case.subject
+
+    def _conclude(self, case: Case, witness: str) -> None:
+        """The subject lives, so it is the link that failed."""
+        case.link_failed = True
+        self._core.notify(LinkFailed(case.subject, witness))
+        self._core.disarm(Timer.TEST, case.subject.uid)
+        case.awaited.clear()
 
     def on_no_answer(self, uid: str) -> Verdict | None:
         """Witnesses did not answer in time; returns the verdict if nobody is left to ask."""

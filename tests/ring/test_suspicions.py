@@ -341,6 +341,26 @@ def test_a_witness_whose_link_comes_back_is_asked_anew() -> None:
     assert told(effects, Confirmed) == [Confirmed(b, (c.uid,))]
 
 
+@pytest.mark.parametrize("reason", [Refused.DAMPED, Refused.BUSY])
+def test_one_that_wants_no_link_now_lives(reason: Refused) -> None:
+    """It has said so itself: the link failed, and there is to be a way round it."""
+    node = suspecting()
+    effects = node.refused(B, reason)
+    assert told(effects, LinkFailed) == [LinkFailed(B, B.uid)]
+    assert sent(effects, Relay) != []
+    for witness in (C, Z):
+        assert told(node.receive(witness, Answer(B, alive=False)), Confirmed) == []
+    assert node.node.suspects == (B.uid,), "it keeps its place"
+
+
+@pytest.mark.parametrize("reason", [Refused.DAMPED, Refused.BUSY])
+def test_a_witness_that_is_turned_away_has_seen_that_b_lives(reason: Refused) -> None:
+    witness, asker = bench(100), member(200)
+    witness.receive(asker, Question(B))
+    effects = witness.refused(B, reason)
+    assert sent(effects, Answer) == [(asker.uid, Answer(B, alive=True))]
+
+
 def test_with_nobody_to_ask_our_own_call_decides() -> None:
     node = Bench.on_ring([100, 200], 100)
     effects = node.down(member(200))
