@@ -1,10 +1,11 @@
 """A stream of events through real brokers whose links are cut, truncated, stalled and late.
 
     python -m benchmarks.links.flaps [--brokers N] [--seconds S] [--rate R] [--seed SEED]
-        [--faults cut,truncate,late,stall] [--every S] [--all] [--clients]
+        [--faults cut,truncate,late,stall] [--every S] [--all] [--clients] [--secure]
 
 Every broker is a process behind a proxy that harms about half of the connections it carries, or
 all at once with ``--all``, every so often. With ``--clients`` the publisher's is harmed as well.
+With ``--secure`` the events are secure ones, parked where there is no all-secure way for a moment.
 Each broker has a subscriber. Printed for each: events missed, doubled and out of order, which are
 to be none (bar R1), and the longest time from publisher to subscriber (R2).
 """
@@ -16,21 +17,31 @@ import json
 import random
 import sys
 import tempfile
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 import trio
 
+from benchmarks.arguments import above, at_least, listed, one_of
 from benchmarks.links.report import Bars, print_line
-from ges.client import connect
+from ges.client import Client, connect
+from overlay.authority import create_authority, issue_identity
+from overlay.identity import Role
+from overlay.ids import LinkClass
 from tests.helpers.flaky import Fault, Flaky
 from tests.helpers.processes import Broker, chordal, fleet, whole
 from tests.helpers.proxy import free_port
 
 SETTLE_SECONDS = 25.0  #: for the last events to come
+PARK_SECONDS = 20.0  #: a secure event waits for an all-secure way
 LONGEST_SECONDS = 5.0  #: a flap may hold an event up for so long
 TOPIC = "flaps"
+DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +56,7 @@ class Plan:
     every: float = 0.4  #: seconds between two strikes, on average
     everything: bool = False  #: all proxies strike at the same moment
     clients: bool = False  #: the publisher's connection is harmed as well
+    secure: bool = False  #: secure events, between brokers that hold identities
 
     @property
     def events(self) -> int:
@@ -85,6 +97,8 @@ def run(plan: Plan, folder: Path) -> Outcome:
     brokers: list[Broker] = []
     urls: list[str] = []
     outcome = Outcome(plan.events)
+    shown = _identities(plan, folder)
+    scheme = "chordals" if plan.secure else "chordal"
     with fleet(folder) as started:
         for number in range(plan.brokers):
             port = free_port()
@@ -92,13 +106,16 @@ def run(plan: Plan, folder: Path) -> Outcome:
             front = f"127.0.0.1:{proxies[-1].port}"
             joining = ("--join", f"chordal://127.0.0.1:{proxies[0].port}") if brokers else ()
             listen = ("--listen", f"127.0.0.1:{port}", "--advertise", front)
-            brokers.append(started.broker(*listen, *joining))
+            identity = ("--identity", str(shown[number])) if shown else ()
+            brokers.append(started.broker(*listen, *joining, *identity))
             assert brokers[-1].ready["ready"]
-            urls.append(f"chordal://127.0.0.1:{port}")
-        whole(urls[0], plan.brokers)
-        publish_at = f"chordal://127.0.0.1:{proxies[0].port}" if plan.clients else urls[0]
-        trio.run(_flow, plan, proxies, urls, publish_at, outcome)
-        for url in urls:
+            urls.append(f"{scheme}://127.0.0.1:{port}")
+        plain = [url.replace("chordals", "chordal") for url in urls]
+        whole(plain[0], plan.brokers)
+        publish_at = f"{scheme}://127.0.0.1:{proxies[0].port}" if plan.clients else urls[0]
+        attach = partial(connect, identity=shown[-1] if shown else None)
+        trio.run(_flow, plan, proxies, urls, publish_at, attach, outcome)
+        for url in plain:
             status = json.loads(chordal("status", "--json", "--broker", url).stdout)
             outcome.counters.append(status["counters"])
     for proxy in proxies:
@@ -109,8 +126,25 @@ def run(plan: Plan, folder: Path) -> Outcome:
     return outcome
 
 
+def _identities(plan: Plan, folder: Path) -> list[Path]:
+    """Return the folders of an identity for each broker, and of one for the clients."""
+    if not plan.secure:
+        return []
+    authority = create_authority(folder / "authority", name="flaps", lifetime=DAY)
+    shown = [folder / f"identity-{number}" for number in range(plan.brokers + 1)]
+    for directory in shown[:-1]:
+        issue_identity(authority, directory, role=Role.BROKER, lifetime=DAY)
+    issue_identity(authority, shown[-1], role=Role.CLIENT, lifetime=DAY)
+    return shown
+
+
 async def _flow(
-    plan: Plan, proxies: list[Flaky], urls: list[str], publish_at: str, outcome: Outcome
+    plan: Plan,
+    proxies: list[Flaky],
+    urls: list[str],
+    publish_at: str,
+    attach: Callable[..., AbstractAsyncContextManager[Client]],
+    outcome: Outcome,
 ) -> None:
     sent: list[float] = []
     outcome.got = [[] for _ in urls]
@@ -120,7 +154,7 @@ async def _flow(
 
     async def take(number: int, task_status: trio.TaskStatus[None]) -> None:
         url = urls[number]
-        async with connect(url, reattach=False) as client, client.subscribe(TOPIC) as events:
+        async with attach(url, reattach=False) as client, client.subscribe(TOPIC) as events:
             task_status.started()
             got = outcome.got[number]
             while batch := await events.batch():
@@ -146,13 +180,15 @@ async def _flow(
     async with trio.open_nursery() as nursery:
         for number in range(len(urls)):
             await nursery.start(take, number)
-        async with connect(publish_at) as client:
+        link_class = LinkClass.SECURE if plan.secure else LinkClass.NORMAL
+        park = PARK_SECONDS if plan.secure else 0.0
+        async with attach(publish_at) as client:
             flapping: trio.CancelScope = await nursery.start(strike)
             start = trio.current_time()
             for number in range(plan.events):
                 await trio.sleep_until(start + number / plan.rate)
                 sent.append(trio.current_time())
-                await client.publish(TOPIC, b"%d" % number)
+                await client.publish(TOPIC, b"%d" % number, link_class=link_class, park=park)
             await client.flush()
             flapping.cancel()
         with trio.move_on_after(SETTLE_SECONDS):
@@ -162,24 +198,26 @@ async def _flow(
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--brokers", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=30.0)
-    parser.add_argument("--rate", type=int, default=1000)
+    parser.add_argument("--brokers", type=at_least(2), default=5)
+    parser.add_argument("--seconds", type=above(0), default=30.0)
+    parser.add_argument("--rate", type=at_least(1), default=1000)
     parser.add_argument("--seed", default="flaps")
-    parser.add_argument("--faults", default=",".join(Fault))
-    parser.add_argument("--every", type=float, default=0.4)
+    parser.add_argument("--faults", type=listed(one_of(Fault)), default=list(Fault))
+    parser.add_argument("--every", type=above(0), default=0.4)
     parser.add_argument("--all", action="store_true", help="harm all connections at once")
     parser.add_argument("--clients", action="store_true", help="the publisher's as well")
+    parser.add_argument("--secure", action="store_true", help="publish secure events")
     given = parser.parse_args()
     plan = Plan(
         brokers=given.brokers,
         seconds=given.seconds,
         rate=given.rate,
         seed=given.seed,
-        faults=tuple(Fault(name) for name in given.faults.split(",")),
+        faults=tuple(map(Fault, given.faults)),
         every=given.every,
         everything=given.all,
         clients=given.clients,
+        secure=given.secure,
     )
     with tempfile.TemporaryDirectory() as folder:
         outcome = run(plan, Path(folder))

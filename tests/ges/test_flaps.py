@@ -62,6 +62,16 @@ def test_a_stream_of_events_survives_harm_to_all_links_at_once(
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize("brokers", [2, 3, 5])
+@pytest.mark.parametrize("everything", [False, True])
+def test_a_stream_of_secure_events_survives_links_that_flap(
+    tmp_path: Path, brokers: int, everything: bool
+) -> None:
+    plan = Plan(brokers=brokers, seconds=8, rate=500, everything=everything, secure=True)
+    check(run(plan, tmp_path))
+
+
+@pytest.mark.soak
 def test_a_publisher_whose_connection_flaps_loses_and_doubles_nothing(tmp_path: Path) -> None:
     faults = (Fault.CUT, Fault.TRUNCATE, Fault.LATE)
     plan = Plan(seconds=3, rate=1000, every=0.5, faults=faults, everything=True, clients=True)
