@@ -31,7 +31,7 @@ ITEM_BYTES = 128  #: of memory for an item that is kept, beside its own bytes
 #: and the other end a task switch, so they are as rare as the window allows.
 ACK_FRAMES = WINDOW_FRAMES // 8
 ACK_BYTES = WINDOW_BYTES // 8  #: ... or bytes, and at the latest ...
-ACK_NS: Nanos = nanos(0.05)  #: ... after this
+ACK_NS: Nanos = nanos(0.2)  #: ... after this
 
 Item = tuple[Bytes, int]  #: whole frames in one piece, and how many there are
 
