@@ -15,7 +15,7 @@ from overlay.handshake import GREETINGS, Hello, LinkTable, Refusal, Welcome
 from overlay.ids import LinkClass
 from overlay.link_life import Links
 from overlay.machine import Input, LinkRefused, Machine, OpenLink, Refused
-from overlay.transport import Transport, Wire, close
+from overlay.transport import Transport, Wire, close, is_cut
 from overlay.versions import EXPRESS, Dialect
 
 CONNECT_SECONDS = 2.0
@@ -78,7 +78,7 @@ class Caller:
         return link is None or capability in link.agreed.capabilities
 
     async def _reach(self, request: OpenLink) -> tuple[Wire, Welcome | Refusal, FrameReader]:
-        """Connect and greet; once more where the connection breaks before the answer.
+        """Connect and greet; again, twice at most, where the connection breaks before the answer.
 
         Where a process is gone the connection is refused. One that is cut later says little: when
         all links break at one moment, so do the calls that have just begun, and their ends live.
@@ -123,7 +123,7 @@ class Caller:
         except BROKEN as error:
             await close(wire.stream)
             reason = str(error) or "connection lost"
-            raise ConnectionFailed(request.url, reason, was_cut=True) from error
+            raise ConnectionFailed(request.url, reason, was_cut=is_cut(error)) from error
         except BaseException:  # a time-out, too: trio's cancellation is no Exception
             await close(wire.stream)
             raise

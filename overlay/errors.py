@@ -50,7 +50,7 @@ class CodecError(ProtocolError):
 class ConnectionFailed(ChordalError):
     """A connection could not be made or was refused; ``reason`` is for people.
 
-    ``was_cut``: it was made, and broke before the other end had said anything.
+    ``was_cut``: it was made, and broke before the other end had answered.
     """
 
     def __init__(self, url: str, reason: str, *, was_cut: bool = False) -> None:

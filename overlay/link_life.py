@@ -105,7 +105,7 @@ class Links:
         self._running += 1
         self._give(LinkUp(peer, url, link_class))
         self._upper.on_changes()
-        reason = None
+        reason: Closed | None = None
         try:
             try:
                 reason = await self._bulkhead.contain(partial(self._read_and_write, link), reader)
@@ -115,7 +115,9 @@ class Links:
                 # Who parts in peace forgets the link first: here it broke before the end. The
                 # machine hears of it before anything is waited for, as the next link may come up
                 # any moment, and would be taken for the one that broke.
-                self._tell_end(link, Closed.LOST if reason in PEACEFUL else reason or Closed.LOST)
+                if reason is None or reason in PEACEFUL:
+                    reason = Closed.LOST
+                self._tell_end(link, reason)
         finally:
             await close(wire.stream)
 

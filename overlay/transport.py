@@ -172,7 +172,7 @@ class TcpTransport:
                 address.url,
                 f"no TLS ({_reason(error)}): there is no identity at that end, "
                 "or one of the two authorities does not know the other",
-                was_cut=_is_cut(error),
+                was_cut=is_cut(error),
             ) from error
         except ProtocolError as error:
             raise ConnectionFailed(address.url, str(error)) from error
@@ -258,8 +258,8 @@ def _reason(error: BaseException) -> str:
     return reason
 
 
-def _is_cut(error: BaseException) -> bool:
-    """Say whether the connection ended in the middle of TLS's handshake, without a word of TLS."""
+def is_cut(error: BaseException) -> bool:
+    """Say whether a connection ended, rather than that its ends do not agree on TLS."""
     cause = error.__cause__ or error
     return isinstance(cause, ssl.SSLEOFError) or not isinstance(cause, ssl.SSLError)
 

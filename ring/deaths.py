@@ -65,14 +65,6 @@ class Deaths:
         """A broker tested for others cannot be linked."""
         self._on_test_failed(uid, self._parts.tests.on_failed(uid))
 
-    def on_turned_away(self, uid: str) -> None:
-        """A broker wants no link to us now: it lives, and has to be reached another way."""
-        parts = self._parts
-        parts.tests.on_alive(uid)
-        subject = parts.suspicions.on_turned_away(uid)
-        if subject is not None:
-            parts.detours.begin(subject)
-
     def _on_test_failed(self, uid: str, failed: Test | None) -> None:
         """A test for others failed: we are cut off from the subject as well, if it lives."""
         parts = self._parts

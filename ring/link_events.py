@@ -20,8 +20,6 @@ from ring.views import Views
 #: Ends of a link that say nothing about its quality.
 _WITH_A_WORD = frozenset({Closed.UNWANTED, Closed.LEAVING, Closed.DECLARED_DEAD, Closed.REPLACED})
 _NO_WAY_THERE = frozenset({Refused.UNREACHABLE, Refused.TIMEOUT})
-#: Answers of the very broker that was called: it lives, and wants no link at the moment.
-_TURNED_AWAY = frozenset({Refused.DAMPED, Refused.BUSY})
 
 
 class LinkEvents:
@@ -92,10 +90,10 @@ class LinkEvents:
         core.verdicts.on_linked(uid, core.now)
         link = parts.links.on_up(event)
         parts.merge.on_answered(uid, event.url)
-        self._greet(link)
+        self._greet(link, old)
 
-    def _greet(self, link: Link) -> None:
-        """A link is up: end what waited for it."""
+    def _greet(self, link: Link, old: Link | None) -> None:
+        """A link is up, in place of the old one if there was any: end what waited for it."""
         parts, core, uid = self._parts, self._parts.core, link.peer.uid
         suspect = parts.hood.suspects.get(uid)
         if suspect is not None and link.member is None and suspect.peer == link.peer:
@@ -103,7 +101,7 @@ class LinkEvents:
         parts.merge.on_linked(link.peer)
         parts.duties.on_link_up(link.peer)
         self._deaths.on_heard(uid)
-        parts.suspicions.on_linked(link.peer)
+        parts.suspicions.on_linked(link.peer, replaced=old is not None)
         parts.newcomer.on_up(uid, link.peer)
         if self._membership.is_alone:
             core.send(uid, Knock(core.member))
@@ -152,17 +150,16 @@ class LinkEvents:
             return  # the way round it stands
         if uid is None or event.reason is Refused.DUPLICATE:
             return
-        is_alive = event.reason in _TURNED_AWAY
-        if is_alive:
-            self._deaths.on_turned_away(uid)
+        lives = event.reason is Refused.DAMPED  # so it says itself
+        if lives:
+            parts.tests.on_alive(uid)
         else:
             self._deaths.on_unreachable(uid)
-        if uid in parts.hood.candidates and (is_alive or event.reason in _NO_WAY_THERE):
+        if uid in parts.hood.candidates and event.reason in _NO_WAY_THERE:
             parts.detours.begin(parts.hood.candidates[uid])
         parts.hood.shun(uid)
-        if not is_alive:
-            parts.runs.on_refused(uid)
-            self._deaths.settle(parts.suspicions.on_refused(uid))
+        parts.runs.on_refused(uid)
+        self._deaths.settle(parts.suspicions.on_refused(uid, lives=lives))
         self._deaths.on_witness_lost(uid)
         if uid in parts.chords.wanted and uid not in parts.hood.adjacent:
             self._on_chord_refused(uid, event.reason)
@@ -203,7 +200,7 @@ class LinkEvents:
             case.link_failed = True
         parts.queries.forget(uid)
         core.notify(Detoured(uid, path))
-        self._greet(link)
+        self._greet(link, old)
 
     def _on_detour_down(self, uid: str, reason: Closed) -> None:
         core = self._parts.core

@@ -140,27 +140,15 @@ class Suspicions:
             if witness in case.awaited:
                 case.awaited.remove(witness)
             return self._ask(case)
-        self._conclude(case, witness)
         uid = case.subject.uid
+        case.link_failed = True
+        self._core.notify(LinkFailed(case.subject, witness))
+        self._core.disarm(Timer.TEST, uid)
+        case.awaited.clear()
         if uid in self._links.up:  # up, but nothing comes through
             self._links.close(uid, Closed.LOST)
         self._links.reopen(case.subject.peer, uid)
         return None
-
-    def on_turned_away(self, uid: str) -> Member | None:
-        """The subject itself answers that it wants no link now; returns it if that is news."""
-        case = self.open.get(uid)
-        if case is None or case.link_failed:
-            return None
-        self._conclude(case, uid)
-        return case.subject
-
-    def _conclude(self, case: Case, witness: str) -> None:
-        """The subject lives, so it is the link that failed."""
-        case.link_failed = True
-        self._core.notify(LinkFailed(case.subject, witness))
-        self._core.disarm(Timer.TEST, case.subject.uid)
-        case.awaited.clear()
 
     def on_no_answer(self, uid: str) -> Verdict | None:
         """Witnesses did not answer in time; returns the verdict if nobody is left to ask."""
@@ -184,25 +172,38 @@ class Suspicions:
         decided = [self._ask(case) for case in waiting]
         return [verdict for verdict in decided if verdict is not None]
 
-    def on_linked(self, peer: Peer) -> None:
-        """A broker is linked anew: what it was asked went down with the old link, so ask again."""
+    def on_linked(self, peer: Peer, *, replaced: bool) -> None:
+        """A broker is linked anew: ask it again what it has not answered as a witness.
+
+        The question, or the answer, may have gone down with the old link; ``replaced``: that one
+        had not been noticed to be gone. Not for ever, as links may flap.
+        """
+        uid = peer.uid
         for case in self.open.values():
-            is_lost = peer.uid in case.asked and peer.uid not in (*case.awaited, *case.failed)
-            if is_lost and case.led_by is None and not case.link_failed:
-                case.asked.remove(peer.uid)
+            if uid not in case.asked or uid in case.failed or case.led_by or case.link_failed:
+                continue
+            if self._core.now < case.patience_ends and (replaced or uid not in case.awaited):
+                for those in (case.asked, case.awaited, case.doubted):
+                    if uid in those:
+                        those.remove(uid)
                 self._tell(case, peer)
 
-    def on_refused(self, uid: str) -> Verdict | None:
+    def on_refused(self, uid: str, *, lives: bool = False) -> Verdict | None:
         """The subject cannot be linked again. If a witness reached it before, ask anew.
 
         At once, for it may have died meanwhile; but while the link stays cut, and the subject
-        alive, with a pause: a refusal takes no time, nor does a witness.
+        alive, with a pause: a refusal takes no time, nor does a witness. ``lives``: it says itself
+        that it wants no link now, so where our own call is to decide it is called again.
         """
         case = self.open.get(uid)
         if case is None:
             return None
         if case.is_called and not case.awaited and not case.link_failed:
-            return self._ask(case)
+            if not lives:
+                return self._ask(case)
+            case.patience_ends = self._core.now + self._patience
+            self._core.arm(Timer.TEST, uid, self._patience)
+            return None
         if not case.link_failed:
             return None
         case.link_failed = False
