@@ -12,8 +12,10 @@ and answers ``alive`` or ``failed``. Departs from the paper, which knows one wit
   witness is pinged as it is asked: one that gives no sign of life within a round trip is *doubted*,
   and another is asked beside it. So is one that must be linked first. Whatever a doubted witness
   says in the end still counts; what makes a verdict is as before.
+* Links to witnesses may break as well: one that is linked anew is asked anew.
 * Where a link broke and nobody can be asked, our own call is the witness: in a small ring all links
-  may break at the same moment, though nobody is dead.
+  may break at the same moment, though nobody is dead. A subject that answers that the link flaps
+  lives; it is called again.
 * A and C investigate. Second neighbours, and a witness whose own test failed, wait for their word
   and ask only if it does not come: A or C may be dead too.
 * One of the two will do. C that misses B itself while it tests B for A does not ask as well: A

@@ -35,7 +35,7 @@ from overlay.machine import (
     Send,
 )
 from overlay.tls import server_context
-from overlay.transport import TcpTransport, Wire, close
+from overlay.transport import TcpTransport, Wire, close, is_cut
 from tests.helpers.stations import CODEC, Beat, Knock, Station
 from tests.helpers.waiting import until
 
@@ -207,6 +207,21 @@ async def test_a_connection_that_is_cut_as_it_is_made(
     with pytest.raises(ConnectionFailed) as failed:
         await TcpTransport(None).connect(Address("127.0.0.1", 1))
     assert failed.value.was_cut is was_cut
+
+
+@pytest.mark.parametrize(
+    ("cause", "cut"),
+    [
+        (OSError(errno.ECONNRESET, "reset"), True),
+        (ssl.SSLEOFError("eof"), True),
+        (ssl.SSLCertVerificationError("not ours"), False),
+        (ssl.SSLError("alert"), False),
+    ],
+)
+def test_ends_that_do_not_agree_on_tls_are_not_called_again(cause: OSError, cut: bool) -> None:
+    wrapped = trio.BrokenResourceError()
+    wrapped.__cause__ = cause
+    assert (is_cut(cause), is_cut(wrapped)) == (cut, cut)
 
 
 async def test_a_tls_handshake_that_is_cut(issue: Issue, nursery: trio.Nursery) -> None:

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from overlay.ids import Peer
+from overlay.machine import Closed, LinkDown, LinkUp
 from overlay.rng import rng_for
 from ring.config import LAN
 from ring.deaths import Deaths
@@ -16,7 +17,7 @@ from ring.node import RingNode
 from sims.cli import sim
 from sims.errors import InvariantViolated, SimulationError
 from sims.explore import Explorer
-from sims.freeze import Snapshot, shape
+from sims.freeze import Kept, Snapshot, shape
 from sims.grain import Grain
 from sims.scopes import COMPLETE, SCENARIOS
 
@@ -126,6 +127,21 @@ def _founder() -> RingNode:
     node = RingNode(LAN, Peer(f"{1:032x}", 1, "chordal://b1:1"), rng_for(1, "b1"))
     node.handle(Found(), 0)
     return node
+
+
+def test_snapshots_that_share_what_is_the_same_are_put_back_one_by_one() -> None:
+    node = _founder()
+    kept: Kept = {}
+    saved = []
+    for number in range(2, 12):
+        peer = Peer(f"{number:032x}", 1, f"chordal://b{number}:1")
+        node.handle(LinkUp(peer, peer.url), 0)
+        saved.append((shape(node), Snapshot(node, kept)))
+        node.handle(LinkDown(peer.uid, Closed.UNWANTED), 0)
+    assert len({before for before, _ in saved}) == len(saved)
+    for before, snapshot in (*reversed(saved), *saved):
+        snapshot.restore()
+        assert shape(node) == before
 
 
 def test_a_restored_machine_does_the_same_again() -> None:
