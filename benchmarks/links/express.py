@@ -3,7 +3,8 @@
 Two brokers, linked by a normal and an express link. Probes go from a client of the one to a client
 of the other: express ones and normal ones, first with nothing else under way, then while another
 client publishes normal events as fast as the brokers take them. All ends are processes of their own
-(:mod:`benchmarks.links.express_ends`), and so are the brokers, each on a processor.
+(:mod:`benchmarks.links.express_ends`), and so are the brokers. The one that publishers feed has the
+most to do and a processor to itself; the other one shares the next with the load.
 """
 
 from __future__ import annotations
@@ -92,26 +93,41 @@ def _brokers() -> Iterator[Pair]:
     with ExitStack() as stack:
         near = stack.enter_context(started(serve(*RANGE)))
         near_url = said(near)["url"]
-        _keep_apart(near, 0)
+        _alone(near)
         far = stack.enter_context(started(serve(*RANGE, "--join", near_url)))
         far_url = said(far)["url"]
-        _keep_apart(far, 1)
+        _beside(far)
+        _before_the_load(far)
         for url in (near_url, far_url):
             trio.run(_await_express, url)
         yield Pair(near_url, far_url, (near, far))
 
 
-def _keep_apart(broker: subprocess.Popen[str], number: int) -> None:
-    """Give a broker a processor that the other one does not wait for, if there are two.
+def _alone(process: subprocess.Popen[str]) -> None:
+    """Give a process a processor on which only the probes run besides, if there are two."""
+    _place(process, 0)
 
-    It goes before the load there, where the system permits it: else the load takes the processor
-    from it for 4 ms now and then.
+
+def _beside(process: subprocess.Popen[str]) -> None:
+    """Let a process share the last processor with others that are not alone."""
+    _place(process, -1)
+
+
+def _place(process: subprocess.Popen[str], index: int) -> None:
+    if sys.platform == "linux":
+        os.sched_setaffinity(process.pid, {sorted(os.sched_getaffinity(0))[index]})
+
+
+def _before_the_load(process: subprocess.Popen[str]) -> None:
+    """Let a process run before the load that shares its processor, where the system permits it.
+
+    Else the load takes the processor from it for 4 ms now and then. That is for the broker which
+    has half of its processor to spare alone: Linux stops who goes first (SCHED_FIFO) for up to
+    50 ms in a second of which it has had 950.
     """
     if sys.platform == "linux":
-        available = sorted(os.sched_getaffinity(0))
-        os.sched_setaffinity(broker.pid, {available[number % len(available)]})
         with suppress(PermissionError):
-            os.sched_setscheduler(broker.pid, os.SCHED_FIFO, os.sched_param(1))
+            os.sched_setscheduler(process.pid, os.SCHED_FIFO, os.sched_param(1))
 
 
 async def _await_express(url: str) -> None:
@@ -138,8 +154,10 @@ def _probe(pair: Pair, link_class: LinkClass, seconds: int) -> Sample:
 def _load(pair: Pair) -> Iterator[subprocess.Popen[str]]:
     """Move normal events as fast as they go; yields who says how fast, once queues are full."""
     with _end("load-subscribe", pair.far) as subscriber:
+        _beside(subscriber)
         said(subscriber)
-        with _end("load-publish", pair.near):
+        with _end("load-publish", pair.near) as publisher:
+            _beside(publisher)
             said(subscriber)
             yield subscriber
 

@@ -2,7 +2,7 @@
 
 In the world these ends are on machines of their own. Here they share the processors with the
 brokers, and who waits for a processor is not what is measured. So the probes go before all others,
-where the system permits it, and the load takes what others leave.
+where the system permits it, and the load takes what the far broker leaves.
 """
 
 from __future__ import annotations
