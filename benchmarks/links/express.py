@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from statistics import median
 
@@ -48,6 +48,7 @@ class Pair:
     near: str
     far: str
     processes: tuple[subprocess.Popen[str], subprocess.Popen[str]]
+    first: bool  #: whether the far one goes before the load
 
 
 def run(bars: Bars, seconds: int, rounds: int) -> None:
@@ -55,8 +56,10 @@ def run(bars: Bars, seconds: int, rounds: int) -> None:
     idle: dict[LinkClass, list[Sample]] = {each: [] for each in CLASSES}
     busy: dict[LinkClass, list[Sample]] = {each: [] for each in CLASSES}
     loads: list[tuple[float, float]] = []
+    first = True
     for _ in range(rounds):
         with _brokers() as pair:
+            first = first and pair.first
             for each in CLASSES:
                 idle[each].append(_probe(pair, each, seconds))
             with _load(pair) as load:
@@ -71,6 +74,10 @@ def run(bars: Bars, seconds: int, rounds: int) -> None:
     rate, share = (median(load[index] for load in loads) for index in (0, 1))
     print_line(f"probes, {RATE} a second over two brokers; p50 and p99 in us, idle and under load")
     print_line(f"  load {rate:12,.0f} normal events a second, busier broker {share:.0%} of a CPU")
+    if not first:
+        print_line(
+            "  (only root may let probes and brokers go first: they wait for the load as well)"
+        )
     for each in CLASSES:
         alone, loaded = _best(idle[each]), _best(busy[each])
         ratio = loaded[1] / alone[1]
@@ -97,10 +104,10 @@ def _brokers() -> Iterator[Pair]:
         far = stack.enter_context(started(serve(*RANGE, "--join", near_url)))
         far_url = said(far)["url"]
         _beside(far)
-        _before_the_load(far)
+        first = _before_the_load(far)
         for url in (near_url, far_url):
             trio.run(_await_express, url)
-        yield Pair(near_url, far_url, (near, far))
+        yield Pair(near_url, far_url, (near, far), first)
 
 
 def _alone(process: subprocess.Popen[str]) -> None:
@@ -118,16 +125,20 @@ def _place(process: subprocess.Popen[str], index: int) -> None:
         os.sched_setaffinity(process.pid, {sorted(os.sched_getaffinity(0))[index]})
 
 
-def _before_the_load(process: subprocess.Popen[str]) -> None:
-    """Let a process run before the load that shares its processor, where the system permits it.
+def _before_the_load(process: subprocess.Popen[str]) -> bool:
+    """Let a process run before the load that shares its processor, if the system permits it.
 
-    Else the load takes the processor from it for 4 ms now and then. That is for the broker which
-    has half of its processor to spare alone: Linux stops who goes first (SCHED_FIFO) for up to
-    50 ms in a second of which it has had 950.
+    Else the load takes the processor from it for up to 4 ms now and then. That is for the broker
+    which has half of its processor to spare alone: Linux stops who goes first (SCHED_FIFO) for up
+    to 50 ms in a second of which it has had 950.
     """
-    if sys.platform == "linux":
-        with suppress(PermissionError):
-            os.sched_setscheduler(process.pid, os.SCHED_FIFO, os.sched_param(1))
+    if sys.platform != "linux":
+        return False
+    try:
+        os.sched_setscheduler(process.pid, os.SCHED_FIFO, os.sched_param(1))
+    except PermissionError:
+        return False
+    return True
 
 
 async def _await_express(url: str) -> None:
