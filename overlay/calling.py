@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import trio
 
@@ -20,6 +21,12 @@ from overlay.versions import EXPRESS, Dialect
 
 CONNECT_SECONDS = 2.0
 PAUSES_SECONDS = (0.02, 0.04)  #: until a call is tried again that was cut before the answer
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    request: OpenLink
+    number: int | None  #: by the table; None where the request does not say whom to expect
 
 
 class Caller:
@@ -47,27 +54,30 @@ class Caller:
     async def call(self, request: OpenLink) -> None:
         """Try to make a link; the machine is told how it went."""
         link_class = request.link_class
-        uid = request.uid
-        if uid is not None and not self._table.call(uid, link_class, replace=request.replace):
-            self._refuse(request, Refused.DUPLICATE, "")
-            return
+        uid, number = request.uid, None
+        if uid is not None:
+            number = self._table.call(uid, link_class, replace=request.replace)
+            if number is None:
+                self._refuse(request, Refused.DUPLICATE, "")
+                return
+        call = _Call(request, number)
         if link_class is LinkClass.EXPRESS and not self._knows(uid, EXPRESS):
-            self._fail(request, Refused.OTHER_VERSION, "that broker knows no express links")
+            self._fail(call, Refused.OTHER_VERSION, "that broker knows no express links")
             return
         try:
             with trio.fail_after(CONNECT_SECONDS):
-                wire, answer, reader = await self._reach(request)
+                wire, answer, reader = await self._reach(call)
         except trio.TooSlowError:
-            self._fail(request, self._unless_called(request, Refused.TIMEOUT), "no answer in time")
+            self._fail(call, self._unless_called(call, Refused.TIMEOUT), "no answer in time")
             return
         except (ConnectionFailed, ConfigError) as error:
             detail = error.reason if isinstance(error, ConnectionFailed) else str(error)
-            self._fail(request, self._unless_called(request, Refused.UNREACHABLE), detail)
+            self._fail(call, self._unless_called(call, Refused.UNREACHABLE), detail)
             return
         except ProtocolError as error:
-            self._fail(request, Refused.NOT_CHORDAL, str(error))
+            self._fail(call, Refused.NOT_CHORDAL, str(error))
             return
-        await self._called(request, wire, answer, reader)
+        await self._called(call, wire, answer, reader)
 
     def _knows(self, uid: str | None, capability: str) -> bool:
         """Say whether a broker has a capability, by the normal link to it; True if there is none.
@@ -77,7 +87,7 @@ class Caller:
         link = self._links.up.get((uid or "", LinkClass.NORMAL))
         return link is None or capability in link.agreed.capabilities
 
-    async def _reach(self, request: OpenLink) -> tuple[Wire, Welcome | Refusal, FrameReader]:
+    async def _reach(self, call: _Call) -> tuple[Wire, Welcome | Refusal, FrameReader]:
         """Connect and greet; again, twice at most, where the connection breaks before the answer.
 
         Where a process is gone the connection is refused. One that is cut later says little: when
@@ -88,6 +98,7 @@ class Caller:
             ConfigError: the address is none.
             ProtocolError: what answers is not ours.
         """
+        request = call.request
         address = parse_url(request.url)
         if request.link_class is LinkClass.SECURE:
             address = Address(address.host, address.port, tls=True)
@@ -98,18 +109,18 @@ class Caller:
                 if not error.was_cut:
                     raise
                 await trio.sleep(pause)
-                if not self._is_calling(request):
+                if not self._is_calling(call):
                     raise
         return await self._try(address, request)
 
-    def _is_calling(self, request: OpenLink) -> bool:
+    def _is_calling(self, call: _Call) -> bool:
         """Say whether the other end has not called us meanwhile."""
-        uid = request.uid
-        return uid is None or self._table.is_calling(uid, request.link_class)
+        uid = call.request.uid
+        return uid is None or self._table.is_calling(uid, call.request.link_class, call.number)
 
-    def _unless_called(self, request: OpenLink, reason: Refused) -> Refused:
+    def _unless_called(self, call: _Call, reason: Refused) -> Refused:
         """Return why there is no link by this call; whoever has called us can be reached."""
-        return reason if self._is_calling(request) else Refused.DUPLICATE
+        return reason if self._is_calling(call) else Refused.DUPLICATE
 
     async def _try(
         self, address: Address, request: OpenLink
@@ -153,11 +164,12 @@ class Caller:
 
     async def _called(
         self,
-        request: OpenLink,
+        call: _Call,
         wire: Wire,
         answer: Welcome | Refusal,
         reader: FrameReader,
     ) -> None:
+        request = call.request
         link_class = request.link_class
         problem: tuple[Refused, str] | None = None
         agreed = None
@@ -174,11 +186,15 @@ class Caller:
             if refused is not None:
                 problem = (refused, "")
             elif not self._table.on_welcome(
-                answer.peer.uid, link_class, answer.serial, answer.peer.incarnation
+                answer.peer.uid,
+                link_class,
+                answer.serial,
+                answer.peer.incarnation,
+                call=call.number,
             ):
                 problem = (Refused.DUPLICATE, "")
         if problem is not None:
-            self._fail(request, *problem)
+            self._fail(call, *problem)
             if agreed is not None and problem[0] is Refused.DUPLICATE:
                 await self._links.decline(wire, agreed.version)
             await close(wire.stream)
@@ -187,10 +203,12 @@ class Caller:
         assert agreed is not None
         await self._links.run(answer.peer, request.url, link_class, wire, reader, agreed)
 
-    def _fail(self, request: OpenLink, reason: Refused, detail: str) -> None:
-        if request.uid is not None:
-            self._table.call_ended(request.uid, request.link_class)
-            self._links.stay(request.uid, request.link_class)
+    def _fail(self, call: _Call, reason: Refused, detail: str) -> None:
+        request, number = call.request, call.number
+        if request.uid is not None and number is not None:
+            self._table.call_ended(request.uid, request.link_class, number)
+            if not self._table.is_calling(request.uid, request.link_class):
+                self._links.stay(request.uid, request.link_class)
         self._refuse(request, reason, detail)
 
     def _refuse(self, request: OpenLink, reason: Refused, detail: str) -> None:

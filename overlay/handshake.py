@@ -134,7 +134,8 @@ class LinkTable:
     def __init__(self, own_uid: str) -> None:
         self._own_uid = own_uid
         self._serial = 0
-        self._calling: set[tuple[str, LinkClass]] = set()
+        self._calls = 0
+        self._calling: dict[tuple[str, LinkClass], int] = {}  #: number of the call under way
         self._links: dict[tuple[str, LinkClass], _Established] = {}
 
     def next_serial(self) -> int:
@@ -142,21 +143,28 @@ class LinkTable:
         self._serial += 1
         return self._serial
 
-    def call(self, uid: str, link_class: LinkClass, *, replace: bool = False) -> bool:
-        """Begin to call ``uid``; False if there is a call already, or a link not to replace."""
+    def call(self, uid: str, link_class: LinkClass, *, replace: bool = False) -> int | None:
+        """Begin to call ``uid``; None if there is a call already, or a link not to replace.
+
+        Returns the number of the call. It is over when the other end's call has won; then another
+        may begin while its own answer is still to come, and that answer means the first alone.
+        """
         key = (uid, link_class)
         if (key in self._links and not replace) or key in self._calling:
-            return False
-        self._calling.add(key)
-        return True
+            return None
+        self._calls += 1
+        self._calling[key] = self._calls
+        return self._calls
 
-    def call_ended(self, uid: str, link_class: LinkClass) -> None:
-        """A call has led nowhere."""
-        self._calling.discard((uid, link_class))
+    def call_ended(self, uid: str, link_class: LinkClass, call: int) -> None:
+        """That call has led nowhere."""
+        if self.is_calling(uid, link_class, call):
+            del self._calling[uid, link_class]
 
-    def is_calling(self, uid: str, link_class: LinkClass) -> bool:
-        """Say whether a call is under way."""
-        return (uid, link_class) in self._calling
+    def is_calling(self, uid: str, link_class: LinkClass, call: int | None = None) -> bool:
+        """Say whether a call is under way: that one, or any."""
+        under_way = self._calling.get((uid, link_class))
+        return under_way is not None and call in (None, under_way)
 
     def on_hello(self, uid: str, link_class: LinkClass, serial: int, incarnation: int = 0) -> bool:
         """Say whether a call from ``uid`` is to be welcomed (and replaces what there was)."""
@@ -167,19 +175,30 @@ class LinkTable:
             return False  # it began before the link was made, or it is a call made twice
         if key in self._calling and self._own_uid < uid:
             return False  # our call wins
-        self._calling.discard(key)
+        self._calling.pop(key, None)
         self._links[key] = _Established(serial, incarnation)
         return True
 
     def on_welcome(
-        self, uid: str, link_class: LinkClass, serial: int, incarnation: int = 0
+        self,
+        uid: str,
+        link_class: LinkClass,
+        serial: int,
+        incarnation: int = 0,
+        *,
+        call: int | None,
     ) -> bool:
-        """Say whether the answer to our call still makes a link."""
+        """Say whether the answer to our call still makes a link.
+
+        ``call`` is its number; None where we did not know whom we called.
+        """
         key = (uid, link_class)
         link = self._links.get(key)
-        if link is not None and not link.ours and key not in self._calling:
+        is_under_way = call is not None and self.is_calling(uid, link_class, call)
+        if link is not None and not link.ours and not is_under_way:
             return False  # their call has won meanwhile
-        self._calling.discard(key)
+        if is_under_way:
+            del self._calling[key]
         self._links[key] = _Established(serial, incarnation, ours=True)
         return True
 

@@ -81,15 +81,34 @@ def test_greetings_that_may(changes: dict[str, Any]) -> None:
 
 def test_a_broker_is_called_once_and_not_when_linked() -> None:
     table = LinkTable(A)
-    assert table.call(B, NORMAL)
+    first = table.call(B, NORMAL)
+    assert first
     assert not table.call(B, NORMAL)
     assert table.call(B, SECURE), "the classes are independent"
-    assert table.on_welcome(B, NORMAL, 1)
+    assert table.on_welcome(B, NORMAL, 1, call=first)
     assert not table.call(B, NORMAL)
     table.closed(B, NORMAL)
+    second = table.call(B, NORMAL)
+    assert second
+    table.call_ended(B, NORMAL, second)
     assert table.call(B, NORMAL)
-    table.call_ended(B, NORMAL)
-    assert table.call(B, NORMAL)
+
+
+def test_a_call_that_has_lost_and_fails_late_says_nothing_of_the_next() -> None:
+    table = LinkTable(B)
+    lost = table.call(A, NORMAL)
+    assert table.on_hello(A, NORMAL, 1), "the other end's call wins"
+    table.closed(A, NORMAL)
+    second = table.call(A, NORMAL)
+    assert lost
+    assert second
+    table.call_ended(A, NORMAL, lost)
+    assert table.is_calling(A, NORMAL, second)
+    assert not table.is_calling(A, NORMAL, lost)
+    assert table.on_welcome(A, NORMAL, 2, call=lost), "late, but there is no other link"
+    assert table.is_calling(A, NORMAL, second), "its answer is still to come"
+    assert table.on_welcome(A, NORMAL, 3, call=second)
+    assert not table.is_calling(A, NORMAL)
 
 
 def test_of_crossing_calls_that_of_the_smaller_uid_wins() -> None:
@@ -105,8 +124,7 @@ def test_a_call_from_where_there_is_a_link_replaces_it() -> None:
     assert table.on_hello(B, NORMAL, 1)
     assert table.on_hello(B, NORMAL, 2)
     called = LinkTable(A)
-    called.call(B, NORMAL)
-    assert called.on_welcome(B, NORMAL, 5)
+    assert called.on_welcome(B, NORMAL, 5, call=called.call(B, NORMAL))
     assert not called.on_hello(B, NORMAL, 4), "it began before the link was made"
     assert called.on_hello(B, NORMAL, 6)
 
@@ -130,7 +148,7 @@ class Line:
 
     caller: str
     serial: int
-    known: bool
+    number: int | None  #: of the call in the caller's table; None: an address alone was called
     open: set[str] = field(default_factory=lambda: {A, B})
     coming: dict[str, deque[tuple[str, int]]] = field(
         default_factory=lambda: {A: deque(), B: deque()}
@@ -148,8 +166,9 @@ class Pair:
     def call(self, here: str, *, known: bool = True) -> None:
         """Call the other; not ``known``: an address is called, whoever may be there."""
         table, there = self.tables[here], _other(here)
-        if not known or table.call(there, NORMAL):
-            line = Line(here, table.next_serial(), known)
+        number = table.call(there, NORMAL) if known else None
+        if number is not None or not known:
+            line = Line(here, table.next_serial(), number)
             line.coming[there].append(("hello", line.serial))
             self.lines.append(line)
 
@@ -182,7 +201,7 @@ class Pair:
             else:
                 line.coming[there].append(("refusal", 0))
                 line.open.discard(here)
-        elif what == "welcome" and table.on_welcome(there, NORMAL, serial):
+        elif what == "welcome" and table.on_welcome(there, NORMAL, serial, call=line.number):
             self._link(line, here)
         elif self.links[here] is line:
             self._close(line, here)
@@ -214,8 +233,8 @@ class Pair:
         self.tables[here].closed(_other(here), NORMAL)
 
     def _call_ended(self, line: Line, here: str) -> None:
-        if line.caller == here and line.known:
-            self.tables[here].call_ended(_other(here), NORMAL)
+        if line.caller == here and line.number is not None:
+            self.tables[here].call_ended(_other(here), NORMAL, line.number)
 
     def _close(self, line: Line, here: str) -> None:
         line.open.discard(here)
