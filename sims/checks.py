@@ -38,7 +38,6 @@ class Checks:
         self._world = world
         self._scenario = scenario
         self._facts = facts
-        self._moment = world.now
 
     def step(self, before: State, after: State) -> Said:
         """Check what must hold at any moment, as far as one broker by itself can tell."""
@@ -91,5 +90,5 @@ class Checks:
                 if fate == "alive" and (world.nodes[at].member is None or world.nodes[at].suspects)
             ]
             calm = 0 if findings else calm + 1
-        world.freeze_again(self._moment)
+        world.freeze_again()
         return [f"does not come to rest: {finding}" for finding in findings]

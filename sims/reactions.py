@@ -22,8 +22,9 @@ from overlay.machine import (
 from ring.core import Timer
 from ring.facts import Confirmed, Join, Leave, NeighboursChanged
 from ring.invariants import local_findings
+from sims.numbering import Told
 from sims.scopes import Action
-from sims.untimed import Told, Untimed
+from sims.untimed import Untimed
 from sims.untimed_state import Item, Kind, Packet, Welcome, packed
 
 
@@ -131,7 +132,7 @@ class Reactions:
             world, made = self._world, _Made(self._world, at)
             after = number
             for one in self._inputs(at, number, event, made):
-                after, effects = world.react(at, after, one)
+                after, effects = world.states.react(at, after, one)
                 made.add(effects)
             known = self._known[asked] = made.reaction(after)
         return known
@@ -156,7 +157,7 @@ class Reactions:
         if isinstance(item, LinkRefused):
             return [item]
         if isinstance(item, Welcome):
-            if world.admits(at, number, peer) is None:
+            if world.states.admits(at, number, peer) is None:
                 return [LinkUp(peer, item.request.url)]
             made.close(source, Closed.DECLARED_DEAD)
             return [LinkRefused(item.request.url, item.request.uid, Refused.UNREACHABLE)]
@@ -164,7 +165,7 @@ class Reactions:
         if item.uid not in (None, world.nodes[at].peer.uid):
             refused = Refused.OTHER_PEER
         else:
-            refused = world.admits(at, number, peer)
+            refused = world.states.admits(at, number, peer)
             if refused is None and event.what == "again":
                 refused = Refused.DUPLICATE
         if refused is not None:
@@ -189,7 +190,7 @@ class Reactions:
     def _commute(self, at: int, number: int, a: Event, b: Event, dead: frozenset[int]) -> bool:
         first_a, first_b = self.react(at, number, a), self.react(at, number, b)
         for event, before in ((a, first_b), (b, first_a)):
-            armed = self._world.locals[at][before.after].timers
+            armed = self._world.states.locals[at][before.after].timers
             if event.what == "timer" and event.item not in armed:
                 return False
         then_b, then_a = self.react(at, first_a.after, b), self.react(at, first_b.after, a)
@@ -204,7 +205,7 @@ class Reactions:
         """Say whether nothing is wrong with a state by itself; else it is to be come to really."""
         known = self._good.get((at, number))
         if known is None:
-            local = self._world.locals[at][number]
+            local = self._world.states.locals[at][number]
             findings = local_findings(local.view) if local.view is not None else []
             known = self._good[at, number] = not findings and not local.unlinked
         return known

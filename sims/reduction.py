@@ -121,7 +121,7 @@ class Reduction:
         return known
 
     def _best(self, at: int, number: int, dead: frozenset[str]) -> Hashable:
-        view = self.world.locals[at][number].view
+        view = self.world.states.locals[at][number].view
         if view is None:
             return None
         found: list[Hashable] = [view.member]

@@ -221,7 +221,7 @@ class Trial:
                 self._waiting.append((at, number, event))
 
     def _is_armed(self, at: int, number: int, event: Event) -> bool:
-        timers = self._all.world.locals[at][number].timers
+        timers = self._all.world.states.locals[at][number].timers
         return self._state.early > 0 and event.item in timers
 
     def _may(self, at: int, number: int) -> Collection[Event]:

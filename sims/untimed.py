@@ -6,9 +6,8 @@ as TCP makes them, and independent of one another), something is done to a broke
 early. The clock stands still meanwhile: everything happens faster than any timer, except those that
 are let run out on purpose. :meth:`Untimed.come_to_rest` then lets time pass, in a fair order.
 
-What one broker does on one input depends on its state alone. So its states are numbered, and what
-follows from (state, input) is remembered: the same step is computed once, however many states of
-the whole world it is part of.
+What the machines do is computed once for each of their states (:mod:`sims.numbering`), except while
+time passes: then they run on by themselves.
 """
 
 from __future__ import annotations
@@ -50,11 +49,8 @@ from ring.messages import (
     ViewRequest,
 )
 from ring.node import RingNode
-from sims import freeze
-from sims.canonical import settle
-from sims.untimed_state import Item, Kind, Local, Packet, State, Welcome, packed
-
-Told = Input | tuple[Timer, str]  #: what a broker is given: an input, or a timer that runs out
+from sims.numbering import Local, Numbering, Told, view_of
+from sims.untimed_state import Item, Kind, Packet, State, Welcome, packed
 
 CONNECT_TIMEOUT_NS = nanos(2.0)
 DEAD = frozenset({"killed", "powerless"})  #: fates
@@ -77,9 +73,6 @@ BACKGROUND: frozenset[type[Message]] = frozenset(
     }
 )
 
-#: Timers that may run out early; the others wait until nothing else can happen.
-EARLY = frozenset({Timer.TEST, Timer.PROBE, Timer.JOIN, Timer.MEASURE, Timer.RESERVED})
-
 
 class Untimed:
     """The brokers, their numbered states, and the steps of the world."""
@@ -89,15 +82,11 @@ class Untimed:
         self.on_fact = on_fact
         self.now: Nanos = 0
         self.index = {node.peer.uid: at for at, node in enumerate(nodes)}
-        self.locals: list[list[Local]] = [[] for _ in nodes]
+        self.states = Numbering(nodes)
         self._by_url = {node.peer.url: at for at, node in enumerate(nodes)}
         self.items: list[Item] = []  #: by number
         self._item_numbers: dict[Item, int] = {}
         self._is_background: list[bool] = []  #: by number of the item
-        self._numbers: list[dict[int, int]] = [{} for _ in nodes]
-        self._kept: freeze.Kept = {}
-        self._known: dict[tuple[int, int, Told], tuple[int, tuple[Effect, ...]]] = {}
-        self._admits: dict[tuple[int, int, Peer], Refused | None] = {}
         self._direct = True  #: let the machines run on; else their numbered states do
         #: What was looked at or changed, in that order: the state of a broker itself, or what one
         #: (the second) has of another: whether it is linked to it, and what is under way from it.
@@ -112,7 +101,8 @@ class Untimed:
     def number(self, state: State) -> None:
         """From now on keep states: number the one that the machines are in."""
         self._direct = False
-        state.brokers = [self._number(at) for at in range(len(self.nodes))]
+        self.states.moment = self.now
+        state.brokers = [self.states.number(at) for at in range(len(self.nodes))]
 
     # ── steps ─────────────────────────────────────────────────────────────────────────────────
 
@@ -195,12 +185,7 @@ class Untimed:
         state.wires = frozenset((a, b) for a, b in state.wires if a != at)
         if not self._direct:
             self.touched[at] = None
-            state.brokers[at] = self._forgotten(at, state.brokers[at])
-
-    def _forgotten(self, at: int, number: int) -> int:
-        """Return the number that stands for all states of a dead broker: nobody looks at them."""
-        peer = self.locals[at][number].peer
-        return next(n for n, local in enumerate(self.locals[at]) if local.peer == peer)
+            state.brokers[at] = self.states.forgotten(at, state.brokers[at])
 
     def cut(self, state: State, a: int, b: int) -> None:
         """The link between two brokers breaks, and both see it."""
@@ -229,7 +214,7 @@ class Untimed:
         found = []
         for at, fate in enumerate(state.fate):
             if fate == "alive":
-                view = _view(self.nodes[at]) if self._direct else self._local(state, at).view
+                view = view_of(self.nodes[at]) if self._direct else self.local(state, at).view
                 if view is not None:
                     found.append(view)
         return found
@@ -239,13 +224,13 @@ class Untimed:
         return self._by_url.get(url)
 
     def local(self, state: State, at: int) -> Local:
-        return self._local(state, at)
+        """Return the numbered state of one broker."""
+        return self.states.locals[at][state.brokers[at]]
 
     def end(self, state: State) -> Hashable:
         """Tell states apart by what is in them, wherever the numbers come from."""
         shapes = tuple(
-            0 if fate in DEAD else self._local(state, at).shape
-            for at, fate in enumerate(state.fate)
+            0 if fate in DEAD else self.local(state, at).shape for at, fate in enumerate(state.fate)
         )
         return shapes, state.wires, state.late, state.early, state.confirmed, tuple(state.fate)
 
@@ -254,15 +239,15 @@ class Untimed:
     def thaw(self, state: State) -> State:
         """Put the machines into ``state`` and let them run on; returns a state to go on with."""
         for at in range(len(self.nodes)):
-            self._local(state, at).frozen.restore()
+            self.local(state, at).frozen.restore()
         self._direct = True
         self._due.clear()
         return state.copy()
 
-    def freeze_again(self, now: Nanos) -> None:
+    def freeze_again(self) -> None:
         """Back to numbered states, and to the moment at which the clock stands."""
         self._direct = False
-        self.now = now
+        self.now = self.states.moment
 
     def pass_time(self, state: State, until: Nanos) -> bool:
         """Let everything happen in a fair order; returns False if brokers talk without end."""
@@ -295,10 +280,7 @@ class Untimed:
 
     def _peer(self, state: State, at: int) -> Peer:
         self.touched[at] = None
-        return self.nodes[at].peer if self._direct else self._local(state, at).peer
-
-    def _local(self, state: State, at: int) -> Local:
-        return self.locals[at][state.brokers[at]]
+        return self.nodes[at].peer if self._direct else self.local(state, at).peer
 
     def _do(
         self,
@@ -314,60 +296,14 @@ class Untimed:
             self._perform(state, at, tuple(act(self.nodes[at])))
             return
         assert event is not None  # time passes for the machines themselves only
-        state.brokers[at], effects = self.react(at, state.brokers[at], event)
+        state.brokers[at], effects = self.states.react(at, state.brokers[at], event)
         self._perform(state, at, effects)
-
-    def react(self, at: int, number: int, event: Told) -> tuple[int, tuple[Effect, ...]]:
-        """Return the number of a broker's state after ``event`` in its state ``number``.
-
-        And what it does meanwhile.
-        """
-        asked = (at, number, event)
-        known = self._known.get(asked)
-        if known is None:
-            node = self.nodes[at]
-            self.locals[at][number].frozen.restore()
-            if isinstance(event, tuple):
-                effects = node.expire(event, self.now)
-            else:
-                effects = node.handle(event, self.now)
-            known = self._known[asked] = (self._number(at), tuple(effects))
-        return known
-
-    def _number(self, at: int) -> int:
-        node = self.nodes[at]
-        settle(node)
-        numbers = self._numbers[at]
-        shape = hash(freeze.shape(node))  # the shape itself is large
-        number = numbers.get(shape)
-        if number is None:
-            number = numbers[shape] = len(numbers)
-            pointers = {m.uid for m in (*node.left, *node.right)}
-            self.locals[at].append(
-                Local(
-                    shape,
-                    freeze.Snapshot(node, self._kept),
-                    node.peer,
-                    _view(node),
-                    tuple(sorted(pointers - node.linked.keys() - set(node.suspects))),
-                    tuple(key for key in node.armed if key[0] in EARLY),
-                )
-            )
-        return number
 
     def _admit(self, state: State, at: int, peer: Peer) -> Refused | None:
         if self._direct:
             return self.nodes[at].admit(peer)
         self.touched[at] = None
-        return self.admits(at, state.brokers[at], peer)
-
-    def admits(self, at: int, number: int, peer: Peer) -> Refused | None:
-        """Say whether a broker in its state ``number`` lets ``peer`` make a link; None: it does."""
-        asked = (at, number, peer)
-        if asked not in self._admits:
-            self.locals[at][number].frozen.restore()
-            self._admits[asked] = self.nodes[at].admit(peer)
-        return self._admits[asked]
+        return self.states.admits(at, state.brokers[at], peer)
 
     def _perform(self, state: State, at: int, effects: tuple[Effect, ...]) -> None:
         out: dict[int, list[Message]] = {}
@@ -455,8 +391,3 @@ class Untimed:
                 isinstance(item, Packet) and all(type(m) in BACKGROUND for m in item.messages)
             )
         return number
-
-
-def _view(node: RingNode) -> Snapshot | None:
-    member = node.member
-    return None if member is None else Snapshot(member, node.left, node.right, node.known)

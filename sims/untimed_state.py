@@ -6,11 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from overlay.ids import Peer
 from overlay.machine import Closed, LinkRefused, Message, OpenLink
-from ring.core import Timer
-from ring.invariants import Snapshot
-from sims import freeze
 from sims.canonical import ageless
 
 
@@ -61,15 +57,3 @@ class State:
         return replace(
             self, brokers=list(self.brokers), fate=list(self.fate), channels=dict(self.channels)
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Local:
-    """One numbered state of one broker, and what can be seen of it."""
-
-    shape: int  #: a hash of all that tells it apart
-    frozen: freeze.Snapshot
-    peer: Peer
-    view: Snapshot | None  #: None: not on the ring
-    unlinked: tuple[str, ...]  #: pointers that lead to nobody linked or under suspicion
-    timers: tuple[tuple[Timer, str], ...]  #: that may run out early

@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 
 import sims.freeze
-import sims.untimed
+import sims.numbering
 import sims.untimed_state
 from overlay.machine import Effect, Message, Notify, OpenLink, Send
 from ring.facts import Confirmed, NeighboursChanged
@@ -18,8 +18,9 @@ from ring.node import RingNode
 from sims.canonical import ageless, settle
 from sims.explore import Explorer
 from sims.freeze import IGNORED, shape
+from sims.numbering import Told
 from sims.scopes import COMPLETE
-from sims.untimed import Told, Untimed
+from sims.untimed import Untimed
 
 #: What the shape leaves out although a broker does look at it.
 HELD_EQUAL = frozenset({"_unrepaired", "patience_ends", "probes", "seen", "tries"})
@@ -33,7 +34,7 @@ def _explore_exactly(
     monkeypatch: pytest.MonkeyPatch, name: str, brokers: int, early: int, *, lists: bool
 ) -> Untimed:
     """Go through a scope with nothing abstracted away that this is about."""
-    monkeypatch.setattr(sims.untimed, "settle", lambda node: None)
+    monkeypatch.setattr(sims.numbering, "settle", lambda node: None)
     monkeypatch.setattr(sims.untimed_state, "ageless", _without_witnesses)
     monkeypatch.setattr(sims.freeze, "IGNORED", IGNORED - HELD_EQUAL)
     search = Explorer(name, brokers=brokers, delays=COMPLETE, early=early, lists=lists)
@@ -84,12 +85,12 @@ def test_states_held_equal_go_on_the_same(
     merged = differ = 0
     for at, node in enumerate(world.nodes):
         classes: dict[Hashable, list[int]] = defaultdict(list)
-        for number, local in enumerate(world.locals[at]):
+        for number, local in enumerate(world.states.locals[at]):
             local.frozen.restore()
             settle(node)
             classes[shape(node)].append(number)
         events: dict[int, set[Told]] = defaultdict(set)
-        for where, number, event in world._known:
+        for where, number, event in world.states._known:
             if where == at:
                 events[number].add(event)
         for equal in classes.values():
@@ -98,7 +99,7 @@ def test_states_held_equal_go_on_the_same(
                 outcomes = set()
                 for number in equal:
                     for canonical in (False, True):
-                        world.locals[at][number].frozen.restore()
+                        world.states.locals[at][number].frozen.restore()
                         if canonical:
                             settle(node)
                         done = _done(_tell(node, event, world.now))

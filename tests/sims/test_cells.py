@@ -10,6 +10,7 @@ from sims.cells import PRIME, WIDTH, Act, Cells, Note, Packed, T
 from sims.errors import SimulationError
 from sims.explore import Explorer
 from sims.grain import Grain
+from sims.numbering import Numbering
 from sims.scopes import COMPLETE
 from sims.untimed import Untimed
 from sims.untimed_state import State
@@ -88,7 +89,7 @@ def test_what_the_dead_knew_makes_no_difference(
 ) -> None:
     forgotten = _scope(name, brokers, grain, early=0)
     states = forgotten.search().states
-    monkeypatch.setattr(Untimed, "_forgotten", lambda self, at, number: number)
+    monkeypatch.setattr(Numbering, "forgotten", lambda self, at, number: number)
     kept = _scope(name, brokers, grain, early=0)
     assert states < kept.search().states
     assert forgotten.ends == kept.ends != set()
