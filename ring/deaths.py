@@ -80,13 +80,19 @@ class Deaths:
         """A witness says what it found; one that reaches the subject shows that a link failed."""
         parts = self._parts
         self.settle(parts.suspicions.on_tested(uid, answer))
-        case = parts.suspicions.open.get(answer.subject.uid)
-        if case is not None and case.link_failed:
-            parts.detours.begin(case.subject, uid)
+        self._go_round(answer.subject.uid)
 
     def on_no_answer(self, uid: str) -> None:
-        """The witnesses on ``uid`` did not answer in time."""
+        """The witnesses did not answer in time, or ``uid`` itself although one reaches it."""
         self.settle(self._parts.suspicions.on_no_answer(uid))
+        self._go_round(uid)
+
+    def _go_round(self, uid: str) -> None:
+        """Find a way round a link that a witness has shown to have failed."""
+        parts = self._parts
+        case = parts.suspicions.open.get(uid)
+        if case is not None and case.link_failed and case.reached_by is not None:
+            parts.detours.begin(case.subject, case.reached_by)
 
     def on_witness_lost(self, uid: str) -> None:
         """A witness cannot be reached any more: another is asked, or what is known decides."""

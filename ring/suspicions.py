@@ -16,6 +16,8 @@ and answers ``alive`` or ``failed``. Departs from the paper, which knows one wit
 * Where a link broke and nobody can be asked, our own call is the witness: in a small ring all links
   may break at the same moment, though nobody is dead. A subject that answers that the link flaps
   lives; it is called again.
+* A witness that reaches a subject whose link to us is up does not decide at once: both may have
+  asked one that stood still, and its answer to us come next.
 * A and C investigate. Second neighbours, and a witness whose own test failed, wait for their word
   and ask only if it does not come: A or C may be dead too.
 * One of the two will do. C that misses B itself while it tests B for A does not ask as well: A
@@ -55,10 +57,16 @@ class Case:
     until: Nanos = 0  #: when all of them have had their time
     failed: list[str] = field(default_factory=list)  #: who found that the subject is dead
     led_by: str | None = None  #: uid of one who asks others already; we wait for its word
-    link_failed: bool = False  #: a witness reaches the subject; we try to do so again
+    reached_by: str | None = None  #: uid of a witness that reaches the subject
+    link_failed: bool = False  #: so we hold the link for failed, and try to make it again
     retests: int = 0  #: times that has failed, and witnesses were asked anew
     patience_ends: Nanos = 0  #: our own call may be waited for until then
     is_called: bool = False  #: nobody could be asked, so our own call decides
+
+    @property
+    def lives(self) -> bool:
+        """Whether somebody reaches the subject, so that nobody else need be asked."""
+        return self.reached_by is not None or self.link_failed
 
 
 Verdict = tuple[Member, tuple[str, ...]]  #: who is dead, and the witnesses of it
@@ -135,27 +143,39 @@ class Suspicions:
         if witness not in case.asked or witness in case.failed:
             return None
         self._health.better()
-        if case.link_failed:
-            return None  # another witness reaches it
+        if case.lives:
+            return None
         if not answer.alive:
             case.failed.append(witness)
             if witness in case.awaited:
                 case.awaited.remove(witness)
             return self._ask(case)
         uid = case.subject.uid
+        case.awaited.clear()
+        case.reached_by = witness
+        if uid in self._links.up:
+            self._core.arm(Timer.TEST, uid, self._detector.patience_ns(uid))
+        else:
+            self._conclude(case, witness)
+        return None
+
+    def _conclude(self, case: Case, witness: str) -> None:
+        """It is the link that failed."""
+        uid = case.subject.uid
         case.link_failed = True
         self._core.notify(LinkFailed(case.subject, witness))
         self._core.disarm(Timer.TEST, uid)
-        case.awaited.clear()
         if uid in self._links.up:  # up, but nothing comes through
             self._links.close(uid, Closed.LOST)
         self._links.reopen(case.subject.peer, uid)
-        return None
 
     def on_no_answer(self, uid: str) -> Verdict | None:
         """Witnesses did not answer in time; returns the verdict if nobody is left to ask."""
         case = self.open.get(uid)
         if case is None:
+            return None
+        if case.reached_by is not None and not case.link_failed:
+            self._conclude(case, case.reached_by)
             return None
         if self._core.now < case.until:
             return self._doubt(case)
@@ -182,7 +202,7 @@ class Suspicions:
         """
         uid = peer.uid
         for case in self.open.values():
-            if uid not in case.asked or uid in case.failed or case.led_by or case.link_failed:
+            if uid not in case.asked or uid in case.failed or case.led_by or case.lives:
                 continue
             if self._core.now < case.patience_ends and (replaced or uid not in case.awaited):
                 for those in (case.asked, case.awaited, case.doubted):
@@ -209,6 +229,7 @@ class Suspicions:
         if not case.link_failed:
             return None
         case.link_failed = False
+        case.reached_by = None
         case.asked.clear()
         case.failed.clear()
         case.retests += 1
@@ -325,7 +346,7 @@ class Suspicions:
         case.led_by = None
         if len(case.failed) >= core.config.agreeing:
             return subject, tuple(case.failed)
-        if case.link_failed:
+        if case.lives:
             return None
         sure = [witness for witness in case.awaited if witness not in case.doubted]
         wanted = core.config.agreeing - len(case.failed) - len(sure)

@@ -129,7 +129,7 @@ class Explorer:
         self._views: dict[Snapshot | None, int] = {}  #: numbered
         self._checked: set[tuple[int, ...]] = set()  #: views, by their numbers
         self._reduction = (
-            Reduction(self._world, self._actions, self._place, accurate=scenario.accurate)
+            Reduction(self._world, self._actions, self._place)
             if reduce and self._complete and grain is Grain.PACKETS
             else None
         )
@@ -307,8 +307,7 @@ class Explorer:
                 common = common._replace(early=common.early - 1)
             dead = {at for at in confirmed if cells.own(here, at).fate != "alive"}
             here = cells.with_common(here, common._replace(confirmed=common.confirmed | dead))
-            if self._scenario.accurate:
-                findings += [f"b{at} lives and was declared dead" for at in confirmed - dead]
+            findings += [f"b{at} lives and was declared dead" for at in confirmed - dead]
         return here, [*findings, *self._together(here)] if moved else findings
 
     def _together(self, here: Packed) -> list[str]:

@@ -41,9 +41,7 @@ from sims.untimed_state import Kind, State
 class Reduction:
     """Finds deliveries to one broker that are enough to go on from a state with."""
 
-    def __init__(
-        self, world: Untimed, actions: tuple[Action, ...], place: list[int], *, accurate: bool
-    ) -> None:
+    def __init__(self, world: Untimed, actions: tuple[Action, ...], place: list[int]) -> None:
         self.world = world
         self.actions = actions
         self.place = place
@@ -52,7 +50,7 @@ class Reduction:
         self.grown = 0  #: how many reactions are known
         mortal = {place[a.who] for a in actions if a.verb != "cut"}
         self._sure: frozenset[str] = frozenset(
-            node.peer.uid for at, node in enumerate(world.nodes) if accurate and at not in mortal
+            node.peer.uid for at, node in enumerate(world.nodes) if at not in mortal
         )
         self._orders: dict[tuple[int, int, frozenset[str]], Hashable] = {}
 

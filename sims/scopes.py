@@ -54,7 +54,6 @@ class Scenario:
     actions: Callable[[int], tuple[Action, ...]]
     delays: int  #: bound of the search by default; COMPLETE: none
     early: int = 0  #: timers that may run out early
-    accurate: bool = True  #: nobody alive may be declared dead
     members: int = 2  #: at least, so that nobody outlives all it knows: no ring can
     steady: bool = False  #: no pointer may move: who is suspected keeps its place
 
@@ -135,7 +134,6 @@ SCENARIOS: dict[str, Scenario] = {
         lambda m: (Action("cut", 0, (1,)),),
         2,
         early=1,
-        accurate=False,
     ),
     "cut-and-crash": Scenario(
         "the link between two neighbours breaks, and the witness of both dies",

@@ -232,9 +232,33 @@ def test_alive_means_that_the_link_failed() -> None:
 def test_a_link_through_which_nothing_comes_is_made_anew() -> None:
     node = bench()
     node.wait(LAN.silence_ns / 1e9, alive=OTHERS)
-    effects = node.receive(C, Answer(B, alive=True))
+    assert closed(node.receive(C, Answer(B, alive=True))) == [], "its own answer may be near"
+    effects = node.wait(LAN.answer_ns / 1e9, alive=OTHERS)
+    assert told(effects, LinkFailed) == [LinkFailed(B, C.uid)]
     assert closed(effects) == [(B.uid, Closed.LOST)]
     assert opened(effects) == [B.peer.url]
+    assert (uid(300), C.uid, B.uid) in [relay.path for _, relay in sent(effects, Relay)]
+
+
+def test_one_that_stood_still_answers_a_witness_first_and_its_link_is_left_alone() -> None:
+    node = bench()
+    node.wait(LAN.silence_ns / 1e9, alive=OTHERS)
+    node.receive(C, Answer(B, alive=True))
+    effects = [*node.receive(B, Pong(0)), *node.wait(1, alive=[B, *OTHERS])]
+    assert told(effects, Refuted) == [Refuted(B)]
+    assert told(effects, LinkFailed) == []
+    assert closed(effects) == []
+    assert node.node.suspects == ()
+
+
+def test_a_link_that_breaks_while_its_brokers_answer_is_awaited_is_gone_round() -> None:
+    node = bench()
+    node.wait(LAN.silence_ns / 1e9, alive=OTHERS)
+    node.receive(C, Answer(B, alive=True))
+    node.down(B)
+    effects = node.wait(LAN.answer_ns / 1e9, alive=OTHERS)
+    assert told(effects, LinkFailed) == [LinkFailed(B, C.uid)]
+    assert (uid(300), C.uid, B.uid) in [relay.path for _, relay in sent(effects, Relay)]
 
 
 def test_if_the_link_cannot_be_made_again_b_is_tested_anew() -> None:
