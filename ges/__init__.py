@@ -3,9 +3,9 @@
 The client library's door is :func:`ges.client.connect`, the command's is ``cli/``.
 
 Clients
-    ``client``, ``attachment``, ``search`` and ``patience`` (their side), ``attendance``,
-    ``intake``, ``subscriptions``, ``session`` and ``relief`` (the broker's), ``packing``,
-    ``messages``, ``errors``.
+    ``client``, ``attachment``, ``search``, ``patience`` and ``watermarks`` (their side),
+    ``attendance``, ``intake``, ``subscriptions``, ``session`` and ``relief`` (the broker's),
+    ``packing``, ``messages``, ``errors``.
 Brokers
     ``broker`` composes one, ``node`` is its machine, ``link_codec`` its language, ``home`` what it
     keeps, ``recorder`` and ``live_run`` its trace; ``story``, ``own_status``, ``link_status``,

@@ -33,6 +33,7 @@ from ges.packing import Stream
 from ges.patience import Patience
 from ges.search import Search, Wish
 from ges.vouching import stay_certified
+from ges.watermarks import Watermarks
 from overlay.address import Address, is_loopback, parse_url
 from overlay.codec import (
     CONTROL,
@@ -72,6 +73,7 @@ class Attachment:
         self.connection: Connection | None = None
         self._subscriptions: dict[int, Subscription] = {}
         self._pending: dict[int, tuple[trio.Event, list[str]]] = {}
+        self._watermarks = Watermarks()
         self._accepted: dict[LinkClass, int] = {}
         self._refused: dict[LinkClass, set[int]] = {}  #: beyond what is accepted
         self.refusals: list[str] = []
@@ -242,6 +244,7 @@ class Attachment:
         return sorted(unique, key=lambda address: address.url == self._lost_url)
 
     def _adopt(self, wire: Wire, attached: Attached) -> None:
+        self._watermarks.move()
         self.connection = Connection(wire.stream, secure=attached.secure, limit_bytes=QUEUE_BYTES)
         self.secure = attached.secure
         self._patience = Patience(trio.current_time())
@@ -309,6 +312,7 @@ class Attachment:
                 for kind, body in reader.frames():
                     if kind == DELIVERY:
                         numbers, events = read_delivery(body, connection.one_way_us)
+                        events = self._watermarks.fresh(events)
                         for number in numbers:
                             subscription = subscriptions.get(number)
                             if subscription is not None:

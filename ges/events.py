@@ -123,6 +123,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     express_path: bool = False  #: all links it has passed were express
     budget_us: int = 0  #: microseconds an express event may take; 0: it is none
     spent_us: int = 0  #: microseconds it took: waiting in queues, and half of each round trip
+    incarnation: int = 0  #: of the publisher: with each it numbers its events anew
 
 
 def pack_attributes(attributes: Mapping[str, str] | None) -> bytes:
@@ -289,9 +290,18 @@ def read_events(data: bytes, at: int = 0, hop_us: int = 0) -> list[Event]:
     topic = publisher = ""
     try:
         while at < size:
-            length, tag, flags, hops, who, sequence, published, topics, attributes = unpack(
-                data, at
-            )
+            (
+                length,
+                tag,
+                flags,
+                hops,
+                who,
+                incarnation,
+                sequence,
+                published,
+                topics,
+                attributes,
+            ) = unpack(data, at)
             end = at + 4 + length
             topic_at = at + _DELIVERED.size
             budget = spent = 0
@@ -321,6 +331,7 @@ def read_events(data: bytes, at: int = 0, hop_us: int = 0) -> list[Event]:
                 bool(flags & EXPRESS_FLAG) and not flags & ROUGH_FLAG,
                 budget,
                 spent,
+                incarnation,
             )
             events.append(event)
             at = end
@@ -332,7 +343,7 @@ def read_events(data: bytes, at: int = 0, hop_us: int = 0) -> list[Event]:
 
 
 #: Frame header and event header in one, but for what concerns brokers alone.
-_DELIVERED = struct.Struct("!IHBB4x16s8xQQHH")
+_DELIVERED = struct.Struct("!IHBB4x16sQQQHH")
 _EVENT_TAG = PROTOCOL_VERSION << 8 | EVENT
 _CLASS_FLAGS = SECURE_FLAG | EXPRESS_FLAG
 _CLASSES = (

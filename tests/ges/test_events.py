@@ -90,6 +90,7 @@ def test_what_is_packed_is_read(
         sequence=sequence,
         published_unix_ns=published_ns,
         hops=0,
+        incarnation=incarnation,
     )
     head = read_head(body)
     assert (head.secure, head.publisher, head.incarnation) == (secure, publisher, incarnation)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import trio
 
-from ges import patience, search
+from ges import patience, search, sequence
 from ges.client import Client, Gap, Subscription, connect
 from ges.errors import ConnectionLost
-from overlay.ids import LinkClass
+from overlay.ids import LinkClass, nanos
 from tests.helpers.brokers import Brokers, hang
 from tests.helpers.waiting import until
 
@@ -51,6 +51,35 @@ async def test_subscriptions_move_with_the_client(brokers: Brokers) -> None:
         assert (gap.lost, gap.found) == (a.url, client.broker_url)
         assert 0 <= gap.seconds < DEADLINE_SECONDS
         await client.publish("x", b"mine", confirm=True)
+
+
+async def test_a_broker_that_is_behind_repeats_nothing(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch, nursery: trio.Nursery
+) -> None:
+    """One that has just joined holds what it meets in mid-stream, and delivers it late."""
+    monkeypatch.setattr(sequence, "MET_GAP_NS", nanos(1))
+    a, b = await brokers.ring_of(2)
+
+    async def publish() -> None:
+        async with connect(b.url) as publisher:
+            while True:
+                await publisher.publish("x")
+                await trio.sleep(0.01)
+
+    nursery.start_soon(publish)
+    await until(lambda: b.driver.counters["events_published"])
+    c = await brokers.start()
+    await until(lambda: c.router.sequencer.next_deadline())
+    got: list[int] = []
+    with trio.fail_after(DEADLINE_SECONDS):
+        async with connect(a.url, c.url) as client, client.subscribe("x") as events:
+            while len(got) < 20:
+                got.append((await anext(events)).sequence)
+            brokers.kill(a)
+            while client.broker_url != c.url or got[-1] < got[19] + 200:
+                got.append((await anext(events)).sequence)
+    assert got == sorted(set(got))
+    nursery.cancel_scope.cancel()
 
 
 async def test_one_may_subscribe_and_publish_after_the_loss(brokers: Brokers) -> None:
