@@ -387,9 +387,8 @@ class Broker:
             self.warden.enforce()
             self.attendance.tell_revocations()
 
-    def _one_way_us(self, key: LinkKey) -> int | None:
-        weights = self.node.survey.weights(key, self.driver.now())
-        return weights.rtt_ns // 2000 if weights is not None and weights.rtt_ns else None
+    def _one_way_us(self, key: LinkKey) -> int:
+        return self.node.survey.floor_ns(key) // 2000
 
     async def _read_links(self) -> None:
         """Tell the machine, now and then, what the connections have sent and have queued."""

@@ -7,9 +7,12 @@ Nothing holds an express event back, not even one of its publisher that is missi
 order they were sent while no link fails, and each once.
 
 **Time.** An event carries its budget and what is spent of it in microseconds. Each broker adds half
-the round trip of the link it came over, the smallest that the kernel has seen of late, and what the
-event has waited in its own queue (:mod:`overlay.lanes`). Clocks are not compared. The broker that
-first finds the budget exceeded counts a miss for the link the event came over.
+the round trip of the link it came over, and what the event has waited in its own queue
+(:mod:`overlay.lanes`). The round trip is the smallest that the kernel has seen, but that may be
+five minutes old, or lead to a proxy only; so of an express link it is at least the smallest of the
+latest probes. On other links these stand in queues that express events pass by. Clocks are not
+compared. The broker that first finds the budget exceeded counts a miss for the link the event came
+over.
 """
 
 from __future__ import annotations
@@ -123,10 +126,10 @@ class Express:
         counters: Counter[str],
         targets_of: Callable[[bytes], Targets],
         *,
-        one_way_us: Callable[[LinkKey], int | None],
+        one_way_us: Callable[[LinkKey], int],
         budget_us: int = DEFAULT_BUDGET_US,
     ) -> None:
-        """``one_way_us``: how long a link takes, where the kernel does not know; None: nor this."""
+        """``one_way_us``: how long a link takes, by its probes; 0: not known yet."""
         self.misses: Counter[LinkKey] = Counter()  #: found late here, by their last link
         self._recent = Recent()
         self._hops = hops
@@ -156,8 +159,10 @@ class Express:
 
     def _hop_us(self, link: Link) -> int:
         """Return what the link takes without any queue, as waiting in its queue is stamped."""
-        key = link.peer.uid, link.link_class
-        return link.connection.one_way_us or self._one_way_us(key) or 0
+        known = link.connection.one_way_us
+        if known and link.link_class is not LinkClass.EXPRESS:
+            return known
+        return max(known, self._one_way_us((link.peer.uid, link.link_class)))
 
     def _take(
         self,

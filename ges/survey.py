@@ -188,6 +188,10 @@ class Survey:
         """Return what is measured of a link of this broker now; None before the first echo."""
         return self._gauges.weights(key, now)
 
+    def floor_ns(self, key: LinkKey) -> Nanos:
+        """Return the smallest of the latest round trips of a link of ours; 0: none is known."""
+        return self._gauges.floor_ns(key)
+
     def cost_ns(self, key: LinkKey) -> Nanos | None:
         """Return the cost of a link of this broker, as it counts; None before it is measured."""
         weights = self._steady.get(key)

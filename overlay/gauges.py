@@ -176,6 +176,11 @@ class Gauges:
             self._resets.milli(key, now),
         )
 
+    def floor_ns(self, key: LinkKey) -> Nanos:
+        """Return the smallest of the latest round trips of a link; 0: none is known."""
+        gauge = self._gauges.get(key)
+        return gauge.trip.floor_ns if gauge is not None else 0
+
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
     def _excuse(self, now: Nanos) -> None:

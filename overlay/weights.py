@@ -9,7 +9,7 @@ is configured.
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
+from collections import OrderedDict, deque
 
 import msgspec
 
@@ -21,6 +21,7 @@ LinkKey = tuple[str, LinkClass]
 
 RTT_GAIN = 4  #: a sample counts 1/4. RFC 6298 has 1/8, for samples that come with every round trip
 JITTER_GAIN = 4
+RECENT_SAMPLES = 3  #: the smallest of so many has met no queue, or there is always one
 RECOVERED_SAMPLES = 4  #: so many samples in a row of less than half the mean are no luck
 TRAFFIC_SECONDS = 2.0  #: time constant of the mean traffic
 BACKED_UP_SECONDS = 0.05  #: a queue that takes longer to drain shows what the link can carry ...
@@ -73,17 +74,24 @@ class RoundTrip:
     After some samples in a row of less than half the mean the link is another: it begins anew.
     """
 
-    __slots__ = ("_low", "jitter_ns", "rtt_ns", "samples")
+    __slots__ = ("_low", "_recent", "jitter_ns", "rtt_ns", "samples")
 
     def __init__(self) -> None:
         self.rtt_ns: Nanos = 0
         self.jitter_ns: Nanos = 0
         self.samples = 0
         self._low = 0  #: samples in a row of less than half the mean
+        self._recent: deque[Nanos] = deque(maxlen=RECENT_SAMPLES)
+
+    @property
+    def floor_ns(self) -> Nanos:
+        """The smallest of the latest samples; 0: there are none."""
+        return min(self._recent, default=0)
 
     def on_sample(self, sample_ns: Nanos) -> None:
         """Take one measured round trip."""
         self.samples += 1
+        self._recent.append(sample_ns)
         self._low = self._low + 1 if 2 * sample_ns < self.rtt_ns else 0
         if self.samples == 1 or self._low >= RECOVERED_SAMPLES:
             self._low = 0

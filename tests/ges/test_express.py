@@ -12,6 +12,7 @@ from ges.broker import Broker
 from ges.client import Client, connect
 from ges.express import WINDOW, Recent
 from overlay.address import parse_url
+from overlay.connection import Connection
 from overlay.errors import ConfigError
 from overlay.fragments import SLICE_BYTES
 from overlay.ids import LinkClass
@@ -111,6 +112,28 @@ async def test_an_event_beyond_its_budget_is_late_and_counted_once(
     assert sum(counted) == 1
     by_link = sum(link.late for broker in (a, b) for link in broker.status().links)
     assert by_link == counted[1], "what is found late where it is published came over no link"
+
+
+async def test_a_link_that_has_become_slow_makes_events_late_whatever_the_kernel_has_seen(
+    autojump_clock: MockClock,
+    weather: Weather,
+    brokers: Brokers,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its smallest round trip may be minutes old, or lead to a proxy only."""
+    monkeypatch.setattr(Connection, "one_way_us", 20)
+    a, b = [await brokers.start(express_ms=5000) for _ in range(2)]
+    await until(lambda: in_range(a, b) and in_range(b, a))
+    async with connect(a.url) as here, connect(b.url) as there, there.subscribe("t") as events:
+        await here.publish("t", link_class=EXPRESS, budget=0.02)
+        assert not (await anext(events)).late
+        weather.latency_ms[ports(a, b)] = 60
+        await trio.sleep(15)
+        await here.publish("t", link_class=EXPRESS, budget=0.02)
+        event = await anext(events)
+    assert (event.late, event.express_path) == (True, True)
+    assert 50_000 < event.spent_us < 80_000
+    assert {link.link_class: link.late for link in b.status().links if link.late} == {EXPRESS: 1}
 
 
 async def test_a_budget_is_as_the_broker_has_it_if_nobody_says(brokers: Brokers) -> None:
