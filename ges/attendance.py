@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 NOTHING = AccessRules(())  #: allows nothing
 ENDS_AT_ONCE = 8  #: clients let go in one turn; thousands that close together hold nobody up
 MAX_ALTERNATES = 16
+JOIN_PATIENCE_SECONDS = 2.0  #: for which what clients publish waits for the broker to join
 EXPRESS_BYTES = 16 * 1024  #: a client with more in one read is none that goes first
 
 
@@ -214,8 +215,8 @@ class Attendance:
         try:
             chunk: bytes | bytearray = b"-"
             while chunk:
-                await broker.on_ring()
                 runs = reader.runs()
+                await self.on_ring(runs)
                 events = [run for run in runs if run.kind == EVENT]
                 if events:  # else it is as it was
                     is_express = _are_express(events)
@@ -241,6 +242,23 @@ class Attendance:
             pass
         finally:
             precedence.leave(number)
+
+    async def on_ring(self, runs: list[Run]) -> None:
+        """Let what needs it wait until this broker is a member; questions are answered at once.
+
+        A publisher is told after a while that it is none yet. A subscriber is not answered before:
+        it would miss what is published elsewhere. No checkpoint where the broker is a member: what
+        a reader holds in its hands the kernel no longer knows of, and were others to have their
+        turn now, :mod:`overlay.precedence` could not tell them that something express has come.
+        """
+        broker = self._broker
+        if broker.is_on_ring:
+            return
+        if any(run.kind == EVENT for run in runs):
+            with trio.move_on_after(JOIN_PATIENCE_SECONDS):
+                await broker.on_ring()
+        elif self.intake.has_subscription(runs):
+            await broker.on_ring()
 
     def _begun(self, reader: FrameReader, since: float | None) -> float | None:
         """Return when the frame that is on its way has begun; None: none is.

@@ -205,14 +205,14 @@ class Broker:
             return "this broker has no identity and cannot check the list; hand it to one that has"
         return self.warden.take(notice)
 
-    async def on_ring(self) -> None:
-        """Wait until this broker is a member; no checkpoint where it is.
+    @property
+    def is_on_ring(self) -> bool:
+        """Whether this broker has become a member."""
+        return self._joined.is_set()
 
-        What a reader holds in its hands the kernel no longer knows of: were others to have their
-        turn now, :mod:`overlay.precedence` could not tell them that something express has come.
-        """
-        if not self._joined.is_set():
-            await self._joined.wait()
+    async def on_ring(self) -> None:
+        """Wait until this broker is a member."""
+        await self._joined.wait()
 
     # ── what the driver brings ────────────────────────────────────────────────────────────────
 

@@ -5,7 +5,7 @@ Called from reader tasks, in slices; never waits.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from typing import TYPE_CHECKING
 
 from ges.errors import TopicError
@@ -62,6 +62,19 @@ class Intake:
                     yield
             else:
                 raise ProtocolError("a delivery from a client")
+
+    def has_subscription(self, runs: Iterable[Run]) -> bool:
+        """Say whether a client wants to subscribe.
+
+        Raises:
+            ProtocolError: what it sends makes no sense.
+        """
+        return any(
+            isinstance(CLIENT_CODEC.decode(body), Subscribe)
+            for run in runs
+            if run.kind == CONTROL
+            for body in run.bodies()
+        )
 
     def acknowledge(self, session: Session) -> None:
         """Tell the client, once for all it sent together, what has been taken."""

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 import trio
 
+from ges import attendance
 from ges.broker import Broker, BrokerConfig
 from ges.client import connect
+from ges.errors import PublishRefused
 from ges.events import MARK_FLAG, MAX_HOPS, PATCH, PATCH_AT, PATCH_END, pack_event
 from ges.messages import CLIENT_CODEC, KeepAlive, StatusRequest, Subscribe
 from ges.sequence import LONG_GAP_NS
@@ -26,6 +28,7 @@ from overlay.machine import OpenLink
 from ring.errors import JoinFailed
 from tests.ges.conftest import Issue
 from tests.helpers.brokers import Brokers
+from tests.helpers.proxy import free_port
 from tests.helpers.waiting import until
 
 DEADLINE_SECONDS = 20
@@ -52,6 +55,32 @@ async def closes(stream: trio.SocketStream) -> bool:
         except trio.BrokenResourceError:
             pass
     return True
+
+
+async def test_who_asks_a_broker_that_has_not_joined_is_answered(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attendance, "JOIN_PATIENCE_SECONDS", 0.1)
+    nobody = parse_url(f"chordal://127.0.0.1:{free_port()}")
+    lost = Broker(BrokerConfig(port=0, profile="local", seeds=(nobody,)))
+    nursery.start_soon(lost.run)
+    await until(lambda: hasattr(lost, "attendance"))
+    with trio.fail_after(DEADLINE_SECONDS):
+        async with connect(lost.url) as client:
+            assert (await client.status()).member is None
+            with pytest.raises(PublishRefused, match="not on the ring"):
+                await client.publish("x", confirm=True)
+        async with connect(lost.url, reattach=False) as client, trio.open_nursery() as waiting:
+
+            async def subscribe() -> None:
+                async with client.subscribe("x"):
+                    raise AssertionError("it would miss what is published elsewhere")
+
+            waiting.start_soon(subscribe)
+            await trio.testing.wait_all_tasks_blocked(0.05)
+            assert not lost.router.subscriptions
+            waiting.cancel_scope.cancel()
+    nursery.cancel_scope.cancel()
 
 
 def event(sequence: int, *, hops: int = 0, limit: int = 0, **changes: Any) -> bytes:  # noqa: ANN401

@@ -107,7 +107,7 @@ async def test_what_is_read_is_handled_before_others_have_a_turn(brokers: Broker
     """The kernel no longer knows of it, so a normal reader could not give way to it."""
     broker = await brokers.start()
     with assert_no_checkpoints():
-        await broker.on_ring()
+        await broker.attendance.on_ring([])
 
 
 def slow_down(

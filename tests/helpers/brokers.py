@@ -101,8 +101,8 @@ def secure_uids(broker: Broker) -> set[str]:
 def hang(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a broker take nothing more from its clients, without closing their connections."""
 
-    async def never() -> None:
+    async def never(*args: object) -> None:
         await trio.sleep_forever()
 
-    monkeypatch.setattr(broker, "on_ring", never)
+    monkeypatch.setattr(broker.attendance, "on_ring", never)
     monkeypatch.setattr(broker, "after_batch", never)
