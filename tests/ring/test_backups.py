@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 from overlay.circular import HIGHEST, is_after
 from overlay.errors import ConfigError
 from overlay.machine import Message
+from ring.backups import ENTRY_BYTES
 from ring.config import LAN, RingConfig
-from ring.facts import DropRecord, RecordRefused
+from ring.facts import DropRecord, PutRecord, RecordRefused
 from ring.holders import BURST_BYTES, holders_among
 from ring.record_messages import (
+    MAX_ENTRIES,
     MAX_RECORD_BYTES,
     Entry,
     Forget,
@@ -24,6 +26,7 @@ from ring.record_messages import (
     Replicate,
 )
 from ring.records import MAX_RECORDS, add_marks, content_of, mark_of, outranks
+from tests.helpers.bench import Bench, member, sent
 from tests.helpers.cluster import KILL
 from tests.helpers.records import Filter, RecordRing
 from tests.helpers.strategies import structs
@@ -205,6 +208,23 @@ def test_copies_to_one_neighbour_keep_to_the_rate() -> None:
         most = max(most, sent)
     assert most == 20 * 40_000
     assert ring.is_backed_up
+
+
+def test_an_index_asked_for_again_and_again_keeps_to_the_rate() -> None:
+    rate = 20_000
+    here = [100, 200, 300, 400, 500]
+    around = [member(at) for at in here if at != 300]
+    bench = Bench.on_ring(here, 300, replace(LAN, backup_rate=rate))
+    for number in range(MAX_ENTRIES):
+        bench.give(PutRecord(f"{number}", b""))
+    start, size = bench.now, 0
+    for _ in range(100):
+        effects = bench.receive(around[0], IndexRequest("")) + bench.wait(0.1, around)
+        told = [index for to, index in sent(effects, RecordIndex) if to == around[0].uid]
+        size += sum(ENTRY_BYTES * len(index.entries) for index in told)
+        allowed = BURST_BYTES + rate * (bench.now - start) / 1e9
+        assert size <= allowed + ENTRY_BYTES * MAX_ENTRIES
+    assert size >= 0.9 * allowed
 
 
 @pytest.mark.parametrize("kind", [Replicate, Forget, RecordSummary])

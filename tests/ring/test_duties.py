@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 
 from overlay.ids import nanos
+from overlay.machine import Machine
 from overlay.rng import rng_for
 from ring.config import LAN
 from ring.facts import (
@@ -17,8 +19,13 @@ from ring.facts import (
     Rejoining,
     ReportLoad,
 )
+from ring.handover import WINDOW
+from ring.holders import BURST_BYTES
+from ring.record_messages import Offer
 from tests.helpers.cluster import KILL, POWER
-from tests.helpers.records import RecordRing
+from tests.helpers.records import Filter, RecordRing
+
+ROUND_TRIP_S = 0.002  #: between any two brokers of these rings, at the most
 
 
 def check_owners(ring: RecordRing, keys: list[str]) -> None:
@@ -80,6 +87,28 @@ def test_a_run_of_the_dead_loses_what_had_no_living_holder(backups: int, run: in
     check_owners(ring, [key for key in keys if key.split("/")[0] not in lost])
 
 
+@pytest.mark.parametrize("wait", [0.0, 0.1, 0.3])
+def test_who_has_copies_takes_over_where_a_newcomer_beside_the_dead_has_none(wait: float) -> None:
+    """The one holder is not beside the dead any more, and those that are have nothing to take."""
+    ring = RecordRing.warm(6, 1, backups=1)
+    keys = [f"{uid}/{number}" for uid in ring.alive for number in range(40)]
+    for key in keys:
+        ring.put(key.split("/")[0], key, b"x" * 40_000)
+    ring.settle()
+    newcomer = ring.start(ring.alive[:3])
+    while ring.nodes[newcomer].member is None:
+        ring.run(0.001)
+    ring.run(wait)
+    order = ring.in_order
+    at = order.index(newcomer)
+    dead, holder = order[at - 1], order[(at + 1) % len(order)]
+    ring.crash(dead, KILL)
+    ring.settle()
+    check_owners(ring, keys)
+    owners = {ring.owners(key)[0] for key in keys if key.startswith(dead)}
+    assert holder in owners, "the scenario: the newcomer had not all copies yet"
+
+
 def test_both_neighbours_take_a_share_and_say_so() -> None:
     ring = RecordRing.warm(8, 1, backups=2)
     keys = ring.put_everywhere(20)
@@ -126,6 +155,22 @@ def test_a_loaded_heir_passes_duties_on_to_the_next() -> None:
     assert ring.told(ProvisionerNeeded) == []
 
 
+def test_duties_are_passed_on_to_the_neighbour_with_most_room() -> None:
+    ring = RecordRing.warm(8, 1, backups=1)
+    keys = ring.put_everywhere(10)
+    loaded, roomy = ring.in_order[3:5]
+    for uid in ring.alive:
+        ring.world.give(uid, ReportLoad(100 if uid == roomy else 600))
+    ring.run(0.5)
+    ring.world.give(loaded, ReportLoad(1000))  # a tenth for each record
+    ring.run(0.5)
+    check_owners(ring, keys)
+    assert Counter(ring.owners(key)[0] for key in keys if key.startswith(loaded)) == {
+        loaded: 8,
+        roomy: 2,
+    }
+
+
 def test_where_nobody_has_room_a_new_broker_is_asked_for() -> None:
     ring = RecordRing.warm(6, 1, backups=2)
     keys = ring.put_everywhere(5)
@@ -139,6 +184,34 @@ def test_where_nobody_has_room_a_new_broker_is_asked_for() -> None:
     asked = {uid for uid, _ in ring.told(ProvisionerNeeded)}
     assert asked <= {ring.in_order[1], ring.in_order[2]}
     assert asked
+
+
+def test_a_new_broker_is_asked_for_with_what_nobody_has_room_for() -> None:
+    """200 too much, and the one neighbour has room for a single record of 100."""
+    ring = RecordRing.warm(2, 1, backups=1)
+    loaded, other = ring.alive
+    for number in range(10):
+        ring.put(loaded, f"{number}", b"")
+    ring.world.give(other, ReportLoad(650))
+    ring.run(0.5)
+    ring.world.give(loaded, ReportLoad(1000))
+    ring.run(0.5)
+    assert ring.told(ProvisionerNeeded) == [(loaded, ProvisionerNeeded(1000, 100))]
+    assert len(ring.nodes[other].records) == 1
+
+
+def test_a_new_broker_is_asked_for_again_until_there_is_room() -> None:
+    ring = RecordRing.warm(5, 1, backups=2)
+    ring.put_everywhere()
+    for uid in ring.alive:
+        ring.world.give(uid, ReportLoad(900))
+    ring.run(60)
+    asked = [uid for uid, _ in ring.told(ProvisionerNeeded)]
+    for uid in ring.alive:
+        assert 4 <= asked.count(uid) <= 13  # at first, and every 5 to 15 seconds
+        ring.world.give(uid, ReportLoad(100))
+    ring.run(60)
+    assert len(ring.told(ProvisionerNeeded)) == len(asked)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -197,6 +270,22 @@ def test_a_duty_that_is_put_elsewhere_comes_there() -> None:
     assert [(uid, fact.key) for uid, fact in ring.told(DutyLost)] == [(old, key)]  # type: ignore[attr-defined]
 
 
+def test_who_puts_a_duty_of_another_tells_it_at_once() -> None:
+    """Though copies are waiting for the rate, and the claim with them."""
+    ring = RecordRing.warm(8, 2, backups=2, config=replace(LAN, backup_rate=64 * 1024))
+    ring.put_everywhere()
+    old, new = ring.in_order[3:5]
+    key = f"{old}/0"
+    for number in range(2 * BURST_BYTES // 40_000):
+        ring.put(new, f"big/{number}", b"x" * 40_000)
+    ring.run(0.5)
+    assert not ring.is_backed_up, "the scenario: more than may be sent at once"
+    ring.put(new, key, b"moved")
+    ring.run(ROUND_TRIP_S)
+    assert ring.owners(key) == [new]
+    assert [(uid, fact.key) for uid, fact in ring.told(DutyLost)] == [(old, key)]  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize("backups", [1, 2, 4])
 def test_a_rolling_restart_loses_nothing(backups: int) -> None:
     ring = RecordRing.warm(6, 5, backups)
@@ -223,6 +312,39 @@ def test_many_that_leave_at_once_lose_nothing() -> None:
     assert len(ring.alive) == 20
     ring.settle()
     check_owners(ring, keys)
+
+
+def test_who_leaves_offers_nothing_to_one_that_has_said_it_leaves() -> None:
+    """Two that stand side by side; copies are slow, so both are still there for a while."""
+    ring = RecordRing.warm(8, 1, backups=2, config=replace(LAN, backup_rate=512 * 1024))
+    first, second = ring.in_order[3:5]
+    for uid in (first, second):
+        for number in range(2 * WINDOW):
+            ring.put(uid, f"{uid}/{number}", b"x" * 20_000)
+    ring.settle()
+    seen: dict[str, Filter] = {}
+
+    def watched(machine: Machine) -> Filter:
+        seen[machine.peer.uid] = Filter(machine, lambda message: False)
+        return seen[machine.peer.uid]
+
+    def offered(uid: str) -> set[str]:
+        return {to for to, message in seen[uid].sent if isinstance(message, Offer)}
+
+    ring.watch(first, watched)
+    ring.watch(second, watched)
+    ring.leave(first)
+    ring.run(ROUND_TRIP_S)
+    assert second in offered(first)
+    ring.leave(second)
+    ring.run(ROUND_TRIP_S)
+    seen[first].sent.clear()
+    ring.run(1)
+    assert {first, second} <= set(ring.alive), "the scenario: both have much to hand over"
+    assert offered(first)
+    assert second not in offered(first)
+    assert offered(second)
+    assert first not in offered(second)
 
 
 def test_a_leave_without_anybody_to_hand_over_to_is_not_held_up() -> None:
@@ -264,6 +386,27 @@ def test_who_comes_back_asks_around_its_old_place() -> None:
     ring.settle()
     check_owners(ring, keys)
     assert ring.owners(f"{sleeper}/0") != [sleeper]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_who_comes_back_asks_those_that_have_come_to_stand_there(seed: int) -> None:
+    """All that stood around it have handed over what they had, and are gone."""
+    ring = RecordRing.warm(16, seed, backups=1)
+    keys = ring.put_everywhere()
+    order = ring.in_order
+    sleeper = order[5]
+    ring.pause(sleeper)
+    ring.run(6)
+    for uid in (*order[3:5], *order[6:8]):
+        ring.leave(uid)
+        ring.run(3)
+    since = ring.world.now
+    ring.resume(sleeper)
+    ring.settle()
+    check_owners(ring, keys)
+    assert [uid for uid, _ in ring.told(Rejoining, since)] == [sleeper]
+    assert ring.told(DutyTaken, since) == [], "nobody claims what has an owner"
+    assert [uid for uid, _ in ring.told(DutyLost, since)] == [sleeper] * 3
 
 
 def test_a_fence_counts_on_a_link_that_was_made_for_it() -> None:
