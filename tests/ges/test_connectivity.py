@@ -7,11 +7,15 @@ import random
 
 import networkx
 import pytest
+from click.testing import CliRunner
 
 from ges import connectivity
+from ges.cli.main import cli
 from ges.connectivity import Connectivity, live_links, measure, ring_links
 from ges.messages import LinkStatus, Status
+from ges.walk import Walk
 from overlay.ids import LinkClass, Peer
+from ring.errors import InvariantBroken
 from ring.messages import Member
 
 
@@ -146,3 +150,33 @@ def test_ring_links_are_those_to_the_four() -> None:
     ring = [status("a", "b", "bc"), status("b", "a", "ac"), status("c", "b", "ab")]
     assert live_links(ring)["a"] == ["b", "c"]
     assert ring_links(ring) == {"a": ["b"], "b": ["a", "c"], "c": ["b"]}
+
+
+@pytest.mark.parametrize(
+    ("near", "links", "in_parts"),
+    [
+        ({"a": "b", "b": "ac", "c": "b"}, {"a": "b", "b": "ac", "c": "b"}, []),
+        ({"a": "b", "b": "ac", "c": "b"}, {"a": "b", "b": "a", "c": ""}, ["links", "ring links"]),
+        ({"a": "b", "b": "a", "c": ""}, {"a": "bc", "b": "a", "c": "a"}, ["ring links"]),
+        ({"a": ""}, {"a": ""}, []),
+    ],
+    ids=["whole", "apart", "held by a chord", "single"],
+)
+def test_the_check_fails_where_the_links_leave_the_ring_in_parts(
+    near: dict[str, str],
+    links: dict[str, str],
+    in_parts: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With all pointers as they should be: the walk itself has found nothing."""
+    ring = tuple(status(uid, near[uid], links[uid]) for uid in near)
+
+    async def fake(url: str, **rest: object) -> Walk:
+        return Walk(ring, ())
+
+    monkeypatch.setattr("ges.walk.walk_ring", fake)
+    done = CliRunner().invoke(cli, ["ring", "--check"])
+    found = done.exception.findings if isinstance(done.exception, InvariantBroken) else ()
+    assert found == tuple(f"the {name} leave the brokers in 2 parts" for name in in_parts)
+    assert done.exit_code == int(bool(in_parts)), done.output
+    assert ("is whole" in done.stdout) is (not in_parts)

@@ -6,7 +6,7 @@ import pytest
 
 from overlay.machine import Closed, Effect, LinkRefused, Refused
 from ring.config import LAN
-from ring.facts import Reincarnated, Rejoining
+from ring.facts import Alone, Reincarnated, Rejoining
 from ring.merge import FAN_OUT, MAX_HOPS
 from ring.messages import Failed, HeldDead, Intent, Meet, Member, Purpose, View
 from ring.neighbourhood import SETTLED
@@ -137,6 +137,20 @@ def test_no_failure_ends_the_knocking() -> None:
         effects = node.give(LinkRefused(lost.peer.url, None, Refused.UNREACHABLE))
         knocks += opened(effects + node.wait(1, [*AROUND, member(600)])).count(lost.peer.url)
     assert 20 <= knocks <= 80
+
+
+def test_who_is_alone_knocks_after_a_second_and_then_ever_more_rarely() -> None:
+    lost = member(100)
+    node = Bench.on_ring([100, 300], 300)
+    node.down(lost)
+    assert told(node.refused(lost), Alone) == [Alone()]
+    last = node.now
+    for mean_s in (1, 2, 4, 8, 16, 32, 32, 32):
+        while lost.peer.url not in opened(node.wait(0.01)):
+            assert node.now - last <= 1.5e9 * mean_s
+        assert node.now - last >= 0.5e9 * mean_s
+        last = node.now
+        node.give(LinkRefused(lost.peer.url, None, Refused.UNREACHABLE))
 
 
 # Held for dead
