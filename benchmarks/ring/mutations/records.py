@@ -15,7 +15,7 @@ from ring.handover import Handover
 from ring.holders import holders_among
 from ring.homes import Homes
 from ring.record_messages import Entry
-from ring.replicas import Replicas
+from ring.replicas import Held, Replicas
 
 RECORDS = Chapter(first="records")
 
@@ -50,6 +50,20 @@ RECORDS.add(
     "all-take-over",
     "everybody who keeps copies of the dead broker's records claims them",
     (Duties, "_falls_to_us", lambda self, key, held, heirs, age: True),
+)
+
+
+def _heirs_alone(original: Method) -> Method:
+    def falls(self: Duties, key: str, held: Held, heirs: tuple[str, ...], age: int) -> bool:
+        return self._core.peer.uid in heirs and original(self, key, held, heirs, age)
+
+    return falls
+
+
+RECORDS.add(
+    "only-a-and-c-take-over",
+    "nobody but those beside the dead takes its records, though they may have no copies",
+    around(Duties, "_falls_to_us", _heirs_alone),
 )
 
 

@@ -32,6 +32,7 @@ from benchmarks.ring.oracles.records import (
     followed,
     handovers,
     heirs,
+    newcomers,
     slow_handovers,
 )
 from benchmarks.ring.oracles.scopes import scopes
@@ -62,6 +63,7 @@ STORIES: tuple[Oracle, ...] = (
     estates,
     heirs,
     followed,
+    newcomers,
     comebacks,
     long_runs,
     bare_runs,

@@ -65,6 +65,27 @@ def followed(seed: int) -> list[str]:
     return _not_owned(ring, keys)
 
 
+def newcomers(seed: int) -> list[str]:
+    """One dies beside which a newcomer stands that has not all copies yet: nothing is lost."""
+    found: list[str] = []
+    for wait in (0.0, 0.1, 0.3):
+        ring = RecordRing.warm(6, seed, 1, replace(LAN, backup_rate=RATE))
+        keys = [f"{uid}/{number}" for uid in ring.alive for number in range(LARGE)]
+        for key in keys:
+            uid = key.split("/")[0]
+            ring.put(uid, key, uid.encode() * (LARGE_BYTES // 32))
+        ring.settle()
+        newcomer = ring.start(ring.alive[:3])
+        while ring.nodes[newcomer].member is None:
+            ring.run(0.001)
+        ring.run(wait)
+        order = ring.in_order
+        ring.crash(order[order.index(newcomer) - 1], KILL if seed % 2 else POWER)
+        ring.settle()
+        found += _not_owned(ring, keys)
+    return found
+
+
 def comebacks(seed: int) -> list[str]:
     """One that stood still for long, or was cut off, comes back: each record has one owner."""
     rng = rng_for(seed, "mutants", "comebacks")
