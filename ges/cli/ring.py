@@ -71,6 +71,8 @@ def ring(
         _print(walk)
         for name, found in strength.items():
             click.echo(_in_words(walk, name, found))
+        if check and not strength:
+            click.echo("links: what they survive is not known, as not all brokers were met")
         if check:
             click.echo(judge_backups(walk.brokers).in_words)
     if not check:
@@ -92,18 +94,25 @@ async def _walk(
 ) -> tuple[Walk, dict[str, Connectivity]]:
     import trio
 
+    from ges.errors import ConnectionLost
     from ges.walk import walk_ring
 
     deadline = trio.current_time() + wait
     while True:
         is_over = trio.current_time() >= deadline
-        walk = await walk_ring(
-            broker,
-            identity=identity,
-            overlay=overlay,
-            timeout_s=timeout,
-            step_s=None if is_over else LOOKING_AGAIN_S,
-        )
+        try:
+            walk = await walk_ring(
+                broker,
+                identity=identity,
+                overlay=overlay,
+                timeout_s=timeout,
+                step_s=None if is_over else LOOKING_AGAIN_S,
+            )
+        except ConnectionLost:
+            if is_over:
+                raise
+            await trio.sleep(0.1)
+            continue
         if expect is not None:
             walk = walk.expecting(expect)
         if not walk.findings or is_over:
@@ -115,7 +124,12 @@ async def _walk(
 
 
 def _strength(walk: Walk) -> dict[str, Connectivity]:
-    """Return what the links of the brokers met survive: all links, and ring links alone."""
+    """Return what the links survive, all and ring links alone; nothing if brokers are missing.
+
+    Of some of the brokers alone it would say little of the ring.
+    """
+    if walk.ends_early:
+        return {}
     from ges.connectivity import live_links, measure, ring_links
 
     return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
 
 import networkx
@@ -12,6 +13,7 @@ from click.testing import CliRunner
 from ges import connectivity
 from ges.cli.main import cli
 from ges.connectivity import Connectivity, live_links, measure, ring_links
+from ges.errors import ConnectionLost
 from ges.messages import LinkStatus, Status
 from ges.walk import Walk
 from overlay.ids import LinkClass, Peer
@@ -180,3 +182,42 @@ def test_the_check_fails_where_the_links_leave_the_ring_in_parts(
     assert found == tuple(f"the {name} leave the brokers in 2 parts" for name in in_parts)
     assert done.exit_code == int(bool(in_parts)), done.output
     assert ("is whole" in done.stdout) is (not in_parts)
+
+
+@pytest.mark.parametrize("option", [[], ["--json"]])
+def test_of_a_ring_that_was_not_walked_to_its_end_nothing_is_said(
+    option: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What those met would survive among themselves is not what the ring does."""
+
+    async def fake(url: str, **rest: object) -> Walk:
+        early = "the walk ends: no answer"
+        return Walk((status("a", "b", "b"),), (early,), early)
+
+    monkeypatch.setattr("ges.walk.walk_ring", fake)
+    done = CliRunner().invoke(cli, ["ring", "--check", *option])
+    assert done.exit_code == 1
+    if option:
+        assert json.loads(done.stdout)["connectivity"] == {}
+    else:
+        assert "not known" in done.stdout
+        assert "survive any loss" not in done.stdout
+
+
+def test_a_check_that_may_wait_waits_for_the_first_broker_as_well(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+
+    async def fake(url: str, **rest: object) -> Walk:
+        asked.append(url)
+        if len(asked) < 3:
+            raise ConnectionLost("it starts again just now")
+        return Walk((status("a", "", ""),), ())
+
+    monkeypatch.setattr("ges.walk.walk_ring", fake)
+    assert CliRunner().invoke(cli, ["ring", "--check", "--wait", "20"]).exit_code == 0
+    assert len(asked) == 3
+    asked.clear()
+    refused = CliRunner().invoke(cli, ["ring", "--check"])
+    assert isinstance(refused.exception, ConnectionLost)
