@@ -20,7 +20,7 @@ MAX_VERDICTS = 64
 
 @dataclass(slots=True)
 class Ruling:
-    """The latest verdict on the broker ``uid`` or the link to it."""
+    """A verdict on the broker ``uid`` or the link to it."""
 
     uid: str
     incarnation: int
@@ -30,18 +30,25 @@ class Ruling:
     path: tuple[str, ...] = ()  #: the way round the failed link that is used now
     restored_ns: Nanos | None = None  #: when the link was back
 
+    @property
+    def is_over(self) -> bool:
+        """Whether a later verdict on the same broker is about something else."""
+        return self.restored_ns is not None or self.verdict is Verdict.BROKER_FAILED
+
 
 class Verdicts:
-    """The latest verdict by subject, oldest first."""
+    """The latest verdicts; one that stands gives way to the next on the same broker."""
 
     def __init__(self) -> None:
-        self._rulings: OrderedDict[str, Ruling] = OrderedDict()
+        self._rulings: OrderedDict[str, Ruling] = OrderedDict()  #: the latest on each
+        self._past: list[Ruling] = []  #: those before, for the record alone
         self._paths: dict[str, tuple[str, ...]] = {}  #: of the detours in use
 
     @property
     def all(self) -> tuple[Ruling, ...]:
         """Return the latest verdicts, oldest first."""
-        return tuple(self._rulings.values())
+        found = sorted((*self._past, *self._rulings.values()), key=lambda ruling: ruling.at_ns)
+        return tuple(found[-MAX_VERDICTS:])
 
     def is_down(self, uid: str, incarnation: int) -> bool:
         """Say whether the link to that life of ``uid`` is known to have failed."""
@@ -86,7 +93,17 @@ class Verdicts:
             case _:
                 return
         ruling.path = self._paths.get(ruling.uid, ())
-        self._rulings.pop(ruling.uid, None)
+        old = self._rulings.pop(ruling.uid, None)
+        if old is not None and old.is_over and not _is_same(old, ruling):
+            self._past = [*self._past, old][-MAX_VERDICTS:]
         self._rulings[ruling.uid] = ruling
         if len(self._rulings) > MAX_VERDICTS:
             self._rulings.popitem(last=False)
+
+
+def _is_same(old: Ruling, new: Ruling) -> bool:
+    """Say whether one death is told again."""
+    return new.verdict is Verdict.BROKER_FAILED and (old.verdict, old.incarnation) == (
+        new.verdict,
+        new.incarnation,
+    )

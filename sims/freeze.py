@@ -31,6 +31,7 @@ IGNORED = frozenset(
         "_effects",
         "_failures",
         "_followed",
+        "_past",
         "_rng",
         "_row",
         "_row_of",

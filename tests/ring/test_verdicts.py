@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from overlay.trace import Verdict
 from ring.facts import Alone, Confirmed, Detoured, DetourEnded, LinkFailed, Undecided
 from ring.verdicts import MAX_VERDICTS, Verdicts
 from tests.helpers.bench import Bench, member, uid
 
-B, C = member(400), member(500)
+B, C, Z = member(400), member(500), member(200)
 PATH = (uid(300), C.uid, B.uid)
 
 
@@ -47,6 +49,32 @@ def test_a_later_verdict_takes_the_place_of_an_earlier_one() -> None:
         (C.uid, Verdict.LINK_FAILED),
         (B.uid, Verdict.LINK_FAILED),
     ]
+
+
+def test_each_failure_of_a_link_stays_in_the_record() -> None:
+    verdicts = noted(LinkFailed(B, C.uid))
+    verdicts.on_linked(B.uid, 2)
+    verdicts.note(LinkFailed(B, uid(600)), 3)
+    verdicts.note(LinkFailed(B, uid(700)), 4)
+    assert [(r.witnesses, r.at_ns, r.restored_ns) for r in verdicts.all] == [
+        ((C.uid,), 1, 2),
+        ((uid(700),), 4, None),
+    ]
+    assert verdicts.is_down(B.uid, 1)
+
+
+def test_a_death_that_is_told_twice_is_one() -> None:
+    later = replace(B, peer=replace(B.peer, incarnation=2))
+    verdicts = noted(Confirmed(B, (C.uid,)), Confirmed(B, (C.uid, Z.uid)), Confirmed(later, ()))
+    assert [(r.incarnation, r.witnesses) for r in verdicts.all] == [(1, (C.uid, Z.uid)), (2, ())]
+
+
+def test_the_record_of_one_link_is_bounded() -> None:
+    verdicts = Verdicts()
+    for at in range(3 * MAX_VERDICTS):
+        verdicts.note(LinkFailed(B, C.uid), 2 * at)
+        verdicts.on_linked(B.uid, 2 * at + 1)
+    assert [r.at_ns for r in verdicts.all] == [*range(4 * MAX_VERDICTS, 6 * MAX_VERDICTS, 2)]
 
 
 def test_a_query_that_did_not_arrive_decides_nothing() -> None:
