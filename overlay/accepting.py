@@ -100,7 +100,7 @@ class Acceptor:
         """The system gives no descriptor for the next connection: make room."""
         self._notices.note("accepts_failed", "too many open files; strangers are dropped")
         for scope in list(self._strangers)[:EVICTED_AT_ONCE]:
-            scope.cancel()
+            self._evict(scope)
 
     async def _meet(
         self, stream: trio.abc.Stream, host: str | None, reader: FrameReader
@@ -142,19 +142,29 @@ class Acceptor:
         """Count a stranger; where there are too many, the one that has waited longest goes."""
         site = site_of(host) if host is not None else None
         if self._by_site[site] >= self._limits.strangers_per_host:
-            next(scope for scope, other in self._strangers.items() if other == site).cancel()
+            self._evict(next(scope for scope, other in self._strangers.items() if other == site))
         elif len(self._strangers) >= self._limits.strangers:
-            next(iter(self._strangers)).cancel()
+            self._evict(next(iter(self._strangers)))
         scope = trio.CancelScope()
         self._strangers[scope] = site
         self._by_site[site] += 1
         try:
             yield scope
         finally:
-            self._strangers.pop(scope, None)
-            self._by_site[site] -= 1
-            if not self._by_site[site]:
-                del self._by_site[site]
+            self._forget(scope)
+
+    def _evict(self, scope: trio.CancelScope) -> None:
+        """End a stranger; it counts no more, or the next to come would end the same one again."""
+        scope.cancel()
+        self._forget(scope)
+
+    def _forget(self, scope: trio.CancelScope) -> None:
+        if scope not in self._strangers:
+            return  # it was made to go
+        site = self._strangers.pop(scope)
+        self._by_site[site] -= 1
+        if not self._by_site[site]:
+            del self._by_site[site]
 
     async def _on_greeting(self, hello: object, wire: Wire, reader: FrameReader) -> None:
         own = self._machine.peer

@@ -9,7 +9,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from overlay import link_life
+from overlay import accepting, link_life
 from overlay.codec import EVENT, HEADER, PROTOCOL_VERSION, frame
 from overlay.errors import ProtocolError
 from overlay.handshake import GREETINGS, Hello, Refusal, Welcome
@@ -235,6 +235,68 @@ async def test_of_too_many_strangers_the_oldest_makes_room(
     assert a.driver.counters["strangers_evicted"] == 1
     await strangers[1].send_all(GREETINGS.encode(hello()))
     assert isinstance(await answer(strangers[1]), Welcome), "the others still have their time"
+
+
+async def crowd(overlay: Overlay, a: Station, size: int) -> None:
+    """Have so many strangers connect at one moment, who say nothing and stay."""
+    async with trio.open_nursery() as nursery:
+        for _ in range(size):
+            nursery.start_soon(overlay.dial, a)
+    await trio.sleep(0.1)
+
+
+@pytest.fixture
+def hosts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Where those who connect come from, one after the other; then from nowhere again."""
+    coming: list[str] = []
+
+    def next_host(stream: trio.abc.Stream) -> str | None:
+        return coming.pop(0) if coming else None
+
+    monkeypatch.setattr(accepting, "remote_host", next_host)
+    return coming
+
+
+async def test_of_one_address_fewer_may_wait_and_others_lose_nothing_by_it(
+    overlay: Overlay, autojump_clock: MockClock, hosts: list[str]
+) -> None:
+    a = await overlay.station("a", limits=Limits(strangers=9, strangers_per_host=3))
+    hosts += ["10.0.0.1"] * 2 + ["10.0.0.2"] * 3
+    others, few = [await overlay.dial(a) for _ in range(2)], await overlay.dial(a)
+    await overlay.dial(a)
+    await overlay.dial(a)
+    await trio.sleep(0.1)
+    assert a.driver.counters["strangers_evicted"] == 0
+    hosts += ["10.0.0.2"]
+    await overlay.dial(a)
+    with trio.fail_after(1):
+        assert await few.receive_some() == b"", "the oldest of that address, not of all"
+    assert a.driver.counters["strangers_evicted"] == 1
+    assert a.driver.strangers == 5
+    await others[0].send_all(GREETINGS.encode(hello()))
+    assert isinstance(await answer(others[0]), Welcome)
+
+
+@pytest.mark.parametrize(
+    ("limits", "kept"),
+    [(Limits(strangers=64), 64), (Limits(strangers=64, strangers_per_host=32), 32), (LIMITS, 256)],
+    ids=["all", "one address", "as promised"],
+)
+async def test_strangers_are_bounded_when_many_come_at_once(
+    overlay: Overlay, autojump_clock: MockClock, hosts: list[str], limits: Limits, kept: int
+) -> None:
+    a = await overlay.station("a", limits=limits)
+    hosts += ["10.0.0.1"] * 300
+    await crowd(overlay, a, 300)
+    assert a.driver.strangers == kept
+    assert a.driver.counters["strangers_evicted"] == 300 - kept
+    await crowd(overlay, a, 1)  # of no address
+    assert a.driver.strangers == min(kept + 1, limits.strangers)
+    await trio.sleep(HANDSHAKE_SECONDS)
+    assert a.driver.strangers == 0
+    hosts += ["10.0.0.1"] * kept
+    await crowd(overlay, a, kept)
+    assert a.driver.strangers == kept, "those who went are not counted any more"
 
 
 async def test_more_connections_than_allowed_are_turned_away(
