@@ -15,7 +15,7 @@ from overlay.errors import NoTlsError, ProtocolError, UntrustedError
 from overlay.greeting import read_greeting
 from overlay.handshake import GREETINGS, Hello, LinkTable, Refusal, Welcome, judge_hello
 from overlay.identity import PeerIdentity, Role
-from overlay.ids import LinkClass, Nanos
+from overlay.ids import LinkClass, Nanos, Peer
 from overlay.limits import Limits
 from overlay.link import Upper
 from overlay.link_life import Links
@@ -27,6 +27,11 @@ from overlay.versions import Agreement, Dialect
 from overlay.wording import counted
 
 EVICTED_AT_ONCE = 16  #: strangers dropped when the process can open no more files
+
+#: Refusals of daily work, which say nothing about who calls: counted, and not logged.
+_ORDINARY = frozenset(
+    {Refused.DUPLICATE, Refused.DECLARED_DEAD, Refused.SELF, Refused.LEAVING, Refused.DAMPED}
+)
 
 
 class Acceptor:
@@ -47,6 +52,7 @@ class Acceptor:
         now: Callable[[], Nanos],
         judge_broker: Callable[[Wire], Refusal | None],
     ) -> None:
+        """``judge_broker`` notes by itself whom it refuses."""
         self._machine = machine
         self._transport = transport
         self._table = table
@@ -175,7 +181,13 @@ class Acceptor:
         if isinstance(agreed, Refusal):
             await self._refuse(wire, agreed)
             return
-        refusal = self._judge(hello, wire)
+        refusal = _judge_identity(hello, wire.identity)
+        if refusal is None and hello.peer is not None:
+            denied = self._judge_broker(wire)
+            if denied is not None:
+                await self._refuse(wire, denied, is_noted=True)
+                return
+            refusal = self._judge_peer(hello, hello.peer)
         if refusal is not None:
             await self._refuse(wire, refusal)
         elif hello.peer is None:
@@ -195,17 +207,11 @@ class Acceptor:
             hello.peer, hello.peer.url, hello.link_class, wire, reader, agreed, welcome
         )
 
-    def _judge(self, hello: Hello, wire: Wire) -> Refusal | None:
-        refusal = _judge_identity(hello, wire.identity)
-        if refusal is not None or hello.peer is None:
-            return refusal
-        refusal = self._judge_broker(wire)
-        if refusal is not None:
-            return refusal
+    def _judge_peer(self, hello: Hello, peer: Peer) -> Refusal | None:
         up = self._links.up
         if len(up) >= self._limits.links and (hello.uid, hello.link_class) not in up:
             return Refusal(Refused.BUSY, f"this broker has {counted(len(up), 'link')}")
-        refused = self._machine.admit(hello.peer)
+        refused = self._machine.admit(peer)
         if refused is not None:
             return Refusal(refused, "")
         if self._is_blind_duplicate(hello):
@@ -227,8 +233,14 @@ class Acceptor:
             and link.peer.incarnation == hello.incarnation
         )
 
-    async def _refuse(self, wire: Wire, refusal: Refusal) -> None:
-        self._notices.count(f"greetings_refused_{refusal.reason.value}")
+    async def _refuse(self, wire: Wire, refusal: Refusal, *, is_noted: bool = False) -> None:
+        """Tell the caller; and the log, unless that is noted already or belongs to daily work."""
+        kind = f"greetings_refused_{refusal.reason.value}"
+        if is_noted or refusal.reason in _ORDINARY:
+            self._notices.count(kind)
+        else:
+            why = refusal.detail or refusal.reason.value
+            self._notices.note(kind, "greeting refused", why=why, host=wire.remote)
         with trio.move_on_after(self._limits.handshake_seconds):
             with contextlib.suppress(*BROKEN):
                 await wire.stream.send_all(GREETINGS.encode(refusal))

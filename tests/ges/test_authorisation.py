@@ -344,8 +344,11 @@ async def test_only_brokers_at_the_addresses_named_may_link(brokers: Brokers, ac
     place(access, "192.0.2.0/24")
     closed = await brokers.start(access=access)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(brokers.start)
-        await until(lambda: closed.driver.counters["brokers_denied"] > 1)
+        with structlog.testing.capture_logs() as lines:
+            nursery.start_soon(brokers.start)
+            await until(lambda: closed.driver.counters["brokers_denied"] > 1)
+        told = {line["event"] for line in lines if "refused" in line["event"]}
+        assert told == {"broker refused by the rules"}, "and not as a greeting refused besides"
         assert closed.driver.links == {}
         async with connect(closed.url):
             pass  # clients are no brokers

@@ -13,14 +13,21 @@ import trio
 from ges.broker import Broker
 from overlay.address import parse_url
 from overlay.authority import create_authority, issue_identity
+from overlay.codec import PROTOCOL_VERSION, FrameReader
+from overlay.greeting import read_greeting
+from overlay.handshake import GREETINGS, Hello, Refusal
 from overlay.identity import Role, load_identity
+from overlay.ids import LinkClass, Peer
+from overlay.machine import Refused
 from overlay.tls import ALPN, client_context
+from overlay.transport import TcpTransport
 from tests.ges.conftest import Issue
 from tests.helpers.brokers import Brokers
 from tests.helpers.waiting import until
 
 UNTRUSTED, NO_TLS, NOT_CHORDAL = "strangers_untrusted", "strangers_no_tls", "strangers_not_chordal"
 TIMES = 3
+OTHER_UID = "d" * 32
 
 
 def calm(context: ssl.SSLContext) -> ssl.SSLContext:
@@ -136,3 +143,33 @@ async def test_tls_where_there_is_no_identity_is_counted_so(
     broker = await brokers.start()
     await call(broker, nobody)
     await until(lambda: broker.driver.counters[NO_TLS] == 1)
+
+
+@pytest.mark.parametrize(
+    ("role", "uid", "as_peer", "why"),
+    [
+        (Role.BROKER, OTHER_UID, True, "the certificate names another uid"),
+        (Role.CLIENT, OTHER_UID, False, "the certificate names another uid"),
+        (Role.CLIENT, None, True, "the certificate is not a broker's"),
+    ],
+    ids=["broker", "client", "client as broker"],
+)
+async def test_who_claims_what_its_certificate_does_not_bear_out_is_logged_once(
+    brokers: Brokers, issue: Issue, role: Role, uid: str | None, as_peer: bool, why: str
+) -> None:
+    broker = await brokers.start(identity=issue(Role.BROKER))
+    assert broker.secure_url is not None
+    identity = load_identity(issue(role))
+    claimed = uid or identity.uid
+    peer = Peer(claimed, 1, "chordals://127.0.0.1:1", secure=True) if as_peer else None
+    greeting = Hello("chordal", PROTOCOL_VERSION, claimed, 1, peer, LinkClass.SECURE, None, 1)
+    with structlog.testing.capture_logs() as lines, trio.fail_after(20):
+        for _ in range(TIMES):
+            wire = await TcpTransport(identity).connect(parse_url(broker.secure_url))
+            async with wire.stream:
+                await wire.stream.send_all(GREETINGS.encode(greeting))
+                refusal = await read_greeting(wire.stream, FrameReader())
+            assert refusal == Refusal(Refused.NOT_AUTHENTICATED, why)
+    assert broker.driver.counters["greetings_refused_not_authenticated"] == TIMES
+    (line,) = [line for line in lines if line["log_level"] == "warning"]
+    assert (line["event"], line["why"], line["host"]) == ("greeting refused", why, "127.0.0.1")

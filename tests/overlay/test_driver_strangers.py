@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+import structlog
 import trio
 from trio.testing import MockClock
 
@@ -115,6 +116,80 @@ async def test_a_refused_caller_is_told_and_closed(
     with trio.fail_after(HANDSHAKE_SECONDS):
         assert await stream.receive_some() == b""
     assert a.machine.inputs == []
+
+
+@pytest.mark.parametrize(
+    ("greeting", "reason", "why"),
+    [
+        (hello(overlay="other"), Refused.OTHER_OVERLAY, "this broker belongs to 'chordal', not"),
+        (hello(version=PROTOCOL_VERSION + 1), Refused.OTHER_VERSION, "speaks protocol"),
+        (hello(expected="d" * 32), Refused.OTHER_PEER, "another broker listens here now"),
+        (hello(link_class=LinkClass.SECURE), Refused.NOT_AUTHENTICATED, "needs TLS"),
+        (hello(incarnation=2), Refused.NOT_CHORDAL, "contradicts itself"),
+        (hello(), Refused.UID_IN_USE, "uid_in_use"),
+        (hello(), Refused.BUSY, "0 links"),
+    ],
+)
+async def test_refused_greetings_are_counted_each_time_and_logged_once_a_minute(
+    overlay: Overlay, autojump_clock: MockClock, greeting: Hello, reason: Refused, why: str
+) -> None:
+    a = await overlay.station("a", limits=Limits(links=int(reason is not Refused.BUSY)))
+    if reason is Refused.UID_IN_USE:
+        a.machine.refuses["c" * 32] = reason
+
+    async def greet() -> None:
+        stream = await overlay.dial(a)
+        await stream.send_all(GREETINGS.encode(greeting))
+        refusal = await answer(stream)
+        assert isinstance(refusal, Refusal)
+        assert refusal.reason is reason
+
+    with structlog.testing.capture_logs() as lines:
+        for _ in range(5):
+            await greet()
+        await trio.sleep(60)
+        await greet()
+    assert a.driver.counters[f"greetings_refused_{reason.value}"] == 6
+    warnings = [line for line in lines if line["log_level"] == "warning"]
+    assert [line["event"] for line in warnings] == ["greeting refused"] * 2
+    assert [line.get("more_since_last_line") for line in warnings] == [None, 4]
+    assert all(why in line["why"] for line in warnings)
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        Refused.DUPLICATE,
+        Refused.DECLARED_DEAD,
+        Refused.SELF,
+        Refused.LEAVING,
+        Refused.DAMPED,
+    ],
+)
+async def test_refusals_of_daily_work_are_counted_and_not_logged(
+    overlay: Overlay, autojump_clock: MockClock, reason: Refused
+) -> None:
+    a = await overlay.station("a")
+    a.machine.refuses["c" * 32] = reason
+    stream = await overlay.dial(a)
+    with structlog.testing.capture_logs() as lines:
+        await stream.send_all(GREETINGS.encode(hello()))
+        assert isinstance(await answer(stream), Refusal)
+    assert a.driver.counters[f"greetings_refused_{reason.value}"] == 1
+    assert [line for line in lines if line["log_level"] != "debug"] == []
+
+
+async def test_a_refused_clients_token_is_not_logged(
+    overlay: Overlay, autojump_clock: MockClock
+) -> None:
+    a = await overlay.station("a")
+    stream = await overlay.dial(a)
+    with structlog.testing.capture_logs() as lines:
+        greeting = hello(peer=None, overlay="other", token="s3cret")
+        await stream.send_all(GREETINGS.encode(greeting))
+        assert isinstance(await answer(stream), Refusal)
+    assert [line["event"] for line in lines] == ["greeting refused"]
+    assert "s3cret" not in str(lines)
 
 
 async def test_a_called_stranger_that_does_not_answer(
