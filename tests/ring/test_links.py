@@ -92,6 +92,28 @@ def test_pauses_between_attempts_grow_up_to_a_limit(core: Core, links: Links) ->
     assert 0.5 * LAN.retry_max_ns <= pauses[-1] <= 1.5 * LAN.retry_max_ns
 
 
+def pause_after(failures: int, seed: int) -> float:
+    """Return how long a broker waits after so many failures in a row, in seconds."""
+    core = Core(LAN, peer(1), rng_for(seed))
+    links = Links(core)
+    links.want({OTHER.uid: (OTHER, Purpose.RING)}, None)
+    for _ in range(failures):
+        refuse(links)
+    due = core.timers.next_deadline()
+    assert due is not None
+    return (due - core.now) / NANOS_PER_SECOND
+
+
+@pytest.mark.parametrize(("failures", "mean"), [(1, 0.3), (2, 0.6), (3, 1.2), (7, 10), (50, 10)])
+def test_brokers_that_lose_a_link_together_do_not_call_again_together(
+    failures: int, mean: float
+) -> None:
+    pauses = [pause_after(failures, seed) for seed in range(20)]
+    assert len(set(pauses)) == 20
+    assert 0.5 * mean <= min(pauses) < 0.8 * mean
+    assert 1.2 * mean < max(pauses) <= 1.5 * mean
+
+
 def test_a_link_not_wanted_any_more_is_not_tried_again(core: Core, links: Links) -> None:
     links.want({OTHER.uid: (OTHER, Purpose.RING)}, None)
     refuse(links)
