@@ -21,6 +21,7 @@ from overlay.greeting import read_greeting
 from overlay.handshake import GREETINGS, Hello
 from overlay.identity import Role, load_identity
 from overlay.ids import LinkClass, Peer
+from overlay.tls_stream import TlsStream
 from overlay.transport import TcpTransport
 from tests.ges.conftest import Issue
 from tests.ges.test_attendance import event
@@ -29,6 +30,13 @@ from tests.helpers.waiting import until
 
 DEADLINE_SECONDS = 20
 SECURE = LinkClass.SECURE
+
+#: All that OpenSSL has for TLS 1.3 by default (RFC 8446, appendix B.4).
+TLS_CIPHERS = (
+    "TLSv1.3 TLS_AES_128_GCM_SHA256",
+    "TLSv1.3 TLS_AES_256_GCM_SHA384",
+    "TLSv1.3 TLS_CHACHA20_POLY1305_SHA256",
+)
 
 
 async def next_of(subscription: Subscription) -> Event:
@@ -239,7 +247,13 @@ async def test_secure_links_stand_beside_the_rings_normal_ones(
     normal = {link.uid for link in status.links if link.link_class is LinkClass.NORMAL}
     assert len(secure) == 2
     assert {link.uid for link in secure} <= normal
-    assert all((link.cipher or "").startswith("TLSv1.3") for link in secure)
+    for link in secure:
+        stream = ring[0].driver.links[link.uid, SECURE].connection.stream
+        assert isinstance(stream, TlsStream)
+        name, version, _ = stream.session.cipher() or ("", "", 0)
+        assert link.cipher == f"{version} {name}"
+        assert link.cipher in TLS_CIPHERS
+    assert all(link.cipher is None for link in status.links if link.link_class is not SECURE)
 
 
 async def test_a_secure_event_that_comes_in_the_open_ends_the_link(

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from overlay.ids import NANOS_PER_SECOND, LinkClass, nanos
 from overlay.weights import (
-    HALF_LIFE_NS,
     MAX_HISTORIES,
     Flow,
     LinkKey,
@@ -121,9 +120,9 @@ def test_resets_are_counted_and_fade() -> None:
     resets.note(KEY, 0)
     resets.note(KEY, 0)
     assert resets.milli(KEY, 0) == 2000
-    assert resets.milli(KEY, HALF_LIFE_NS) == 1000
-    resets.note(KEY, HALF_LIFE_NS)
-    assert resets.milli(KEY, 3 * HALF_LIFE_NS) == 500
+    assert resets.milli(KEY, nanos(60)) == 1000
+    resets.note(KEY, nanos(60))
+    assert resets.milli(KEY, nanos(180)) == 500
 
 
 def test_histories_are_bounded_and_the_oldest_goes() -> None:
