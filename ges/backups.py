@@ -1,13 +1,13 @@
-"""Are all records backed up? Judged from what the brokers of a ring say of themselves."""
+"""What a walk says of backups; what they should be is judged in :mod:`ring.invariants`."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ges.messages import Status
-from overlay.ids import short
 from overlay.wording import counted
+from ring.invariants import Copies, backup_findings
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,34 +27,12 @@ class BackedUp:
 
 
 def judge_backups(brokers: Sequence[Status]) -> BackedUp:
-    """Compare the backups of each broker that owns records with what they should be.
-
-    They are to be on as many distinct ring neighbours as the owner is configured for (all others
-    in a ring too small for that), each of them alive and with the latest of everything.
-    """
-    met = {status.uid: None for status in brokers}
+    """Count the records of the brokers met, and say what their backups lack."""
     owners = [status for status in brokers if status.records]
-    findings = tuple(finding for status in owners for finding in _findings(status, met))
-    return BackedUp(len(owners), sum(status.records for status in owners), findings)
+    findings = backup_findings(map(_copies, brokers))
+    return BackedUp(len(owners), sum(status.records for status in owners), tuple(findings))
 
 
-def _findings(owner: Status, met: Collection[str]) -> Iterable[str]:
-    near = {member.uid for member in (*owner.left, *owner.right)}
-    start = f"broker {short(owner.uid)} owns records ({owner.records})"
-    good = set[str]()
-    for status in owner.backups:
-        uid = status.uid
-        if uid == owner.uid:
-            continue
-        if uid not in met:
-            yield f"{start}, with a backup on {short(uid)}, who is not met on the way round"
-        elif uid not in near:
-            yield f"{start}, with a backup on {short(uid)}, who is no neighbour of it"
-        elif not status.acknowledged:
-            yield f"{start}, of which {short(uid)} has not acknowledged the latest versions"
-        else:
-            good.add(uid)
-    wanted = min(owner.backups_wanted, len(met) - 1)
-    if len(good) < wanted:
-        on = f"{len(good)} of its neighbours up to date"
-        yield f"{start}, backed up on {on}; there should be {wanted}"
+def _copies(status: Status) -> Copies:
+    near = frozenset(member.uid for member in (*status.left, *status.right))
+    return Copies(status.uid, near, status.records, status.backups, status.backups_wanted)

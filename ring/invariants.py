@@ -7,7 +7,7 @@ Three strengths, from what one broker can see by itself to what must be true of 
 * :func:`zave_findings`, of all live members together, at any moment: her four invariants that
   ring maintenance can never repair once they are broken, clockwise and anticlockwise;
 * :func:`ring_findings`, of all live members at rest: the ideal ring, and nothing else. It implies
-  the other two, and symmetry.
+  the other two, and symmetry. Of what stands on the ring, :func:`backup_findings`, at rest too.
 
 :class:`DeadPointers` watches over time that nobody goes on pointing at a broker confirmed dead.
 """
@@ -15,12 +15,13 @@ Three strengths, from what one broker can see by itself to what must be true of 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from overlay.ids import NANOS_PER_SECOND, Nanos, short
 from ring.geometry import RING_SIZE, clockwise
+from ring.holders import BackupStatus
 from ring.messages import Member
 
 
@@ -32,6 +33,17 @@ class Snapshot:
     left: tuple[Member, ...]
     right: tuple[Member, ...]
     known: tuple[Member, ...] = ()  #: others it knows of and would turn to, in no order
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """What one broker says of its own records, and of who keeps copies of them."""
+
+    uid: str
+    neighbours: Collection[str]  #: uids of its left and right, both of each
+    records: int  #: it owns
+    backups: tuple[BackupStatus, ...]
+    wanted: int  #: neighbours that are to keep copies, where there are so many
 
 
 def local_findings(snapshot: Snapshot) -> list[str]:
@@ -110,6 +122,40 @@ def symmetry_findings(snapshots: Iterable[Snapshot]) -> list[str]:
                         f"number {at + 1}, which does not point back"
                     )
     return found
+
+
+def backup_findings(brokers: Iterable[Copies]) -> list[str]:
+    """Return what the backups of the given brokers lack, taken as all that are alive, at rest.
+
+    Those of each broker that owns records are to be on as many distinct ring neighbours as it is
+    configured for (all others in a ring too small for that), each of them alive and with the latest
+    of everything.
+    """
+    alive = {broker.uid: broker for broker in brokers}
+    return [
+        finding for owner in alive.values() if owner.records for finding in _lacks(owner, alive)
+    ]
+
+
+def _lacks(owner: Copies, alive: Collection[str]) -> Iterable[str]:
+    start = f"broker {short(owner.uid)} owns records ({owner.records})"
+    good = set[str]()
+    for status in owner.backups:
+        uid = status.uid
+        if uid == owner.uid:
+            continue
+        if uid not in alive:
+            yield f"{start}, with a backup on {short(uid)}, who is not met on the way round"
+        elif uid not in owner.neighbours:
+            yield f"{start}, with a backup on {short(uid)}, who is no neighbour of it"
+        elif not status.acknowledged:
+            yield f"{start}, of which {short(uid)} has not acknowledged the latest versions"
+        else:
+            good.add(uid)
+    wanted = min(owner.wanted, len(alive) - 1)
+    if len(good) < wanted:
+        on = f"{len(good)} of its neighbours up to date"
+        yield f"{start}, backed up on {on}; there should be {wanted}"
 
 
 def zave_findings(snapshots: Iterable[Snapshot]) -> list[str]:

@@ -9,6 +9,7 @@ from overlay.ids import Nanos, Peer
 from overlay.machine import Effect, Input, Machine, Message, Refused, Send
 from ring.config import LAN, RingConfig
 from ring.facts import PutRecord
+from ring.invariants import Copies, backup_findings
 from sims.warm import spread_evenly, start_warm
 from sims.world import CrashMode
 from tests.helpers.cluster import Cluster
@@ -51,13 +52,22 @@ class RecordRing(Cluster):
         """Uids of the living brokers that hold themselves for the owner of ``key``."""
         return [uid for uid in self.alive if key in self.nodes[uid].records]
 
+    def backup_findings(self) -> list[str]:
+        """Return what the backups of the living lack."""
+        return backup_findings(self._copies(uid) for uid in self.alive)
+
     @property
     def is_backed_up(self) -> bool:
-        """All holders of all records have acknowledged the latest version."""
-        return all(status.acknowledged for uid in self.alive for status in self.nodes[uid].backups)
+        """All records are on as many neighbours as they should be, in the latest version."""
+        return not self.backup_findings()
+
+    def _copies(self, uid: str) -> Copies:
+        node = self.nodes[uid]
+        near = frozenset(member.uid for member in (*node.left, *node.right))
+        return Copies(uid, near, len(node.records), node.backups, self.config.backups)
 
     def settle(self, limit_s: float = 60.0) -> None:
-        """Run until the ring is at rest, every duty is decided and every copy acknowledged.
+        """Run until the ring is at rest, every duty is decided and every copy in its place.
 
         Raises:
             AssertionError: it has not come to that by ``limit_s``.
@@ -65,8 +75,8 @@ class RecordRing(Cluster):
         self.rest(limit_s)
         self.run(4 * self.config.silence_ns / 1e9)
         waited = 0.0
-        while not self.is_backed_up:
-            assert waited < limit_s, "backups are not acknowledged"
+        while missing := self.backup_findings():
+            assert waited < limit_s, missing
             self.run(0.5)
             waited += 0.5
 

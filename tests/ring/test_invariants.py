@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
+from ring.holders import BackupStatus
 from ring.invariants import (
+    Copies,
     DeadPointers,
     Snapshot,
+    backup_findings,
     ideal_pointers,
     local_findings,
     ring_findings,
@@ -198,6 +202,49 @@ def test_an_appendage_that_leads_to_the_ring_is_none() -> None:
 def test_a_pointer_that_is_not_returned_is_found() -> None:
     found = symmetry_findings(broken(2, {"right": (member(40), member(60))}))
     assert any("has 00000000 as right neighbour number 2" in finding for finding in found)
+
+
+# Backups
+
+
+def copies(at: int, *steps: int, late: bool = False) -> Copies:
+    """Return what a broker of the ideal ring of six says that backs up so many steps away."""
+    uids = [member(ring_id).uid for ring_id in IDS]
+    near = {uids[(at + step) % 6] for step in (-2, -1, 1, 2)}
+    held = tuple(BackupStatus(uids[(at + step) % 6], not late) for step in steps)
+    return Copies(uids[at], near, 3, held, wanted=2)
+
+
+@pytest.mark.parametrize(
+    ("first", "words"),
+    [
+        (copies(0, 1, -1), []),
+        (copies(0, 1, -1, 2, -2), []),
+        (replace(copies(0), records=0), []),
+        (copies(0, 1), ["up to date; there should be 2"]),
+        (copies(0, 1, 1), ["up to date; there should be 2"]),
+        (copies(0, 1, 0), ["up to date; there should be 2"]),
+        (copies(0, 1, 3), ["is no neighbour of it", "there should be 2"]),
+        (copies(0, 1, -1, late=True), ["has not ack", "has not ack", "on 0 of its neighbours"]),
+    ],
+    ids=["right", "more", "nothing", "too few", "one twice", "itself", "far", "late"],
+)
+def test_backups_are_on_so_many_neighbours_with_the_latest(first: Copies, words: list[str]) -> None:
+    found = backup_findings([first, *(copies(at, 1, -1) for at in range(1, 6))])
+    assert len(found) == len(words)
+    assert all(word in finding for word, finding in zip(words, found, strict=True))
+
+
+def test_backups_on_the_dead_do_not_count() -> None:
+    found = backup_findings(copies(at, 1, -1) for at in (0, 1, 2, 3, 5))
+    assert [finding.split(" owns")[0] for finding in found] == 4 * ["broker 00000000"]
+    assert sum("there should be 2" in finding for finding in found) == 2
+
+
+def test_in_a_ring_too_small_there_are_as_many_backups_as_can_be() -> None:
+    two = [replace(copies(0, 1), wanted=4), replace(copies(1, -1), wanted=4)]
+    assert backup_findings(two) == []
+    assert backup_findings([copies(0)]) == []
 
 
 # Over time
