@@ -26,18 +26,15 @@ from typing import TypeVar
 from benchmarks.arguments import at_least, one_of
 from benchmarks.ring.report import Bars
 from overlay.ids import Nanos, nanos
-from overlay.machine import Fact
 from overlay.rng import rng_for
-from ring.facts import Joined, Left, NeighboursChanged, Rejoining
-from ring.invariants import Snapshot, zave_findings
 from sims.warm import spread_evenly, start_warm
 from tests.helpers.cluster import KILL, POWER, Cluster
 from tests.helpers.deaths import deaths, survive
+from tests.helpers.watched import Watched
 
 LIMIT = 12  #: brokers at once, in churn
 CHURN_S = 20.0
 PEAK = 200  #: of a ring that shrinks to one
-CHANGES = (Joined, NeighboursChanged, Rejoining, Left)
 WHAT = ("tables", "diameter", "churn", "shrink", "deaths")
 
 R = TypeVar("R")
@@ -124,93 +121,6 @@ def _diameter(graph: Mapping[T, Sequence[T]], sources: int | None = None) -> int
 # ── B02 ───────────────────────────────────────────────────────────────────────────────────────
 
 
-class Watched(Cluster):
-    """A cluster that asks for Zave's invariants after every event that may have changed them."""
-
-    def __init__(self, seed: int) -> None:
-        super().__init__(seed)
-        self.broken: Counter[str] = Counter()
-        self.examples: list[str] = []
-        self.checks = 0
-        self.seeds: dict[str, list[str]] = {}  #: of those that joined
-        self._dirty = False
-
-    def _on_fact(self, uid: str, fact: Fact) -> None:
-        super()._on_fact(uid, fact)
-        self._dirty = self._dirty or isinstance(fact, CHANGES)
-
-    def snapshots(self, *, known: bool = True) -> list[Snapshot]:
-        return [
-            Snapshot(member, node.left, node.right, node.known if known else ())
-            for uid in self.alive
-            if (member := (node := self.nodes[uid]).member) is not None
-        ]
-
-    def run(self, seconds: float) -> None:
-        """Let time pass event by event."""
-        world = self.world
-        end = world.now + nanos(seconds)
-        while world._heap and world._heap[0][0] <= end:
-            world.run(world._heap[0][0])
-            self.check()
-        world.run(end)
-
-    def check(self) -> None:
-        if self._dirty:
-            self._dirty = False
-            self.checks += 1
-            for finding in zave_findings(self._ring_of_one() or self.snapshots()):
-                name = finding.split(": ", 1)[1].split(":")[0]
-                self.broken[name if " " not in name else "a live neighbour"] += 1
-                if len(self.examples) < 3:
-                    self.examples.append(
-                        f"{self.world.now / 1e9:.4f} s, {len(self.alive)} live: {finding}"
-                    )
-
-    def _ring_of_one(self) -> list[Snapshot] | None:
-        """Return the one broker without live neighbours, if all others lead to it, both ways.
-
-        It is a ring by itself, of which the others, newcomers that it has not seen, are appendages.
-        """
-        snapshots = {s.member.uid: s for s in self.snapshots()}
-        single = [
-            uid
-            for uid, s in snapshots.items()
-            if not any(m.uid in snapshots for m in (*s.left, *s.right))
-        ]
-        if len(single) != 1:
-            return None
-        for start in snapshots:
-            for going_right in (True, False):
-                here, steps = start, 0
-                while here != single[0]:
-                    at = snapshots[here]
-                    listed = (*(at.right if going_right else at.left), *at.known)
-                    here = next((m.uid for m in listed if m.uid in snapshots), start)
-                    steps += 1
-                    if steps > len(snapshots):
-                        return None
-        return [snapshots[single[0]]]
-
-    def may_lose(self, uid: str) -> bool:
-        """Say whether everybody else keeps a live neighbour on each side without ``uid``.
-
-        And whether a newcomer keeps the address of a member that lives.
-        """
-        members = {member for member in self.in_order if member != uid}
-        if any(
-            self.nodes[new].member is None and not members.intersection(self.seeds.get(new, ()))
-            for new in self.alive
-        ):
-            return False
-        alive = {s.member.uid: s for s in self.snapshots(known=False) if s.member.uid != uid}
-        return len(alive) <= 1 or all(
-            any(m.uid in alive for m in side)
-            for snapshot in alive.values()
-            for side in (snapshot.left, snapshot.right)
-        )
-
-
 def churn(seed: int) -> tuple[int, int, dict[str, int], list[str]]:
     """Run one seed; return it, the checks made, what was broken how often, and examples."""
     rng = rng_for(seed, "churn")
@@ -222,7 +132,8 @@ def churn(seed: int) -> tuple[int, int, dict[str, int], list[str]]:
         _something(cluster, rng)
         cluster.check()
         cluster.run(rng.choice((0.0005, 0.002, 0.01, 0.1, 0.5, 2.0)))
-    broken, examples = dict(cluster.broken), cluster.examples
+    broken = dict(Counter(_name_of(finding) for _, finding in cluster.broken))
+    examples = [f"{at / 1e9:.4f} s: {finding}" for at, finding in cluster.broken[:3]]
     try:
         cluster.rest(300)
     except AssertionError as error:
@@ -233,17 +144,20 @@ def churn(seed: int) -> tuple[int, int, dict[str, int], list[str]]:
     return seed, cluster.checks, broken, examples
 
 
+def _name_of(finding: str) -> str:
+    name = finding.split(": ", 1)[1].split(":")[0]
+    return name if " " not in name else "a live neighbour"
+
+
 def _something(cluster: Watched, rng: Random) -> None:
     members = cluster.in_order
     if len(cluster.alive) < LIMIT and (len(members) < 3 or rng.random() < 0.5):
         for _ in range(rng.randint(1, 4)):
-            seeds = rng.sample(members, min(3, len(members)))
-            cluster.seeds[cluster.start(seeds)] = seeds
+            cluster.start(rng.sample(members, min(3, len(members))))
     elif len(members) > 1:
         victim = rng.choice(members)
         if cluster.may_lose(victim):
             cluster.crash(victim, rng.choice((KILL, POWER)))
-            cluster._dirty = True
 
 
 def measure_churn(bars: Bars, seeds: int, first: int, jobs: int) -> None:
