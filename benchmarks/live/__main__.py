@@ -127,7 +127,7 @@ def _report(plan: Plan, outcome: Outcome) -> bool:
         f"{len(outcome.rounds)} rounds, {outcome.looks} states looked at, {outcome.published} "
         f"events published; the soak's own clock was late by {outcome.stall_s:.3f} s at worst"
     )
-    for what in (*outcome.accused, *outcome.findings, *outcome.errors):
+    for what in (*outcome.accused, *outcome.findings, *outcome.ghosts, *outcome.errors):
         say(f"! {what}")
     if outcome.failure:
         say(f"! {outcome.failure}")

@@ -13,7 +13,8 @@ from ges.client import Client, connect
 from ges.errors import ConnectionLost
 from ges.messages import Status
 from ges.walk import Walk, walk_ring
-from ring.invariants import Snapshot, ideal_pointers, local_findings
+from overlay.ids import Nanos, nanos
+from ring.invariants import DeadPointers, Snapshot, ideal_pointers, local_findings
 from ring.messages import Member
 
 LOOK_SECONDS = 0.05  #: between two looks at the same broker; each costs it a millisecond
@@ -116,24 +117,43 @@ async def witness(stack: AsyncExitStack, fleet: Fleet, ring: Walk, uid: str) -> 
 
 
 class Watch:
-    """Asks every healthy broker in turn, all the time, for what must hold in any state."""
+    """Asks every healthy broker in turn, all the time, for what must hold in any state.
 
-    def __init__(self, fleet: Fleet) -> None:
+    And nobody may go on pointing at a life that was killed, once there was time to find it out:
+    ``found_out_ns``.
+    """
+
+    def __init__(self, fleet: Fleet, found_out_ns: Nanos) -> None:
         self.findings: list[str] = []
+        self.ghosts: list[str] = []  #: pointers at the killed, seen too late
         self.looks = 0
         self._fleet = fleet
+        self._dead = DeadPointers(found_out_ns)
+
+    def killed(self, member: Member) -> None:
+        """This life of a broker has ended now."""
+        self._dead.confirmed(member, _now())
 
     async def run(self) -> None:
         """Watch until cancelled."""
         while True:
             for broker in self._fleet.healthy:
+                asked = _now()
                 status = await _ask(broker)
                 if status is not None and status.member is not None:
-                    self.looks += 1
-                    snapshot = Snapshot(status.member, status.left, status.right)
-                    self.findings += local_findings(snapshot)
+                    self.take(Snapshot(status.member, status.left, status.right), asked)
                 await trio.sleep(WATCH_SECONDS / len(self._fleet.brokers))
             await trio.sleep(LOOK_SECONDS)
+
+    def take(self, snapshot: Snapshot, asked: Nanos) -> None:
+        """Judge an answer; it shows a broker as it was at ``asked`` or later."""
+        self.looks += 1
+        self.findings += local_findings(snapshot)
+        self.ghosts += self._dead.findings([snapshot], asked)
+
+
+def _now() -> Nanos:
+    return nanos(trio.current_time())
 
 
 async def _ask(broker: LiveBroker) -> Status | None:

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import trio
 
-from benchmarks.live.observing import until_whole, witness
+from benchmarks.live.observing import Watch, until_whole, witness
 from benchmarks.live.processes import Fleet, LiveBroker
 from benchmarks.live.switchboard import CLOSED, DARK
 from benchmarks.live.traffic import Pair, Traffic
@@ -65,10 +65,11 @@ class Round:
 class Rounds:
     """Carries out faults on a fleet with traffic."""
 
-    def __init__(self, fleet: Fleet, traffic: Traffic, rng: random.Random) -> None:
+    def __init__(self, fleet: Fleet, traffic: Traffic, watch: Watch, rng: random.Random) -> None:
         self.done: list[Round] = []
         self._fleet = fleet
         self._traffic = traffic
+        self._watch = watch
         self._rng = rng
 
     async def run(self, fault: Fault) -> Round:
@@ -93,7 +94,7 @@ class Rounds:
             found = Round(fault, (broker.uid,), time.time_ns())
             self.done.append(found)
             began = trio.current_time()
-            self._begin(fault, broker)
+            self._begin(fault, broker, ring)
             if fault is Fault.DOZE:
                 await trio.sleep(DOZE_SECONDS)
             else:
@@ -116,9 +117,12 @@ class Rounds:
         self._count_events(found, pairs, began, over)
         return found
 
-    def _begin(self, fault: Fault, broker: LiveBroker) -> None:
+    def _begin(self, fault: Fault, broker: LiveBroker, ring: Walk) -> None:
         if fault is Fault.KILL:
             broker.kill()
+            for status in ring.brokers:
+                if status.uid == broker.uid and status.member is not None:
+                    self._watch.killed(status.member)
         elif fault is Fault.ISOLATE:
             broker.is_cut_off = True
             self._switch_all(broker, "cut", DARK)

@@ -12,15 +12,23 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+import trio
+from msgspec.structs import replace
+from trio.testing import MockClock
 
+from benchmarks.live.evidence import Times
 from benchmarks.live.figures import Bar, bar, distance, quantile
-from benchmarks.live.processes import Board, free_ports, switchboard
-from benchmarks.live.rounds import Fault
-from benchmarks.live.soak import Plan, judge, soak
+from benchmarks.live.observing import Watch
+from benchmarks.live.processes import Board, Fleet, free_ports, switchboard
+from benchmarks.live.rounds import Fault, Round
+from benchmarks.live.soak import Outcome, Plan, judge, soak
 from benchmarks.live.traffic import Pair
 from overlay.codec import PROTOCOL_VERSION
 from overlay.handshake import GREETINGS, Hello
-from overlay.ids import LinkClass, Peer
+from overlay.ids import LinkClass, Peer, nanos
+from ring.invariants import Snapshot
+from ring.messages import Member
+from tests.helpers.bench import member
 
 pytestmark = pytest.mark.live
 
@@ -50,6 +58,29 @@ def test_options_that_make_no_sense_are_named(options: str, words: str) -> None:
     assert ran.returncode == 2
     assert words in ran.stderr
     assert "Traceback" not in ran.stderr
+
+
+async def test_who_goes_on_pointing_at_a_killed_broker_is_found(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    watch = Watch(Fleet(tmp_path, 1, "lan", random.Random(1), None), found_out_ns=nanos(2))
+    killed, beside = member(30), Snapshot(member(20), (), (member(30), member(40)))
+    watch.killed(killed)
+    for seconds, ghosts in ((0, 0), (2, 0), (1, 1)):
+        await trio.sleep(seconds)
+        watch.take(beside, nanos(trio.current_time()))
+        assert len(watch.ghosts) == ghosts
+    back = Member(replace(killed.peer, incarnation=killed.peer.incarnation + 1), 30)
+    watch.take(Snapshot(member(20), (), (back, member(40))), nanos(trio.current_time()))
+    watch.take(Snapshot(member(20), (), (member(40),)), nanos(trio.current_time()))
+    assert (watch.looks, len(watch.ghosts), watch.findings) == (5, 1, [])
+
+
+def test_events_lost_between_survivors_miss_the_bar() -> None:
+    found = Round(Fault.CUT, ("a" * 32, "b" * 32), 0, pauses_s=[0.1], lost=1)
+    traced: dict[Fault, list[Times]] = {Fault.KILL: [], Fault.STOP: []}
+    missed = [line.name for line in judge(Outcome([found], traced)) if not line.is_met]
+    assert missed == ["events between survivors lost, in all rounds"]
 
 
 # ── figures ───────────────────────────────────────────────────────────────────────────────────
