@@ -56,6 +56,7 @@ class Attendance:
 
     @property
     def size(self) -> int:
+        """How many clients are here."""
         return len(self._sessions)
 
     async def serve(self, hello: Hello, wire: Wire, reader: FrameReader) -> None:

@@ -20,6 +20,7 @@ class BackedUp:
 
     @property
     def in_words(self) -> str:
+        """One line for people: how much there is, and whether all is in place."""
         if not self.owners:
             return "backups: no broker owns records"
         start = f"backups: {counted(self.records, 'record')} of {counted(self.owners, 'broker')}"

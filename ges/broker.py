@@ -217,6 +217,12 @@ class Broker:
     # ── what the driver brings ────────────────────────────────────────────────────────────────
 
     def on_frames(self, link: Link, run: Run) -> Iterator[None]:
+        """Relay events and what goes round a failed link; between two runs others have their turn.
+
+        Raises:
+            ProtocolError: a frame of another kind, one that makes no sense, or a secure event on
+                a link that is not.
+        """
         if run.kind == EVENT:
             for events in event_runs(run.data, run.bounds):
                 if events.head.secure and link.link_class is not LinkClass.SECURE:
@@ -236,26 +242,32 @@ class Broker:
             raise ProtocolError("a delivery from a broker")
 
     async def on_batch(self, link: Link) -> None:
+        """What came over a normal link is a sign of life; then wait for crowded queues."""
         if link.link_class is LinkClass.NORMAL:
             self.node.ring.heard(link.peer.uid, self.driver.now())
         await self.after_batch()
 
     def on_changes(self) -> None:
+        """Links or places have changed: tell the router, and try parked events again."""
         self.attendance.intake.parked.stir()
         ring = self.node.ring
         self.router.update(ring.member, ring.linked, ring.expected)
         self._expiry.look()
 
     def on_cut(self, link: Link) -> None:
+        """Keep what was under way on a link that broke."""
         self.router.on_cut(link.peer.uid, link.link_class)
 
     def on_orphans(self, peer: Peer, link_class: LinkClass, items: list[Item]) -> None:
+        """Find other ways for events that ``peer`` will not get."""
         self.router.on_orphans(peer, link_class, items)
 
     async def on_client(self, hello: Hello, wire: Wire, reader: FrameReader) -> None:
+        """Serve a client until it goes."""
         await self.attendance.serve(hello, wire, reader)
 
     def on_fact(self, fact: Fact) -> None:
+        """Write to the log and the trace what the machine says, and act upon it."""
         tell(self._log, fact)
         if isinstance(fact, NoticeTaken):
             self._on_notice(fact)

@@ -80,6 +80,7 @@ class Companions:
         return effects
 
     def next_deadline(self) -> Nanos | None:
+        """Return when the first link is to be tried again, or None."""
         return self._retries.next_deadline()
 
     def _call(self, uid: str) -> list[Effect]:

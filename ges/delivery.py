@@ -31,6 +31,7 @@ class Deliveries:
         self._forget_targets()
 
     def unsubscribe(self, session: Session, number: int) -> None:
+        """Serve a filter no longer; a number that is not in use changes nothing."""
         entry = session.filters.pop(number, None)
         if entry is not None:
             self._filters.remove(entry[0], (session, number))

@@ -98,6 +98,7 @@ class Hearsay:
         return nobody, self._ask(now, place.linked if place is not None else ())
 
     def next_deadline(self) -> Nanos | None:
+        """Return when :meth:`handle_timers` has something to do, or None."""
         ends = (self._standing.next_deadline(), self._ask_at)
         return min((end for end in ends if end is not None), default=None)
 

@@ -113,6 +113,7 @@ class BrokerNode:
 
     @property
     def peer(self) -> Peer:
+        """How others reach this broker; the incarnation may grow."""
         return self.ring.peer
 
     @property
@@ -126,9 +127,11 @@ class BrokerNode:
         return tuple(sorted(uid for uid in self._express.up if self.survey.is_express(uid)))
 
     def admit(self, peer: Peer) -> Refused | None:
+        """Say whether a link to ``peer`` may be made; None is yes."""
         return self.ring.admit(peer)
 
     def handle(self, event: Input, now: Nanos) -> list[Effect]:
+        """Take one input at time ``now`` and return what is to be done, in order."""
         effects: list[Effect] = []
         link_class = getattr(event, "link_class", LinkClass.NORMAL)
         if isinstance(event, MessageReceived) and isinstance(event.message, LinkMessage):
@@ -166,6 +169,7 @@ class BrokerNode:
         return self._finish(effects, now)
 
     def handle_timers(self, now: Nanos) -> list[Effect]:
+        """Run what has come due by ``now``, of the ring and of all that is above it."""
         effects: list[Effect] = []
         due = self.ring.next_deadline()
         if due is not None and due <= now:
@@ -180,6 +184,7 @@ class BrokerNode:
         return self._finish(effects, now)
 
     def next_deadline(self) -> Nanos | None:
+        """Return when :meth:`handle_timers` is to be called; None if no timer is set."""
         parts = (self.ring, self._secure, self._express, self.survey, self.ways, self._hearsay)
         deadlines = (part.next_deadline() for part in parts)
         return min((d for d in deadlines if d is not None), default=None)

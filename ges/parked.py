@@ -32,6 +32,7 @@ class ParkedEvents:
 
     @property
     def size(self) -> int:
+        """How many events are parked."""
         return self._parking.size
 
     def holds(self, session: Session) -> bool:

@@ -168,6 +168,7 @@ class Survey:
         return effects
 
     def next_deadline(self) -> Nanos | None:
+        """Return when :meth:`handle_timers` has something to do, or None."""
         deadlines = (self._gauges.next_deadline(), self._timers.next_deadline())
         return min((d for d in deadlines if d is not None), default=None)
 

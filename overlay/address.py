@@ -26,6 +26,7 @@ class Address:
 
     @property
     def url(self) -> str:
+        """The address as :func:`parse_url` reads it."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{TLS if self.tls else PLAIN}://{host}:{self.port}"
 

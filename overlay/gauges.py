@@ -155,6 +155,7 @@ class Gauges:
         return effects, due
 
     def next_deadline(self) -> Nanos | None:
+        """Return when :meth:`handle_timers` has something to do; None: no link is measured."""
         due, watch = self._timers.next_deadline(), self._watch
         return min(due, watch) if due is not None and watch is not None else due
 

@@ -82,18 +82,22 @@ class Identity:
 
     @property
     def certificate(self) -> Path:
+        """The file with the certificate."""
         return self.directory / IDENTITY_CERTIFICATE
 
     @property
     def key(self) -> Path:
+        """The file with the private key."""
         return self.directory / IDENTITY_KEY
 
     @property
     def authority(self) -> Path:
+        """The file with the authorities that the holder trusts."""
         return self.directory / AUTHORITY_CERTIFICATE
 
     @property
     def revoked(self) -> Path:
+        """The file with the list of revoked identities; there may be none."""
         return self.directory / REVOKED
 
 

@@ -80,6 +80,11 @@ class MemoryTransport:
         self._url = url
 
     async def connect(self, address: Address) -> Wire:
+        """Return a stream to ``address``, after one round trip.
+
+        Raises:
+            ConnectionFailed: nobody listens there.
+        """
         return Wire(await self._network.connect(self._url, address.url), None)
 
     async def serve(
@@ -88,9 +93,11 @@ class MemoryTransport:
         *,
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
+        """Hand every incoming stream to ``handler``, each in a task of its own."""
         await self._network.listen(self._url, handler, task_status)
 
     async def accept(self, stream: trio.abc.Stream) -> Wire:
+        """Take the stream as it is: nobody speaks TLS in memory."""
         return Wire(stream, None)
 
 
@@ -139,6 +146,12 @@ class MemoryStream(trio.abc.Stream):
         self._theirs = theirs
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        """Send ``data``, as fast as the rate of the way allows; it arrives a latency later.
+
+        Raises:
+            trio.ClosedResourceError: this end is closed, or the connection was cut.
+            trio.BrokenResourceError: the other end is closed.
+        """
         await trio.sleep(len(data) / self._theirs.rate())
         if self._theirs.closed:
             raise trio.ClosedResourceError
@@ -147,9 +160,11 @@ class MemoryStream(trio.abc.Stream):
         self._theirs.put(bytes(data))
 
     async def wait_send_all_might_not_block(self) -> None:
+        """Return at once: there is always room."""
         await trio.lowlevel.checkpoint()
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        """Return what was sent in one piece, whatever ``max_bytes``; empty at the end."""
         return await self._mine.get()
 
     def cut(self) -> None:
@@ -162,6 +177,7 @@ class MemoryStream(trio.abc.Stream):
         self._mine.is_deaf = self._theirs.is_deaf = True
 
     async def aclose(self) -> None:
+        """Let the other end read what is under way, and then the end of the stream."""
         if not self._theirs.closed:
             self._theirs.put(b"")
             self._theirs.closed = True

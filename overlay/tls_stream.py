@@ -90,13 +90,26 @@ class TlsStream(trio.abc.Stream):
     # ── as a stream ───────────────────────────────────────────────────────────────────────────
 
     async def send_all(self, data: Bytes) -> None:
+        """Seal ``data`` and send it.
+
+        Raises:
+            trio.BrokenResourceError: the connection has failed.
+            trio.ClosedResourceError: it was closed here.
+        """
         await trio.lowlevel.checkpoint_if_cancelled()
         await self.transport_stream.send_all(b"".join(self.seal(data)))
 
     async def wait_send_all_might_not_block(self) -> None:
+        """Wait until the stream below may have room."""
         await self.transport_stream.wait_send_all_might_not_block()
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        """Return the next bytes, unsealed; empty when the other end has closed.
+
+        Raises:
+            trio.BrokenResourceError: the connection has failed.
+            trio.ClosedResourceError: it was closed here.
+        """
         await trio.lowlevel.checkpoint()
         while not self.is_over:
             data = self._read(max_bytes if max_bytes is not None else RECORD_BYTES)
@@ -106,6 +119,7 @@ class TlsStream(trio.abc.Stream):
         return b""
 
     async def aclose(self) -> None:
+        """Close the stream below, without a word of farewell in TLS."""
         await self.transport_stream.aclose()
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────

@@ -130,6 +130,7 @@ class TcpTransport:
         *,
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
+        """Hand every incoming stream to ``handler``, each in a task of its own."""
         task_status.started()
         async with trio.open_nursery() as nursery:
             for listener in self._listeners:
@@ -155,6 +156,12 @@ class TcpTransport:
                 nursery.start_soon(_handle, handler, stream)
 
     async def connect(self, address: Address) -> Wire:
+        """Return a stream to ``address``, through TLS if it says so.
+
+        Raises:
+            ConnectionFailed: nobody there, TLS does not come about, or who is there is no broker of
+                this overlay; the reason is for people.
+        """
         try:
             stream = await trio.open_tcp_stream(address.host, address.port)
         except socket.gaierror as error:
@@ -195,6 +202,12 @@ class TcpTransport:
         return Wire(secured, identity, remote_host(stream))
 
     async def accept(self, stream: trio.abc.Stream) -> Wire:
+        """Find out by the first byte whether the caller speaks TLS, and finish TLS with it if so.
+
+        Raises:
+            NoTlsError: it speaks TLS and we do not, or not as we do.
+            UntrustedError: its certificate is not of this overlay, or it has none.
+        """
         if not isinstance(stream, trio.SocketStream):
             return Wire(stream, None)
         remote = remote_host(stream)

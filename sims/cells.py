@@ -155,6 +155,7 @@ class Cells:
         return packed >> self._block * at & self._mask
 
     def common(self, packed: Packed) -> Common:
+        """Return what is nobody's."""
         common: Common = self._commons.all[packed >> self._rest]
         return common
 

@@ -60,6 +60,7 @@ class Checks:
         return Said(tuple(found), frozenset(confirmed), moved)
 
     def view(self, state: State, at: int) -> Snapshot | None:
+        """Return what a broker sees of the ring; None if it is not on it, or not alive."""
         return self._world.local(state, at).view if state.fate[at] == "alive" else None
 
     def rest(self, state: State) -> list[str]:

@@ -97,6 +97,7 @@ class Trail:
         self.depth: int = 0 if before is None else before.depth + 1
 
     def choices(self) -> tuple[int, ...]:
+        """Return the choices that led here, the first one first."""
         found = []
         here: Trail | None = self
         while here is not None and here.before is not None:

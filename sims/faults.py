@@ -44,6 +44,7 @@ class Retransmissions(Latency):
         self._lost = rng_for(seed, "retransmissions")
 
     def one_way_ns(self, a: str, b: str) -> Nanos:
+        """Draw the time a message from ``a`` needs to ``b``, sent again ones included."""
         way, wait = super().one_way_ns(a, b), RETRANSMIT_NS
         for _ in range(MAX_RETRANSMITS):
             if self._lost.random() >= self._loss:
@@ -64,6 +65,7 @@ class Traffic:
         self._codec = MessageCodec(*RING_MESSAGES)
 
     def add(self, sender: str, message: Message) -> None:
+        """Count a message and the bytes of its frame."""
         codec = GREETINGS if isinstance(message, Hello | Welcome) else self._codec
         size, kind = len(codec.encode(message)), type(message).__name__
         self.messages[sender] += 1
@@ -72,6 +74,7 @@ class Traffic:
         self.kind_bytes[kind] += size
 
     def clear(self) -> None:
+        """Forget all that was counted."""
         for counter in (self.messages, self.bytes, self.kinds, self.kind_bytes):
             counter.clear()
 
@@ -101,6 +104,7 @@ class FaultyWorld(World):
         return not cut
 
     def resume(self, uid: str) -> None:
+        """Let a stopped process go on; with ``clock_first`` its overdue timers run out first."""
         host = self.hosts[uid]
         if self.clock_first and host.armed is not None and host.armed <= self.now:
             host.paused = False

@@ -29,7 +29,8 @@ class Knowledge(Protocol):
     reactions: Reactions
     known: list[dict[int, dict[Event, Reaction]]]
 
-    def best(self, at: int, number: int, dead: frozenset[str]) -> object: ...
+    def best(self, at: int, number: int, dead: frozenset[str]) -> object:
+        """Return what decides who is a broker's best successor, on both sides."""
 
 
 def event_of(state: State, channel: Kind) -> Event:

@@ -54,6 +54,7 @@ class State:
     confirmed: frozenset[int] = frozenset()  #: the dead whose death somebody has confirmed
 
     def copy(self) -> State:
+        """Return a copy that may be changed without changing this state."""
         return replace(
             self, brokers=list(self.brokers), fate=list(self.fate), channels=dict(self.channels)
         )

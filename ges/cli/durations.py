@@ -18,6 +18,11 @@ class NumberRange(click.FloatRange):
         param: click.Parameter | None,
         ctx: click.Context | None,
     ) -> float:
+        """Return the number.
+
+        Raises:
+            click.BadParameter: it is none, or not between the bounds.
+        """
         number: float = super().convert(value, param, ctx)
         if math.isnan(number):
             self.fail(f"{value!r} is not a number.", param, ctx)

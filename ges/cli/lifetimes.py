@@ -20,6 +20,11 @@ class Duration(click.ParamType[timedelta]):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> timedelta:
+        """Return the time that is written.
+
+        Raises:
+            click.BadParameter: it is no such time, not above 0, or too long.
+        """
         if isinstance(value, timedelta):
             return value
         match = _FORM.fullmatch(str(value))

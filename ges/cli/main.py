@@ -48,9 +48,11 @@ class LazyGroup(click.Group):
     """A group whose commands are imported when they are run."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands, those of packages above ``ges`` last."""
         return [*COMMANDS, *sorted(e.name for e in entry_points(group="chordal.commands"))]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command and return it; None if there is none of that name."""
         if cmd_name in COMMANDS:
             module, attribute, _ = COMMANDS[cmd_name]
             command = getattr(importlib.import_module(module), attribute)
@@ -63,6 +65,7 @@ class LazyGroup(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> object:
+        """Run a command; that nobody reads its output any more is no failure."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
@@ -70,6 +73,7 @@ class LazyGroup(click.Group):
             return 0
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands with what each is for, without importing them."""
         texts = {name: text for name, (_, _, text) in COMMANDS.items()} | _HELP
         with formatter.section("Commands"):
             formatter.write_dl([(n, texts.get(n, "")) for n in self.list_commands(ctx)])

@@ -27,6 +27,11 @@ class Lifetime(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> float | None:
+        """Return the seconds that are written; None is ``never``.
+
+        Raises:
+            click.BadParameter: it is no such time, less than a second, or too long.
+        """
         text = str(value)
         match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text)
         if text == "never":
