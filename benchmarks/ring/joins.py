@@ -1,11 +1,12 @@
 """Joins: do ids run out, how even do they stay, what does a flash crowd do to a ring (B06, B07)?
 
     python -m benchmarks.ring.joins [ids] [published] [crowd] [race] [--joins N] [--crowd N]
-        [--seeds N] [--seed S] [--full]
+        [--contacts any one] [--seeds N] [--seed S] [--full]
 
 ``ids``: joins on a model of the ring that stores nothing but ids; every choice is made by
 :func:`ring.gaps.choose`, the code that brokers run. Once each newcomer's contact is any broker,
-once it is the same one for all. ``published``: the same with the paper's rule. ``crowd``: brokers
+once it is the same one for all (``--contacts``). ``published``: the same with the paper's rule,
+until a join fails; to see that with any contact takes ``--joins 1000000``. ``crowd``: brokers
 in the simulator, all joining through one in 60 virtual seconds. ``race``: 2 to 16 of them asking
 one broker for a place in one gap at one moment. ``--full`` runs the sizes that the bars name: some
 minutes for each 10^6 joins, some more for a crowd of 10^4.
@@ -110,11 +111,12 @@ def measure_ids(bars: Bars, joins: int, contacts: tuple[str, ...], seed: int) ->
         bars.note(f"{what}: jumps of a request {jumps}; {took:.0f} s")
 
 
-def measure_published(bars: Bars, joins: int, seed: int) -> None:
+def measure_published(bars: Bars, joins: int, contacts: tuple[str, ...], seed: int) -> None:
     """No bar: the paper's own rule, for comparison."""
-    grown = grow(joins, one_contact=False, rule=GapRule.PUBLISHED, seed=seed)
-    ran_out = f"fails at n = {len(grown.ids)}" if grown.failed else "no join fails"
-    bars.note(f"the published rule, any contact, to n = {joins}: {ran_out}")
+    for words in contacts:
+        grown = grow(joins, one_contact=words == "one", rule=GapRule.PUBLISHED, seed=seed)
+        ran_out = f"fails at n = {len(grown.ids)}" if grown.failed else "no join fails"
+        bars.note(f"the published rule, {words} contact, to n = {joins}: {ran_out}")
 
 
 def measure_crowd(bars: Bars, joins: int, seed: int) -> None:
@@ -185,7 +187,11 @@ def main() -> int:
     )
     parser.add_argument("--joins", type=at_least(100), default=100_000, help="joins on the model")
     parser.add_argument(
-        "--contacts", nargs="+", choices=("any", "one"), default=("any", "one"), help="for ids"
+        "--contacts",
+        nargs="+",
+        choices=("any", "one"),
+        default=("any", "one"),
+        help="for ids and published",
     )
     parser.add_argument(
         "--crowd", type=at_least(1), default=1000, help="brokers in the flash crowd"
@@ -203,7 +209,7 @@ def main() -> int:
     if "ids" in what:
         measure_ids(bars, options.joins, options.contacts, options.seed)
     if "published" in what:
-        measure_published(bars, options.joins, options.seed)
+        measure_published(bars, options.joins, options.contacts, options.seed)
     if "crowd" in what:
         measure_crowd(bars, options.crowd, options.seed)
     if "race" in what:

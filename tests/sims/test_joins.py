@@ -56,7 +56,7 @@ def test_a_ring_shrinks_to_one_and_grows_back() -> None:
 
 
 def test_a_crowd_through_one_contact_spreads_over_the_ring() -> None:
-    """The ids around one contact would last for some ninety joins."""
+    """By the published rule there is room for some 110 around one contact."""
     cluster = Cluster()
     first = cluster.found()
     cluster.run(1)
