@@ -239,7 +239,8 @@ def every_death(n: int) -> tuple[int, int, list[str]]:
 def measure_deaths(bars: Bars, jobs: int) -> None:
     tried = 0
     wrong: list[str] = []
-    for _, count, failed in _spread(every_death, (1, 2, 3, 4, 5, 6, 7, 9, 12), jobs):
+    for n, count, failed in _spread(every_death, (1, 2, 3, 4, 5, 6, 7, 9, 12), jobs):
+        bars.note(f"joins to a ring of {n}: {count} deaths tried, {len(failed)} went wrong")
         tried += count
         wrong += failed
     what = f"{tried} deaths, one after each step of a join to rings of 1..12"

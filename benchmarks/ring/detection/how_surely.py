@@ -72,6 +72,9 @@ def separated_pairs(bars: Bars, seed: int, scale: float) -> None:
             affected += len(cases)
             wrong += len(_condemned(ring))
             broken += bool(ring.ledger.ring_findings())
+            bars.note(
+                f"B21  {share:.1%} of pairs, ring {rounds}: {affected} affected suspicions so far"
+            )
         bound = _upper(wrong, affected)
         bars.note(f"B21  {wrong} of {affected} affected suspicions; 95 % bound {bound:.4f}")
         what = f"{share:.1%} of pairs separated: live brokers declared dead per affected suspicion"
