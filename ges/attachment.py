@@ -93,6 +93,7 @@ class Attachment:
         return all(self._accepted.get(s.link_class, 0) >= s.sequence for s in self.streams)
 
     def send(self, item: bytes) -> None:
+        """Queue a whole frame for the broker; without one it is dropped."""
         if self.connection is not None:
             self.connection.send(item)
 
@@ -174,6 +175,7 @@ class Attachment:
         return reasons[0] if reasons else None
 
     def unsubscribe(self, subscription: Subscription) -> None:
+        """End a subscription, here and wherever we are attached later."""
         if self._subscriptions.pop(subscription.number, None) is not None:
             self.send(CLIENT_CODEC.encode(Unsubscribe(subscription.number)))
 
