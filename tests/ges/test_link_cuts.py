@@ -218,7 +218,7 @@ async def test_a_broker_that_leaves_just_after_its_links_were_cut(
     Dark: to one of the others no link comes back, until long after it has gone.
     """
     ring = await brokers.ring_of(16)
-    leaver, other = publisher_and_server(ring)
+    leaver, other = await publisher_and_server(ring)
     rest = [broker for broker in ring if broker is not leaver]
     for broker in rest:
         weather.latency_ms[_ports(leaver, broker)] = 20
@@ -266,7 +266,7 @@ async def test_events_a_dead_broker_has_not_taken_are_sent_on_by_others(
 ) -> None:
     """It stands still for good, with events in its sockets, which nobody closes."""
     ring = await brokers.ring_of(12)
-    a, frozen = publisher_and_server(ring)
+    a, frozen = await publisher_and_server(ring)
     rest = [broker for broker in ring if broker is not frozen]
     done: list[bool] = []
 
@@ -317,11 +317,13 @@ def _ports(*pair: Broker) -> frozenset[int]:
     return frozenset(parse_url(broker.url).port for broker in pair)
 
 
-def publisher_and_server(ring: list[Broker]) -> tuple[Broker, Broker]:
+async def publisher_and_server(ring: list[Broker]) -> tuple[Broker, Broker]:
     """Return a broker, and one to which it leaves others to be served that it is not linked to.
 
-    Somebody linked stands before that one, gets the same events, and is to stand in for it.
+    Somebody linked stands before that one, gets the same events, and is to stand in for it. Waits
+    until the links of a new ring stay as they are.
     """
+    await trio.sleep(LINGERING)
     places = {b: b.node.ring.member.ring_id for b in ring if b.node.ring.member is not None}
     for a in ring:
         tree = ArcTree()
