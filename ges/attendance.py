@@ -255,11 +255,11 @@ class Attendance:
         broker = self._broker
         if broker.is_on_ring:
             return
-        if any(run.kind == EVENT for run in runs):
+        if self.intake.has_subscription(runs):
+            await broker.on_ring()
+        elif any(run.kind == EVENT for run in runs):
             with trio.move_on_after(JOIN_PATIENCE_SECONDS):
                 await broker.on_ring()
-        elif self.intake.has_subscription(runs):
-            await broker.on_ring()
 
     def _begun(self, reader: FrameReader, since: float | None) -> float | None:
         """Return when the frame that is on its way has begun; None: none is.
