@@ -210,6 +210,10 @@ class Newcomer:
             self._unanswered += self.phase is Phase.ASKING
             self._start_again(f"no answer while {self.phase.name.lower()}")
 
+    def on_taken(self) -> None:
+        """Another has come onto the ring with the id that we were promised."""
+        self._start_again("the id given is taken")
+
     @property
     def linked(self) -> bool:
         """Links to all neighbours that answer are up."""

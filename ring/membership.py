@@ -108,7 +108,13 @@ class Membership:
             self._rejoin("another broker has the same ring id")
 
     def on_place(self, uid: str, place: Place) -> None:
-        """A broker names its place; what is said of :meth:`on_view` holds for it."""
+        """A broker names its place; what is said of :meth:`on_view` holds for it.
+
+        A newcomer that was promised the same id, by an owner that died, asks for another.
+        """
+        newcomer, core = self._parts.newcomer, self._parts.core
+        if newcomer.phase is Phase.LINKING and place.member.ring_id == core.ring_id:
+            newcomer.on_taken()
         if self._views.on_place(uid, place.member):
             self._rejoin("another broker has the same ring id")
 

@@ -22,6 +22,7 @@ from ring.messages import (
     Peers,
     PeersRequest,
     Ping,
+    Place,
     Pong,
     View,
 )
@@ -265,6 +266,19 @@ def test_a_newcomer_is_on_the_ring_once_its_neighbours_are_linked() -> None:
     [joined] = told(bench.up(right), Joined)
     assert (joined.member.ring_id, joined.contact) == (4 * U, owner.uid)
     assert joined.round_trip_ns == 0
+
+
+def test_a_newcomer_whose_id_another_has_come_to_hold_asks_for_another() -> None:
+    """The owner that promised it has died, and the next one knew nothing of that."""
+    bench, owner, right, other = Bench(5001), member(0), member(8 * U), peer(5002)
+    bench.join(owner)
+    bench.receive(owner, JoinAccept(4 * U, owner, (right,)))
+    bench.up(other)
+    taken = MessageReceived(other.uid, Place(Member(other, 4 * U)))
+    [delayed] = told(bench.give(taken), JoinDelayed)
+    assert "taken" in delayed.reason
+    assert told(bench.up(right), Joined) == []
+    assert sent(bench.wait(delayed.retry_ns / 1e9), PeersRequest) != []
 
 
 def test_a_neighbour_that_cannot_be_linked_does_not_keep_a_newcomer_out() -> None:
