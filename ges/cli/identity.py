@@ -107,7 +107,10 @@ def issue(
 @click.argument("directory", metavar="DIR", type=folder)
 @as_json_option
 def show(directory: Path, as_json: bool) -> None:
-    """Show the identity or authority in DIR, and what is wrong with it."""
+    """Show the identity or authority in DIR, and what is wrong with it.
+
+    The exit code is 1 if it cannot be used.
+    """
     from overlay.authority import load_authority
     from overlay.errors import IdentityError
     from overlay.identity import load_identity, name_in
@@ -151,12 +154,14 @@ def show(directory: Path, as_json: bool) -> None:
     }
     if as_json:
         print_json(directory=str(directory), **facts, refusal=refusal, warnings=warnings)
-        return
-    for label, value in facts.items():
-        click.echo(f"{label.replace('_', ' '):<13} {'-' if value is None else value}")
-    for warning in warnings:
-        click.echo(f"warning: {warning}")
-    click.echo("usable" if refusal is None else f"not usable: {refusal}")
+    else:
+        for label, value in facts.items():
+            click.echo(f"{label.replace('_', ' '):<13} {'-' if value is None else value}")
+        for warning in warnings:
+            click.echo(f"warning: {warning}")
+        click.echo("usable" if refusal is None else f"not usable: {refusal}")
+    if refusal is not None:
+        click.get_current_context().exit(1)
 
 
 def _revoked(directory: Path) -> frozenset[str]:

@@ -26,10 +26,10 @@ def chordal(*arguments: str | Path) -> Result:
     return CliRunner().invoke(identity, [str(argument) for argument in arguments])
 
 
-def printed(*arguments: str | Path) -> dict[str, Any]:
+def printed(*arguments: str | Path, exit_code: int = 0) -> dict[str, Any]:
     """The one JSON object a command prints."""
     result = chordal(*arguments, "--json")
-    assert result.exception is None, result.exception
+    assert result.exit_code == exit_code, result.exception
     found: dict[str, Any] = json.loads(result.stdout)
     return found
 
@@ -144,12 +144,13 @@ def test_show_of_an_identity_whose_key_is_open(authority: Path, tmp_path: Path) 
     (tmp_path / "b").chmod(0o755)
     (tmp_path / "b" / "identity.key").chmod(0o644)
     result = chordal("show", tmp_path / "b")
+    assert result.exit_code == 1
     *_, warning, last = result.stdout.splitlines()
     assert warning.startswith("warning: ")
     assert f"chmod 700 {tmp_path / 'b'}" in warning
     assert last.startswith("not usable: ")
     assert "identity.key" in last
-    assert "identity.key" in printed("show", tmp_path / "b")["refusal"]
+    assert "identity.key" in printed("show", tmp_path / "b", exit_code=1)["refusal"]
 
 
 def test_show_of_an_expired_identity(authority: Path, tmp_path: Path) -> None:
@@ -161,7 +162,7 @@ def test_show_of_an_expired_identity(authority: Path, tmp_path: Path) -> None:
         lifetime=timedelta(days=1),
         now=past,
     )
-    shown = printed("show", tmp_path / "b")
+    shown = printed("show", tmp_path / "b", exit_code=1)
     assert shown["days_left"] < 0
     assert "expired on" in shown["refusal"]
 
@@ -171,7 +172,7 @@ def test_a_damaged_list_of_revoked_identities_is_shown_and_not_handed_on(
 ) -> None:
     assert chordal("issue", authority, tmp_path / "b", "--broker").exit_code == 0
     (tmp_path / "b" / "revoked.crl").write_text("no list")
-    assert "revoked.crl: not a PEM list" in printed("show", tmp_path / "b")["refusal"]
+    assert "revoked.crl: not a PEM list" in printed("show", tmp_path / "b", exit_code=1)["refusal"]
     (authority / "revoked.crl").write_text("no list")
     with pytest.raises(IdentityError, match=r"revoked\.crl: not a PEM list"):
         load_then_issue(authority, tmp_path / "c")
@@ -259,7 +260,7 @@ def test_revoke_by_uid_by_folder_and_by_certificate(authority: Path, tmp_path: P
     assert printed("show", authority)["revoked"] == 3
     assert "not spread" in chordal("revoke", authority, uids[0]).stdout
     (tmp_path / "a" / "revoked.crl").write_bytes((authority / "revoked.crl").read_bytes())
-    assert "is revoked" in printed("show", tmp_path / "a")["refusal"]
+    assert "is revoked" in printed("show", tmp_path / "a", exit_code=1)["refusal"]
 
 
 @pytest.mark.parametrize(
