@@ -18,6 +18,7 @@ from ges.cli.identity_options import (
     folder,
     lifetime_of,
     lifetime_options,
+    print_identity,
     print_json,
     when,
 )
@@ -92,15 +93,7 @@ def issue(
         uid=None if uid is None else parse_uid(uid),
         lifetime=lifetime_of(days, duration),
     )
-    if as_json:
-        print_json(
-            directory=str(out_dir),
-            role=issued.role,
-            uid=issued.uid,
-            not_after=issued.not_after.isoformat(),
-        )
-    else:
-        click.echo(f"{issued.role} {issued.uid} in {out_dir}, expires {when(issued.not_after)}")
+    print_identity(issued, out_dir, as_json)
 
 
 @identity.command()

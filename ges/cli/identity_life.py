@@ -15,6 +15,7 @@ from ges.cli.identity_options import (
     folder,
     lifetime_of,
     lifetime_options,
+    print_identity,
     print_json,
     when,
 )
@@ -56,15 +57,7 @@ def renew(
         done = renew_identity(
             authority, directory, lifetime=lifetime_of(days, duration), new_key=new_key
         )
-        if as_json:
-            print_json(
-                directory=str(directory),
-                role=done.role,
-                uid=done.uid,
-                not_after=done.not_after.isoformat(),
-            )
-        else:
-            click.echo(f"{done.role} {done.uid} in {directory}, expires {when(done.not_after)}")
+        print_identity(done, directory, as_json)
 
 
 @click.command()

@@ -6,12 +6,15 @@ import json
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from ges.cli.lifetimes import MAX_DAYS, Duration
+
+if TYPE_CHECKING:
+    from overlay.identity import Identity
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -56,6 +59,19 @@ def lifetime_of(days: int, duration: timedelta | None) -> timedelta:
 def print_json(**values: object) -> None:
     """Print one JSON object on one line."""
     click.echo(json.dumps(values))
+
+
+def print_identity(made: Identity, directory: Path, as_json: bool) -> None:
+    """Print whose identity was written, where, and until when it counts."""
+    if as_json:
+        print_json(
+            directory=str(directory),
+            role=made.role,
+            uid=made.uid,
+            not_after=made.not_after.isoformat(),
+        )
+    else:
+        click.echo(f"{made.role} {made.uid} in {directory}, expires {when(made.not_after)}")
 
 
 def when(moment: datetime) -> str:
