@@ -29,9 +29,7 @@ from overlay.wording import counted
 EVICTED_AT_ONCE = 16  #: strangers dropped when the process can open no more files
 
 #: Refusals of daily work, which say nothing about who calls: counted, and not logged.
-_ORDINARY = frozenset(
-    {Refused.DUPLICATE, Refused.DECLARED_DEAD, Refused.SELF, Refused.LEAVING, Refused.DAMPED}
-)
+_ORDINARY = frozenset({Refused.DUPLICATE, Refused.SELF, Refused.LEAVING, Refused.DAMPED})
 
 
 class Acceptor:

@@ -47,7 +47,7 @@ class Refused(StrEnum):
     OTHER_VERSION = "other_version"  #: no protocol version in common
     OTHER_PEER = "other_peer"  #: another uid than expected answers there
     DUPLICATE = "duplicate"  #: the two brokers are linked already, or the other end's attempt wins
-    DECLARED_DEAD = "declared_dead"  #: that incarnation was declared dead: come back with a larger
+    DECLARED_DEAD = "declared_dead"  #: that life of it was declared dead
     UID_IN_USE = "uid_in_use"  #: another live process uses this uid
     SELF = "self"  #: the address is one's own
     NOT_AUTHENTICATED = "not_authenticated"  #: the certificate does not fit, or there is none

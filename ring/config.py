@@ -85,6 +85,9 @@ class RingConfig:
         for name, least in _AT_LEAST.items():
             if getattr(self, name) < least:
                 raise ConfigError(f"{name} is {getattr(self, name)}, must be {least} or more")
+        for name, most in _AT_MOST.items():
+            if getattr(self, name) > most:
+                raise ConfigError(f"{name} is {getattr(self, name)}, must be {most} or less")
         for name, longest in (
             ("lateness_ns", self.lateness_max_ns),
             ("answer_ns", self.answer_max_ns),
@@ -121,6 +124,9 @@ _AT_LEAST = {
     **dict.fromkeys(("backup_rate", "overload"), 1),
     **dict.fromkeys(("witnesses", "join_hops"), 0),
 }
+
+#: The most of each: beyond it there would be messages that no other broker accepts.
+_AT_MOST = {"witnesses": 16, "join_hops": 255}
 
 LOCAL = RingConfig(
     heartbeat_ns=nanos(0.4),

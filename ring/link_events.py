@@ -142,9 +142,6 @@ class LinkEvents:
         """A link could not be made: a reason to go round it, to suspect its broker, or to wait."""
         parts, uid = self._parts, event.uid
         parts.links.on_refused(event)
-        if event.reason is Refused.DECLARED_DEAD:
-            self._membership.outlive(uid)
-            return
         parts.newcomer.on_refused(event)
         if uid in parts.core.detours:
             return  # the way round it stands

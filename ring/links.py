@@ -7,6 +7,7 @@ tried again with back-off and closed here. A link is kept while either end has a
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from overlay.ids import Nanos, Peer
 from overlay.machine import Closed, LinkRefused, LinkUp, Message, Refused
@@ -54,6 +55,14 @@ class Link:
         return self.purpose is Purpose.RING or self.remote is Purpose.RING
 
 
+@dataclass(slots=True)
+class _Waiting:
+    """What is to be sent to a broker once it is linked; lost if ``url`` cannot be reached."""
+
+    url: str
+    messages: list[tuple[Message, str | None]] = field(default_factory=list)
+
+
 class Links:
     """All links of one broker, by uid of the other end."""
 
@@ -66,7 +75,7 @@ class Links:
         self.members = 0  #: which members are linked, and where they stand
         self._opening: dict[str, str | None] = {}  #: URL -> uid expected there
         self._failures: dict[str, int] = {}  #: URL -> failed attempts in a row
-        self._waiting: dict[str, list[tuple[Message, str | None]]] = {}
+        self._waiting: dict[str, _Waiting] = {}  #: by uid
         self._wanted: dict[str, tuple[Peer, Purpose]] = {}
         self._settled = False  #: the links were as wanted, and none has come or gone since
 
@@ -77,12 +86,13 @@ class Links:
         if peer.uid in self.up:
             self._core.send(peer.uid, message, about)
             return
-        if peer.uid not in self._waiting and len(self._opening) >= MAX_OPENING:
-            return
-        waiting = self._waiting.setdefault(peer.uid, [])
-        if len(waiting) < MAX_WAITING:
-            waiting.append((message, about))
         self.open(peer.url, peer.uid, about)
+        if peer.url not in self._opening:
+            return
+        waiting = self._waiting.setdefault(peer.uid, _Waiting(peer.url))
+        waiting.url = peer.url
+        if len(waiting.messages) < MAX_WAITING:
+            waiting.messages.append((message, about))
 
     def open(self, url: str, uid: str | None, about: str | None = None) -> None:
         """Try to make a link now, unless an attempt is under way."""
@@ -187,8 +197,8 @@ class Links:
             # The other end's attempt goes through; should it not, ours is due again later.
             self._core.arm(Timer.RETRY, event.url, self._core.config.retry_ns)
             return
-        if event.uid is not None:
-            self._waiting.pop(event.uid, None)
+        for uid in [uid for uid, waiting in self._waiting.items() if waiting.url == event.url]:
+            del self._waiting[uid]
         failures = self._failures[event.url] = self._failures.get(event.url, 0) + 1
         config = self._core.config
         pause = min(config.retry_ns << min(failures - 1, 16), config.retry_max_ns)
@@ -230,7 +240,8 @@ class Links:
         self.members += link.member is not None
         self._settled = False
         self._core.disarm(Timer.SILENT, uid)
-        for message, about in self._waiting.pop(uid, ()):
+        waiting = self._waiting.pop(uid, None)
+        for message, about in waiting.messages if waiting is not None else ():
             self._core.send(uid, message, about)
             if isinstance(message, Failed) and message.heir is not None:
                 link.introduced |= message.heir.peer == self._core.peer

@@ -14,7 +14,7 @@ from overlay.machine import Closed
 from ring.facts import Alone, Joined, Left, Reincarnated, Rejoining
 from ring.geometry import FIRST_ID
 from ring.join import Phase
-from ring.messages import Failed, HeldDead, JoinAccept, Knock, Leaving, Place, View
+from ring.messages import HeldDead, JoinAccept, Knock, Leaving, Place, View
 from ring.parts import Parts
 from ring.views import Views
 
@@ -67,14 +67,29 @@ class Membership:
             newcomer.on_late()
 
     def take_place(self) -> bool:
-        """Become a member if a place was given to us and its neighbours are linked."""
+        """Become a member if a place was given to us and its neighbours are linked.
+
+        If an owner has died that promised it to us, the next may have given it to another.
+        """
         newcomer = self._parts.newcomer
         if newcomer.phase is not Phase.LINKING or not newcomer.linked:
+            return False
+        if self._is_taken():
+            newcomer.on_taken()
             return False
         contact, round_trip = newcomer.contact, newcomer.round_trip_ns
         newcomer.finish()
         self._become_member(contact, round_trip)
         return True
+
+    def _is_taken(self) -> bool:
+        """Somebody is linked who stands at our place, or is named there by others."""
+        parts = self._parts
+        linked = (link.member for link in parts.links.up.values())
+        here = parts.core.ring_id
+        return any(
+            m is not None and m.ring_id == here for m in (*linked, *parts.hood.candidates.values())
+        )
 
     def _join_round(self) -> bool:
         """Take the place with those neighbours that answer, and look for ways to the others.
@@ -108,13 +123,7 @@ class Membership:
             self._rejoin("another broker has the same ring id")
 
     def on_place(self, uid: str, place: Place) -> None:
-        """A broker names its place; what is said of :meth:`on_view` holds for it.
-
-        A newcomer that was promised the same id, by an owner that died, asks for another.
-        """
-        newcomer, core = self._parts.newcomer, self._parts.core
-        if newcomer.phase is Phase.LINKING and place.member.ring_id == core.ring_id:
-            newcomer.on_taken()
+        """A broker names its place; what is said of :meth:`on_view` holds for it."""
         if self._views.on_place(uid, place.member):
             self._rejoin("another broker has the same ring id")
 
@@ -126,8 +135,8 @@ class Membership:
         elif core.joined:
             self._views.send(uid)
 
-    def outlive(self, holder: str | None) -> None:
-        """``holder`` holds us for dead: go on in a later life.
+    def outlive(self, holder: str) -> None:
+        """The linked broker ``holder`` holds us for dead: go on in a later life.
 
         A neighbour has closed the ring over us: we come back as a newcomer. To all others we are
         members of another ring, and stay where we are; see :mod:`ring.merge`.
@@ -137,7 +146,7 @@ class Membership:
         if not core.joined:
             if parts.newcomer.phase is not Phase.IDLE:
                 self._rejoin("declared dead by a neighbour")
-        elif holder is None or holder in hood.adjacent or not hood.left:
+        elif holder in hood.adjacent or not hood.left:
             self._rejoin("declared dead by a neighbour")
         else:
             core.peer = msgspec.structs.replace(core.peer, incarnation=core.peer.incarnation + 1)
@@ -164,12 +173,12 @@ class Membership:
         parts.link_backups.clear()
         parts.repair.clear()
         parts.chords.clear()
+        parts.queries.clear()  # before the searches: that these end now says nothing of chords
         parts.routing.clear()
         parts.runs.clear()
         parts.carriers.clear()
         parts.owner.clear()
         parts.detours.clear()
-        parts.queries.clear()
         parts.links.close_all(Closed.LEAVING)
         core.timers.clear()
         parts.newcomer.finish()
@@ -230,4 +239,4 @@ class Membership:
             parts.hood.remember(link.peer)
             self._rejoin("was alone, found another broker that was")
         elif core.joined:
-            core.send(uid, Failed(knock.member, (), None))
+            core.send(uid, HeldDead(knock.member.incarnation))

@@ -193,7 +193,7 @@ class ChordAnswer(Message, frozen=True):
 
 
 class Knock(Message, frozen=True):
-    """The sender lost everybody and is alone; may it join?"""
+    """The sender lost everybody and is alone; who is on a ring tells it to come: `HeldDead`."""
 
     member: Member
 

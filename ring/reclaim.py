@@ -123,9 +123,10 @@ class Reclaimer:
             elif taken.owner == uid:
                 self._core.send(uid, Fence((own.entry,)))
         peer, after = self._asking[uid]
-        keys = [*(taken.entry.key for taken in answer.taken), *answer.free]
-        self._asking[uid] = (peer, max(keys, default=after))
-        self._ask(uid)
+        last = max((*(taken.entry.key for taken in answer.taken), *answer.free), default="")
+        if last > after:  # else it was said before, and what was asked since is yet to be answered
+            self._asking[uid] = (peer, last)
+            self._ask(uid)
         self._widen(nearest_to(self._place, list(answer.around), NEAREST))
         self._finish_if_answered()
 

@@ -45,7 +45,7 @@ HANDSHAKE_SECONDS = LIMITS.handshake_seconds
     [
         (None, "other", {}, Refused.OTHER_OVERLAY),
         ("d" * 32, "chordal", {}, Refused.OTHER_PEER),
-        (None, "chordal", {"a" * 32: Refused.DECLARED_DEAD}, Refused.DECLARED_DEAD),
+        (None, "chordal", {"a" * 32: Refused.UID_IN_USE}, Refused.UID_IN_USE),
     ],
 )
 async def test_a_refusal_reaches_the_caller(
@@ -160,7 +160,6 @@ async def test_refused_greetings_are_counted_each_time_and_logged_once_a_minute(
     "reason",
     [
         Refused.DUPLICATE,
-        Refused.DECLARED_DEAD,
         Refused.SELF,
         Refused.LEAVING,
         Refused.DAMPED,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ring.config import LAN
-from ring.facts import ChordLost, ChordRepaired
-from ring.messages import ChordAnswer, ChordQuery, Failed, Intent, Leaving, Purpose
+from ring.facts import ChordLost, ChordRepaired, Rejoining, Undecided
+from ring.messages import ChordAnswer, ChordQuery, Failed, Intent, Leaving, Purpose, Route
 from tests.helpers.bench import Bench, member, opened, sent, told, uid, view_of
 
 #: Seen from 300: right-right is 500, its right-right 700, and the next 200 comes round.
@@ -50,6 +50,17 @@ def test_a_level_that_is_no_more_takes_those_beyond_with_it() -> None:
     node = with_two_levels()
     node.receive(member(500), ChordAnswer(0, None))
     assert node.node.chords == (member(500),)
+
+
+def test_who_must_come_back_gives_no_verdict_on_a_chord_in_question() -> None:
+    node = with_two_levels()
+    node.down(member(700))
+    effects = node.refused(member(700))
+    while not sent(effects, Route):
+        effects = node.wait(0.1, OTHERS)
+    effects = node.receive(member(400), Failed(member(300), (), None))
+    assert len(told(effects, Rejoining)) == 1
+    assert told(effects, Undecided) == []
 
 
 def test_an_answer_nobody_waits_for_is_ignored() -> None:

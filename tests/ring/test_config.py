@@ -36,6 +36,8 @@ def test_an_unknown_profile_is_named_with_those_there_are() -> None:
         ({"heartbeat_ns": 0}, "heartbeat_ns is 0, must be 1 or more"),
         ({"probes": 0}, "probes is 0"),
         ({"join_hops": -1}, "join_hops is -1, must be 0 or more"),
+        ({"join_hops": 256}, "join_hops is 256, must be 255 or less"),
+        ({"witnesses": 17}, "witnesses is 17, must be 16 or less"),
         ({"backup_rate": 0}, "backup_rate is 0"),
         ({"answer_ns": nanos(9)}, "answer_ns is 9000000000, above its longest: 400000000"),
         ({"gap_rule": "published"}, "'published' is no GapRule; there are widest, published"),

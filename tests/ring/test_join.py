@@ -268,17 +268,38 @@ def test_a_newcomer_is_on_the_ring_once_its_neighbours_are_linked() -> None:
     assert joined.round_trip_ns == 0
 
 
-def test_a_newcomer_whose_id_another_has_come_to_hold_asks_for_another() -> None:
+@pytest.mark.parametrize("says_so_itself", [True, False])
+def test_a_newcomer_whose_id_another_has_come_to_hold_asks_for_another(
+    says_so_itself: bool,
+) -> None:
     """The owner that promised it has died, and the next one knew nothing of that."""
-    bench, owner, right, other = Bench(5001), member(0), member(8 * U), peer(5002)
+    bench, owner, right = Bench(5001), member(0), member(8 * U)
+    other = Member(peer(5002), 4 * U)
     bench.join(owner)
     bench.receive(owner, JoinAccept(4 * U, owner, (right,)))
-    bench.up(other)
-    taken = MessageReceived(other.uid, Place(Member(other, 4 * U)))
-    [delayed] = told(bench.give(taken), JoinDelayed)
+    if says_so_itself:
+        bench.up(other)
+        bench.receive(other, Place(other))
+        effects = bench.up(right)
+    else:  # its link is up before its word is there
+        bench.receive(owner, View(2, owner, (right,), (other, right)))
+        assert told(bench.up(right), Joined) == []
+        effects = bench.up(other)
+    [delayed] = told(effects, JoinDelayed)
     assert "taken" in delayed.reason
-    assert told(bench.up(right), Joined) == []
+    assert told(effects, Joined) == []
     assert sent(bench.wait(delayed.retry_ns / 1e9), PeersRequest) != []
+
+
+def test_a_newcomer_takes_a_place_where_only_the_dead_are_said_to_stand() -> None:
+    bench, owner, right = Bench(5001), member(0), member(8 * U)
+    dead = Member(peer(5002), 4 * U)
+    bench.join(owner)
+    bench.receive(owner, JoinAccept(4 * U, owner, (right,)))
+    bench.receive(owner, View(2, owner, (right,), (dead, right)))
+    assert told(bench.up(right), Joined) == []
+    [joined] = told(bench.refused(dead), Joined)
+    assert joined.member.ring_id == 4 * U
 
 
 def test_a_neighbour_that_cannot_be_linked_does_not_keep_a_newcomer_out() -> None:

@@ -51,9 +51,13 @@ def test_what_waits_for_a_link_is_bounded(core: Core, links: Links) -> None:
     assert len([effect for effect in core.take() if isinstance(effect, Send)]) == MAX_WAITING
 
 
-def test_what_waits_for_a_link_that_cannot_be_made_is_dropped(core: Core, links: Links) -> None:
+@pytest.mark.parametrize("expected", [OTHER.uid, None])
+def test_what_waits_for_a_link_that_cannot_be_made_is_dropped(
+    core: Core, links: Links, expected: str | None
+) -> None:
+    links.open(OTHER.url, expected)  # None: as one calls a seed, or a lost peer
     links.tell(OTHER, Heartbeat(1))
-    refuse(links)
+    links.on_refused(LinkRefused(OTHER.url, expected, Refused.UNREACHABLE))
     core.take()
     up(links)
     assert [effect for effect in core.take() if isinstance(effect, Send)] == []

@@ -14,14 +14,17 @@ from ring.facts import (
     Alone,
     Confirmed,
     Departed,
+    DutyTaken,
     Found,
     Joined,
     Leave,
     Left,
+    PutRecord,
     Rejoining,
     Suspected,
 )
-from ring.messages import Failed, JoinAccept, Knock, Leaving, Member, PeersRequest, View
+from ring.messages import Failed, HeldDead, JoinAccept, Knock, Leaving, Member, PeersRequest, View
+from ring.record_messages import Reclaim, ReclaimAnswer
 from tests.helpers.bench import Bench, closed, member, opened, peer, sent, told, uid, view_of
 
 RING = [100, 200, 300, 400, 500, 600, 700]
@@ -79,10 +82,25 @@ def test_who_is_closed_as_dead_comes_back_and_asks_the_one_who_said_so() -> None
     assert sent(node.up(B), PeersRequest) == [(B.uid, PeersRequest())]
 
 
-def test_who_is_refused_as_dead_comes_back() -> None:
+@pytest.mark.parametrize("expected", [None, B.uid])
+def test_who_only_answers_a_call_cannot_declare_us_dead(expected: str | None) -> None:
     node = bench()
-    effects = node.give(LinkRefused("chordal://x:1", None, Refused.DECLARED_DEAD))
-    assert [fact.incarnation for fact in told(effects, Rejoining)] == [2]
+    effects = node.give(LinkRefused("chordal://x:1", expected, Refused.DECLARED_DEAD))
+    assert told(effects, Rejoining) == []
+    assert node.node.member == member(300)
+
+
+def test_an_answer_about_no_record_is_not_asked_again_at_once() -> None:
+    node = bench()
+    node.give(PutRecord("key", b"body"))
+    node.receive(B, Failed(member(300), (B.uid,), None))
+    node.join(B)
+    [(asked, request)] = sent(node.receive(B, JoinAccept(300, B, ())), Reclaim)
+    assert (asked, [entry.key for entry in request.entries]) == (B.uid, ["key"])
+    assert sent(node.receive(B, ReclaimAnswer((), (), ())), Reclaim) == []
+    node.receive(B, ReclaimAnswer((), ("key",), ()))
+    effects = node.wait(3 * LAN.silence_ns / 1e9, [B])  # the others do not answer
+    assert [fact.key for fact in told(effects, DutyTaken)] == ["key"]
 
 
 def test_old_news_of_ones_own_death_is_ignored() -> None:
@@ -208,7 +226,7 @@ def test_who_is_on_a_ring_takes_in_who_knocks() -> None:
     node = bench()
     node.up(member(9000))
     effects = node.receive(member(9000), Knock(member(9000)))
-    assert sent(effects, Failed) == [(uid(9000), Failed(member(9000), (), None))]
+    assert sent(effects, HeldDead) == [(uid(9000), HeldDead(member(9000).incarnation))]
 
 
 def test_of_two_that_are_alone_the_larger_uid_joins_the_other() -> None:
