@@ -22,8 +22,9 @@ import trio
 
 from benchmarks.arguments import at_least
 from ges.client import connect
-from overlay.codec import EVENT, FrameReader, frame
+from overlay.codec import FrameReader
 from overlay.connection import Connection
+from overlay.frames import EVENT, frame
 
 BATCH = 64 * 1024
 RELAY_QUEUE_BYTES = 16 * 1024 * 1024

@@ -35,13 +35,10 @@ from ges.search import Search, Wish
 from ges.vouching import stay_certified
 from ges.watermarks import Watermarks
 from overlay.address import Address, is_loopback, parse_url
-from overlay.codec import (
-    CONTROL,
-    DELIVERY,
-    FrameReader,
-)
+from overlay.codec import FrameReader
 from overlay.connection import BROKEN, Connection
 from overlay.errors import ProtocolError
+from overlay.frames import CONTROL, DELIVERY
 from overlay.identity import PeerIdentity
 from overlay.ids import LinkClass
 from overlay.machine import Message

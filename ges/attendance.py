@@ -18,9 +18,10 @@ from ges.messages import Alternates, Attached
 from ges.relief import Relief
 from ges.session import CLIENT_QUEUE_BYTES, Session
 from ges.subscriptions import Subscriptions
-from overlay.codec import EVENT, HEADER, MAX_FRAME_BYTES, FrameReader, Run
+from overlay.codec import FrameReader, Run
 from overlay.connection import BROKEN, Connection
 from overlay.errors import ProtocolError
+from overlay.frames import EVENT, HEADER, MAX_FRAME_BYTES
 from overlay.handshake import GREETINGS, Hello, Refusal
 from overlay.identity import PeerIdentity
 from overlay.ids import short

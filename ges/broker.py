@@ -31,10 +31,11 @@ from ges.runs import event_runs
 from ges.story import tell, tell_incident
 from ges.warden import LOOK_SECONDS, Warden
 from overlay.address import Address, parse_url
-from overlay.codec import DETOUR, EVENT, FrameReader, MessageCodec, Run
+from overlay.codec import FrameReader, MessageCodec, Run
 from overlay.driver import Driver
 from overlay.errors import ConfigError, ProtocolError
 from overlay.express_range import DEFAULT_RANGE_NS, check_range
+from overlay.frames import DETOUR, EVENT
 from overlay.gauges import LinksRead, Reading
 from overlay.handshake import Hello, check_overlay
 from overlay.identity import Role, load_identity

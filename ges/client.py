@@ -41,9 +41,9 @@ from ges.search import TOKEN_EXPOSED, Wish
 from ges.tokens import check_token
 from ges.topics import check_filter, check_topic
 from overlay.address import is_loopback, parse_urls
-from overlay.codec import HEADER as FRAME_HEADER
 from overlay.connection import Connection
 from overlay.errors import ConfigError
+from overlay.frames import HEADER as FRAME_HEADER
 from overlay.handshake import check_overlay
 from overlay.identity import load_identity
 from overlay.ids import LinkClass

@@ -7,8 +7,8 @@ from collections import Counter
 from ges.events import MAX_MATCHES, pack_matches
 from ges.session import Session, Targets
 from ges.topics import FilterTree
-from overlay.codec import DELIVERY, EVENT, HEADER, PROTOCOL_VERSION, frame
 from overlay.connection import Connection
+from overlay.frames import DELIVERY, EVENT, HEADER, PROTOCOL_VERSION, frame
 from overlay.ids import LinkClass
 
 MAX_CACHED_TOPICS = 16384

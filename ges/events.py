@@ -41,8 +41,8 @@ from types import MappingProxyType
 import msgspec
 
 from ges.topics import MAX_TOPIC_BYTES
-from overlay.codec import EVENT, PROTOCOL_VERSION, frame
 from overlay.errors import CodecError, ConfigError
+from overlay.frames import EVENT, PROTOCOL_VERSION, frame
 from overlay.ids import LinkClass
 
 HEADER = struct.Struct("!BBI16sQQQHH")

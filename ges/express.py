@@ -36,8 +36,8 @@ from ges.events import (
 )
 from ges.roundabout import pack_way
 from ges.session import Targets
-from overlay.codec import DELIVERY, DETOUR, EVENT, LENGTH_COVERS, PROTOCOL_VERSION
-from overlay.codec import HEADER as FRAME_HEADER
+from overlay.frames import DELIVERY, DETOUR, EVENT, LENGTH_COVERS, PROTOCOL_VERSION
+from overlay.frames import HEADER as FRAME_HEADER
 from overlay.ids import LinkClass
 from overlay.link import Link
 from overlay.weights import LinkKey

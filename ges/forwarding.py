@@ -13,8 +13,8 @@ from ges.events import MAX_HOPS, PATCH, PATCH_AT, PATCH_END, Head, read_head
 from ges.holding import Holding
 from ges.roundabout import pack_way
 from ges.runs import EventRun
-from overlay.codec import DETOUR, EVENT, HEADER, LENGTH_COVERS, PROTOCOL_VERSION
 from overlay.connection import Connection
+from overlay.frames import DETOUR, EVENT, HEADER, LENGTH_COVERS, PROTOCOL_VERSION
 from overlay.ids import LinkClass, Nanos
 from overlay.link import Link
 from overlay.weights import LinkKey

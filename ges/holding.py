@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from overlay.codec import MAX_FRAME_BYTES, Bytes, FrameReader
+from overlay.codec import FrameReader
+from overlay.frames import MAX_FRAME_BYTES, Bytes
 from overlay.ids import LinkClass, Nanos, Peer, nanos
 from overlay.resend import Item
 from overlay.streams import Key, Streams

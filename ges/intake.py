@@ -27,8 +27,9 @@ from ges.runs import EventRun, event_runs
 from ges.session import Session
 from ges.subscriptions import Subscriptions
 from ges.topics import check_topic
-from overlay.codec import CONTROL, EVENT, Run
+from overlay.codec import Run
 from overlay.errors import ProtocolError
+from overlay.frames import CONTROL, EVENT
 from overlay.ids import LinkClass, short
 from overlay.machine import Message
 

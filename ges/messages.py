@@ -7,7 +7,8 @@ from typing import Annotated
 import msgspec
 
 from ges.topics import MAX_TOPIC_BYTES
-from overlay.codec import LOWEST_VERSION, MessageCodec
+from overlay.codec import MessageCodec
+from overlay.frames import LOWEST_VERSION
 from overlay.ids import LinkClass, WireCount, WireText, WireUid, WireUrl
 from overlay.machine import LinkMessage, Message
 from overlay.revocation import MAX_LIST_BYTES, MAX_VOUCHER_BYTES

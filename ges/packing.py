@@ -19,8 +19,8 @@ from ges.events import (
     pack_event,
     pack_express,
 )
-from overlay.codec import EVENT, LENGTH_COVERS, PROTOCOL_VERSION, frame
-from overlay.codec import HEADER as FRAME_HEADER
+from overlay.frames import EVENT, LENGTH_COVERS, PROTOCOL_VERSION, frame
+from overlay.frames import HEADER as FRAME_HEADER
 from overlay.ids import LinkClass
 
 MAX_KNOWN_TOPICS = 4096

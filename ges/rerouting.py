@@ -16,7 +16,7 @@ from ges.forwarding import Forwarding
 from ges.holding import Holding, frames_of
 from ges.roundabout import read_way
 from ges.tree import ArcTree
-from overlay.codec import DETOUR, EVENT, frame
+from overlay.frames import DETOUR, EVENT, frame
 from overlay.ids import LinkClass, Nanos
 from overlay.link import Link
 from overlay.resend import Item

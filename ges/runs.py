@@ -23,7 +23,7 @@ from ges.events import (
     check_attributes,
     read_head,
 )
-from overlay.codec import HEADER as FRAME_HEADER
+from overlay.frames import HEADER as FRAME_HEADER
 
 RUN_BYTES = 64 * 1024  #: of a run, unless it is a single event
 

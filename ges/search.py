@@ -13,9 +13,10 @@ from ges.errors import ConnectionLost
 from ges.messages import Attached
 from ges.vouching import reread
 from overlay.address import Address
-from overlay.codec import MAX_CONTROL_BYTES, MAX_FRAME_BYTES, FrameReader, MessageCodec
+from overlay.codec import FrameReader, MessageCodec
 from overlay.connection import BROKEN
 from overlay.errors import ConnectionFailed, ProtocolError
+from overlay.frames import MAX_CONTROL_BYTES, MAX_FRAME_BYTES
 from overlay.handshake import GREETINGS, Hello, Refusal
 from overlay.identity import Identity
 from overlay.ids import LinkClass

@@ -6,8 +6,8 @@ Vocabulary
     ``machine`` (inputs, effects, facts), ``ids``, ``address``, ``errors``, ``rng``, ``trace``,
     ``wording``, ``circular`` (numbers without an end).
 Bytes
-    ``codec`` and ``cutting`` (frames and messages), ``versions`` (what two ends can say),
-    ``fragments`` (long frames in slices).
+    ``frames`` (their layout), ``codec`` (cutting them, and messages), ``fragments`` (long ones in
+    slices), ``versions`` (what two ends can say).
 One connection
     ``connection``, its queues ``outbox`` and ``lanes``, ``precedence`` and ``turn`` (who is served
     first, and when is written).

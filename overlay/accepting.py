@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator
 
 import trio
 
-from overlay.codec import MAX_CONTROL_BYTES, FrameReader
+from overlay.codec import FrameReader
 from overlay.connection import BROKEN
 from overlay.doorkeeper import Doorkeeper, site_of
 from overlay.errors import NoTlsError, ProtocolError, UntrustedError
+from overlay.frames import MAX_CONTROL_BYTES
 from overlay.greeting import read_greeting
 from overlay.handshake import GREETINGS, Hello, LinkTable, Refusal, Welcome, judge_hello
 from overlay.identity import PeerIdentity, Role

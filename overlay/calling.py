@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import trio
 
 from overlay.address import Address, parse_url
-from overlay.codec import MAX_CONTROL_BYTES, FrameReader
+from overlay.codec import FrameReader
 from overlay.connection import BROKEN
 from overlay.errors import ConfigError, ConnectionFailed, ProtocolError
+from overlay.frames import MAX_CONTROL_BYTES
 from overlay.greeting import read_greeting
 from overlay.handshake import GREETINGS, Hello, LinkTable, Refusal, Welcome
 from overlay.ids import LinkClass

@@ -1,12 +1,8 @@
-"""Frames and control messages.
+"""Reading frames (:mod:`overlay.frames`), and what control messages look like in them.
 
-A connection carries frames::
-
-    u32 length of what follows | u8 protocol version | u8 kind | body
-
-Control frames (kind 0) hold one :class:`overlay.machine.Message` as a msgpack array that starts
-with the message's name; msgspec checks types, ranges and lengths while decoding. Event frames
-(kinds 1 to 3) are laid out by the layer above and are not decoded here.
+A control frame holds one :class:`overlay.machine.Message` as a msgpack array that starts with the
+message's name; msgspec checks types, ranges and lengths while decoding. Event frames are not
+decoded here.
 
 Everything a stranger can make us hold is bounded: a frame announces its length first, and a length
 beyond the limit ends the connection before a byte of the body is kept.
@@ -14,7 +10,6 @@ beyond the limit ends the connection before a byte of the body is kept.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from functools import reduce
 from itertools import pairwise
@@ -23,44 +18,22 @@ from typing import Any
 
 import msgspec
 
-from overlay.cutting import Assembler, alike_at
 from overlay.errors import CodecError
+from overlay.fragments import Assembler
+from overlay.frames import (
+    CONTROL,
+    FRAGMENT,
+    HEADER,
+    LAST_KIND,
+    LENGTH_AND_TAG,
+    LENGTH_COVERS,
+    LOWEST_VERSION,
+    MAX_CONTROL_BYTES,
+    MAX_FRAME_BYTES,
+    Bytes,
+    frame,
+)
 from overlay.machine import Message
-
-PROTOCOL_VERSION = 1  #: the highest spoken
-LOWEST_VERSION = 1  #: the lowest; greetings are framed so for ever
-
-#: Frame kinds.
-CONTROL = 0
-EVENT = 1
-DELIVERY = 2
-DETOUR = 3  #: an event on its way round a failed link
-FRAGMENT = 4  #: a slice of a long frame
-LAST_KIND = FRAGMENT
-
-MAX_CONTROL_BYTES = 64 * 1024
-MAX_FRAME_BYTES = 1024 * 1024 + 16 * 1024  #: a payload of 1 MiB, and all that goes before it
-
-HEADER = struct.Struct("!IBB")
-_LENGTH_AND_TAG = struct.Struct("!IH")  #: the same, version and kind in one number
-LENGTH_COVERS = 2  # version and kind are counted in the length
-
-
-Bytes = bytes | bytearray | memoryview
-
-
-def piece(data: bytes, start: int, end: int) -> Bytes:
-    """Return a part of what was read, to be queued: copied unless it is most of it.
-
-    A small part that is not copied would keep the whole in memory.
-    """
-    return memoryview(data)[start:end] if 2 * (end - start) > len(data) else data[start:end]
-
-
-def frame(kind: int, body: bytes, version: int = LOWEST_VERSION) -> bytes:
-    """Return ``body`` as one frame, in the layout of ``version``."""
-    return HEADER.pack(len(body) + LENGTH_COVERS, version, kind) + body
-
 
 #: Bytes for one read: about so many frames, as they have been of late, and not beyond these.
 FRAMES_A_READ = 256
@@ -70,6 +43,14 @@ MAX_READ_BYTES = 256 * 1024
 SMALL_PIECE = 4096  #: pieces below are joined: each takes memory of its own beside its bytes
 UNCOPIED = 1024  #: bytes of an unfinished frame from which on what follows it is not joined to it
 MANY = 8  #: frames of one length in a row that make it likely that others follow
+
+
+def piece(data: bytes, start: int, end: int) -> Bytes:
+    """Return a part of what was read, to be queued: copied unless it is most of it.
+
+    A small part that is not copied would keep the whole in memory.
+    """
+    return memoryview(data)[start:end] if 2 * (end - start) > len(data) else data[start:end]
 
 
 class Run(msgspec.Struct, frozen=True, gc=False):
@@ -87,6 +68,20 @@ class Run(msgspec.Struct, frozen=True, gc=False):
         """Yield a copy of the body of each frame."""
         for start, end in pairwise(self.bounds):
             yield self.data[start + HEADER.size : end]
+
+
+def _alike_at(data: bytes, at: int, size: int) -> int:
+    """Return how many whole frames of ``size`` bytes begin one behind the other at ``at``.
+
+    Their headers are the same: so all first bytes are, all second ones, and so on, and there is one
+    comparison for each byte of a header instead of one for each frame.
+    """
+    count = (len(data) - at) // size
+    end = at + count * size
+    for byte in range(at, at + HEADER.size):
+        column = data[byte:end:size]
+        count = min(count, len(column) - len(column.lstrip(data[byte : byte + 1])))
+    return count
 
 
 class FrameReader:
@@ -150,7 +145,7 @@ class FrameReader:
         self._pieces = [data]
         if len(data) < HEADER.size:
             return None
-        length, tag = _LENGTH_AND_TAG.unpack_from(data)
+        length, tag = LENGTH_AND_TAG.unpack_from(data)
         self._check(length, tag, self._limit_of(tag))
         end = 4 + length
         if end > len(data):
@@ -215,7 +210,7 @@ class FrameReader:
 
     def _whole(self, data: bytes) -> Run:
         if len(data) >= HEADER.size:
-            length, tag = _LENGTH_AND_TAG.unpack_from(data)
+            length, tag = LENGTH_AND_TAG.unpack_from(data)
             self._check(length, tag, self._limit_of(tag))
             if length + 4 == len(data) and tag & 255 not in (CONTROL, FRAGMENT):
                 return Run(tag & 255, data, [0, len(data)])
@@ -225,7 +220,7 @@ class FrameReader:
         """Add to ``found`` the whole frames from ``at`` on; return where they end."""
         size = len(data)
         last = size - HEADER.size  #: where a header may begin
-        unpack = _LENGTH_AND_TAG.unpack_from
+        unpack = LENGTH_AND_TAG.unpack_from
         bounds: list[int] = []
         tag = -1  #: version and kind of the run
         limit = length = last_length = 0
@@ -247,7 +242,7 @@ class FrameReader:
                 bounds.append(at)
                 found.append(Run(tag & 255, data, bounds))
             if length == last_length and is_even:
-                alike = alike_at(data, at, 4 + length, HEADER.size)
+                alike = _alike_at(data, at, 4 + length)
                 is_even = alike >= MANY
                 end = at + alike * (4 + length)
                 bounds.extend(range(at + 4 + length, end, 4 + length))

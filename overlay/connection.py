@@ -21,7 +21,8 @@ from collections.abc import Iterable
 
 import trio
 
-from overlay.codec import READ_BYTES, Bytes
+from overlay.codec import READ_BYTES
+from overlay.frames import Bytes
 from overlay.ids import NANOS_PER_SECOND, Nanos
 from overlay.lanes import ExpressLane, NormalLane, Overflow, Policy
 from overlay.outbox import WRITE_BYTES, Outbox

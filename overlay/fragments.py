@@ -5,16 +5,18 @@ A slice is a frame of kind ``FRAGMENT``::
     u8 1 if it is the last, else 0 | bytes of the frame in slices, its header included
 
 The slices of one frame follow each other on a connection, with frames of other kinds between them
-at most. :class:`overlay.codec.FrameReader` puts them together again.
+at most.
 """
 
 from __future__ import annotations
 
 import struct
 
-from overlay.codec import FRAGMENT, HEADER, LENGTH_COVERS, PROTOCOL_VERSION, Bytes
+from overlay.errors import CodecError
+from overlay.frames import FRAGMENT, HEADER, LENGTH_COVERS, PROTOCOL_VERSION, Bytes
 
 SLICE_BYTES = 64 * 1024
+MIN_SLICE_BYTES = 1024  #: of a slice that is not the last, so that there are not too many
 LENGTH = struct.Struct("!I")  #: what a header begins with
 
 
@@ -29,3 +31,45 @@ def slice_at(frame: Bytes, at: int) -> tuple[bytes, memoryview]:
     is_last = at + SLICE_BYTES >= len(frame)
     length = len(part) + 1 + LENGTH_COVERS
     return HEADER.pack(length, PROTOCOL_VERSION, FRAGMENT) + bytes((is_last,)), part
+
+
+class Assembler:
+    """Puts the slices of one connection together again.
+
+    It keeps no more than one unfinished frame of the largest size allowed.
+    """
+
+    __slots__ = ("_limit", "_parts", "_size")
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit = limit_bytes
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes of the unfinished frame."""
+        return self._size
+
+    def take(self, body: bytes) -> bytes | None:
+        """Take the body of a fragment; returns the whole frame after the last.
+
+        Raises:
+            CodecError: the frame gets too long, or is cut too finely.
+        """
+        self._size += len(body) - 1
+        if len(body) < 2 or body[0] > 1 or self._size > self._limit + 4:
+            raise CodecError(f"fragment of {len(body)} bytes, {self._size} in all")
+        if not body[0] and len(body) <= MIN_SLICE_BYTES:
+            raise CodecError(f"fragment of {len(body)} bytes that is not the last")
+        self._parts.append(body[1:])
+        if not body[0]:
+            return None
+        whole = b"".join(self._parts)
+        self._parts.clear()
+        self._size = 0
+        return whole
+
+    def limit(self, limit_bytes: int) -> None:
+        """Change the largest length accepted."""
+        self._limit = limit_bytes

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import trio
 
-from overlay.codec import CONTROL, FrameReader
+from overlay.codec import FrameReader
 from overlay.errors import ProtocolError
+from overlay.frames import CONTROL
 from overlay.handshake import GREETINGS
 
 

@@ -18,8 +18,9 @@ from typing import Annotated
 
 import msgspec
 
-from overlay.codec import LOWEST_VERSION, MessageCodec
+from overlay.codec import MessageCodec
 from overlay.errors import ConfigError
+from overlay.frames import LOWEST_VERSION
 from overlay.ids import LinkClass, Peer, WireCount, WireText, WireUid
 from overlay.machine import Closed, Message, Refused
 from overlay.versions import (

@@ -14,8 +14,8 @@ import struct
 from collections import deque
 from enum import StrEnum
 
-from overlay.codec import Bytes
 from overlay.fragments import SLICE_BYTES
+from overlay.frames import Bytes
 from overlay.ids import Nanos
 
 STAMP = struct.Struct("!I")  #: microseconds under way so far

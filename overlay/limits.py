@@ -1,7 +1,7 @@
 """Everything that a stranger can hold or grow, and how much of it.
 
 A stranger is whoever connects; a client is one too, as it need not have proven anything. What is
-sized by the frame is in :mod:`overlay.codec` (``MAX_FRAME_BYTES``, ``MAX_CONTROL_BYTES``); the
+sized by the frame is in :mod:`overlay.frames` (``MAX_FRAME_BYTES``, ``MAX_CONTROL_BYTES``); the
 types of messages bound their own names, lists and texts.
 """
 

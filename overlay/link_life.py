@@ -9,9 +9,10 @@ from functools import partial
 import trio
 
 from overlay.bulkhead import Bulkhead
-from overlay.codec import CONTROL, MAX_FRAME_BYTES, READ_BYTES, FrameReader, MessageCodec, Run
+from overlay.codec import READ_BYTES, FrameReader, MessageCodec, Run
 from overlay.connection import BROKEN, FINISH_SECONDS, Connection
 from overlay.errors import ProtocolError
+from overlay.frames import CONTROL, MAX_FRAME_BYTES
 from overlay.handshake import GREETINGS, Goodbye, LinkTable, Welcome
 from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, Peer, short
 from overlay.link import Link, Upper

@@ -11,8 +11,8 @@ many of those sent are not acknowledged. An acknowledgement waits for nothing.
 
 from __future__ import annotations
 
-from overlay.codec import Bytes
 from overlay.fragments import SLICE_BYTES, is_long, slice_at
+from overlay.frames import Bytes
 from overlay.ids import Nanos
 from overlay.lanes import ExpressLane, NormalLane
 from overlay.resend import Outgoing

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from collections import deque
 
-from overlay.codec import Bytes
 from overlay.errors import ProtocolError
+from overlay.frames import Bytes
 from overlay.ids import Nanos, WireCount, nanos
 from overlay.machine import LinkMessage
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from overlay import resend
-from overlay.codec import Bytes
+from overlay.frames import Bytes
 from overlay.ids import LinkClass, Peer
 from overlay.outbox import Outbox
 from overlay.resend import Ack, Arrivals, Incoming, Item, Outgoing, Resume

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 import trio
 
-from overlay.codec import Bytes
+from overlay.frames import Bytes
 
 RECORD_BYTES = 16 * 1024  #: in one TLS record at most
 AT_ONCE_BYTES = 64 * 1024  #: sealed or unsealed; TLS keeps that much memory for each connection

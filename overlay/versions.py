@@ -18,7 +18,7 @@ from typing import Annotated
 
 import msgspec
 
-from overlay.codec import LOWEST_VERSION, PROTOCOL_VERSION
+from overlay.frames import LOWEST_VERSION, PROTOCOL_VERSION
 
 MAX_CAPABILITIES = 64
 

@@ -9,8 +9,9 @@ one. What is passed on is not decoded on the way. No path holds a broker twice o
 
 from __future__ import annotations
 
-from overlay.codec import HEADER, MessageCodec
+from overlay.codec import MessageCodec
 from overlay.errors import CodecError
+from overlay.frames import HEADER
 from overlay.ids import Peer
 from overlay.machine import Message
 from ring.messages import (

@@ -23,8 +23,8 @@ from ges.messages import (
     Subscribe,
     Unsubscribe,
 )
-from overlay.codec import DELIVERY, DETOUR, EVENT, HEADER, PROTOCOL_VERSION, frame
 from overlay.connection import BROKEN
+from overlay.frames import DELIVERY, DETOUR, EVENT, HEADER, PROTOCOL_VERSION, frame
 from overlay.handshake import GREETINGS, Hello, Refusal, Welcome
 from overlay.ids import LinkClass, Peer
 from overlay.machine import Refused

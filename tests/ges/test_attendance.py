@@ -30,7 +30,8 @@ from ges.messages import (
     Unsubscribe,
 )
 from overlay.address import parse_url
-from overlay.codec import CONTROL, DELIVERY, EVENT, PROTOCOL_VERSION, FrameReader, frame
+from overlay.codec import FrameReader
+from overlay.frames import CONTROL, DELIVERY, EVENT, PROTOCOL_VERSION, frame
 from overlay.greeting import read_greeting
 from overlay.handshake import GREETINGS, Hello, Refusal
 from overlay.ids import LinkClass

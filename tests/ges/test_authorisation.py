@@ -15,8 +15,9 @@ from ges.client import connect
 from ges.errors import AccessError, ConnectionLost, PublishRefused, SubscribeRefused, TokenError
 from ges.token_file import issue_token, revoke_token
 from overlay.address import parse_url
-from overlay.codec import EVENT, PROTOCOL_VERSION, FrameReader, frame
+from overlay.codec import FrameReader
 from overlay.errors import ConfigError
+from overlay.frames import EVENT, PROTOCOL_VERSION, frame
 from overlay.greeting import read_greeting
 from overlay.handshake import GREETINGS, Hello, Refusal
 from overlay.identity import Role

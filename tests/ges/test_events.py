@@ -27,8 +27,8 @@ from ges.events import (
     read_head,
 )
 from ges.topics import MAX_TOPIC_BYTES
-from overlay.codec import EVENT, MAX_FRAME_BYTES, frame
 from overlay.errors import CodecError, ConfigError
+from overlay.frames import EVENT, MAX_FRAME_BYTES, frame
 from overlay.ids import LinkClass
 
 PUBLISHER = bytes(range(16))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ges.horizon import EXPIRE_NS, MAX_TABLES, Horizon
 from ges.link_codec import LINK_CODEC
 from ges.messages import MAX_LINKS_TOLD, MeasuredLinks, ToldLink
-from overlay.codec import MAX_CONTROL_BYTES
+from overlay.frames import MAX_CONTROL_BYTES
 from overlay.gauges import LinkEcho, LinkProbe
 from overlay.ids import LinkClass
 from overlay.machine import Message

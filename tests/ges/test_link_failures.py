@@ -14,8 +14,8 @@ from ges.client import connect
 from ges.roundabout import pack_way
 from ges.survey import Survey
 from overlay.address import Address, parse_url
-from overlay.codec import DETOUR, frame
 from overlay.errors import ConnectionFailed
+from overlay.frames import DETOUR, frame
 from overlay.identity import Role
 from overlay.ids import LinkClass
 from overlay.machine import Effect

@@ -14,8 +14,8 @@ from ges.events import Head, pack_event
 from ges.messages import SecureState
 from ges.parking import MAX_PARKED, MAX_PARKED_BYTES, Parking
 from ges.runs import event_runs
-from overlay.codec import EVENT, frame
 from overlay.errors import ConfigError
+from overlay.frames import EVENT, frame
 from overlay.identity import Role
 from overlay.ids import LinkClass, nanos
 from overlay.machine import MessageReceived

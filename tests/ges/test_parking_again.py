@@ -15,7 +15,7 @@ from ges.events import read_head
 from ges.packing import Stream
 from ges.parked import in_doubt
 from overlay.address import parse_url
-from overlay.codec import HEADER as FRAME_HEADER
+from overlay.frames import HEADER as FRAME_HEADER
 from overlay.identity import Role
 from overlay.ids import LinkClass
 from tests.ges.conftest import Issue

@@ -12,7 +12,7 @@ from trio.testing import MockClock
 from ges.broker import Broker
 from ges.client import Client, connect
 from ges.relief import LOOK_SECONDS, Relief
-from overlay.codec import EVENT, HEADER, PROTOCOL_VERSION, frame
+from overlay.frames import EVENT, HEADER, PROTOCOL_VERSION, frame
 from overlay.handshake import GREETINGS, Hello
 from overlay.ids import LinkClass
 from overlay.limits import Limits

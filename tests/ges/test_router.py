@@ -15,7 +15,7 @@ from ges.events import (
 from ges.messages import SecureState
 from ges.router import HELD_BYTES
 from ges.runs import event_runs
-from overlay.codec import EVENT, frame
+from overlay.frames import EVENT, frame
 from overlay.lanes import Policy
 from tests.helpers.router_bench import (
     NORMAL,

@@ -14,9 +14,10 @@ from ges.errors import ConnectionLost, PublishRefused
 from ges.events import Event
 from ges.messages import CLIENT_CODEC, Attached
 from overlay.address import parse_url
-from overlay.codec import EVENT, PROTOCOL_VERSION, FrameReader, frame
+from overlay.codec import FrameReader
 from overlay.connection import BROKEN
 from overlay.errors import ConfigError, NoTlsError
+from overlay.frames import EVENT, PROTOCOL_VERSION, frame
 from overlay.greeting import read_greeting
 from overlay.handshake import GREETINGS, Hello
 from overlay.identity import Role, load_identity

@@ -13,7 +13,8 @@ import trio
 from ges.broker import Broker
 from overlay.address import parse_url
 from overlay.authority import create_authority, issue_identity
-from overlay.codec import PROTOCOL_VERSION, FrameReader
+from overlay.codec import FrameReader
+from overlay.frames import PROTOCOL_VERSION
 from overlay.greeting import read_greeting
 from overlay.handshake import GREETINGS, Hello, Refusal
 from overlay.identity import Role, load_identity

@@ -19,8 +19,9 @@ from ges.messages import SecureState
 from ges.roundabout import read_way
 from ges.router import Router
 from ges.session import Session
-from overlay.codec import DELIVERY, DETOUR, EVENT, FrameReader
+from overlay.codec import FrameReader
 from overlay.connection import Connection
+from overlay.frames import DELIVERY, DETOUR, EVENT
 from overlay.ids import LinkClass, Nanos, Peer
 from overlay.link import Link
 from overlay.streams import Streams

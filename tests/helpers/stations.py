@@ -9,8 +9,9 @@ from typing import TypeVar
 import msgspec
 import trio
 
-from overlay.codec import PROTOCOL_VERSION, FrameReader, MessageCodec, Run
+from overlay.codec import FrameReader, MessageCodec, Run
 from overlay.driver import Driver
+from overlay.frames import PROTOCOL_VERSION
 from overlay.greeting import read_greeting
 from overlay.handshake import Goodbye, Hello
 from overlay.ids import LinkClass, Nanos, Peer, nanos

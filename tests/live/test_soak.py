@@ -23,7 +23,7 @@ from benchmarks.live.processes import Board, Fleet, free_ports, switchboard
 from benchmarks.live.rounds import Fault, Round
 from benchmarks.live.soak import Outcome, Plan, judge, soak
 from benchmarks.live.traffic import Pair
-from overlay.codec import PROTOCOL_VERSION
+from overlay.frames import PROTOCOL_VERSION
 from overlay.handshake import GREETINGS, Hello
 from overlay.ids import LinkClass, Peer, nanos
 from ring.invariants import Snapshot

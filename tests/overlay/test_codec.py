@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from overlay.codec import (
+from overlay.codec import SMALL_PIECE, FrameReader, MessageCodec
+from overlay.errors import CodecError
+from overlay.frames import (
     CONTROL,
     DELIVERY,
     EVENT,
@@ -17,12 +19,8 @@ from overlay.codec import (
     MAX_CONTROL_BYTES,
     MAX_FRAME_BYTES,
     PROTOCOL_VERSION,
-    SMALL_PIECE,
-    FrameReader,
-    MessageCodec,
     frame,
 )
-from overlay.errors import CodecError
 from overlay.machine import Message
 from ring.messages import Heartbeat, Peers
 from ring.wire import RING_MESSAGES

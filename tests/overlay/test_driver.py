@@ -9,7 +9,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from overlay.codec import EVENT, frame
+from overlay.frames import EVENT, frame
 from overlay.handshake import GREETINGS, Goodbye, Welcome
 from overlay.ids import LinkClass, Peer, nanos
 from overlay.machine import (

@@ -11,8 +11,8 @@ import trio
 from trio.testing import MockClock
 
 from overlay import accepting, link_life
-from overlay.codec import EVENT, HEADER, PROTOCOL_VERSION, frame
 from overlay.errors import ProtocolError
+from overlay.frames import EVENT, HEADER, PROTOCOL_VERSION, frame
 from overlay.handshake import GREETINGS, Hello, Refusal, Welcome
 from overlay.ids import LinkClass
 from overlay.limits import LIMITS, Limits

@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from overlay import resend
-from overlay.codec import EVENT, frame
+from overlay.frames import EVENT, frame
 from overlay.ids import LinkClass
 from overlay.machine import OpenLink
 from overlay.memory import MemoryStream

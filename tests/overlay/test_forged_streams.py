@@ -9,7 +9,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from overlay.codec import CONTROL, EVENT, FrameReader, frame
+from overlay.codec import FrameReader
+from overlay.frames import CONTROL, EVENT, frame
 from overlay.handshake import GREETINGS, Welcome
 from overlay.ids import LinkClass
 from overlay.machine import Closed, LinkDown, Message

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from overlay.codec import HEADER, PROTOCOL_VERSION
 from overlay.errors import CodecError
+from overlay.frames import HEADER, PROTOCOL_VERSION
 from overlay.handshake import GREETINGS, Hello, LinkTable, Refusal, Welcome, judge_hello
 from overlay.ids import LinkClass, Peer
 from overlay.machine import Refused

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overlay.codec import CONTROL, EVENT, FRAGMENT, HEADER, Bytes, FrameReader, frame
+from overlay.codec import FrameReader
 from overlay.errors import CodecError
 from overlay.fragments import SLICE_BYTES
+from overlay.frames import CONTROL, EVENT, FRAGMENT, HEADER, Bytes, frame
 from overlay.lanes import ExpressLane, NormalLane, Overflow, Policy
 from overlay.outbox import Outbox
 

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from overlay import resend
-from overlay.codec import EVENT, FrameReader, frame
+from overlay.codec import FrameReader
 from overlay.errors import ProtocolError
+from overlay.frames import EVENT, frame
 from overlay.ids import LinkClass, Peer
 from overlay.lanes import ExpressLane, NormalLane, Policy
 from overlay.outbox import Outbox

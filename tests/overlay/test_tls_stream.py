@@ -15,8 +15,9 @@ import trio
 import trio.testing
 
 from overlay.authority import create_authority, issue_identity
-from overlay.codec import EVENT, FrameReader, frame
+from overlay.codec import FrameReader
 from overlay.connection import BROKEN, Connection
+from overlay.frames import EVENT, frame
 from overlay.identity import Role
 from overlay.tls import client_context, server_context
 from overlay.tls_stream import AT_ONCE_BYTES, RECORD_BYTES, TlsStream

@@ -17,8 +17,9 @@ import trio
 import overlay.certificates
 from overlay.address import Address, parse_endpoint, parse_url
 from overlay.authority import Authority, create_authority, issue_identity
-from overlay.codec import PROTOCOL_VERSION, FrameReader
+from overlay.codec import FrameReader
 from overlay.errors import ConfigError, ConnectionFailed, ProtocolError
+from overlay.frames import PROTOCOL_VERSION
 from overlay.greeting import read_greeting
 from overlay.handshake import GREETINGS, Hello, Refusal, Welcome
 from overlay.identity import Identity, PeerIdentity, Role

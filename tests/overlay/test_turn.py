@@ -12,8 +12,9 @@ import trio
 import trio.testing
 from trio import socket
 
-from overlay.codec import EVENT, FrameReader, frame
+from overlay.codec import FrameReader
 from overlay.connection import BROKEN, Connection
+from overlay.frames import EVENT, frame
 from overlay.turn import Turn
 
 LIMIT = 64 * 1024 * 1024

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
-from overlay.codec import CONTROL, HEADER, PROTOCOL_VERSION, FrameReader, MessageCodec, frame
+from overlay.codec import FrameReader, MessageCodec
 from overlay.errors import CodecError
+from overlay.frames import CONTROL, HEADER, PROTOCOL_VERSION, frame
 from overlay.handshake import GREETINGS, Goodbye, Refusal, Welcome
 from overlay.ids import LinkClass
 from overlay.machine import LinkRefused, Message, MessageReceived, OpenLink, Refused, Send

@@ -12,7 +12,8 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from overlay.codec import HEADER, MessageCodec
+from overlay.codec import MessageCodec
+from overlay.frames import HEADER
 from overlay.machine import Effect, Send
 from ring.config import LAN
 from ring.facts import DutyTaken, Leave, PutRecord, Rejoining, ReportLoad
