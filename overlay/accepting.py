@@ -18,7 +18,7 @@ from overlay.handshake import GREETINGS, Hello, LinkTable, Refusal, Welcome, jud
 from overlay.identity import PeerIdentity, Role
 from overlay.ids import LinkClass, Nanos, Peer
 from overlay.limits import Limits
-from overlay.link import Upper
+from overlay.link import Greeted, Upper
 from overlay.link_life import Links
 from overlay.machine import Machine, Refused
 from overlay.notices import Notices
@@ -202,9 +202,9 @@ class Acceptor:
         welcome = Welcome(
             self._machine.peer, self._table.next_serial(), agreed.version, self._dialect.names
         )
-        await self._links.run(
-            hello.peer, hello.peer.url, hello.link_class, wire, reader, agreed, welcome
-        )
+        peer, link_class = hello.peer, hello.link_class
+        greeted = Greeted(peer, peer.url, link_class, wire, reader, agreed, welcome)
+        await self._links.run(greeted)
 
     def _judge_peer(self, hello: Hello, peer: Peer) -> Refusal | None:
         up = self._links.up

@@ -15,6 +15,7 @@ from overlay.frames import MAX_CONTROL_BYTES
 from overlay.greeting import read_greeting
 from overlay.handshake import GREETINGS, Hello, LinkTable, Refusal, Welcome
 from overlay.ids import LinkClass
+from overlay.link import Greeted
 from overlay.link_life import Links
 from overlay.machine import Input, LinkRefused, Machine, OpenLink, Refused
 from overlay.transport import Transport, Wire, close, is_cut
@@ -202,7 +203,8 @@ class Caller:
             return
         assert isinstance(answer, Welcome)
         assert agreed is not None
-        await self._links.run(answer.peer, request.url, link_class, wire, reader, agreed)
+        greeted = Greeted(answer.peer, request.url, link_class, wire, reader, agreed)
+        await self._links.run(greeted)
 
     def _fail(self, call: _Call, reason: Refused, detail: str) -> None:
         request, number = call.request, call.number

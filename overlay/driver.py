@@ -149,7 +149,7 @@ class Driver:
             await nursery.start(self._transport.serve, accept)
             nursery.start_soon(self._run_timers)
             nursery.start_soon(self._acceptor.tidying.run)
-            nursery.start_soon(self._links.acknowledge)
+            nursery.start_soon(self._links.acknowledging.run)
             task_status.started()
 
     async def drained(self) -> None:

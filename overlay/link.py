@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Protocol
 
 import trio
 
 from overlay.codec import FrameReader, Run
 from overlay.connection import Connection
-from overlay.handshake import Hello
+from overlay.handshake import Hello, Welcome
 from overlay.identity import PeerIdentity
 from overlay.ids import LinkClass, Nanos, Peer
 from overlay.machine import Fact
 from overlay.resend import Arrivals, Item
 from overlay.transport import Wire
 from overlay.versions import OLDEST, Agreement
+
+
+@dataclass(frozen=True, slots=True)
+class Greeted:
+    """What a link begins with, once both ends have greeted."""
+
+    peer: Peer
+    url: str  #: at which the other end is called, or was
+    link_class: LinkClass
+    wire: Wire
+    reader: FrameReader  #: holds what came behind the greeting
+    agreed: Agreement  #: version, and the capabilities of both ends
+    welcome: Welcome | None = None  #: what is still to be said first; None: this end has called
 
 
 class Link:

@@ -8,24 +8,25 @@ from functools import partial
 
 import trio
 
+from overlay.acknowledging import Acknowledging
 from overlay.bulkhead import Bulkhead
 from overlay.codec import READ_BYTES, FrameReader, MessageCodec, Run
 from overlay.connection import BROKEN, FINISH_SECONDS, Connection
 from overlay.errors import ProtocolError
 from overlay.frames import CONTROL, MAX_FRAME_BYTES
-from overlay.handshake import GREETINGS, Goodbye, LinkTable, Welcome
-from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, Peer, short
-from overlay.link import Link, Upper
+from overlay.handshake import GREETINGS, Goodbye, LinkTable
+from overlay.ids import LinkClass, Nanos, short
+from overlay.link import Greeted, Link, Upper
 from overlay.machine import Closed, CloseLink, Input, LinkDown, LinkMessage, LinkUp, MessageReceived
 from overlay.notices import Notices
 from overlay.outbox import WRITE_BYTES
 from overlay.precedence import Precedence
-from overlay.resend import ACK_NS, Ack, Resume
+from overlay.resend import Ack, Resume
 from overlay.slices import Sliced
-from overlay.streams import RELIABLE, Streams
+from overlay.streams import RELIABLE, Key, Streams
 from overlay.transport import Wire, close
 from overlay.turn import Turn
-from overlay.versions import STREAMS, Agreement
+from overlay.versions import STREAMS
 
 SECURE_WRITE_BYTES = 256 * 1024  #: no express event goes that way; TLS gains by larger writes
 LINK_QUEUE_BYTES = 64 * 1024 * 1024
@@ -33,9 +34,6 @@ PARTING_SECONDS = 10.0  #: for both ends of a link given up in peace to send wha
 
 #: Ends of a link that lose nothing: both ends go on, and send what they have queued.
 PEACEFUL = frozenset({Closed.UNWANTED, Closed.REPLACED})
-
-
-Key = tuple[str, LinkClass]
 
 
 class Links:
@@ -53,7 +51,8 @@ class Links:
         bulkhead: Bulkhead,
         notices: Notices,
     ) -> None:
-        self.up: dict[tuple[str, LinkClass], Link] = {}
+        self.up: dict[Key, Link] = {}
+        self.acknowledging = Acknowledging(self.up, codec)
         self.streams = Streams()
         self.turn = Turn()
         self.precedence = Precedence()
@@ -63,24 +62,15 @@ class Links:
         self._give = give
         self._now = now
         self._life = life  #: our incarnation
-        self._unsaid: dict[Key, Link] = {}  #: links over which something is to be acknowledged
-        self._more_unsaid = trio.Event()
         self._bulkhead = bulkhead
         self._notices = notices
         self._running = 0  #: links whose tasks have not ended
         self._quiet = trio.Event()
 
-    async def run(
-        self,
-        peer: Peer,
-        url: str,
-        link_class: LinkClass,
-        wire: Wire,
-        reader: FrameReader,
-        agreed: Agreement,
-        welcome: Welcome | None = None,
-    ) -> None:
+    async def run(self, greeted: Greeted) -> None:
         """Read and write until the link ends; the machine is told of both ends of its life."""
+        peer, link_class, wire = greeted.peer, greeted.link_class, greeted.wire
+        reader, agreed = greeted.reader, greeted.agreed
         connection = Connection(
             wire.stream,
             secure=wire.identity is not None,
@@ -88,9 +78,9 @@ class Links:
             turn=self.turn,
             write_bytes=WRITE_BYTES if link_class is not LinkClass.SECURE else SECURE_WRITE_BYTES,
         )
-        if welcome is not None:
+        if greeted.welcome is not None:
             # An acknowledgement of what came over an earlier connection must not overtake it.
-            connection.outbox.first = GREETINGS.encode(welcome)
+            connection.outbox.first = GREETINGS.encode(greeted.welcome)
         reader.limit(MAX_FRAME_BYTES)
         reader.agree(agreed.version)
         link = Link(peer, link_class, connection, self._now(), agreed, wire.identity)
@@ -104,7 +94,7 @@ class Links:
         if link_class is LinkClass.EXPRESS:
             self.precedence.enter(connection.number)
         self._running += 1
-        self._give(LinkUp(peer, url, link_class))
+        self._give(LinkUp(peer, greeted.url, link_class))
         self._upper.on_changes()
         reason: Closed | None = None
         try:
@@ -159,16 +149,6 @@ class Links:
         if link is not None and link.parted.is_set():
             self._part(link, Closed.REPLACED)
 
-    async def acknowledge(self) -> None:
-        """Tell other ends, now and then, what has come from them."""
-        while True:
-            if not self._unsaid:
-                self._more_unsaid = trio.Event()
-                await self._more_unsaid.wait()
-            await trio.sleep(ACK_NS / NANOS_PER_SECOND)
-            for link in list(self._unsaid.values()):
-                self._say(link)
-
     async def drained(self) -> None:
         """Wait until no link is left, as after a machine has left."""
         while self._running:
@@ -203,29 +183,6 @@ class Links:
             peer, link_class, items = too_many
             self._notices.count("events_kept_given_up", sum(events for _, events in items))
             self._upper.on_orphans(peer, link_class, items)
-
-    def _say(self, link: Link) -> None:
-        """Acknowledge what has come from the other end of a link, over the connection in use."""
-        key = (link.peer.uid, link.link_class)
-        self._unsaid.pop(key, None)
-        arrivals, used = link.arrivals, self.up.get(key)
-        if arrivals is not None and used is not None:
-            arrivals.size = 0
-            ack = self._codec.encode(arrivals.incoming.ack(), used.agreed.version)
-            used.connection.send_ack(ack)
-
-    def _note(self, link: Link) -> None:
-        """Events may have come over a link: acknowledge them at once, or before long."""
-        arrivals = link.arrivals
-        if arrivals is None or arrivals.incoming.count == arrivals.incoming.acknowledged:
-            return
-        if arrivals.is_due:
-            self._say(link)
-        else:
-            key = (link.peer.uid, link.link_class)
-            if key not in self._unsaid:
-                self._unsaid[key] = link
-                self._more_unsaid.set()
 
     def _say_goodbye(self, link: Link, reason: Closed) -> None:
         """Send this last; the other end then sends what it has queued, and closes."""
@@ -332,7 +289,7 @@ class Links:
         """Hand over what has come; returns why, if the other end says good-bye."""
         first = None if link.link_class is LinkClass.EXPRESS else self.precedence
         return await Sliced(self._steps(link, runs), first).finish(
-            self.turn, partial(self._note, link)
+            self.turn, partial(self.acknowledging.note, link)
         )
 
     def _steps(self, link: Link, runs: list[Run]) -> Generator[None, None, Closed | None]:

@@ -21,8 +21,9 @@ LAYERS = ("overlay", "ring", "ges", "sims", "spark")
 #: What does I/O, reads clocks and files, or waits, and may; all else below ``sims`` is protocol.
 DRIVERS = {
     "overlay": {
-        *("accepting", "calling", "connection", "driver", "greeting", "link", "link_life"),
-        *("memory", "precedence", "slices", "tidying", "tls", "tls_stream", "transport"),
+        *("accepting", "acknowledging", "calling", "connection", "driver", "greeting", "link"),
+        *("link_life", "memory", "precedence", "slices", "tidying", "tls", "tls_stream"),
+        "transport",
         *("authority", "certificates", "credentials", "identity", "issued", "keyfiles"),
         *("revoking", "rotation"),
     },

@@ -163,7 +163,7 @@ async def test_what_brokers_do_not_acknowledge_is_bounded(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Memory is held for it as for what is queued, though all of it has been sent."""
-    monkeypatch.setattr("overlay.link_life.Links._note", lambda links, link: None)
+    monkeypatch.setattr("overlay.acknowledging.Acknowledging.note", lambda acks, link: None)
     limit = 2 * 1024 * 1024
     first = await brokers.start(limits=Limits(link_bytes_total=limit))
     await brokers.start()

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from ges.broker import Broker
 from ges.client import Client, Subscription, connect
 from ges.errors import ConnectionLost, PublishRefused
-from overlay import link_life
+from overlay import acknowledging
 from overlay.address import Address, parse_url
 from overlay.authority import create_authority, issue_identity
 from overlay.errors import ConnectionFailed
@@ -223,7 +223,7 @@ async def play(scene: Scene, identities: Identities) -> tuple[Play, Tap]:
     with pytest.MonkeyPatch.context() as patch, tapped(TOPIC.encode(), PAYLOAD, OPEN) as tap:
         cuts.apply(patch)
         # So that there are events that are not acknowledged when a link breaks.
-        patch.setattr(link_life, "ACK_NS", nanos(0.3))
+        patch.setattr(acknowledging, "ACK_NS", nanos(0.3))
         with trio.fail_after(DEADLINE_SECONDS):
             async with running() as brokers, trio.open_nursery() as nursery:
                 played = Play(nursery, brokers, cuts, identities)
