@@ -7,10 +7,10 @@ overtook has come, or is given up for lost.
 
 How long to wait? While nothing fails nothing is lost, and what is late only stands in a long
 queue: then the wait is long. An event is *marked* by a broker that knows that others before it may
-be lost (it lost a link, or refused one): then the wait is shorter, but longer than events are held
-for a link that may come back (:mod:`ges.holding`), as these are not lost. Of a publisher first met
-in mid-stream, by a broker that has just joined or to which an overtaking event is the first to
-come, nobody can say which it is: the wait is the shorter one, too.
+be lost (a link was given up, or an event refused): then the wait is shorter, but longer than events
+are held for a link that may come back (:mod:`ges.holding`), as these are not lost. Of a publisher
+first met in mid-stream, by a broker that has just joined or to which an overtaking event is the
+first to come, nobody can say which it is: the wait is the shorter one, too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The express range: which express links keep their promise now (design of the multigraph).
+"""The express range: which express links keep their promise now.
 
 An express link promises that its latency stays inside a range. Its latency is half its smoothed
 round trip and one mean deviation more. A link whose latency leaves the range for some time is
