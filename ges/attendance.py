@@ -210,7 +210,7 @@ class Attendance:
     async def _read(self, session: Session, reader: FrameReader) -> None:
         broker = self._broker
         precedence = broker.driver.precedence
-        number = session.connection.number
+        fileno = session.connection.fileno
         client = short(session.uid)
         is_express = False
         begun = None  #: since when an unfinished frame waits for its rest
@@ -223,9 +223,9 @@ class Attendance:
                 if events:  # else it is as it was
                     is_express = _are_express(events)
                 if is_express:
-                    precedence.enter(number)
+                    precedence.enter(fileno)
                 else:
-                    precedence.leave(number)
+                    precedence.leave(fileno)
                     await precedence.give_way()
                 work = Sliced(self.intake.steps(session, runs), None if is_express else precedence)
                 await work.finish(broker.driver.turn, partial(self.intake.acknowledge, session))
@@ -243,7 +243,7 @@ class Attendance:
         except BROKEN:
             pass
         finally:
-            precedence.leave(number)
+            precedence.leave(fileno)
 
     async def on_ring(self, runs: list[Run]) -> None:
         """Let what needs it wait until this broker is a member; questions are answered at once.

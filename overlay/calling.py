@@ -79,7 +79,7 @@ class Caller:
         except ProtocolError as error:
             self._fail(call, Refused.NOT_CHORDAL, str(error))
             return
-        await self._called(call, wire, answer, reader)
+        await self._on_answer(call, wire, answer, reader)
 
     def _knows(self, uid: str | None, capability: str) -> bool:
         """Say whether a broker has a capability, by the normal link to it; True if there is none.
@@ -164,7 +164,7 @@ class Caller:
             raise ProtocolError(f"{type(answer).__name__} is no answer to a greeting")
         return answer, reader
 
-    async def _called(
+    async def _on_answer(
         self,
         call: _Call,
         wire: Wire,

@@ -100,7 +100,7 @@ class Connection:
         return self.outbox.size + len(self._rest)
 
     @property
-    def number(self) -> int:
+    def fileno(self) -> int:
         """Of the socket underneath, for :mod:`overlay.precedence`; -1: there is none, or none now.
 
         Not of one under TLS: what its stream has read ahead the kernel does not know of.

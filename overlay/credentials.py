@@ -28,9 +28,9 @@ class Credentials:
         """
         self.identity = identity
         self.revocations = Revocations(identity.authorities)
-        self.calling: ssl.SSLContext = client_context(identity)
+        self.client_context: ssl.SSLContext = client_context(identity)
         self._shown: dict[str, datetime] = {}  #: uid -> end of its best certificate
-        self.called = _server_side(identity)  #: None: a client, whom nobody calls
+        self.server_context = _server_context(identity)  #: None: a client, whom nobody calls
 
     def replace(self, identity: Identity) -> None:
         """Show ``identity`` from now on; it must be the same uid and role, renewed.
@@ -44,8 +44,9 @@ class Credentials:
                 f"{self.identity.role} {self.identity.uid} is running; "
                 "put its identity back, or restart with the new one"
             )
-        calling, called = client_context(identity), _server_side(identity)
-        self.identity, self.calling, self.called = identity, calling, called
+        calling, called = client_context(identity), _server_context(identity)
+        self.identity = identity
+        self.client_context, self.server_context = calling, called
         self.revocations.trust(identity.authorities)
 
     def judge(self, session: Session) -> PeerIdentity:
@@ -81,5 +82,5 @@ class Credentials:
         self._shown[peer.uid] = max(peer.not_after, self._shown.get(peer.uid, peer.not_after))
 
 
-def _server_side(identity: Identity) -> ssl.SSLContext | None:
+def _server_context(identity: Identity) -> ssl.SSLContext | None:
     return server_context(identity) if identity.role is Role.BROKER else None

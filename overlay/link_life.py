@@ -92,7 +92,7 @@ class Links:
         if old is not None:
             self._say_goodbye(old, Closed.REPLACED)
         if link_class is LinkClass.EXPRESS:
-            self.precedence.enter(connection.number)
+            self.precedence.enter(connection.fileno)
         self._running += 1
         self._give(LinkUp(peer, greeted.url, link_class))
         self._upper.on_changes()
@@ -195,7 +195,7 @@ class Links:
     def _wind_up(self, link: Link) -> bool:
         """The tasks of a link have ended; say whether it was still in use."""
         connection = link.connection
-        self.precedence.leave(connection.number)
+        self.precedence.leave(connection.fileno)
         self._notices.count("express_dropped", connection.outbox.express.dropped)
         self._running -= 1
         self._quiet.set()

@@ -26,17 +26,17 @@ class Precedence:
         self._poll = select.poll() if sys.platform != "win32" else None
         self.given_way = 0  #: times that a normal reader has waited for express ones
 
-    def enter(self, number: int) -> None:
+    def enter(self, fileno: int) -> None:
         """Let the socket of that number go first from now on."""
-        if self._poll is not None and number >= 0 and number not in self._numbers:
-            self._numbers.add(number)
-            self._poll.register(number, select.POLLIN)
+        if self._poll is not None and fileno >= 0 and fileno not in self._numbers:
+            self._numbers.add(fileno)
+            self._poll.register(fileno, select.POLLIN)
 
-    def leave(self, number: int) -> None:
+    def leave(self, fileno: int) -> None:
         """The socket of that number is like any other, or is about to be closed."""
-        if self._poll is not None and number in self._numbers:
-            self._numbers.discard(number)
-            self._poll.unregister(number)
+        if self._poll is not None and fileno in self._numbers:
+            self._numbers.discard(fileno)
+            self._poll.unregister(fileno)
 
     @property
     def is_waited_for(self) -> bool:

@@ -29,13 +29,13 @@ class TlsStream(trio.abc.Stream):
     """
 
     def __init__(
-        self, transport_stream: trio.SocketStream, context: ssl.SSLContext, *, called: bool
+        self, transport_stream: trio.SocketStream, context: ssl.SSLContext, *, server_side: bool
     ) -> None:
-        """``called``: this end is the server."""
+        """``server_side``: this end was called."""
         self.transport_stream = transport_stream
         self._received, self._to_send = ssl.MemoryBIO(), ssl.MemoryBIO()
         #: What was agreed; neither read nor write it.
-        self.session = context.wrap_bio(self._received, self._to_send, server_side=called)
+        self.session = context.wrap_bio(self._received, self._to_send, server_side=server_side)
         self.is_over = False  #: the other end sends no more
 
     async def do_handshake(self) -> None:

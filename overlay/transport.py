@@ -191,7 +191,7 @@ class TcpTransport:
         if credentials is None:
             await trio.aclose_forcefully(stream)
             raise ConnectionFailed(address.url, "secure links need an identity (--identity DIR)")
-        secured = TlsStream(stream, credentials.calling, called=False)
+        secured = TlsStream(stream, credentials.client_context, server_side=False)
         try:
             await secured.do_handshake()
             identity = credentials.judge(secured.session)
@@ -215,9 +215,9 @@ class TcpTransport:
         if not first or first[0] != TLS_FIRST_BYTE:
             return Wire(stream, None, remote)
         credentials = self.credentials
-        if credentials is None or credentials.called is None:
+        if credentials is None or credentials.server_context is None:
             raise NoTlsError("the caller speaks TLS, and this broker has no identity")
-        secured = TlsStream(stream, credentials.called, called=True)
+        secured = TlsStream(stream, credentials.server_context, server_side=True)
         try:
             await secured.do_handshake()
         except BROKEN as error:

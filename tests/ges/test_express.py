@@ -304,7 +304,7 @@ async def test_express_links_are_read_first_while_they_are_up(brokers: Brokers) 
     a, b = [await brokers.start(express_ms=5000) for _ in range(2)]
     key = b.node.peer.uid, EXPRESS
     await until(lambda: key in a.driver.links)
-    number = a.driver.links[key].connection.number
+    number = a.driver.links[key].connection.fileno
     assert a.driver.precedence._numbers == {number}
     a.driver.links[key].connection.abort()
     await until(lambda: key not in a.driver.links or a.driver.links[key].since_ns > 0)

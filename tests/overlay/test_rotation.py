@@ -48,9 +48,9 @@ def contents(directory: Path) -> dict[str, bytes]:
 
 
 async def can_link(server: Identity, client: Identity) -> bool:
-    called = Credentials(server).called
+    called = Credentials(server).server_context
     assert called is not None
-    ends = on_memory(called, Credentials(client).calling)
+    ends = on_memory(called, Credentials(client).client_context)
     return await exchange(*ends) == (None, None)
 
 

@@ -49,8 +49,8 @@ Contexts = tuple[ssl.SSLContext, ssl.SSLContext]
 async def pair(contexts: Contexts) -> AsyncIterator[tuple[TlsStream, TlsStream]]:
     """Both ends, after the handshake."""
     here, there = (trio.SocketStream(trio.socket.from_stdlib_socket(s)) for s in sockets())
-    near = TlsStream(here, contexts[0], called=False)
-    far = TlsStream(there, contexts[1], called=True)
+    near = TlsStream(here, contexts[0], server_side=False)
+    far = TlsStream(there, contexts[1], server_side=True)
     with trio.fail_after(DEADLINE_SECONDS):
         async with near, far:
             async with trio.open_nursery() as nursery:
@@ -93,7 +93,7 @@ async def test_it_is_a_stream_both_ways(contexts: Contexts) -> None:
 @pytest.mark.parametrize("called", [False, True])
 async def test_any_other_implementation_understands_it(contexts: Contexts, called: bool) -> None:
     here, there = (trio.SocketStream(trio.socket.from_stdlib_socket(s)) for s in sockets())
-    ours = TlsStream(here, contexts[called], called=called)
+    ours = TlsStream(here, contexts[called], server_side=called)
     theirs = trio.SSLStream(there, contexts[not called], server_side=not called)
     async with ours:
         async with trio.open_nursery() as nursery:
@@ -232,8 +232,8 @@ async def test_ends_that_do_not_agree_say_why(contexts: Contexts) -> None:
     here, there = (trio.SocketStream(trio.socket.from_stdlib_socket(s)) for s in sockets())
     nobody = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     nobody.check_hostname = False
-    near = TlsStream(here, nobody, called=False)
-    far = TlsStream(there, contexts[1], called=True)
+    near = TlsStream(here, nobody, server_side=False)
+    far = TlsStream(there, contexts[1], server_side=True)
     async with near, far, trio.open_nursery() as nursery:
 
         async def called() -> None:
