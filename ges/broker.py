@@ -40,13 +40,12 @@ from overlay.gauges import LinksRead, Reading
 from overlay.handshake import Hello, check_overlay
 from overlay.identity import Role, load_identity
 from overlay.ids import LinkClass, Peer, short
-from overlay.keyfiles import REVOKED
+from overlay.keyfiles import REVOKED, read_revoked
 from overlay.lanes import Policy
 from overlay.limits import LIMITS, Limits
 from overlay.link import Link
 from overlay.machine import Fact
 from overlay.resend import Item
-from overlay.revocation import read_list
 from overlay.rng import rng_for
 from overlay.transport import TcpTransport, Wire
 from overlay.versions import DIALECT, Dialect
@@ -141,7 +140,7 @@ class Broker:
         )
         if self.identity is not None:
             for folder in filter(None, (self.identity.directory, config.directory)):
-                read_list(folder / REVOKED)  # whom a damaged list names would be let in
+                read_revoked(folder / REVOKED)  # whom a damaged list names would be let in
         certified = self.identity.uid if self.identity is not None else None
         self._home: Home = open_home(config.directory, certified_uid=certified)
         self._composed = False

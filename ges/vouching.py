@@ -19,8 +19,7 @@ from overlay.connection import BROKEN
 from overlay.credentials import Credentials
 from overlay.errors import ConnectionFailed, IdentityError, ProtocolError
 from overlay.identity import PeerIdentity, load_identity
-from overlay.keyfiles import REVOKED
-from overlay.revocation import read_list
+from overlay.keyfiles import REVOKED, read_revoked
 from overlay.transport import TcpTransport, close
 
 EARLY = 1 / 3  #: of what is left of a certificate's life when that is looked at
@@ -33,7 +32,7 @@ def reread(credentials: Credentials) -> None:
     """Take up what has been renewed, or revoked, since the identity's folder was last read."""
     directory = credentials.identity.directory
     with contextlib.suppress(IdentityError, ProtocolError):  # then what is known must do
-        found = read_list(directory / REVOKED)
+        found = read_revoked(directory / REVOKED)
         if found is not None:
             credentials.revocations.learn(*found)
     with contextlib.suppress(IdentityError):

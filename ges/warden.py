@@ -22,9 +22,9 @@ from ges.node import RenewLinks, Spread
 from overlay.errors import IdentityError, ProtocolError
 from overlay.identity import Identity, PeerIdentity, load_identity
 from overlay.ids import LinkClass, Nanos, nanos, short
-from overlay.keyfiles import REVOKED, replace_files
+from overlay.keyfiles import REVOKED, read_revoked, replace_files
 from overlay.machine import Closed
-from overlay.revocation import check_list, read_list
+from overlay.revocation import check_list
 
 if TYPE_CHECKING:
     from ges.broker import Broker
@@ -130,7 +130,7 @@ class Warden:
         self._seen_list = prints
         for path in paths:
             try:
-                found = read_list(path)
+                found = read_revoked(path)
                 if found is not None:
                     check_list(*found, self._identity.authorities)
                     self._broker.driver.give(Spread(RevocationNotice(*found)))

@@ -41,10 +41,10 @@ from overlay.keyfiles import (
     locked,
     read_certificate,
     read_certificates,
+    read_revoked,
     replace_files,
     write_new,
 )
-from overlay.revocation import read_list
 
 VOUCHER = "voucher.crt"
 
@@ -226,7 +226,7 @@ def _identity_files(authority: Authority, certificate: x509.Certificate) -> dict
         AUTHORITY_CERTIFICATE: certificates_pem(*authority.trusted),
     }
     revoked = authority.directory / REVOKED
-    if read_list(revoked) is not None:
+    if read_revoked(revoked) is not None:
         files[REVOKED] = revoked.read_bytes()
     return files
 

@@ -78,6 +78,31 @@ def read_certificates(path: Path, *, most: int, mend: str) -> list[x509.Certific
     return found
 
 
+def read_revoked(path: Path) -> tuple[bytes, bytes] | None:
+    """Return the list of revoked identities in a file, and its voucher; None if there is no file.
+
+    Neither is checked: :func:`overlay.revocation.check_list` does that.
+
+    Raises:
+        IdentityError: the file is unreadable, or no PEM.
+    """
+    mend = "take it anew from the authority's folder, or remove it"
+    try:
+        pem = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise unusable(path, error, mend) from error
+    try:
+        crl = x509.load_pem_x509_crl(pem).public_bytes(Encoding.DER)
+        vouchers = (
+            x509.load_pem_x509_certificates(pem) if b"-----BEGIN CERTIFICATE-----" in pem else []
+        )
+    except ValueError as error:
+        raise IdentityError(f"{path}: not a PEM list of revoked identities; {mend}") from error
+    return crl, b"".join(voucher.public_bytes(Encoding.DER) for voucher in vouchers[:1])
+
+
 def check_key(path: Path, certificate: x509.Certificate, *, mend: str) -> Ed25519PrivateKey:
     """Read the private key that belongs to ``certificate``.
 

@@ -13,16 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ObjectIdentifier
 
-from overlay.errors import IdentityError, ProtocolError
+from overlay.errors import ProtocolError
 from overlay.identity import is_issued_by
-from overlay.keyfiles import unusable
 
 MAX_REVOKED = 1000  #: certificates in one list; it then takes some 55 KB, less than a message may
 MAX_LIST_BYTES = 60_000
@@ -107,29 +105,6 @@ def check_list(
         raise ProtocolError("a list of revoked identities whose uids make no sense")
     found = (packed[at : at + UID_BYTES] for at in range(0, len(packed), UID_BYTES))
     return RevocationList(number, frozenset(uid.hex() for uid in found), crl, voucher)
-
-
-def read_list(path: Path) -> tuple[bytes, bytes] | None:
-    """Return the list in a file, and its voucher, both unchecked; None if there is no file.
-
-    Raises:
-        IdentityError: the file is unreadable, or no PEM.
-    """
-    mend = "take it anew from the authority's folder, or remove it"
-    try:
-        pem = path.read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise unusable(path, error, mend) from error
-    try:
-        crl = x509.load_pem_x509_crl(pem).public_bytes(Encoding.DER)
-        vouchers = (
-            x509.load_pem_x509_certificates(pem) if b"-----BEGIN CERTIFICATE-----" in pem else []
-        )
-    except ValueError as error:
-        raise IdentityError(f"{path}: not a PEM list of revoked identities; {mend}") from error
-    return crl, b"".join(voucher.public_bytes(Encoding.DER) for voucher in vouchers[:1])
 
 
 def _signed_by(

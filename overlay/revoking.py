@@ -18,6 +18,7 @@ from overlay.keyfiles import (
     REVOKED,
     locked,
     read_certificates,
+    read_revoked,
     replace_files,
 )
 from overlay.revocation import (
@@ -25,7 +26,6 @@ from overlay.revocation import (
     UIDS_EXTENSION,
     RevocationList,
     check_list,
-    read_list,
 )
 
 
@@ -77,7 +77,7 @@ def list_in(authority: Authority) -> RevocationList | None:
     Raises:
         IdentityError: it is unreadable.
     """
-    found = read_list(authority.directory / REVOKED)
+    found = read_revoked(authority.directory / REVOKED)
     return None if found is None else check_list(*found, authority.trusted)
 
 

@@ -29,18 +29,23 @@ DRIVERS = {
     },
     "ring": set[str](),
     "ges": {
-        *("attachment", "attendance", "broker", "client", "expiry", "guard", "home", "live_run"),
-        *("parked", "relief", "search", "session", "token_file", "vouching", "walk"),
-        "warden",
+        *("attachment", "attendance", "broker", "client", "expiry", "gate", "guard", "home"),
+        *("live_run", "parked", "recorder", "relief", "search", "session", "token_file"),
+        *("vouching", "walk", "warden"),
     },
 }
 IMPURE = {
     "asyncio",
+    "ctypes",
     "datetime",
+    "fcntl",
     "os",
+    "pathlib",
     "secrets",
+    "select",
     "socket",
     "ssl",
+    "subprocess",
     "threading",
     "time",
     "trio",
@@ -115,6 +120,8 @@ def impurities(path: Path, tree: ast.AST) -> list[str]:
             and node.attr != "Random"
         ):
             found.append(f"{path} uses random.{node.attr}: draw from the stream handed in")
+        if isinstance(node, ast.Name) and node.id == "open":
+            found.append(f"{path} opens a file: protocol code does no I/O")
     return found
 
 
@@ -201,6 +208,11 @@ def test_an_upward_import_is_found(package: str, source: str) -> None:
         "import os.path",
         "from time import monotonic",
         "def late():\n    import secrets",
+        "from pathlib import Path",
+        "import select",
+        "import subprocess",
+        "with open('list') as file:\n    pass",
+        "lines = list(map(open, names))",
         "import random\nrandom.random()",
         "import random\nrandom.shuffle([])",
         "from random import choice",
@@ -211,7 +223,13 @@ def test_an_impurity_is_found(source: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "source", ["import random\nrng: random.Random", "from random import Random", "import heapq"]
+    "source",
+    [
+        "import random\nrng: random.Random",
+        "from random import Random",
+        "import heapq",
+        "links.open(peer.url, peer.uid)",
+    ],
 )
 def test_what_is_pure_is_no_finding(source: str) -> None:
     assert impurities(Path("x.py"), ast.parse(source)) == []

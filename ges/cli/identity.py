@@ -164,10 +164,10 @@ def _revoked(directory: Path) -> frozenset[str]:
         IdentityError: the list is damaged.
     """
     from overlay.errors import IdentityError, ProtocolError
-    from overlay.keyfiles import AUTHORITY_CERTIFICATE, REVOKED, read_certificates
-    from overlay.revocation import check_list, read_list
+    from overlay.keyfiles import AUTHORITY_CERTIFICATE, REVOKED, read_certificates, read_revoked
+    from overlay.revocation import check_list
 
-    found = read_list(directory / REVOKED)
+    found = read_revoked(directory / REVOKED)
     try:
         authorities = read_certificates(directory / AUTHORITY_CERTIFICATE, most=2, mend="")
         return frozenset() if found is None else check_list(*found, authorities).uids

@@ -24,8 +24,8 @@ from overlay.errors import IdentityError, ProtocolError
 from overlay.identity import Identity, PeerIdentity, Role, load_identity
 from overlay.ids import Uid
 from overlay.issued import issued_as
-from overlay.keyfiles import REVOKED, check_key, read_certificates
-from overlay.revocation import MAX_LIST_BYTES, UIDS_EXTENSION, Revocations, check_list, read_list
+from overlay.keyfiles import REVOKED, check_key, read_certificates, read_revoked
+from overlay.revocation import MAX_LIST_BYTES, UIDS_EXTENSION, Revocations, check_list
 from overlay.revoking import revoke_certificate, revoke_uid, sign_list
 from overlay.rotation import finish_rotation, not_renewed, rotate_authority
 from tests.overlay.test_tls import exchange, on_memory
@@ -263,7 +263,7 @@ def test_a_list_of_the_new_authority_counts_for_who_knows_only_the_old_one(
     a = broker(authority, tmp_path / "a")
     before = revoke_uid(authority, a.uid)
     rotated = rotate_authority(authority, lifetime=DAY)
-    resigned = read_list(authority.directory / REVOKED)
+    resigned = read_revoked(authority.directory / REVOKED)
     assert resigned is not None
     for trusted in ((authority.certificate,), (rotated.certificate,)):
         known = Revocations(trusted)
@@ -337,5 +337,5 @@ def test_after_a_change_nobody_shows_a_voucher(authority: Authority, tmp_path: P
 def test_a_file_that_is_no_list(tmp_path: Path, garbage: bytes) -> None:
     (tmp_path / REVOKED).write_bytes(garbage)
     with pytest.raises(IdentityError, match="not a PEM list"):
-        read_list(tmp_path / REVOKED)
-    assert read_list(tmp_path / "none") is None
+        read_revoked(tmp_path / REVOKED)
+    assert read_revoked(tmp_path / "none") is None
