@@ -248,6 +248,7 @@ class Status(Message, frozen=True):
     parked: int = 0  #: events that wait for an all-secure path
     ways: tuple[WayStatus, ...] = ()  #: by relays; to all others the direct link is used
     express_range_ms: float = 0.0  #: one way; 0: no express links
+    kept_bytes: int = 0  #: of memory, for events to brokers whose links are lost
 
 
 #: What clients and brokers say to each other; nothing of it is understood between brokers.

@@ -25,6 +25,7 @@ def describe(broker: Broker) -> Status:
     counters["express_demotions"] = survey.express_range.demotions
     counters["express_promotions"] = survey.express_range.promotions
     counters["weights_told"] = survey.told
+    counters["readers_gave_way"] = broker.driver.precedence.given_way
     return Status(
         uid=broker.node.peer.uid,
         incarnation=broker.node.peer.incarnation,
@@ -56,6 +57,7 @@ def describe(broker: Broker) -> Status:
         identity=broker.warden.status() if broker.warden is not None else None,
         ways=way_statuses(broker.node),
         express_range_ms=survey.express_range.range_ns / 1e6,
+        kept_bytes=broker.driver.streams.waiting_bytes,
     )
 
 

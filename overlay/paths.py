@@ -21,7 +21,6 @@ class ShortestPaths:
     """The tree of cheapest paths from ``source``."""
 
     def __init__(self, graph: Multigraph, link_class: LinkClass, source: str) -> None:
-        self.settled = 0  #: distances set so far: the work done
         self._graph = graph
         self._class = link_class
         self._source = source
@@ -42,14 +41,6 @@ class ShortestPaths:
         while path[-1] != self._source:
             path.append(self._parent[path[-1]])
         return tuple(reversed(path))
-
-    def next_hop(self, uid: str) -> str | None:
-        """Return the first broker on the way to ``uid``; None if there is no path, or it is here.
-
-        O(hops of the path).
-        """
-        path = self.path(uid)
-        return path[1] if path is not None and len(path) > 1 else None
 
     def update(self, changed: Iterable[Ends]) -> None:
         """Take note that these links came, went, or changed their cost.
@@ -112,6 +103,5 @@ class ShortestPaths:
             self._parent[uid] = before
             self._children[before][uid] = None
             self._children.setdefault(uid, {})
-            self.settled += 1
             for after, cost in self._graph.near(uid, self._class).items():
                 self._offer(queue, uid, after, cost)

@@ -25,10 +25,9 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 class Tidying:
     """Notes ends of connections, and tidies up a little after there were many."""
 
-    __slots__ = ("_ended", "_many", "done")
+    __slots__ = ("_ended", "_many")
 
     def __init__(self) -> None:
-        self.done = 0  #: how often
         self._ended = 0
         self._many = trio.Event()
 
@@ -47,7 +46,6 @@ class Tidying:
             self._ended = 0
             self._many = trio.Event()
             give_back()
-            self.done += 1
 
 
 def keep_some() -> None:

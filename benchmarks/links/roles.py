@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
-from functools import partial
 from pathlib import Path
 
 import trio
@@ -37,7 +36,7 @@ def main() -> None:
         asyncio.run(end(int(given.at), flow))
     else:
         ends = {"bare": bare, "naive": bare, "links": chordal, "broker": broker}[given.system]
-        run = partial(ends.publish if given.role == "publish" else ends.subscribe)
+        run = ends.publish if given.role == "publish" else ends.subscribe
         at = given.at if given.system == "broker" else int(given.at)
         trio.run(run, at, flow, identity)
 

@@ -84,7 +84,7 @@ def measure_diameter(bars: Bars) -> None:
     wrong = 0
     for n in range(5, 2001):
         steps = {at: [(at + step) % n for step in (1, 2, -1, -2)] for at in range(n)}
-        wrong += _diameter(steps, sources=1) != -(-(n - 1) // 4)
+        wrong += _diameter(steps, sources=1) != _formula(n)
     bars.check("B01", "n in 5..2000 where C_n(1,2) is not of diameter ceil((n-1)/4)", wrong, 0)
 
 

@@ -85,6 +85,8 @@ def _print(found: Status) -> None:
         )
     if found.parked:
         out.print(f"  {counted(found.parked, 'event')} parked for want of an all-secure path")
+    if found.kept_bytes:
+        out.print(f"  {found.kept_bytes} bytes kept for brokers whose links are lost")
     if found.suspects:
         out.print(f"  suspects {' '.join(map(short, found.suspects))}")
     links = Table(

@@ -129,6 +129,25 @@ async def test_two_brokers_whose_only_link_is_cut(
     assert brokers.findings() == []
 
 
+async def test_the_status_says_what_is_kept_for_a_lost_link(
+    autojump_clock: MockClock, weather: Weather, brokers: Brokers
+) -> None:
+    a, b = await brokers.ring_of(2)
+    payload = bytes(1000)
+    async with (
+        connect(a.url) as client,
+        connect(b.url) as other,
+        other.subscribe("t") as events,
+    ):
+        assert (await client.status()).kept_bytes == 0
+        weather.latency_ms[_ports(a, b)] = 200  # calls take a while
+        cut_links(a)
+        await client.publish("t", payload, confirm=True)
+        assert len(payload) < (await client.status()).kept_bytes < 2 * len(payload)
+        assert (await anext(events)).payload == payload
+        assert (await client.status()).kept_bytes == 0
+
+
 async def test_publishers_whose_connection_is_cut(
     autojump_clock: MockClock, weather: Weather, brokers: Brokers
 ) -> None:
