@@ -8,7 +8,7 @@ The frame
 The circle
     ``geometry``, ``neighbourhood``, ``gaps``, ``views``, ``links``, ``link_events``, ``damping``.
 Joins
-    ``join``, ``membership``, ``merge``.
+    ``newcomer``, ``gap_owner``, ``membership``, ``merge``.
 Chords and routing
     ``chords``, ``drawn``, ``greedy``, ``routing``, ``queries``.
 Failures

@@ -16,7 +16,7 @@ jumps, no more: their number is bounded, and what counts as wide enough gets les
 a handful of gaps to choose from makes ids even within a constant factor is G. Manku's result,
 "Balanced binary trees for ID management and load balance in distributed hash tables", 2004.)
 
-Only ids go in and out here; :mod:`ring.join` knows whose they are.
+Only ids go in and out here; :mod:`ring.gap_owner` knows whose they are.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ from overlay.ids import Nanos
 from overlay.machine import Closed
 from ring.facts import Alone, Joined, Left, Reincarnated, Rejoining
 from ring.geometry import FIRST_ID
-from ring.join import Phase
 from ring.messages import HeldDead, JoinAccept, Knock, Leaving, Place, View
+from ring.newcomer import Phase
 from ring.parts import Parts
 from ring.views import Views
 

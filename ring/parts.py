@@ -20,12 +20,13 @@ from ring.detector import Detector
 from ring.detours import Detours
 from ring.drawn import DrawnChords
 from ring.duties import Duties
+from ring.gap_owner import GapOwner
 from ring.health import LocalHealth
-from ring.join import GapOwner, Newcomer
 from ring.link_backups import LinkBackups
 from ring.links import Links
 from ring.merge import Merge
 from ring.neighbourhood import Neighbourhood
+from ring.newcomer import Newcomer
 from ring.queries import Queries
 from ring.repair import Repair
 from ring.routing import Routing

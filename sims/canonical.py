@@ -20,9 +20,9 @@ from msgspec import structs
 from overlay.ids import Peer
 from overlay.machine import Message
 from ring.core import Timer
-from ring.join import Phase
 from ring.links import Link
 from ring.messages import Failed, Towards, View
+from ring.newcomer import Phase
 from ring.node import RingNode
 
 _GONE = Link(Peer("", 0, ""), 0)  #: stands for every link that is no more

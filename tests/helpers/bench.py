@@ -29,8 +29,8 @@ from overlay.rng import rng_for
 from ring.config import LAN, RingConfig
 from ring.facts import Join
 from ring.invariants import ideal_pointers
-from ring.join import PINGS
 from ring.messages import Intent, JoinAccept, Member, Peers, Pong, Purpose, View
+from ring.newcomer import PINGS
 from ring.node import RingNode
 
 M = TypeVar("M", bound=Message)

@@ -13,7 +13,6 @@ from ring import geometry
 from ring.config import LAN, GapRule, RingConfig
 from ring.facts import Found, Join, JoinDelayed, Joined, JoinRejected
 from ring.geometry import SECOND_ID, clockwise
-from ring.join import PINGS
 from ring.messages import (
     JoinAccept,
     JoinRefuse,
@@ -26,6 +25,7 @@ from ring.messages import (
     Pong,
     View,
 )
+from ring.newcomer import PINGS
 from tests.helpers.bench import Bench, member, opened, peer, sent, told, uid, view_of
 
 #: A sixteenth of the circle. The gap from 4 to 10 is the widest of the ring below.

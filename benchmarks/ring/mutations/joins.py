@@ -1,25 +1,26 @@
-"""Broken rules of joining (:mod:`ring.join`)."""
+"""Broken rules of joining (:mod:`ring.newcomer` and :mod:`ring.gap_owner`)."""
 
 from __future__ import annotations
 
-import ring.join
+import ring.gap_owner
 from benchmarks.ring.mutations.mutant import Chapter, Method, around, nothing
+from ring.gap_owner import GapOwner
 from ring.geometry import gap, midway
-from ring.join import GapOwner, Newcomer
 from ring.messages import JoinAccept, JoinRequest
+from ring.newcomer import Newcomer
 
 JOINS = Chapter(first="joins")
 
 
 def _insert_anywhere(self: GapOwner, sender: str, request: JoinRequest) -> None:
-    core, hood = self.core, self.neighbourhood
+    core, hood = self._core, self._neighbourhood
     if not core.joined or request.newcomer.uid == core.peer.uid:
         return
     here = core.member.ring_id
     left, right = (side[0].ring_id if side else here for side in (hood.left, hood.right))
     a, b = (left, here) if gap(left, here) > gap(here, right) else (here, right)
     others = tuple(m for m in hood.known().values() if m.uid != request.newcomer.uid)[:16]
-    self.links.tell(request.newcomer, JoinAccept(midway(a, b), core.member, others))
+    self._links.tell(request.newcomer, JoinAccept(midway(a, b), core.member, others))
 
 
 JOINS.add(
@@ -46,7 +47,7 @@ JOINS.add(
 JOINS.add(
     "gap-not-halved",
     "the newcomer gets the id right beside the owner's",
-    (ring.join, "midway", lambda a, b: (a + 1) % 2**32),
+    (ring.gap_owner, "midway", lambda a, b: (a + 1) % 2**32),
 )
 JOINS.add(
     "joins-without-links",
