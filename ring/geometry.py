@@ -14,6 +14,11 @@ def clockwise(a: int, b: int) -> int:
     return (b - a) % RING_SIZE
 
 
+def distance(a: int, b: int) -> int:
+    """Return how far ``a`` and ``b`` are apart, the shorter way round."""
+    return min(clockwise(a, b), clockwise(b, a))
+
+
 def gap(a: int, b: int) -> int:
     """Return how far ``b``, the right neighbour of ``a``, is away; the whole circle if a is b."""
     return (b - a) % RING_SIZE or RING_SIZE

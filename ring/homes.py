@@ -23,9 +23,8 @@ import msgspec
 from overlay.ids import Peer
 from ring.backups import Backups
 from ring.core import Core
-from ring.geometry import clockwise
+from ring.greedy import nearer
 from ring.links import Links
-from ring.messages import Purpose
 from ring.record_messages import MAX_ENTRIES, Claims, Dispute, Entry, Fence
 from ring.records import claim_of, outranks
 from ring.replicas import Replicas
@@ -81,13 +80,7 @@ class Homes:
     def _pass_on(self, claims: Claims, without: str | None) -> bool:
         """Send claims to the link nearest to their home; returns False if that is here."""
         here = self._core.member.ring_id
-        best, onward = _distance(here, claims.home), None
-        for uid, link in self._links.up.items():
-            is_used = link.purpose is not Purpose.NONE or link.remote is not Purpose.NONE
-            if link.member is not None and uid != without and is_used:
-                away = _distance(link.member.ring_id, claims.home)
-                if away < best:
-                    best, onward = away, uid
+        onward = nearer(here, claims.home, self._links.up, without)
         if onward is None:
             return False
         if claims.hops < MAX_HOPS:
@@ -121,7 +114,3 @@ class Homes:
             self._links.tell(owner, Dispute(claim_of(other), rival))
         else:
             self._links.tell(rival, Dispute(claim_of(entry), owner))
-
-
-def _distance(a: int, b: int) -> int:
-    return min(clockwise(a, b), clockwise(b, a))

@@ -54,6 +54,11 @@ class Link:
         """Either end holds the other for a ring neighbour."""
         return self.purpose is Purpose.RING or self.remote is Purpose.RING
 
+    @property
+    def is_used(self) -> bool:
+        """Either end has a purpose for it: it is part of the ring or its chords."""
+        return self.purpose is not Purpose.NONE or self.remote is not Purpose.NONE
+
 
 @dataclass(slots=True)
 class _Waiting:
@@ -224,7 +229,7 @@ class Links:
     def on_linger(self, uid: str) -> None:
         """Close a link that neither end has wanted for ``linger_ns``."""
         link = self.up.get(uid)
-        if link is not None and link.purpose is link.remote is Purpose.NONE:
+        if link is not None and not link.is_used:
             self.close(uid, Closed.UNWANTED)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
@@ -278,7 +283,7 @@ class Links:
 
     def _linger(self, uid: str, link: Link) -> None:
         key = (Timer.LINGER, uid)
-        if link.purpose is not Purpose.NONE or link.remote is not Purpose.NONE:
+        if link.is_used:
             self._core.timers.cancel(key)
         elif key not in self._core.timers:
             self._core.arm(*key, self._core.config.linger_ns)

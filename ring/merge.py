@@ -32,18 +32,14 @@ from __future__ import annotations
 from overlay.ids import Peer
 from ring.core import Core, Timer
 from ring.geometry import clockwise
-from ring.links import Link, Links
-from ring.messages import HeldDead, Meet, Member, Purpose
+from ring.greedy import nearer
+from ring.links import Links
+from ring.messages import HeldDead, Meet, Member
 from ring.neighbourhood import Neighbourhood
 
 FAN_OUT = 1  #: chords of ours that a stranger's ring is asked to meet
 MAX_HOPS = 64  #: a question is passed on at most that often; a whole ring takes about log2(n)
 MAX_PATIENCE = 5  #: the pause between knocks doubles that often; only who is alone starts short
-
-
-def distance(a: int, b: int) -> int:
-    """Return how far two ring ids are apart, the shorter way round."""
-    return min(clockwise(a, b), clockwise(b, a))
 
 
 class Merge:
@@ -148,15 +144,9 @@ class Merge:
     def _nearer(self, subject: Member, without: str | None) -> str | None:
         """Return the link that leads nearer to the subject's place than here, or to itself."""
         links = self._links.up
-        if subject.uid in links and subject.uid != without and _is_used(links[subject.uid]):
+        if subject.uid in links and subject.uid != without and links[subject.uid].is_used:
             return subject.uid
-        best, onward = distance(self._core.member.ring_id, subject.ring_id), None
-        for uid, link in links.items():
-            if link.member is not None and uid != without and _is_used(link):
-                away = distance(link.member.ring_id, subject.ring_id)
-                if away < best:
-                    best, onward = away, uid
-        return onward
+        return nearer(self._core.member.ring_id, subject.ring_id, links, without)
 
     def _land(self, subject: Member) -> None:
         """Nobody we are linked to is nearer: its place in this ring is beside us."""
@@ -177,14 +167,9 @@ class Merge:
         chords = [
             link.member
             for uid, link in sorted(self._links.up.items())
-            if link.member is not None and uid not in hood.adjacent and _is_used(link)
+            if link.member is not None and uid not in hood.adjacent and link.is_used
         ]
         drawn = core.rng.sample(chords, min(FAN_OUT, len(chords)))
         found = {m.uid: m for m in (core.member, *beyond, *drawn)}
         found.pop(subject.uid, None)
         return list(found.values())
-
-
-def _is_used(link: Link) -> bool:
-    """Say whether the link is part of the ring or its chords, for either end."""
-    return link.purpose is not Purpose.NONE or link.remote is not Purpose.NONE

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ring.core import Core, Timer
 from ring.detector import Detector
-from ring.geometry import clockwise
+from ring.geometry import clockwise, distance
 from ring.health import LocalHealth
 from ring.links import Links
 from ring.messages import Member, Ping, Tested
@@ -43,15 +43,11 @@ def in_order(
         ids = (there, member.ring_id)
         return clockwise(*ids) if rightward else clockwise(*reversed(ids))
 
-    def nearness(member: Member) -> int:
-        ids = (there, member.ring_id)
-        return min(clockwise(*ids), clockwise(*reversed(ids)))
-
     first = min(known, key=beyond)
 
     def rank(member: Member) -> tuple[bool, bool, bool, int, str]:
-        uid = member.uid
-        return uid in suspected, member is not first, uid not in linked, nearness(member), uid
+        uid, nearness = member.uid, distance(member.ring_id, there)
+        return uid in suspected, member is not first, uid not in linked, nearness, uid
 
     return sorted(known, key=rank)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ring.geometry import FIRST_ID, RING_SIZE, SECOND_ID, between, clockwise, gap, midway
+from ring.geometry import FIRST_ID, RING_SIZE, SECOND_ID, between, clockwise, distance, gap, midway
 
 IDS = st.one_of(st.integers(0, RING_SIZE - 1), st.integers(0, 3), st.just(RING_SIZE - 1))
 
@@ -20,6 +20,12 @@ def test_there_and_back_is_once_round(a: int, b: int) -> None:
     assert (a + clockwise(a, b)) % RING_SIZE == b
     assert clockwise(a, b) + clockwise(b, a) == (0 if a == b else RING_SIZE)
     assert gap(a, b) == (clockwise(a, b) or RING_SIZE)
+
+
+@given(IDS, IDS)
+def test_a_distance_is_the_shorter_way_round(a: int, b: int) -> None:
+    assert b in ((a + distance(a, b)) % RING_SIZE, (a - distance(a, b)) % RING_SIZE)
+    assert 0 <= distance(a, b) == distance(b, a) <= RING_SIZE // 2
 
 
 @given(IDS, IDS)

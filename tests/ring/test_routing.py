@@ -7,9 +7,11 @@ import pytest
 
 from ring.config import LAN
 from ring.facts import Locate, Located
-from ring.greedy import distance, nearest
+from ring.greedy import distance, nearer, nearest
+from ring.links import Link
 from ring.messages import (
     MAX_ROUTE_HOPS,
+    Purpose,
     Route,
     Routed,
     RouteHeard,
@@ -185,3 +187,15 @@ def test_the_nearest_of_two_equally_near_is_the_smaller_uid() -> None:
     assert nearest(Towards.NEAREST, 100, links, {"a"}) == (10, "b")
     assert nearest(Towards.RIGHT, 100, links, {"b"}) == (200, "c")
     assert nearest(Towards.LEFT, 100, [], {"b"}) is None
+
+
+def test_who_is_nearer_is_linked_for_a_purpose_and_of_two_the_one_for_longer() -> None:
+    links = {uid(at): Link(member(at).peer, 0) for at in (110, 90, 100, 300)}
+    for at, link in zip((110, 90, 100, 300), links.values(), strict=True):
+        link.member, link.remote = member(at), Purpose.CHORD
+    links[uid(100)].remote = Purpose.NONE
+    assert nearer(200, 100, links, None) == uid(110)
+    assert nearer(200, 100, links, uid(110)) == uid(90)
+    assert nearer(90, 100, links, None) is None
+    links[uid(90)].member = None
+    assert nearer(200, 100, links, uid(110)) is None
