@@ -25,6 +25,7 @@ from ring.messages import Member
 from ring.neighbourhood import Neighbourhood
 from ring.record_messages import (
     MAX_ENTRIES,
+    MAX_KEY_CHARS,
     MAX_LOAD,
     MAX_RECORD_BYTES,
     Entry,
@@ -37,7 +38,6 @@ from ring.record_messages import (
     SummaryAgreed,
 )
 from ring.records import (
-    MAX_KEY_CHARS,
     MAX_RECORDS,
     MAX_RECORDS_BYTES,
     Own,

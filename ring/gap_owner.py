@@ -21,12 +21,17 @@ from ring.core import Core, Timer
 from ring.gaps import Request, Sight, Verdict, choose
 from ring.geometry import FIRST_ID, SECOND_ID, clockwise, gap, midway
 from ring.links import Links
-from ring.messages import JoinAccept, JoinRefuse, JoinRequest, Member
-from ring.neighbourhood import Neighbourhood
+from ring.messages import (
+    MAX_HOPS,
+    MAX_NEIGHBOURS,
+    JoinAccept,
+    JoinRefuse,
+    JoinRequest,
+    Member,
+)
+from ring.neighbourhood import ROW, Neighbourhood
 
-FULL_ROW = 9  #: a row of the broker and four neighbours on each side
-MAX_HOPS = 255  #: what the wire can carry
-MAX_NEIGHBOURS = 16  #: told to a newcomer
+FULL_ROW = 2 * ROW + 1  #: as long as a row can be, the broker itself included
 
 
 class GapOwner:

@@ -14,10 +14,8 @@ from dataclasses import dataclass
 from overlay.ids import Peer
 from ring.core import Core
 from ring.links import Link, Links
-from ring.messages import Backup, BackupRequest
+from ring.messages import MAX_HOLDERS, Backup, BackupRequest
 from ring.neighbourhood import Neighbourhood
-
-MAX_HOLDERS = 128
 
 
 @dataclass(slots=True)

@@ -10,9 +10,14 @@ import msgspec
 from overlay.ids import Peer, WireCount, WireUid
 from overlay.machine import Closed, Message
 
+MAX_HOPS = 255  #: that a message can count
+MAX_NEIGHBOURS = 16  #: named to a newcomer, or to one that is back
+MAX_HOLDERS = 128  #: in a broker's list of those it is linked to
+MAX_PEERS = 64  #: named to one who looks for the ring
+
 RingId = Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
 Level = Annotated[int, msgspec.Meta(ge=0, lt=32)]
-Hops = Annotated[int, msgspec.Meta(ge=0, le=255)]
+Hops = Annotated[int, msgspec.Meta(ge=0, le=MAX_HOPS)]
 
 
 class Member(msgspec.Struct, frozen=True, array_like=True):
@@ -33,9 +38,9 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
 
 
 Pair = Annotated[tuple[Member, ...], msgspec.Meta(max_length=2)]
-Neighbours = Annotated[tuple[Member, ...], msgspec.Meta(max_length=16)]
-Holders = Annotated[tuple[Peer, ...], msgspec.Meta(max_length=128)]
-Names = Annotated[tuple[WireUid, ...], msgspec.Meta(max_length=128)]
+Neighbours = Annotated[tuple[Member, ...], msgspec.Meta(max_length=MAX_NEIGHBOURS)]
+Holders = Annotated[tuple[Peer, ...], msgspec.Meta(max_length=MAX_HOLDERS)]
+Names = Annotated[tuple[WireUid, ...], msgspec.Meta(max_length=MAX_HOLDERS)]
 Witnesses = Annotated[tuple[WireUid, ...], msgspec.Meta(max_length=16)]
 
 
@@ -116,7 +121,7 @@ class PeersRequest(Message, frozen=True):
 class Peers(Message, frozen=True):
     """Some members the sender knows, itself included if it is one."""
 
-    members: Annotated[tuple[Member, ...], msgspec.Meta(max_length=64)]
+    members: Annotated[tuple[Member, ...], msgspec.Meta(max_length=MAX_PEERS)]
 
 
 class JoinRequest(Message, frozen=True):

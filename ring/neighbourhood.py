@@ -22,6 +22,7 @@ from ring.messages import Member, View
 
 V = TypeVar("V")
 
+ROW = 4  #: brokers seen to each side: two neighbours, and theirs in their views
 SETTLED = 4  #: silences after which everybody around has heard of a death
 
 
@@ -88,14 +89,14 @@ class Neighbourhood:
     def around(self) -> list[Member]:
         """Return the members known in an unbroken row around this broker, itself included.
 
-        In ring order, going right; up to four on each side, as the neighbours' views show them.
+        In ring order, going right; up to ``ROW`` on each side, as the neighbours' views show them.
         """
         core = self._core
         found = self.adjacent
         for member in self._seen_by_neighbours():
             found.setdefault(member.uid, member)
         rights = self._by_distance(found.values())
-        half = min(4, len(rights))
+        half = min(ROW, len(rights))
         row = rights[:half]
         lefts = [member for member in rights[-half:] if member not in row] if half else []
         return [*lefts, core.member, *row]

@@ -18,9 +18,11 @@ from ring.messages import Hops, Neighbours, RingId
 #: With the rest of its message it fits into a control frame, also on a way round (``Relay``).
 MAX_RECORD_BYTES = 48 * 1024
 MAX_ENTRIES = 128
+MAX_KEY_CHARS = 64
 MAX_LOAD = 1_000_000  #: in thousandths of what a broker can bear
 
-RecordKey = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
+RecordKey = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_KEY_CHARS)]
+After = Annotated[str, msgspec.Meta(max_length=MAX_KEY_CHARS)]  #: a key; before all: ""
 Body = Annotated[bytes, msgspec.Meta(max_length=MAX_RECORD_BYTES)]
 Permille = Annotated[int, msgspec.Meta(ge=0, le=MAX_LOAD)]
 HolderUids = Annotated[tuple[WireUid, ...], msgspec.Meta(max_length=4)]
@@ -64,13 +66,13 @@ class SummaryAgreed(Message, frozen=True):
 class IndexRequest(Message, frozen=True):
     """My copies differ from your summary: which records do you have, after this key?"""
 
-    after: Annotated[str, msgspec.Meta(max_length=64)]
+    after: After
 
 
 class RecordIndex(Message, frozen=True):
     """The sender's records in order of their keys, from ``after`` on; ``last``: and no more."""
 
-    after: Annotated[str, msgspec.Meta(max_length=64)]
+    after: After
     entries: Entries
     last: bool
 

@@ -22,7 +22,6 @@ from ring.record_messages import Entry
 
 MAX_RECORDS = 16_384  #: records of one broker, whether it owns them or we keep them for it
 MAX_RECORDS_BYTES = 64 * 1024 * 1024  #: and their size in sum
-MAX_KEY_CHARS = 64
 
 _HALF_OF_64_BITS = 2**63 - 1
 

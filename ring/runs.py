@@ -23,10 +23,9 @@ from ring.core import Core, Timer
 from ring.geometry import RING_SIZE, between, clockwise
 from ring.links import Links
 from ring.messages import Member, Ping, TestNeighbour, Towards, View
-from ring.neighbourhood import Neighbourhood
+from ring.neighbourhood import ROW, Neighbourhood
 from ring.routing import Finding, Routing
 
-ROW = 4  #: brokers seen to one side
 MAX_PATIENCE = 4  #: the pause between searches doubles that often
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from ring.core import Timer
 from ring.messages import (
+    MAX_PEERS,
     Heartbeat,
     Member,
     Peers,
@@ -20,8 +21,6 @@ from ring.messages import (
     ViewRequest,
 )
 from ring.parts import Parts
-
-MAX_PEERS_TOLD = 64
 
 
 class Views:
@@ -127,6 +126,6 @@ class Views:
         known = self._parts.hood.known() if core.joined else {}
         known.pop(uid, None)
         names = sorted(known)
-        drawn = core.rng.sample(names, min(len(names), MAX_PEERS_TOLD - 1))
+        drawn = core.rng.sample(names, min(len(names), MAX_PEERS - 1))
         ours = (core.member,) if core.joined else ()
         core.send(uid, Peers((*ours, *(known[name] for name in drawn))))

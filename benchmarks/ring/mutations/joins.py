@@ -6,7 +6,7 @@ import ring.gap_owner
 from benchmarks.ring.mutations.mutant import Chapter, Method, around, nothing
 from ring.gap_owner import GapOwner
 from ring.geometry import gap, midway
-from ring.messages import JoinAccept, JoinRequest
+from ring.messages import MAX_NEIGHBOURS, JoinAccept, JoinRequest
 from ring.newcomer import Newcomer
 
 JOINS = Chapter(first="joins")
@@ -19,7 +19,8 @@ def _insert_anywhere(self: GapOwner, sender: str, request: JoinRequest) -> None:
     here = core.member.ring_id
     left, right = (side[0].ring_id if side else here for side in (hood.left, hood.right))
     a, b = (left, here) if gap(left, here) > gap(here, right) else (here, right)
-    others = tuple(m for m in hood.known().values() if m.uid != request.newcomer.uid)[:16]
+    known = tuple(m for m in hood.known().values() if m.uid != request.newcomer.uid)
+    others = known[:MAX_NEIGHBOURS]
     self._links.tell(request.newcomer, JoinAccept(midway(a, b), core.member, others))
 
 
