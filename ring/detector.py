@@ -312,8 +312,8 @@ class Detector:
     def _seems_long(self, watch: Watch) -> bool:
         """Say whether the first measurements of the round trip make us wait long for an answer."""
         config, round_trip = self._core.config, watch.round_trip
-        between = (config.answer_ns + config.answer_max_ns) // 2
-        return 0 < round_trip.samples < FIRST_SAMPLES and round_trip.within(0, between) == between
+        middle = (config.answer_ns + config.answer_max_ns) // 2
+        return 0 < round_trip.samples < FIRST_SAMPLES and round_trip.within(0, middle) == middle
 
     def _rest(self, uid: str, watch: Watch, since: Nanos = 0) -> None:
         """Wait until it is overdue."""

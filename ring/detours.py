@@ -156,7 +156,7 @@ class Detours:
         if not is_sound(relay, here, came_from):
             return None
         if relay.at + 1 < len(relay.path):
-            self._pass_on(came_from, relay)
+            self._pass_on(relay)
             return None
         body = unwrap(relay)
         sender, back = relay.sender, relay.path[::-1]
@@ -219,7 +219,7 @@ class Detours:
         if relay is not None:
             self._core.send(path[1], relay)
 
-    def _pass_on(self, came_from: str, relay: Relay) -> None:
+    def _pass_on(self, relay: Relay) -> None:
         uid, copy = onward(relay)
         if self._is_open(uid):
             self._core.send(uid, copy)

@@ -218,7 +218,7 @@ class Handover:
 
     def _may_take(self, offer: Offer) -> bool:
         backups = self._backups
-        size = offer.body if offer.body is not None else b""
-        if backups.refuses(offer.entry.key, size) is not None:
+        body = offer.body if offer.body is not None else b""
+        if backups.refuses(offer.entry.key, body) is not None:
             return False
         return offer.must or backups.load + offer.weight < self._core.config.overload

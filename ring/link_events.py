@@ -102,7 +102,7 @@ class LinkEvents:
         parts.duties.on_link_up(link.peer)
         self._deaths.on_heard(uid)
         parts.suspicions.on_linked(link.peer, replaced=old is not None)
-        parts.newcomer.on_up(uid, link.peer)
+        parts.newcomer.on_up(uid)
         if self._membership.is_alone:
             core.send(uid, Knock(core.member))
 

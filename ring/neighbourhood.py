@@ -228,13 +228,11 @@ class Neighbourhood:
         """Say whether the views of left and right fit ours: the ring is whole as far as seen."""
         if self.suspects or any(uid not in self._links.up for uid in self.nearest_wanted()):
             return False
-        return self._fits(self.right, self.left, rightward=True) and self._fits(
-            self.left, self.right, rightward=False
-        )
+        return self._fits(self.right, rightward=True) and self._fits(self.left, rightward=False)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
-    def _fits(self, near: tuple[Member, ...], far: tuple[Member, ...], *, rightward: bool) -> bool:
+    def _fits(self, near: tuple[Member, ...], *, rightward: bool) -> bool:
         if not near:
             return True
         link = self._links.up.get(near[0].uid)

@@ -88,7 +88,7 @@ class Newcomer:
         self._attempts = self._unanswered = self.in_vain = 0
         self._seek()
 
-    def on_up(self, uid: str, peer: Peer) -> None:
+    def on_up(self, uid: str) -> None:
         """A seed or a candidate is linked: ask it for members, or measure the way to it."""
         if self.phase is Phase.SEEKING:
             self._core.send(uid, PeersRequest())
