@@ -123,7 +123,10 @@ class Refuted(Fact):
 
 @dataclass(frozen=True, slots=True)
 class LinkFailed(Fact):
-    """A witness reaches the suspected neighbour: the link failed, not the broker."""
+    """A witness reaches ``subject``, which this broker does not: the link failed, not the broker.
+
+    ``subject`` is a neighbour, a chord, or one that this broker tried to link to.
+    """
 
     subject: Member
     witness: str
@@ -167,7 +170,7 @@ class Departed(Fact):
 
 @dataclass(frozen=True, slots=True)
 class Rejoining(Fact):
-    """This broker was taken for dead and comes back under the same uid."""
+    """This broker begins anew as a newcomer: the same uid in a later life; ``reason`` says why."""
 
     incarnation: int
     reason: str

@@ -170,7 +170,8 @@ class Tested(Message, frozen=True):
 class Failed(Message, frozen=True):
     """``subject`` failed: route to ``heir`` what was meant for it [divide-neighbour].
 
-    Ignored by those who know; a subject that lives learns from it that it must come back.
+    Ignored by those who know. A subject that lives goes on in a later life; if a neighbour of its
+    own says so, or if it has none, it has lost its place and joins anew.
     """
 
     subject: Member
@@ -201,6 +202,24 @@ class Knock(Message, frozen=True):
     """The sender lost everybody and is alone; who is on a ring tells it to come: `HeldDead`."""
 
     member: Member
+
+
+class Meet(Message, frozen=True):
+    """Find the place of ``subject``, perhaps of another ring, and meet it [mlookup, trymerge].
+
+    ``entry`` is the first broker of your ring that was asked; ``hops`` counts how often the
+    question was passed on.
+    """
+
+    subject: Member
+    entry: WireUid
+    hops: Hops
+
+
+class HeldDead(Message, frozen=True):
+    """I hold this life of yours, and all before, for dead: show me that you live in a later one."""
+
+    incarnation: WireCount
 
 
 class Towards(StrEnum):
@@ -301,21 +320,3 @@ class DetourBroken(Message, frozen=True):
     """The sender, on the path to ``uid``, cannot pass anything on to it."""
 
     uid: WireUid
-
-
-class Meet(Message, frozen=True):
-    """Find the place of ``subject``, perhaps of another ring, and meet it [mlookup, trymerge].
-
-    ``entry`` is the first broker of your ring that was asked; ``hops`` counts how often the
-    question was passed on.
-    """
-
-    subject: Member
-    entry: WireUid
-    hops: Hops
-
-
-class HeldDead(Message, frozen=True):
-    """I hold this life of yours, and all before, for dead: show me that you live in a later one."""
-
-    incarnation: WireCount
