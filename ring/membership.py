@@ -16,7 +16,7 @@ from ring.geometry import FIRST_ID
 from ring.messages import HeldDead, JoinAccept, Knock, Leaving, Place, View
 from ring.newcomer import Phase
 from ring.parts import Parts
-from ring.views import Views
+from ring.views import Outcome, Views
 
 SEEKS_IN_VAIN = 4  #: after that many a broker that lost its ring founds one
 OLD_PEERS_ASKED = 8  #: by one that comes back, beside its seeds
@@ -119,12 +119,12 @@ class Membership:
 
     def on_view(self, uid: str, view: View) -> None:
         """A broker shows its view; where it has our ring id, the larger uid joins anew."""
-        if self._views.on_view(uid, view):
+        if self._views.on_view(uid, view) is Outcome.CLASH:
             self._rejoin("another broker has the same ring id")
 
     def on_place(self, uid: str, place: Place) -> None:
         """A broker names its place; what is said of :meth:`on_view` holds for it."""
-        if self._views.on_place(uid, place.member):
+        if self._views.on_place(uid, place.member) is Outcome.CLASH:
             self._rejoin("another broker has the same ring id")
 
     def on_held_dead(self, uid: str, notice: HeldDead) -> None:

@@ -9,6 +9,8 @@ candidates (:mod:`ring.neighbourhood`): none becomes a pointer without a link.
 
 from __future__ import annotations
 
+from enum import Enum, auto
+
 from ring.core import Timer
 from ring.messages import (
     MAX_PEERS,
@@ -21,6 +23,14 @@ from ring.messages import (
     ViewRequest,
 )
 from ring.parts import Parts
+
+
+class Outcome(Enum):
+    """What has become of a view or place that a broker showed."""
+
+    IGNORED = auto()  #: it is old, or not to be believed
+    ACCEPTED = auto()
+    CLASH = auto()  #: accepted, and it stands at our ring id: we are to give way
 
 
 class Views:
@@ -82,33 +92,40 @@ class Views:
         if self._parts.core.joined:
             self.send(uid)
 
-    def on_view(self, uid: str, view: View) -> bool:
-        """Take a neighbour's view; returns whether it has our ring id, and we are to give way."""
+    def on_view(self, uid: str, view: View) -> Outcome:
+        """Take the place and the view of ``uid``; whom it names are candidates for our pointers.
+
+        Where it names us as its nearest, those that we see between the two are asked for a sign of
+        life. An older view than the one held is ignored.
+        """
         parts = self._parts
         core, link = parts.core, parts.links.up[uid]
         is_same_life = link.peer.incarnation == view.member.incarnation
         known = link.view if link.viewed else None  # of an earlier link nobody knows whose it was
         if is_same_life and known is not None and view.version < known.version:
-            return False
-        clash = self.on_place(uid, view.member)
-        if clash is None:
-            return False
+            return Outcome.IGNORED
+        outcome = self.on_place(uid, view.member)
+        if outcome is Outcome.IGNORED:
+            return outcome
         link.view, link.viewed = view, True
-        if clash or core.ring_id is None:
-            return clash
+        if outcome is Outcome.CLASH or core.ring_id is None:
+            return outcome
         parts.hood.learn((*view.left, *view.right))
         if core.peer in [member.peer for member in (*view.left[:1], *view.right[:1])]:
             parts.detector.hasten_towards(view.member.ring_id, parts.repair.about, denied=True)
-        return False
+        return outcome
 
-    def on_place(self, uid: str, member: Member) -> bool | None:
-        """Take the place of the other end; None if it is not to be believed, else as above."""
+    def on_place(self, uid: str, member: Member) -> Outcome:
+        """Take the place of ``uid``, which is neither a candidate any more nor on its way.
+
+        Ignored if it is another broker's, of an older life, or of one that we hold for dead.
+        """
         parts = self._parts
         core, hood, link = parts.core, parts.hood, parts.links.up[uid]
         if member.uid != uid or member.incarnation < link.peer.incarnation:
-            return None
+            return Outcome.IGNORED
         if hood.is_dead(uid, member.incarnation, at_any_time=True):
-            return None  # we have told it; it answers in a later life
+            return Outcome.IGNORED  # we have told it; it answers in a later life
         if member.incarnation > link.peer.incarnation:
             link.peer, link.view = member.peer, None  # it rejoined while the link was made
         parts.links.place(uid, member)
@@ -116,9 +133,9 @@ class Views:
             parts.detours.conclude(member, core.detours[uid])  # its place was not known before
         hood.candidates.pop(uid, None)
         parts.owner.release(uid)
-        if core.joined and member.ring_id == core.ring_id:
-            return uid < core.peer.uid  # two with one id: the larger uid gives way
-        return False
+        if core.joined and member.ring_id == core.ring_id and uid < core.peer.uid:
+            return Outcome.CLASH  # two with one id: the larger uid gives way
+        return Outcome.ACCEPTED
 
     def on_peers_request(self, uid: str, request: PeersRequest) -> None:
         """Name some members to one who looks for the ring."""

@@ -8,7 +8,7 @@ from benchmarks.ring.mutations.mutant import Chapter, Method, around, nothing
 from ring.facts import NeighboursChanged
 from ring.messages import Member
 from ring.neighbourhood import Neighbourhood
-from ring.views import Views
+from ring.views import Outcome, Views
 
 POINTERS = Chapter(first="joins")
 
@@ -74,12 +74,12 @@ POINTERS.add(
 
 
 def _first_view(original: Method) -> Method:
-    def on_view(self: Views, uid: str, view: Any) -> bool:  # noqa: ANN401
+    def on_view(self: Views, uid: str, view: Any) -> Outcome:  # noqa: ANN401
         known = self._parts.links.up[uid].view
         if known is not None and known.member == view.member:
-            return False
-        taken: bool = original(self, uid, view)
-        return taken
+            return Outcome.IGNORED
+        outcome: Outcome = original(self, uid, view)
+        return outcome
 
     return on_view
 
