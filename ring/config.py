@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from overlay.errors import ConfigError
 from overlay.ids import Nanos, nanos
+from ring.messages import MAX_HOPS, MAX_WITNESSES
 
 DEFAULT_BACKUPS = 2
 
@@ -126,7 +127,7 @@ _AT_LEAST = {
 }
 
 #: The most of each: beyond it there would be messages that no other broker accepts.
-_AT_MOST = {"witnesses": 16, "join_hops": 255}
+_AT_MOST = {"witnesses": MAX_WITNESSES, "join_hops": MAX_HOPS}
 
 LOCAL = RingConfig(
     heartbeat_ns=nanos(0.4),

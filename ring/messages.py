@@ -14,6 +14,7 @@ MAX_HOPS = 255  #: that a message can count
 MAX_NEIGHBOURS = 16  #: named to a newcomer, or to one that is back
 MAX_HOLDERS = 128  #: in a broker's list of those it is linked to
 MAX_PEERS = 64  #: named to one who looks for the ring
+MAX_WITNESSES = 16  #: of one death
 
 RingId = Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
 Level = Annotated[int, msgspec.Meta(ge=0, lt=32)]
@@ -41,7 +42,7 @@ Pair = Annotated[tuple[Member, ...], msgspec.Meta(max_length=2)]
 Neighbours = Annotated[tuple[Member, ...], msgspec.Meta(max_length=MAX_NEIGHBOURS)]
 Holders = Annotated[tuple[Peer, ...], msgspec.Meta(max_length=MAX_HOLDERS)]
 Names = Annotated[tuple[WireUid, ...], msgspec.Meta(max_length=MAX_HOLDERS)]
-Witnesses = Annotated[tuple[WireUid, ...], msgspec.Meta(max_length=16)]
+Witnesses = Annotated[tuple[WireUid, ...], msgspec.Meta(max_length=MAX_WITNESSES)]
 
 
 class Purpose(StrEnum):
