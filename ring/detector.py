@@ -146,6 +146,11 @@ class Detector:
                 self.hasten(member.uid, about)
         self._beside = (*left, *right)
 
+    def normalise(self) -> None:
+        """Set what makes no difference to what follows to one value, for exploration of states."""
+        generation, version = self._followed
+        self._followed = (generation, int(version == self._neighbourhood.version))
+
     def forgive_pause(self, now: Nanos) -> None:
         """Called before timers run: notice that this process stood still."""
         core = self._core

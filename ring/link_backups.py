@@ -17,6 +17,8 @@ from ring.links import Link, Links
 from ring.messages import MAX_HOLDERS, Backup, BackupRequest
 from ring.neighbourhood import Neighbourhood
 
+_GONE = Link(Peer("", 0, ""), 0)  #: stands for every link that is no more
+
 
 @dataclass(slots=True)
 class _Sent:
@@ -94,6 +96,17 @@ class LinkBackups:
         """Forget the lists of others, and what was sent of ours: this broker is off the ring."""
         self._held.clear()
         self._sent.clear()
+
+    def normalise(self) -> None:
+        """Set what makes no difference to what follows to one value, for exploration of states.
+
+        Over a new link all is sent anew: which one is gone, and what went over it, is past.
+        """
+        up = self._links.up
+        self._sent = {uid: sent for uid, sent in self._sent.items() if sent.link is up.get(uid)}
+        for uid, held in self._held.items():
+            if held.link is not up.get(uid):
+                held.link = _GONE
 
     def _tell(self, uid: str, link: Link) -> None:
         sent = self._sent.get(uid)

@@ -6,7 +6,7 @@ tried again with back-off and closed here. A link is kept while either end has a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from overlay.ids import Nanos, Peer
@@ -231,6 +231,19 @@ class Links:
         link = self.up.get(uid)
         if link is not None and not link.is_used:
             self.close(uid, Closed.UNWANTED)
+
+    def normalise(self, version: int, lost: Iterable[Peer]) -> None:
+        """Set what makes no difference to what follows to one value, for exploration of states.
+
+        ``version`` is that of our view now, ``lost`` are the brokers that we remember.
+        """
+        for link in self.up.values():
+            link.sent_version = int(link.sent_version == version)
+            if link.view is not None:
+                link.view = link.view.ageless
+        for peer in lost:
+            if peer.uid not in self._wanted and peer.uid not in self.up:
+                self._core.disarm(Timer.RETRY, peer.url)  # nobody tries to link it again
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 

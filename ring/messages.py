@@ -70,6 +70,11 @@ class View(Message, frozen=True):
     left: Pair
     right: Pair
 
+    @property
+    def ageless(self) -> View:
+        """The same view with version 0, older than any."""
+        return self if self.version == 0 else msgspec.structs.replace(self, version=0)
+
 
 class Place(Message, frozen=True):
     """Where the sender stands, as told on a new link; its view follows if it is a ring link."""

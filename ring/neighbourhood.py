@@ -230,6 +230,20 @@ class Neighbourhood:
             return False
         return self._fits(self.right, rightward=True) and self._fits(self.left, rightward=False)
 
+    def normalise(self) -> None:
+        """Set what makes no difference to what follows to one value, for exploration of states.
+
+        The version of a view is compared by three: the broker itself, to know whom it has not shown
+        its latest view; the one that is shown a view, to know it from an older one; and with each
+        heartbeat. No heartbeat is sent while the clock stands still, as it does in an exploration.
+        Views on one link come in the order in which they were sent, and what is under way on a link
+        is lost when another replaces it, so none is older than the one held, but for those that
+        come along detours. So the views of others are all of version 0, our own is of version 1 and
+        whatever is behind it at 0; when time passes, each view is asked for with the first
+        heartbeat, as if it were old.
+        """
+        self.version = 1
+
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
     def _fits(self, near: tuple[Member, ...], *, rightward: bool) -> bool:

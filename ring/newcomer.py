@@ -213,6 +213,12 @@ class Newcomer:
         self._core.disarm(Timer.JOIN)
         self._core.disarm(Timer.MEASURE)
 
+    def normalise(self) -> None:
+        """Set what makes no difference to what follows to one value, for exploration of states."""
+        if self.phase is Phase.IDLE:  # what was measured has had its use
+            self._candidates.clear()
+            self.contact = None
+
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
     @property

@@ -141,6 +141,21 @@ class RingNode:
         self._core.timers.set(timer, now)
         return self.handle_timers(now)
 
+    def normalise(self) -> None:
+        """Set what makes no difference to what follows to one value, for those who explore.
+
+        States of a broker that differ in nothing else are one after this.
+        """
+        parts, version = self._parts, self._hood.version
+        self._followed = (self._followed[0], int(self._followed[1] == version))
+        self._links.normalise(version, self._hood.remembered.values())
+        self._views.normalise()
+        parts.detector.normalise()
+        parts.runs.normalise()
+        parts.link_backups.normalise()
+        parts.newcomer.normalise()
+        self._hood.normalise()  # last: the others compare with the version of our view
+
     @property
     def records(self) -> dict[str, bytes]:
         """The records this broker owns."""

@@ -129,7 +129,36 @@ class Runs:
             self._core.disarm(Timer.DOUBT, uid)
         self._doubts.clear()
 
+    def normalise(self) -> None:
+        """Set what makes no difference to what follows to one value, for exploration of states.
+
+        The dead are neither waited for nor linked, whether they were refused or silent or not; only
+        the two nearest of a row are looked at for themselves. Who is under suspicion is waited for,
+        refused or not.
+        """
+        hood = self._neighbourhood
+        for side in self._sides.values():
+            if side.seen is not None:
+                side.seen = (side.seen[0], side.seen[1].ageless)
+            beyond = tuple(m for m in side.row[2:] if not hood.is_dead(m.uid, m.incarnation))
+            side.row = (*side.row[:2], *beyond)
+            self._drop_old_doubt(side)
+        rows = {uid for uid in self._in_rows() if not hood.is_dead(uid, 0)}  # in any life
+        judged = hood.suspects
+        self._refused = {u: None for u in self._refused if u in rows and u not in judged}
+        self._silent = {uid: None for uid in self._silent if uid in rows}
+
     # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _drop_old_doubt(self, side: Side) -> None:
+        """Forget that our second neighbour was looked at, if it or our first's view is another."""
+        if side.doubted is None:
+            return
+        hood, (second, view) = self._neighbourhood, side.doubted
+        pointers = hood.right if side.towards is Towards.RIGHT else hood.left
+        fits = self._view_that_fits(side, self._near(side))
+        is_same = pointers[1:] == (second,) and fits == view.ageless
+        side.doubted = (second, view.ageless) if is_same else None
 
     def _near(self, side: Side) -> Member | None:
         hood = self._neighbourhood

@@ -69,6 +69,11 @@ class Views:
                     self.send(uid)
             self._shown = (links.generation, hood.version)
 
+    def normalise(self) -> None:
+        """Set what makes no difference to what follows to one value, for exploration of states."""
+        generation, version = self._shown
+        self._shown = (generation, int(version == self._parts.hood.version))
+
     def _introduce(self) -> None:
         """Say on new links where we stand, and what we see if they are ring links."""
         parts = self._parts

@@ -17,8 +17,9 @@ Two ways to search:
 
 States that were seen before are not gone on from. What is abstracted away, so that there are
 finitely many: see :mod:`sims.untimed` (time, packets, what the dead knew),
-:mod:`sims.canonical` and :data:`sims.freeze.IGNORED`. Where all orders are too many, steps can be
-coarser: :mod:`sims.grain`. A state is a number, and steps are remembered: :mod:`sims.cells`.
+:meth:`ring.node.RingNode.normalise`, :mod:`sims.canonical` and :data:`sims.freeze.IGNORED`. Where
+all orders are too many, steps can be coarser: :mod:`sims.grain`. A state is a number, and steps are
+remembered: :mod:`sims.cells`.
 """
 
 from __future__ import annotations

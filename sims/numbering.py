@@ -15,7 +15,6 @@ from ring.core import Timer
 from ring.invariants import Snapshot
 from ring.node import RingNode
 from sims import freeze
-from sims.canonical import settle
 
 Told = Input | tuple[Timer, str]  #: what a broker is given: an input, or a timer that runs out
 
@@ -50,7 +49,7 @@ class Numbering:
     def number(self, at: int) -> int:
         """Return the number of the state that a machine is in."""
         node = self._nodes[at]
-        settle(node)
+        node.normalise()
         numbers = self._numbers[at]
         shape = hash(freeze.shape(node))  # the shape itself is large
         number = numbers.get(shape)

@@ -9,13 +9,12 @@ import pytest
 from msgspec import structs
 
 import sims.freeze
-import sims.numbering
 import sims.untimed_state
 from overlay.machine import Effect, Message, Notify, OpenLink, Send
 from ring.facts import Confirmed, NeighboursChanged
 from ring.messages import Failed, Relay
 from ring.node import RingNode
-from sims.canonical import ageless, settle
+from sims.canonical import ageless
 from sims.explore import Explorer
 from sims.freeze import IGNORED, shape
 from sims.numbering import Told
@@ -34,7 +33,7 @@ def _explore_exactly(
     monkeypatch: pytest.MonkeyPatch, name: str, brokers: int, early: int, *, lists: bool
 ) -> Untimed:
     """Go through a scope with nothing abstracted away that this is about."""
-    monkeypatch.setattr(sims.numbering, "settle", lambda node: None)
+    monkeypatch.setattr(RingNode, "normalise", lambda node: None)
     monkeypatch.setattr(sims.untimed_state, "ageless", _without_witnesses)
     monkeypatch.setattr(sims.freeze, "IGNORED", IGNORED - HELD_EQUAL)
     search = Explorer(name, brokers=brokers, delays=COMPLETE, early=early, lists=lists)
@@ -87,7 +86,7 @@ def test_states_held_equal_go_on_the_same(
         classes: dict[Hashable, list[int]] = defaultdict(list)
         for number, local in enumerate(world.states.locals[at]):
             local.frozen.restore()
-            settle(node)
+            node.normalise()
             classes[shape(node)].append(number)
         events: dict[int, set[Told]] = defaultdict(set)
         for where, number, event in world.states._known:
@@ -101,9 +100,9 @@ def test_states_held_equal_go_on_the_same(
                     for canonical in (False, True):
                         world.states.locals[at][number].frozen.restore()
                         if canonical:
-                            settle(node)
+                            node.normalise()
                         done = _done(_tell(node, event, world.now))
-                        settle(node)
+                        node.normalise()
                         outcomes.add((repr(done), shape(node)))
                 differ += len(outcomes) > 1
     assert merged > 0
