@@ -105,7 +105,7 @@ class _Run:
         )
         self._world = World(Latency(DISTANCES[experiment.profile], experiment.seed))
         self._world.on_fact = self._on_fact
-        self._world.on_sent = lambda uid, about: self._ledger.on_sent(about)
+        self._world.on_sent = lambda uid, effect: self._ledger.on_sent(effect.about)
         self._ledger = Ledger()
         self._nodes: dict[str, RingNode] = {}
 

@@ -83,14 +83,17 @@ class Wire:
 
 
 class World:
-    """Runs many machines. ``on_fact`` and ``on_sent`` are told what they say and send."""
+    """Runs many machines. ``on_fact`` and ``on_sent`` are told what they say and send.
+
+    What they send is a message on a link that there is, or an attempt to make one.
+    """
 
     def __init__(self, latency: Latency) -> None:
         self.now: Nanos = 0
         self.hosts: dict[str, Host] = {}
         self.events = 0  #: things that have happened
         self.on_fact: Callable[[str, Fact], None] = lambda uid, fact: None
-        self.on_sent: Callable[[str, str | None], None] = lambda uid, about: None
+        self.on_sent: Callable[[str, Send | OpenLink], None] = lambda uid, effect: None
         self._latency = latency
         self._by_url: dict[str, str] = {}
         self._cuts: set[tuple[str, str]] = set()  #: (sender, receiver) between whom nothing passes
@@ -218,10 +221,10 @@ class World:
             if isinstance(effect, Send):
                 wire = host.wires.get(effect.uid)
                 if wire is not None:
-                    self.on_sent(uid, effect.about)
+                    self.on_sent(uid, effect)
                     self._later(uid, effect.uid, wire, self._arrive, effect.message)
             elif isinstance(effect, OpenLink):
-                self.on_sent(uid, effect.about)
+                self.on_sent(uid, effect)
                 self._connect(uid, effect)
             elif isinstance(effect, CloseLink):
                 wire = host.wires.pop(effect.uid, None)

@@ -27,7 +27,7 @@ from benchmarks.arguments import at_least, one_of
 from benchmarks.ring.report import Bars
 from overlay.ids import Nanos, nanos
 from overlay.rng import rng_for
-from sims.warm import spread_evenly, start_warm
+from sims.warm import spread_evenly
 from tests.helpers.cluster import KILL, POWER, Cluster
 from tests.helpers.deaths import deaths, survive
 from tests.helpers.watched import Watched
@@ -68,7 +68,7 @@ def measure_tables(bars: Bars, large: Sequence[int]) -> None:
     for n in large:
         start = time.perf_counter()
         cluster = Cluster(1)
-        start_warm(cluster.world, {cluster._add(): place for place in spread_evenly(n)})
+        cluster.start_warm(spread_evenly(n))
         cluster.run(10.0)
         found = cluster.findings()
         bars.check("B01", f"findings in a ring of {n}, started warm", len(found), 0)
@@ -193,7 +193,7 @@ def shrink(seed: int) -> tuple[int, list[str], Nanos]:
     """200 to 1 to 200; return the seed, what was wrong, and the virtual time."""
     rng = rng_for(seed, "shrink")
     cluster = Cluster(seed)
-    start_warm(cluster.world, {cluster._add(): place for place in spread_evenly(PEAK)})
+    cluster.start_warm(spread_evenly(PEAK))
     try:
         cluster.rest()
         while len(cluster.alive) > 1:

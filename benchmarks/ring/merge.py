@@ -20,38 +20,24 @@ import sys
 from dataclasses import dataclass
 
 from benchmarks.arguments import above, at_least, listed
-from overlay.ids import NANOS_PER_SECOND, Nanos, Peer, nanos
-from overlay.machine import Effect, Fact, OpenLink, Send
+from benchmarks.ring.rings import add_broker, draw_uid
+from overlay.ids import NANOS_PER_SECOND, Nanos, nanos
+from overlay.machine import Fact, OpenLink, Send
 from overlay.rng import rng_for
 from ring.config import LAN
 from ring.facts import NeighboursChanged, Rejoining
 from ring.messages import Heartbeat
-from ring.node import RingNode
 from sims.ledger import Ledger
 from sims.network import DISTANCES, Latency
 from sims.partitions import Partition
 from sims.warm import spread_evenly, start_warm
-from sims.world import Host, World
+from sims.world import World
 
 WARM_S = 25.0  #: chords and backups come to rest
 STEP_NS = nanos(0.005)
 LIMIT_S = 400.0  #: a merge that takes longer has failed
 MESSAGES = 10.0  #: per n log2 n
 TIME_RATIO = 2.5  #: of the largest size to the smallest, which are to be 10^5 and 10^3
-
-
-class CountingWorld(World):
-    """Counts what is sent, heartbeats left out."""
-
-    def __init__(self, latency: Latency) -> None:
-        super().__init__(latency)
-        self.sent = 0
-
-    def _perform(self, uid: str, host: Host, effects: list[Effect]) -> None:
-        for effect in effects:
-            beat = isinstance(effect, Send) and isinstance(effect.message, Heartbeat)
-            self.sent += isinstance(effect, OpenLink | Send) and not beat
-        super()._perform(uid, host, effects)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,19 +62,16 @@ class Trial:
     """A ring that is cut in two and healed."""
 
     def __init__(self, brokers: int, seed: int) -> None:
-        self.world = CountingWorld(Latency(DISTANCES["lan"], seed))
+        self.world = World(Latency(DISTANCES["lan"], seed))
         self.world.on_fact = self._on_fact
+        self.world.on_sent = self._on_sent
         self.ledger = Ledger()
-        self.nodes: dict[str, RingNode] = {}
+        rng = rng_for(seed, "uids")
+        uids = [draw_uid(rng) for _ in range(brokers)]
+        self.nodes = {uid: add_broker(self.world, uid, LAN, seed) for uid in uids}
         self._seed = seed
         self._changed_at: Nanos = 0
-        self._rejoined = 0
-        names = rng_for(seed, "uids")
-        for _ in range(brokers):
-            uid = f"{names.getrandbits(128):032x}"
-            peer = Peer(uid, 1, f"chordal://{uid[:12]}.test:9470")
-            self.nodes[uid] = RingNode(LAN, peer, rng_for(seed, "node", uid))
-            self.world.add(self.nodes[uid])
+        self._sent = self._rejoined = 0
         order = list(self.nodes)
         rng_for(seed, "places").shuffle(order)
         start_warm(self.world, dict(zip(order, spread_evenly(brokers), strict=True)))
@@ -103,7 +86,7 @@ class Trial:
         self._run(partition_s)
         whole = not any(self.ledger.ring_findings(side) for side in sides)
         before = self._pairs()
-        self.world.sent = self._rejoined = 0
+        self._sent = self._rejoined = 0
         healed = self.world.now
         partition.heal()
         sent, ideal = self._run_to_rest(healed + nanos(LIMIT_S))
@@ -124,7 +107,7 @@ class Trial:
             quiet = self.world.now - self._changed_at > STEP_NS
             if quiet and not self._findings():
                 break
-        sent, ideal = self.world.sent, self._changed_at
+        sent, ideal = self._sent, self._changed_at
         self._run(2 * LAN.silence_ns / NANOS_PER_SECOND)  # and it stays so
         return sent, ideal
 
@@ -145,6 +128,11 @@ class Trial:
             self._changed_at = self.world.now
         elif isinstance(fact, Rejoining):
             self._rejoined += 1
+
+    def _on_sent(self, uid: str, effect: Send | OpenLink) -> None:
+        """Count all but heartbeats."""
+        is_beat = isinstance(effect, Send) and isinstance(effect.message, Heartbeat)
+        self._sent += not is_beat
 
 
 def main() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from random import Random
 
 from overlay.ids import Nanos, Peer, nanos
 from overlay.machine import Fact
@@ -14,7 +15,19 @@ from sims.faults import FaultyWorld
 from sims.ledger import Ledger
 from sims.network import DISTANCES, Latency
 from sims.warm import spread_evenly, start_warm
-from sims.world import CrashMode
+from sims.world import CrashMode, World
+
+
+def draw_uid(rng: Random) -> str:
+    return f"{rng.getrandbits(128):032x}"
+
+
+def add_broker(world: World, uid: str, config: RingConfig, seed: int) -> RingNode:
+    """Put a broker into a world that does nothing yet."""
+    peer = Peer(uid, 1, f"chordal://{uid[:12]}.test:9470")
+    node = RingNode(config, peer, rng_for(seed, "node", uid))
+    world.add(node)
+    return node
 
 
 class Ring:
@@ -36,7 +49,7 @@ class Ring:
         self.facts: list[tuple[Nanos, str, Fact]] = []
         self.wanted: tuple[type[Fact], ...] = ()  #: kinds of facts kept in ``facts``
         self.world.on_fact = self._on_fact
-        self.world.on_sent = lambda uid, about: self.ledger.on_sent(about)
+        self.world.on_sent = lambda uid, effect: self.ledger.on_sent(effect.about)
         self.seed = seed
         self._count = 0
         places = {self._add(): place for place in spread_evenly(n)}
@@ -64,12 +77,9 @@ class Ring:
         return [entry for entry in self.facts if type(entry[2]) is kind]
 
     def _add(self) -> str:
-        uid = f"{rng_for(self.seed, 'uid', self._count).getrandbits(128):032x}"
+        uid = draw_uid(rng_for(self.seed, "uid", self._count))
         self._count += 1
-        url = f"chordal://{uid[:12]}.test:9470"
-        rng = rng_for(self.seed, "node", uid)
-        node = self.nodes[uid] = RingNode(self.config, Peer(uid, 1, url), rng)
-        self.world.add(node)
+        self.nodes[uid] = add_broker(self.world, uid, self.config, self.seed)
         return uid
 
     def _on_fact(self, uid: str, fact: Fact) -> None:

@@ -18,10 +18,10 @@ from statistics import median
 from benchmarks.arguments import at_least, fraction, listed, one_of
 from benchmarks.ring.report import Bars
 from benchmarks.ring.tables import WarmRing
-from overlay.machine import Effect, Send
+from overlay.machine import OpenLink, Send
 from overlay.rng import rng_for
 from ring.messages import Route, Routed, RouteHeard, Towards
-from sims.world import CrashMode, Host
+from sims.world import CrashMode
 
 PLANTED = (1, 2, 3, 4, 5, 7, 10, 14, 20)
 NODES_AT_LEAST = len(PLANTED) * (max(PLANTED) + 2)  #: so that they do not touch
@@ -37,21 +37,16 @@ class Searches:
     def __init__(self, ring: WarmRing) -> None:
         self.messages: Counter[End] = Counter()
         self._sides: dict[tuple[str, int], Towards] = {}
-        self._perform = ring.world._perform
-        ring.world._perform = self._counting  # type: ignore[method-assign]
+        ring.world.on_sent = self._count
 
-    def _counting(self, uid: str, host: Host, effects: list[Effect]) -> None:
-        for effect in effects:
-            if isinstance(effect, Send):
-                self._count(effect)
-        self._perform(uid, host, effects)
-
-    def _count(self, effect: Send) -> None:
-        match effect.message:
-            case Route(origin=origin, token=token, towards=towards):
+    def _count(self, uid: str, effect: Send | OpenLink) -> None:
+        match effect:
+            case Send(message=Route(origin=origin, token=token, towards=towards)):
                 self._sides[origin.uid, token] = towards
                 self.messages[origin.uid, towards] += 1
-            case RouteHeard(origin=name, token=token) | Routed(trail=(name, *_), token=token):
+            case Send(
+                message=RouteHeard(origin=name, token=token) | Routed(trail=(name, *_), token=token)
+            ):
                 if (name, token) in self._sides:
                     self.messages[name, self._sides[name, token]] += 1
 

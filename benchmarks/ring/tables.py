@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from math import ceil, log2
 
 from benchmarks.ring.joins import grow
-from overlay.ids import Peer, nanos
+from benchmarks.ring.rings import add_broker, draw_uid
+from overlay.ids import nanos
 from overlay.rng import rng_for
 from ring.config import LAN, ChordStrategy
 from ring.greedy import distance, nearest
 from ring.messages import MAX_ROUTE_HOPS, Towards
-from ring.node import RingNode
 from sims.ledger import Ledger
 from sims.network import DISTANCES, Latency
 from sims.warm import start_warm
@@ -131,14 +131,10 @@ class WarmRing:
         self.world = World(Latency(DISTANCES["lan"], seed))
         self.ledger = Ledger()
         self.world.on_fact = lambda uid, fact: self.ledger.on_fact(uid, fact, self.world.now)
-        self.nodes: dict[str, RingNode] = {}
         config = replace(LAN, chords=chords)
         rng = rng_for(seed, "uids")
-        for _ in range(n):
-            uid = f"{rng.getrandbits(128):032x}"
-            peer = Peer(uid, 1, f"chordal://{uid[:12]}.sim:9470")
-            self.nodes[uid] = RingNode(config, peer, rng_for(seed, "node", uid))
-            self.world.add(self.nodes[uid])
+        uids = [draw_uid(rng) for _ in range(n)]
+        self.nodes = {uid: add_broker(self.world, uid, config, seed) for uid in uids}
         ids = list(grow(n, one_contact=False, seed=seed).ids)
         rng.shuffle(ids)
         self.places = dict(zip(self.nodes, ids, strict=True))

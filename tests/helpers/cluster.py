@@ -14,6 +14,7 @@ from ring.node import RingNode
 from sims.ledger import Ledger
 from sims.network import DISTANCES, Latency
 from sims.partitions import Partition
+from sims.warm import start_warm
 from sims.world import CrashMode, CutMode, World
 
 KILL, POWER = CrashMode.KILL, CrashMode.POWER
@@ -26,7 +27,7 @@ class Cluster:
         self.config = config
         self.world = World(Latency(DISTANCES["lan"], seed))
         self.world.on_fact = self._on_fact
-        self.world.on_sent = lambda uid, about: self.ledger.on_sent(about)
+        self.world.on_sent = lambda uid, effect: self.ledger.on_sent(effect.about)
         self.ledger = Ledger()
         self.facts: list[tuple[Nanos, str, Fact]] = []
         self.nodes: dict[str, RingNode] = {}
@@ -62,6 +63,12 @@ class Cluster:
         uid = self._add()
         self.world.give(uid, Join(tuple(_url(other) for other in contacts)))
         return uid
+
+    def start_warm(self, places: Sequence[int]) -> list[str]:
+        """Start brokers that are the members of one ring at these ids; returns their uids."""
+        uids = [self._add() for _ in places]
+        start_warm(self.world, dict(zip(uids, places, strict=True)))
+        return uids
 
     def restart(self, uid: str, contacts: Sequence[str]) -> None:
         """Start the process of a dead broker again, under its uid and the next incarnation.

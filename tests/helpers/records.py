@@ -10,7 +10,7 @@ from overlay.machine import Effect, Input, Machine, Message, Refused, Send
 from ring.config import LAN, RingConfig
 from ring.facts import PutRecord
 from ring.invariants import Copies, backup_findings
-from sims.warm import spread_evenly, start_warm
+from sims.warm import spread_evenly
 from sims.world import CrashMode
 from tests.helpers.cluster import Cluster
 
@@ -22,8 +22,7 @@ class RecordRing(Cluster):
     def warm(cls, n: int, seed: int, backups: int, config: RingConfig = LAN) -> RecordRing:
         """Return a ring of ``n`` brokers at rest that own nothing yet."""
         ring = cls(seed, replace(config, backups=backups))
-        uids = [ring._add() for _ in range(n)]
-        start_warm(ring.world, dict(zip(uids, spread_evenly(n), strict=True)))
+        ring.start_warm(spread_evenly(n))
         ring.rest()
         ring.facts.clear()
         return ring

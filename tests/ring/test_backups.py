@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from overlay.circular import HIGHEST, is_after
 from overlay.errors import ConfigError
-from overlay.machine import Message
+from overlay.machine import Effect, Message
 from ring.backups import ENTRY_BYTES
 from ring.config import LAN, RingConfig
 from ring.facts import DropRecord, PutRecord, RecordRefused
@@ -116,7 +116,7 @@ def test_copies_follow_the_ring_and_are_never_fewer_on_the_way(backups: int) -> 
     keys = ring.put_everywhere(2)
     events = 0
 
-    def check(uid: str, about: str | None) -> None:
+    def check(uid: str, effect: Effect) -> None:
         nonlocal events
         events += 1
         if events % 7 == 0:  # often enough to see each step of a filling

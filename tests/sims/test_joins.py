@@ -11,7 +11,6 @@ from ring import geometry
 from ring.config import LAN
 from ring.facts import Joined, JoinRejected
 from ring.geometry import FIRST_ID, SECOND_ID, gap
-from sims.warm import start_warm
 from tests.helpers.cluster import KILL, POWER, Cluster
 from tests.helpers.deaths import deaths, survive
 
@@ -124,8 +123,7 @@ def test_a_full_ring_refuses_clearly_and_within_bounds(monkeypatch: pytest.Monke
     """A circle of 64 ids, every one taken; then four are free again, and are found."""
     monkeypatch.setattr(geometry, "RING_SIZE", 64)
     cluster = Cluster()
-    places = {cluster._add(): ring_id for ring_id in range(64)}
-    start_warm(cluster.world, places)
+    ring = cluster.start_warm(range(64))
     cluster.run(16)
     assert cluster.findings() == []
     late = cluster.start(cluster.alive[:3])
@@ -136,9 +134,8 @@ def test_a_full_ring_refuses_clearly_and_within_bounds(monkeypatch: pytest.Monke
     assert "full" in rejected.reason
     assert cluster.nodes[late].member is None
     cluster.world.crash(late, KILL)
-    for uid, ring_id in places.items():
-        if ring_id % 16 == 5:
-            cluster.crash(uid, KILL)
+    for uid in ring[5::16]:
+        cluster.crash(uid, KILL)
     cluster.rest()
     for _ in range(4):
         cluster.start(cluster.alive[:3])
@@ -149,12 +146,11 @@ def test_a_full_ring_refuses_clearly_and_within_bounds(monkeypatch: pytest.Monke
 def test_a_crowd_of_adjacent_ids_keeps_nobody_out() -> None:
     """All ids around every contact are taken; the rest of the circle is free."""
     cluster = Cluster(config=replace(LAN, join_hops=16))
-    places = {cluster._add(): 1000 + step for step in range(100)}
-    start_warm(cluster.world, places)
+    ring = cluster.start_warm(range(1000, 1100))
     cluster.run(16)
     assert cluster.findings() == []
     for _ in range(10):
-        cluster.start(list(places)[50:53])
+        cluster.start(ring[50:53])
     assert cluster.rest() < 30
     assert len(set(ids_of(cluster))) == 110
     assert cluster.told(JoinRejected) == []

@@ -10,8 +10,8 @@ from overlay.machine import Effect, Send
 from ring.facts import Rejoining
 from ring.messages import Route as RouteMessage
 from ring.messages import Towards
-from sims.warm import spread_evenly, start_warm
-from sims.world import CrashMode, Host
+from sims.warm import spread_evenly
+from sims.world import CrashMode
 from tests.helpers.cluster import KILL, POWER, Cluster
 
 N = 64
@@ -22,21 +22,17 @@ MODES = pytest.mark.parametrize("mode", [KILL, POWER], ids=["kill", "power"])
 def warm(n: int, seed: int) -> tuple[Cluster, Counter[type]]:
     """A ring at rest with its chords, and the count of messages it sends from then on."""
     cluster = Cluster(seed)
-    uids = [cluster._add() for _ in range(n)]
-    start_warm(cluster.world, dict(zip(uids, spread_evenly(n), strict=True)))
+    cluster.start_warm(spread_evenly(n))
     cluster.run(5)
     cluster.rest()
     sent: Counter[type] = Counter()
-    perform = cluster.world._perform
 
-    def counting(uid: str, host: Host, effects: list[Effect]) -> None:
-        for effect in effects:
-            # Queries for one broker, such as a chord that cannot be linked, go to the nearest.
-            if isinstance(effect, Send) and isinstance(effect.message, RouteMessage):
-                sent[RouteMessage] += effect.message.towards is not Towards.NEAREST
-        perform(uid, host, effects)
+    def count(uid: str, effect: Effect) -> None:
+        # Queries for one broker, such as a chord that cannot be linked, go to the nearest.
+        if isinstance(effect, Send) and isinstance(effect.message, RouteMessage):
+            sent[RouteMessage] += effect.message.towards is not Towards.NEAREST
 
-    cluster.world._perform = counting  # type: ignore[method-assign]
+    cluster.world.on_sent = count
     cluster.facts.clear()
     return cluster, sent
 

@@ -17,7 +17,7 @@ def quiet(seed: int) -> list[str]:
     cluster.facts.clear()
     links = {uid: set(cluster.nodes[uid].linked) for uid in cluster.alive}
     sent = [0]
-    cluster.world.on_sent = lambda uid, about: sent.append(sent.pop() + 1)
+    cluster.world.on_sent = lambda uid, effect: sent.append(sent.pop() + 1)
     found: list[str] = []
     for _ in range(500):
         cluster.run(0.02)
