@@ -1,14 +1,14 @@
 """What the commands take. Values with which nothing is measured are refused: it would look like a
 bar that is met.
 
-The functions return types for :mod:`argparse`.
+The functions return types for :mod:`argparse`, but for :func:`add_parts`.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 Value = TypeVar("Value")
@@ -71,3 +71,15 @@ def listed(each: Callable[[str], Value]) -> Callable[[str], list[Value]]:
         return [each(part.strip()) for part in text.split(",")]
 
     return parse
+
+
+def add_parts(parser: argparse.ArgumentParser, names: Sequence[str]) -> None:
+    """Take the names of some parts of a benchmark, as ``what``: all of them if none is given."""
+    parser.add_argument(
+        "what",
+        nargs="*",
+        type=one_of(names),
+        default=names,
+        metavar="WHAT",
+        help=f"{', '.join(names)}; all if none is named",
+    )

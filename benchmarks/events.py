@@ -21,6 +21,7 @@ from contextlib import contextmanager
 import trio
 
 from benchmarks.arguments import at_least
+from benchmarks.report import print_line
 from ges.client import connect
 from overlay.codec import FrameReader
 from overlay.connection import Connection
@@ -54,10 +55,10 @@ def _compare(events: int, size: int, rounds: int) -> None:
         limits.append(_measure_relay(events, size))
         rates.append(_measure_broker(events, size))
     ratio = statistics.median(rate / limit for rate, limit in zip(rates, limits, strict=True))
-    _print(f"{events} events of {size} bytes, median of {rounds} rounds")
-    _print(f"bare relay      {statistics.median(limits):12,.0f} events/s")
-    _print(f"chordal broker  {statistics.median(rates):12,.0f} events/s")
-    _print(f"ratio           {ratio:12.2f}")
+    print_line(f"{events} events of {size} bytes, median of {rounds} rounds")
+    print_line(f"bare relay      {statistics.median(limits):12,.0f} events/s")
+    print_line(f"chordal broker  {statistics.median(rates):12,.0f} events/s")
+    print_line(f"ratio           {ratio:12.2f}")
 
 
 def _measure_relay(events: int, size: int) -> float:
@@ -86,7 +87,7 @@ def _rate(subscriber: subprocess.Popen[str], events: int) -> float:
 async def _relay() -> None:
     """Forward whatever the second connection sends to the first, in large writes."""
     (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
-    _print(str(listener.socket.getsockname()[1]))
+    print_line(str(listener.socket.getsockname()[1]))
     target = await listener.accept()
     source = await listener.accept()
     connection = Connection(target, secure=False, limit_bytes=RELAY_QUEUE_BYTES)
@@ -103,7 +104,7 @@ async def _relay() -> None:
 
 async def _raw_subscriber(port: int, events: int) -> None:
     stream = await trio.open_tcp_stream("127.0.0.1", port)
-    _print("ready")
+    print_line("ready")
     reader = FrameReader()
     count, started = 0, 0.0
     while count < events:
@@ -111,7 +112,7 @@ async def _raw_subscriber(port: int, events: int) -> None:
         started = started or time.perf_counter()
         reader.feed(data)
         count += len(reader.frames())
-    _print(str(time.perf_counter() - started))
+    print_line(str(time.perf_counter() - started))
 
 
 async def _raw_publisher(port: int, events: int, size: int) -> None:
@@ -131,14 +132,14 @@ async def _raw_publisher(port: int, events: int, size: int) -> None:
 
 async def _subscriber(url: str, events: int) -> None:
     async with connect(url) as client, client.subscribe("bench") as subscription:
-        _print("ready")
+        print_line("ready")
         count, started = 0, 0.0
         async for _ in subscription:
             started = started or time.perf_counter()
             count += 1
             if count == events:
                 break
-        _print(str(time.perf_counter() - started))
+        print_line(str(time.perf_counter() - started))
 
 
 async def _publisher(url: str, events: int, size: int) -> None:
@@ -174,11 +175,6 @@ def _process(command: list[str]) -> Iterator[subprocess.Popen[str]]:
 def _line(process: subprocess.Popen[str]) -> str:
     assert process.stdout is not None
     return process.stdout.readline().strip()
-
-
-def _print(text: str) -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

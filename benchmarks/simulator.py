@@ -10,10 +10,10 @@ round counts, as other programs on the machine can only make it slower.
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 
 from benchmarks.arguments import at_least, listed
+from benchmarks.report import print_line
 from overlay.ids import NANOS_PER_SECOND
 from sims.experiment import Experiment, run
 
@@ -27,12 +27,12 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=at_least(1), default=1)
     options = parser.parse_args()
-    _print(f"{'brokers':>8}{'real s':>10}{'virtual s':>11}{'virtual/real':>14}{'events/s':>12}")
+    print_line(f"{'brokers':>8}{'real s':>10}{'virtual s':>11}{'virtual/real':>14}{'events/s':>12}")
     for nodes in options.nodes:
         rounds = [_measure(nodes) for _ in range(options.rounds)]
         seconds, virtual, events = min(rounds)
         rates = f"{virtual / seconds:14.1f}{events / seconds:12,.0f}"
-        _print(f"{nodes:8}{seconds:10.2f}{virtual:11.1f}{rates}")
+        print_line(f"{nodes:8}{seconds:10.2f}{virtual:11.1f}{rates}")
 
 
 def _measure(nodes: int) -> tuple[float, float, int]:
@@ -41,11 +41,6 @@ def _measure(nodes: int) -> tuple[float, float, int]:
     result = run(Experiment(nodes=nodes, seed=1))
     seconds = time.perf_counter() - start
     return seconds, (result.run.duration_ns or 0) / NANOS_PER_SECOND, result.events
-
-
-def _print(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

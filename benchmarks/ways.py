@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import argparse
 import random
-import sys
 import time
 
 import networkx
 
 from benchmarks.arguments import at_least
+from benchmarks.report import print_line
 from overlay.gauges import Reading
 from overlay.ids import LinkClass, nanos
 from overlay.multigraph import Multigraph, as_networkx
@@ -40,25 +40,29 @@ def main() -> None:
     )
     parser.add_argument("--minutes", type=at_least(1), default=10, help="virtual time under noise")
     options = parser.parse_args()
-    _print("paths: us for each change of a link")
-    _print(
+    print_line("paths: us for each change of a link")
+    print_line(
         f"{'brokers':>9}{'links':>7}{'networkx':>11}{'from scratch':>14}{'kept up':>9}{'ratio':>8}"
     )
     for n in BROKERS:
-        _print(_paths(n, options.changes))
-    _print("\nreaction: a link of 1 ms, one way, becomes slower and recovers; a relay takes 2 ms")
-    _print(f"{'to ms':>9}{'left after s':>14}{'back after s':>14}{'changes':>9}")
+        print_line(_paths(n, options.changes))
+    print_line(
+        "\nreaction: a link of 1 ms, one way, becomes slower and recovers; a relay takes 2 ms"
+    )
+    print_line(f"{'to ms':>9}{'left after s':>14}{'back after s':>14}{'changes':>9}")
     for is_used in (True, False):
-        _print("with events on it" if is_used else "without")
+        print_line("with events on it" if is_used else "without")
         for slower in SLOWER_MS:
-            _print(_reaction(slower, is_used=is_used))
-    _print(f"\nnoise: the direct link wavers about 2 ms, a relay takes 2 ms; {options.minutes} min")
-    _print(f"{'by':>9}{'changes of way':>16}{'tables told per s':>19}")
+            print_line(_reaction(slower, is_used=is_used))
+    print_line(
+        f"\nnoise: the direct link wavers about 2 ms, a relay takes 2 ms; {options.minutes} min"
+    )
+    print_line(f"{'by':>9}{'changes of way':>16}{'tables told per s':>19}")
     for share in NOISE:
-        _print(_noise(share, options.minutes))
-    _print("\nidle: messages sent per second by each broker, probes, echoes and tables")
+        print_line(_noise(share, options.minutes))
+    print_line("\nidle: messages sent per second by each broker, probes, echoes and tables")
     for degree in (4, 8, 12):
-        _print(f"{degree:9} links:{_idle(degree):8.2f}")
+        print_line(f"{degree:9} links:{_idle(degree):8.2f}")
 
 
 def _ring(n: int, rng: random.Random) -> tuple[Multigraph, list[tuple[str, str]]]:
@@ -176,11 +180,6 @@ def _idle(degree: int) -> float:
     before = mesh.messages
     mesh.run(120)
     return (mesh.messages - before) / 120 / len(names)
-
-
-def _print(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

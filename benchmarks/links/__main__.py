@@ -27,7 +27,7 @@ from statistics import median
 from benchmarks.links import express, nats
 from benchmarks.links.ends import Flow
 from benchmarks.links.measure import Result, System, measure
-from benchmarks.links.report import Bars, print_line
+from benchmarks.report import Bars, print_line
 from overlay.authority import create_authority, issue_identity
 from overlay.identity import Role
 from overlay.ids import Uid

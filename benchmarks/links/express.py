@@ -22,7 +22,7 @@ import trio
 
 from benchmarks.links.express_ends import RATE
 from benchmarks.links.processes import Failed, cpu_seconds, said, serve, started
-from benchmarks.links.report import Bars, print_line
+from benchmarks.report import Bars, print_line
 from ges.client import connect
 from overlay.ids import LinkClass
 

@@ -28,7 +28,7 @@ from pathlib import Path
 import trio
 
 from benchmarks.arguments import above, at_least, listed, one_of
-from benchmarks.links.report import Bars, print_line
+from benchmarks.report import Bars, print_line
 from ges.client import Client, connect
 from overlay.authority import create_authority, issue_identity
 from overlay.identity import Role

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from benchmarks.arguments import at_least, listed, one_of
-from benchmarks.ring.report import Bars
+from benchmarks.report import Bars
 from overlay.rng import rng_for
 from ring.facts import Left
 from tests.helpers.cluster import KILL, POWER

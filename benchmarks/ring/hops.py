@@ -16,9 +16,9 @@ import sys
 from collections import deque
 from math import log2
 
-from benchmarks.arguments import at_least, listed, one_of
+from benchmarks.arguments import add_parts, at_least, listed
+from benchmarks.report import Bars
 from benchmarks.ring.joins import grow
-from benchmarks.ring.report import Bars
 from benchmarks.ring.tables import Hops, Tables, WarmRing, ideal, measure, walk
 from overlay.rng import rng_for
 from ring.config import ChordStrategy
@@ -31,13 +31,7 @@ STRATEGY_NODES = 1000
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument(
-        "parts",
-        nargs="*",
-        type=one_of(PARTS),
-        metavar="PART",
-        help=f"of {', '.join(PARTS)}; all if none is named",
-    )
+    add_parts(parser, PARTS)
     parser.add_argument(
         "--nodes",
         type=listed(at_least(10)),
@@ -49,17 +43,16 @@ def main() -> int:
     parser.add_argument("--full", action="store_true", help="sizes the bars name; an hour or so")
     options = parser.parse_args()
     bars = Bars()
-    parts = options.parts or PARTS
-    if "calibration" in parts:
+    if "calibration" in options.what:
         calibrate(bars, (10, 14, 17) if options.full else (10, 14), options.pairs, options.seed)
-    if "real" in parts:
+    if "real" in options.what:
         for n in options.nodes:
             ring = WarmRing(n, options.seed)
             report(bars, n, f"simulated ring of {n}", ring.tables, options.pairs, options.seed)
         if options.full:
             ids = list(grow(10**5, one_contact=False, seed=options.seed).ids)
             report(bars, 10**5, "exact tables of 10^5", ideal(ids), options.pairs, options.seed)
-    if "strategies" in parts:
+    if "strategies" in options.what:
         for strategy in ChordStrategy:
             compare(bars, strategy, options.pairs, options.seed)
     return bars.exit_code

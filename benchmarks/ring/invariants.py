@@ -23,8 +23,8 @@ from multiprocessing import get_context
 from random import Random
 from typing import TypeVar
 
-from benchmarks.arguments import at_least, one_of
-from benchmarks.ring.report import Bars
+from benchmarks.arguments import add_parts, at_least
+from benchmarks.report import Bars
 from overlay.ids import Nanos, nanos
 from overlay.rng import rng_for
 from sims.warm import spread_evenly
@@ -259,13 +259,7 @@ def _spread(work: Callable[[int], R], over: Sequence[int], jobs: int) -> Iterato
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "what",
-        nargs="*",
-        type=one_of(WHAT),
-        metavar="WHAT",
-        help=f"{', '.join(WHAT)}; all if none is named",
-    )
+    add_parts(parser, WHAT)
     parser.add_argument("--seeds", type=at_least(1), default=300, help="of churn")
     parser.add_argument("--first", type=int, default=1, help="the first seed")
     parser.add_argument("--shrinks", type=at_least(1), default=3, help="seeds of shrinking")
@@ -278,16 +272,15 @@ def main() -> int:
     if options.full:
         options.seeds, options.shrinks, options.large = 3000, 1000, [1000, 10_000]
     bars = Bars()
-    what = options.what or WHAT
-    if "tables" in what:
+    if "tables" in options.what:
         measure_tables(bars, options.large)
-    if "diameter" in what:
+    if "diameter" in options.what:
         measure_diameter(bars)
-    if "churn" in what:
+    if "churn" in options.what:
         measure_churn(bars, options.seeds, options.first, options.jobs)
-    if "shrink" in what:
+    if "shrink" in options.what:
         measure_shrink(bars, options.shrinks, options.first, options.jobs)
-    if "deaths" in what:
+    if "deaths" in options.what:
         measure_deaths(bars, options.jobs)
     return bars.exit_code
 

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 
 from sortedcontainers import SortedList
 
-from benchmarks.arguments import at_least, one_of
-from benchmarks.ring.report import Bars
+from benchmarks.arguments import add_parts, at_least
+from benchmarks.report import Bars
 from overlay.ids import nanos
 from overlay.rng import rng_for
 from ring.config import LAN, GapRule
@@ -178,13 +178,7 @@ def _until_ideal(cluster: Cluster, limit_s: float) -> tuple[float, list[str]]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "what",
-        nargs="*",
-        type=one_of(WHAT),
-        metavar="WHAT",
-        help=f"{', '.join(WHAT)}; all if none is named",
-    )
+    add_parts(parser, WHAT)
     parser.add_argument("--joins", type=at_least(100), default=100_000, help="joins on the model")
     parser.add_argument(
         "--contacts",
@@ -205,14 +199,13 @@ def main() -> int:
     if options.full:
         options.joins, options.crowd, options.seeds = 10**6, 10**4, 1000
     bars = Bars()
-    what = options.what or WHAT
-    if "ids" in what:
+    if "ids" in options.what:
         measure_ids(bars, options.joins, options.contacts, options.seed)
-    if "published" in what:
+    if "published" in options.what:
         measure_published(bars, options.joins, options.contacts, options.seed)
-    if "crowd" in what:
+    if "crowd" in options.what:
         measure_crowd(bars, options.crowd, options.seed)
-    if "race" in what:
+    if "race" in options.what:
         measure_race(bars, options.seeds)
     return bars.exit_code
 

@@ -15,8 +15,8 @@ import argparse
 import sys
 from statistics import median
 
-from benchmarks.arguments import at_least, one_of
-from benchmarks.ring.report import Bars
+from benchmarks.arguments import add_parts, at_least
+from benchmarks.report import Bars
 from overlay.ids import NANOS_PER_SECOND
 from overlay.rng import rng_for
 from ring.config import LAN
@@ -182,15 +182,13 @@ def flap(bars: Bars, nodes: int, seeds: int) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.ring.links")
-    parser.add_argument(
-        "what", nargs="*", type=one_of(WHAT), metavar="WHAT", help=f"of {', '.join(WHAT)}"
-    )
+    add_parts(parser, WHAT)
     parser.add_argument("--seeds", type=at_least(1), default=10)
     parser.add_argument("--nodes", type=at_least(5), default=24)
     given = parser.parse_args()
     bars = Bars()
     runs = {"one": one, "death": death, "many": many, "never": never, "flap": flap}
-    for what in given.what or WHAT:
+    for what in given.what:
         runs[what](bars, given.nodes, given.seeds)
     return bars.exit_code
 

@@ -20,6 +20,7 @@ import sys
 from dataclasses import dataclass
 
 from benchmarks.arguments import above, at_least, listed
+from benchmarks.report import Bars, print_line
 from benchmarks.ring.rings import add_broker, draw_uid
 from overlay.ids import NANOS_PER_SECOND, Nanos, nanos
 from overlay.machine import Fact, OpenLink, Send
@@ -145,55 +146,49 @@ def main() -> int:
     parser.add_argument("--size-seeds", type=at_least(1), default=1, help="runs of each size")
     parser.add_argument("--partition", type=above(0), default=30.0, help="seconds; 600 in the bar")
     options = parser.parse_args()
-    _print(f"two sides by a fair coin, {options.partition:g} s apart, profile lan, warm starts")
+    print_line(f"two sides by a fair coin, {options.partition:g} s apart, profile lan, warm starts")
     small = [Trial(options.brokers, seed).run(options.partition) for seed in range(options.seeds)]
-    met = _report_wholeness(small, f"{options.brokers} brokers")
+    bars = Bars()
+    _report_wholeness(bars, small, f"{options.brokers} brokers")
     times = []
     for size in options.sizes:
         runs = [Trial(size, seed).run(options.partition) for seed in range(options.size_seeds)]
-        met &= _report_wholeness(runs, f"{size} brokers")
-        met &= _report_cost(runs, size)
+        _report_wholeness(bars, runs, f"{size} brokers")
+        _report_cost(bars, runs, size)
         times.append(statistics.median(run.seconds for run in runs))
     if len(times) > 1:
         ratio = times[-1] / times[0]
         what = f"time at {options.sizes[-1]} to time at {options.sizes[0]} (bar: 10^5 to 10^3)"
-        met &= _bar(what, f"{ratio:.2f}", f"<= {TIME_RATIO}", is_met=ratio <= TIME_RATIO)
-    return 0 if met else 1
+        _judge(bars, what, f"{ratio:.2f}", f"<= {TIME_RATIO}", met=ratio <= TIME_RATIO)
+    return bars.exit_code
 
 
-def _report_wholeness(runs: list[Merged], what: str) -> bool:
+def _report_wholeness(bars: Bars, runs: list[Merged], what: str) -> None:
     early = sum(not run.sides_whole for run in runs)
     whole = sum(not run.findings and run.sides_whole for run in runs)
     for run in runs:
         for finding in run.findings[:3]:
-            _print(f"      {finding}")
+            print_line(f"      {finding}")
     seconds = sorted(run.seconds for run in runs)
     measured = (
         f"{whole} of {len(runs)} (median {statistics.median(seconds):.3f} s, "
         f"max {seconds[-1]:.3f} s, {sum(run.rejoined for run in runs)} rejoined"
         f"{f', {early} healed before both sides were whole' if early else ''})"
     )
-    return _bar(f"single ideal ring, {what}", measured, "all", is_met=whole == len(runs))
+    _judge(bars, f"single ideal ring, {what}", measured, "all", met=whole == len(runs))
 
 
-def _report_cost(runs: list[Merged], size: int) -> bool:
+def _report_cost(bars: Bars, runs: list[Merged], size: int) -> None:
     cost = max(run.cost for run in runs)
     what = f"messages per n log2 n, {size} brokers"
-    met = _bar(what, f"{cost:.2f}", f"<= {MESSAGES:g}", is_met=cost <= MESSAGES)
+    _judge(bars, what, f"{cost:.2f}", f"<= {MESSAGES:g}", met=cost <= MESSAGES)
     changed = min(run.changed for run in runs)
     what = f"new pairs of neighbours, {size} brokers"
-    return met & _bar(what, f"{changed}", f">= {size // 2}", is_met=changed >= size // 2)
+    _judge(bars, what, f"{changed}", f">= {size // 2}", met=changed >= size // 2)
 
 
-def _bar(what: str, measured: str, threshold: str, *, is_met: bool) -> bool:
-    verdict = "met" if is_met else "NOT MET"
-    _print(f"B31  {what}  measured {measured}  threshold {threshold}  {verdict}")
-    return is_met
-
-
-def _print(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
+def _judge(bars: Bars, what: str, measured: str, threshold: str, *, met: bool) -> None:
+    bars.judge("B31", f"{what}  measured {measured}  threshold {threshold}", met=met)
 
 
 if __name__ == "__main__":

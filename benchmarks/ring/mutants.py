@@ -22,6 +22,7 @@ from itertools import chain
 from pathlib import Path
 
 from benchmarks.arguments import at_least
+from benchmarks.report import print_line
 from benchmarks.ring import mutations
 from benchmarks.ring.mutations import MUTANTS, Mutant, OutOfDate
 from benchmarks.ring.oracles import SCOPES, STORIES, Oracle
@@ -98,12 +99,12 @@ def main() -> None:
     mutants = [mutant for mutant in MUTANTS if mutant.name in only]
     if options.list:
         for mutant in mutants:
-            _print(f"{mutant.name:<26}{mutant.what}")
+            print_line(f"{mutant.name:<26}{mutant.what}")
         return
     try:
         sys.exit(0 if judge(mutants, options.rounds, with_control=not options.only) else 1)
     except OutOfDate as misfit:
-        _print(f"out of date: {misfit}")
+        print_line(f"out of date: {misfit}")
         sys.exit(2)
 
 
@@ -116,26 +117,26 @@ def judge(mutants: Sequence[Mutant], rounds: int, *, with_control: bool) -> bool
     start = time.process_time()
     control = catch(rounds) if with_control else None
     if with_control:
-        _print(f"{'control':<26}{_told(control)}")
+        print_line(f"{'control':<26}{_told(control)}")
     missed = []
     for mutant in mutants:
         with mutant.applied():
             found = catch(rounds, mutant)
         if found is None:
             missed.append(mutant.name)
-        _print(f"{mutant.name:<26}{_told(found)}")
+        print_line(f"{mutant.name:<26}{_told(found)}")
     caught = len(mutants) - len(missed)
     share = caught / len(mutants)
     met = share >= BAR and control is None and (not with_control or len(mutants) >= ENOUGH)
     shown = {True: "FAILS" if control else "passes", False: "not tried"}[with_control]
-    _print(
+    print_line(
         f"B37  mutants caught, {sum(m.zave for m in mutants)} of them like Zave's  "
         f"measured {caught} of {len(mutants)} ({share:.1%}), control {shown}  "
         f"threshold {BAR:.0%} of at least {ENOUGH}  {'met' if met else 'NOT MET'}  "
         f"({time.process_time() - start:.0f} s of one core)"
     )
     if missed:
-        _print(f"not caught: {', '.join(missed)}")
+        print_line(f"not caught: {', '.join(missed)}")
     return met
 
 
@@ -148,11 +149,6 @@ def _told(found: tuple[str, int, str] | None) -> str:
 
 def _short(broken: BaseException) -> str:
     return f"{type(broken).__name__}: {broken}".splitlines()[0]
-
-
-def _print(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

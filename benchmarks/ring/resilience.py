@@ -12,9 +12,9 @@ from __future__ import annotations
 import argparse
 import sys
 
-from benchmarks.arguments import at_least, one_of
+from benchmarks.arguments import add_parts, at_least
+from benchmarks.report import Bars
 from benchmarks.ring.joins import grow
-from benchmarks.ring.report import Bars
 from benchmarks.ring.tables import WarmRing, ideal, measure, search
 from overlay.rng import rng_for
 from sims.world import CrashMode
@@ -29,13 +29,7 @@ MAX_LONGER = 1.05
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument(
-        "parts",
-        nargs="*",
-        type=one_of(PARTS),
-        metavar="PART",
-        help=f"of {', '.join(PARTS)}; all if none is named",
-    )
+    add_parts(parser, PARTS)
     parser.add_argument("--static", type=at_least(10), default=65_536, help="brokers in the tables")
     parser.add_argument(
         "--nodes", type=at_least(10), default=1000, help="brokers in the simulated ring"
@@ -44,10 +38,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     bars = Bars()
-    parts = options.parts or PARTS
-    if "before" in parts:
+    if "before" in options.what:
         before(bars, options.static, options.pairs, options.seed)
-    if "after" in parts:
+    if "after" in options.what:
         after(bars, options.nodes, options.pairs, options.seed)
     return bars.exit_code
 

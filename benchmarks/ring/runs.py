@@ -16,7 +16,7 @@ from math import log2
 from statistics import median
 
 from benchmarks.arguments import at_least, fraction, listed, one_of
-from benchmarks.ring.report import Bars
+from benchmarks.report import Bars
 from benchmarks.ring.tables import WarmRing
 from overlay.machine import OpenLink, Send
 from overlay.rng import rng_for

@@ -30,7 +30,7 @@ import sys
 from collections.abc import Sequence
 
 from benchmarks.arguments import above, at_least, listed, one_of
-from benchmarks.ring.report import Bars
+from benchmarks.report import Bars
 from benchmarks.ring.rings import Ring
 from overlay.ids import NANOS_PER_SECOND, Nanos, nanos
 from overlay.rng import rng_for

@@ -8,7 +8,7 @@ import math
 import statistics
 from collections.abc import Container
 
-from benchmarks.ring.report import Bars
+from benchmarks.report import Bars
 from benchmarks.ring.rings import Ring
 from overlay.ids import NANOS_PER_SECOND, Nanos, nanos
 from overlay.rng import rng_for

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from benchmarks.ring.report import Bars
+from benchmarks.report import Bars
 from benchmarks.ring.rings import Ring
 from overlay.ids import NANOS_PER_SECOND
 from ring.config import LAN

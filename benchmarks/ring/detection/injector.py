@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 
-from benchmarks.ring.report import Bars
+from benchmarks.report import Bars
 from overlay.rng import rng_for
 from sims.faults import dead_runs, draw_dead
 

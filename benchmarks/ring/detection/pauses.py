@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 
-from benchmarks.ring.report import Bars
+from benchmarks.report import Bars
 from benchmarks.ring.rings import Ring
 from overlay.ids import Nanos, nanos
 from overlay.rng import rng_for

@@ -1,0 +1,47 @@
+"""One line a bar: what was measured, the threshold, and whether it is met."""
+
+from __future__ import annotations
+
+import sys
+
+
+class Bars:
+    """Prints bars as they are measured; remembers whether all are met."""
+
+    def __init__(self) -> None:
+        self._missed = 0
+
+    def check(self, bar: str, what: str, measured: float, at_most: float) -> None:
+        """Print a bar that is met by a figure of ``at_most`` or less."""
+        words = f"{what}  measured {measured:g}  threshold {at_most:g}"
+        self.judge(bar, words, met=measured <= at_most)
+
+    def at_most(self, bar: str, what: str, measured: float, threshold: float) -> None:
+        """Print the same in short, to two decimals."""
+        words = f"{what}: {measured:.2f}, threshold <= {threshold}"
+        self.judge(bar, words, met=measured <= threshold)
+
+    def at_least(self, bar: str, what: str, measured: float, threshold: float) -> None:
+        """Print, in short, a bar that is met by a figure of ``threshold`` or more."""
+        words = f"{what}: {measured:.2f}, threshold >= {threshold}"
+        self.judge(bar, words, met=measured >= threshold)
+
+    def judge(self, bar: str, words: str, *, met: bool) -> None:
+        """Print a bar; ``words`` say what was measured and what the threshold is."""
+        self._missed += not met
+        print_line(f"{bar}  {words}  {'met' if met else 'NOT MET'}")
+
+    def note(self, words: str) -> None:
+        """Print what is no bar."""
+        print_line(f"     {words}")
+
+    @property
+    def exit_code(self) -> int:
+        """0 if all bars so far are met, else 1."""
+        return 1 if self._missed else 0
+
+
+def print_line(line: str) -> None:
+    """Print a line at once."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
