@@ -64,6 +64,15 @@ class Cluster:
         self.world.give(uid, Join(tuple(_url(other) for other in contacts)))
         return uid
 
+    def join(self, contacts: Sequence[str]) -> str:
+        """Start a broker that joins through ``contacts``, and run until it has its place."""
+        uid = self.start(contacts)
+        end = self.world.now + nanos(60)
+        while self.nodes[uid].member is None:
+            assert self.world.now < end, f"{uid[:8]} finds no place"
+            self.run(0.001)
+        return uid
+
     def start_warm(self, places: Sequence[int]) -> list[str]:
         """Start brokers that are the members of one ring at these ids; returns their uids."""
         uids = [self._add() for _ in places]

@@ -1,4 +1,4 @@
-"""Rows of the trace with something in every field."""
+"""Rows of the trace with something in every field; those for the analysis build on them."""
 
 from __future__ import annotations
 

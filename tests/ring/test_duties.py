@@ -95,9 +95,7 @@ def test_who_has_copies_takes_over_where_a_newcomer_beside_the_dead_has_none(wai
     for key in keys:
         ring.put(key.split("/")[0], key, b"x" * 40_000)
     ring.settle()
-    newcomer = ring.start(ring.alive[:3])
-    while ring.nodes[newcomer].member is None:
-        ring.run(0.001)
+    newcomer = ring.join(ring.alive[:3])
     ring.run(wait)
     order = ring.in_order
     at = order.index(newcomer)

@@ -7,43 +7,29 @@ from pathlib import Path
 
 import msgspec
 
-from overlay.trace import Incident, Run, Source, Verdict
+from overlay.trace import Incident, Run
 from sims import dataset
 from sims.experiment import Experiment, RunResult
+from tests.helpers import rows
 
-S = 1_000_000_000  #: nanoseconds in a second
+S = rows.SECOND
 
 
 def run(run_id: str = "r1", **changes: object) -> Run:
     """Return a simulated run of 64 brokers, with ``changes``."""
-    row = Run(
-        run_id=run_id,
-        source=Source.SIMULATOR,
-        scenario="crash",
-        nodes=64,
-        seed=1,
-        profile="lan",
-        version="0.1.0",
-        started_unix_ns=None,
-        duration_ns=100 * S,
-        parameters="{}",
-    )
+    row = rows.run(run_id=run_id, nodes=64, version="0.1.0", duration_ns=100 * S)
     return msgspec.structs.replace(row, **changes)
 
 
 def incident(run_id: str = "r1", number: int = 1, **changes: object) -> Incident:
     """Return a failure that was repaired in 1 + 2 + 3 seconds, with ``changes``."""
-    row = Incident(
+    row = rows.incident(
         run_id=run_id,
         incident_id=f"u{number}/1",
-        verdict=Verdict.BROKER_FAILED,
         subject=f"u{number}",
         subject_ring_id=number,
-        observer=None,
         n=64,
         degree=8,
-        failed_ns=10 * S,
-        suspected_ns=11 * S,
         confirmed_ns=13 * S,
         repaired_ns=16 * S,
         chords_repaired_ns=20 * S,
@@ -75,9 +61,9 @@ def write_parquet(directory: Path, row: Run, incidents: Sequence[Incident] = ())
 def write_json(directory: Path, row: Run, incidents: Sequence[Incident] = ()) -> None:
     """Add a run to a data set as a live broker does."""
     lines = msgspec.json.Encoder().encode_lines
-    for folder, rows in ((dataset.RUNS, [row]), (dataset.INCIDENTS, incidents)):
+    for folder, written in ((dataset.RUNS, [row]), (dataset.INCIDENTS, incidents)):
         (directory / folder).mkdir(parents=True, exist_ok=True)
-        (directory / folder / f"{row.run_id}.jsonl").write_bytes(lines(rows))
+        (directory / folder / f"{row.run_id}.jsonl").write_bytes(lines(written))
 
 
 def simulated(cell: Experiment) -> RunResult:
@@ -85,5 +71,5 @@ def simulated(cell: Experiment) -> RunResult:
     failures = max(1, cell.nodes // 10)
     seconds = cell.nodes.bit_length() - 1
     row = run(cell.run_id, nodes=cell.nodes, seed=cell.seed, profile=cell.profile)
-    rows = tuple(recovered(cell.run_id, number, seconds) for number in range(failures))
-    return RunResult(row, rows, 0)
+    incidents = tuple(recovered(cell.run_id, number, seconds) for number in range(failures))
+    return RunResult(row, incidents, 0)

@@ -75,9 +75,7 @@ def newcomers(seed: int) -> list[str]:
             uid = key.split("/")[0]
             ring.put(uid, key, uid.encode() * (LARGE_BYTES // 32))
         ring.settle()
-        newcomer = ring.start(ring.alive[:3])
-        while ring.nodes[newcomer].member is None:
-            ring.run(0.001)
+        newcomer = ring.join(ring.alive[:3])
         ring.run(wait)
         order = ring.in_order
         ring.crash(order[order.index(newcomer) - 1], KILL if seed % 2 else POWER)
