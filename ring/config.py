@@ -52,6 +52,7 @@ class RingConfig:
     answer_max_ns: Nanos = nanos(0.4)  #: ... and the longest
     witnesses: int = 4  #: brokers asked at most before silence is the verdict
     agreeing: int = 2  #: of them must find the suspected broker dead, where so many are known
+    alone_ns: Nanos = nanos(3.0)  #: the only other broker of a ring is waited for that long
 
     linger_ns: Nanos = nanos(2.0)  #: a link that neither end wants is kept this long
     retry_ns: Nanos = nanos(0.3)  #: first pause before a failed link is tried again ...
@@ -144,6 +145,7 @@ WAN = RingConfig(
     lateness_max_ns=nanos(1.0),
     answer_ns=nanos(0.35),
     answer_max_ns=nanos(0.85),
+    alone_ns=nanos(10.0),
     linger_ns=nanos(10.0),
     retry_ns=nanos(1.0),
     retry_max_ns=nanos(60.0),

@@ -13,7 +13,7 @@ from ring.detours import Handlers
 from ring.facts import Detoured, DetourEnded
 from ring.links import Link
 from ring.membership import Membership
-from ring.messages import Knock, Member
+from ring.messages import Member
 from ring.parts import Parts
 from ring.views import Views
 
@@ -94,7 +94,7 @@ class LinkEvents:
 
     def _greet(self, link: Link, old: Link | None) -> None:
         """A link is up, in place of the old one if there was any: end what waited for it."""
-        parts, core, uid = self._parts, self._parts.core, link.peer.uid
+        parts, uid = self._parts, link.peer.uid
         suspect = parts.hood.suspects.get(uid)
         if suspect is not None and link.member is None and suspect.peer == link.peer:
             parts.links.place(uid, suspect)  # the same life of it, so it has the same place
@@ -103,8 +103,6 @@ class LinkEvents:
         self._deaths.on_heard(uid)
         parts.suspicions.on_linked(link.peer, replaced=old is not None)
         parts.newcomer.on_up(uid)
-        if self._membership.is_alone:
-            core.send(uid, Knock(core.member))
 
     def on_down(self, event: LinkDown) -> None:
         """The link to ``event.uid`` is gone; nothing to do while there is a way round it."""

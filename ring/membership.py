@@ -13,7 +13,7 @@ from overlay.ids import Nanos
 from overlay.machine import Closed
 from ring.facts import Alone, Joined, Left, Reincarnated, Rejoining
 from ring.geometry import FIRST_ID
-from ring.messages import HeldDead, JoinAccept, Knock, Leaving, Place, View
+from ring.messages import HeldDead, JoinAccept, Leaving, Place, View
 from ring.newcomer import Phase
 from ring.parts import Parts
 from ring.views import Outcome, Views
@@ -67,10 +67,7 @@ class Membership:
             newcomer.on_late()
 
     def take_place(self) -> bool:
-        """Become a member if a place was given to us and its neighbours are linked.
-
-        If an owner has died that promised it to us, the next may have given it to another.
-        """
+        """Become a member if a place was given to us and its neighbours are linked."""
         newcomer = self._parts.newcomer
         if newcomer.phase is not Phase.LINKING or not newcomer.linked:
             return False
@@ -83,13 +80,9 @@ class Membership:
         return True
 
     def _is_taken(self) -> bool:
-        """Somebody is linked who stands at our place, or is named there by others."""
-        parts = self._parts
-        linked = (link.member for link in parts.links.up.values())
-        here = parts.core.ring_id
-        return any(
-            m is not None and m.ring_id == here for m in (*linked, *parts.hood.candidates.values())
-        )
+        """Others name somebody who stands at our place, and it may be so."""
+        here, hood = self._parts.core.ring_id, self._parts.hood
+        return any(member.ring_id == here for member in hood.candidates.values())
 
     def _join_round(self) -> bool:
         """Take the place with those neighbours that answer, and look for ways to the others.
@@ -123,7 +116,13 @@ class Membership:
             self._rejoin("another broker has the same ring id")
 
     def on_place(self, uid: str, place: Place) -> None:
-        """A broker names its place; what is said of :meth:`on_view` holds for it."""
+        """A broker names its place; what is said of :meth:`on_view` holds for it.
+
+        A newcomer to whom an owner that died had promised the same place asks for another.
+        """
+        newcomer, core = self._parts.newcomer, self._parts.core
+        if newcomer.phase is Phase.LINKING and place.member.ring_id == core.ring_id:
+            newcomer.on_taken()
         if self._views.on_place(uid, place.member) is Outcome.CLASH:
             self._rejoin("another broker has the same ring id")
 
@@ -230,13 +229,3 @@ class Membership:
     def on_knock_due(self) -> None:
         """Knock at a lost peer or a seed; see :class:`ring.merge.Merge`."""
         self._parts.merge.on_knock_due(self._seeds, alone=self.is_alone)
-
-    def on_knock(self, uid: str, knock: Knock) -> None:
-        """Somebody lost its ring. Of two that are alone, the larger uid joins the other."""
-        parts, core = self._parts, self._parts.core
-        link = parts.links.up[uid]
-        if self.is_alone and uid < core.peer.uid:
-            parts.hood.remember(link.peer)
-            self._rejoin("was alone, found another broker that was")
-        elif core.joined:
-            core.send(uid, HeldDead(knock.member.incarnation))

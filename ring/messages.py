@@ -204,12 +204,6 @@ class ChordAnswer(Message, frozen=True):
     member: Member | None
 
 
-class Knock(Message, frozen=True):
-    """The sender lost everybody and is alone; who is on a ring tells it to come: `HeldDead`."""
-
-    member: Member
-
-
 class Meet(Message, frozen=True):
     """Find the place of ``subject``, perhaps of another ring, and meet it [mlookup, trymerge].
 

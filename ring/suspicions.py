@@ -60,6 +60,7 @@ class Case:
     reached_by: str | None = None  #: uid of a witness that reaches the subject
     link_failed: bool = False  #: so we hold the link for failed, and try to make it again
     retests: int = 0  #: times that has failed, and witnesses were asked anew
+    since: Nanos = 0  #: when it was suspected
     patience_ends: Nanos = 0  #: our own call may be waited for until then
     is_called: bool = False  #: nobody could be asked, so our own call decides
 
@@ -105,7 +106,7 @@ class Suspicions:
             return None
         core = self._core
         case = self.open[subject.uid] = Case(
-            subject, led_by=led_by, patience_ends=core.now + self._patience
+            subject, led_by=led_by, since=core.now, patience_ends=core.now + self._patience
         )
         self._neighbourhood.suspect(subject)
         core.notify(Suspected(subject, reason))
@@ -357,22 +358,30 @@ class Suspicions:
                 if witness.uid not in case.asked:
                     self._tell(case, witness.peer)
                     wanted -= witness.uid not in case.doubted
-        if case.awaited or (not case.failed and self._is_called(case)):
+        if case.awaited or (not case.failed and self._may_answer(case)):
             return None
         return subject, tuple(case.failed)
 
-    def _is_called(self, case: Case) -> bool:
-        """Nobody can be asked about one whose link broke: call it, and wait for what comes."""
+    def _may_answer(self, case: Case) -> bool:
+        """Nobody is left to ask: call the subject if its link broke, and wait for what comes.
+
+        If nobody was there to be asked, it is the only other broker of the ring as far as we know.
+        Nothing but a broken link shows that it is dead, and nobody waits for a repair: so a sign of
+        life is waited for longer, and it is called again and again meanwhile.
+        """
         core, subject = self._core, case.subject
-        if subject.uid in self._links.up:
-            return False
+        is_linked, is_only_other = subject.uid in self._links.up, not case.asked
         until = case.patience_ends
-        if not case.is_called and core.now < until:
+        if is_only_other:
+            until = max(until, case.since + core.config.alone_ns)
+        if core.now >= until or (is_linked and not is_only_other):
+            return False
+        if not is_linked and not case.is_called:
             case.is_called = True
             self._links.damper.release(subject.uid)
             self._links.open(subject.peer.url, subject.uid, subject.uid)
-            core.arm(Timer.TEST, subject.uid, until - core.now)
-        return core.now < until and self._links.is_opening(subject.peer.url)
+        core.arm(Timer.TEST, subject.uid, until - core.now)
+        return is_only_other or self._links.is_opening(subject.peer.url)
 
     def _tell(self, case: Case, witness: Peer) -> None:
         """Ask one witness, and whether it lives itself."""

@@ -27,7 +27,6 @@ RING_MESSAGES: tuple[type[Message], ...] = (
     messages.Leaving,
     messages.ChordQuery,
     messages.ChordAnswer,
-    messages.Knock,
     messages.Route,
     messages.RouteHeard,
     messages.Routed,

@@ -279,8 +279,7 @@ def test_a_newcomer_whose_id_another_has_come_to_hold_asks_for_another(
     bench.receive(owner, JoinAccept(4 * U, owner, (right,)))
     if says_so_itself:
         bench.up(other)
-        bench.receive(other, Place(other))
-        effects = bench.up(right)
+        effects = bench.receive(other, Place(other)) + bench.up(right)
     else:  # its link is up before its word is there
         bench.receive(owner, View(2, owner, (right,), (other, right)))
         assert told(bench.up(right), Joined) == []

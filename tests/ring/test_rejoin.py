@@ -23,7 +23,7 @@ from ring.facts import (
     Rejoining,
     Suspected,
 )
-from ring.messages import Failed, HeldDead, JoinAccept, Knock, Leaving, Member, PeersRequest, View
+from ring.messages import Failed, JoinAccept, Leaving, Meet, Member, PeersRequest, Place, View
 from ring.record_messages import Reclaim, ReclaimAnswer
 from tests.helpers.bench import Bench, closed, member, opened, peer, sent, told, uid, view_of
 
@@ -40,8 +40,12 @@ def bench(here: int = 300) -> Bench:
 def seen_alone() -> Bench:
     """The survivor of a ring of two."""
     node = Bench.on_ring([100, 300], 300)
-    assert told(node.down(member(100)), Alone) == []
-    assert told(node.refused(member(100)), Alone) == [Alone()]
+    effects = node.down(member(100))
+    while node.now < LAN.alone_ns:
+        assert told(effects, Alone) == []
+        node.refused(member(100))
+        effects = node.wait(0.1)
+    assert told(effects, Alone) == [Alone()]
     return node
 
 
@@ -209,7 +213,6 @@ def test_who_has_lost_everybody_goes_on_as_a_ring_of_one_and_knocks() -> None:
     assert (node.node.left, node.node.right) == ((), ())
     effects = node.wait(1.5 * LAN.knock_ns / 1e9)
     assert opened(effects) == [member(100).peer.url]
-    assert sent(node.up(member(100)), Knock) == [(uid(100), Knock(member(300)))]
 
 
 def test_verdicts_of_who_was_cut_off_do_not_count() -> None:
@@ -222,22 +225,16 @@ def test_a_founder_that_nobody_has_joined_does_not_knock() -> None:
     assert opened(node.wait(300)) == []
 
 
-def test_who_is_on_a_ring_takes_in_who_knocks() -> None:
-    node = bench()
-    node.up(member(9000))
-    effects = node.receive(member(9000), Knock(member(9000)))
-    assert sent(effects, HeldDead) == [(uid(9000), HeldDead(member(9000).incarnation))]
-
-
-def test_of_two_that_are_alone_the_larger_uid_joins_the_other() -> None:
-    node, other = seen_alone(), member(50)
-    node.up(other)
-    effects = node.receive(other, Knock(other))
-    assert len(told(effects, Rejoining)) == 1
-    assert other.peer.url in opened(effects)
-    node, other = seen_alone(), member(900)
-    node.up(other)
-    assert told(node.receive(other, Knock(other)), Rejoining) == []
+def test_of_two_that_have_lost_each_other_neither_moves_when_they_meet_again() -> None:
+    node, other = seen_alone(), member(100)
+    [url] = opened(node.wait(1.5 * LAN.knock_ns / 1e9))
+    effects = node.up(other)
+    assert url == other.peer.url
+    assert sent(effects, Meet) == [(other.uid, Meet(member(300), other.uid, 0))]
+    effects = node.receive(other, Meet(other, uid(300), 0))
+    effects += node.receive(other, Place(other))
+    assert told(effects, Rejoining) == []
+    assert (node.node.left, node.node.right) == ((other,), (other,))
 
 
 def test_a_member_tries_its_lost_peers_now_and_then() -> None:

@@ -151,7 +151,7 @@ def test_small_rings_are_repaired_as_well(n: int) -> None:
     for witness in ids[2:4]:
         effects += bench.receive(member(witness), Answer(dead, alive=False))
     if n == 2:
-        effects += bench.refused(dead)
+        effects += bench.wait(1.01 * LAN.alone_ns / 1e9)
     assert len(told(effects, Confirmed)) == 1
     expected = view_of(100, [i for i in ids if i != 200])
     assert (bench.node.left[:1], bench.node.right[:1]) == (expected.left[:1], expected.right[:1])

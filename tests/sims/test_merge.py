@@ -6,10 +6,10 @@ import pytest
 
 from overlay.rng import rng_for
 from ring.config import LAN
-from ring.facts import Confirmed, Joined, Reincarnated, Rejoining
+from ring.facts import Alone, Confirmed, Joined, Reincarnated, Rejoining
 from ring.merge import Merge
 from ring.messages import Meet
-from sims.world import CrashMode
+from sims.world import CrashMode, CutMode
 from tests.helpers.cluster import KILL, POWER, Cluster
 
 SILENCE_S = LAN.silence_ns / 1e9
@@ -63,6 +63,33 @@ def test_rings_of_few_may_be_cut_anywhere(n: int) -> None:
         cluster.heal()
         cluster.rest(LIMIT_S)
         assert len(cluster.in_order) == n
+
+
+@pytest.mark.parametrize("mode", CutMode)
+@pytest.mark.parametrize("seconds", [0.3, 1.0])
+def test_two_that_lose_sight_of_each_other_for_a_moment_wait(seconds: float, mode: CutMode) -> None:
+    cluster = Cluster.ring_of(2)
+    a, b = cluster.alive
+    cluster.cut(a, b, mode)
+    cluster.run(seconds)
+    cluster.mend(a, b)
+    cluster.rest(LIMIT_S)
+    assert cluster.told(Confirmed) == []
+
+
+@pytest.mark.parametrize("mode", CutMode)
+@pytest.mark.parametrize("seconds", [4.5, 7.0, 40.0])
+def test_two_that_went_on_alone_meet_where_they_are(seconds: float, mode: CutMode) -> None:
+    for seed in range(3):
+        cluster = Cluster.ring_of(2, seed)
+        a, b = cluster.alive
+        cluster.cut(a, b, mode)
+        cluster.run(seconds)
+        assert {uid for uid, _ in cluster.told(Alone)} == {a, b}
+        cluster.mend(a, b)
+        cluster.rest(LIMIT_S)
+        assert cluster.told(Rejoining) == []
+        assert len(cluster.in_order) == 2
 
 
 @pytest.mark.parametrize("share", [1, 3, 9])
