@@ -376,12 +376,15 @@ class Suspicions:
             until = max(until, case.since + core.config.alone_ns)
         if core.now >= until or (is_linked and not is_only_other):
             return False
+        url = subject.peer.url
         if not is_linked and not case.is_called:
             case.is_called = True
             self._links.damper.release(subject.uid)
-            self._links.open(subject.peer.url, subject.uid, subject.uid)
+            self._links.open(url, subject.uid, subject.uid)
+        elif is_only_other and not is_linked and not self._links.is_opening(url):
+            core.arm(Timer.RETRY, url, core.jitter(core.config.retry_ns))  # not ever more rarely
         core.arm(Timer.TEST, subject.uid, until - core.now)
-        return is_only_other or self._links.is_opening(subject.peer.url)
+        return is_only_other or self._links.is_opening(url)
 
     def _tell(self, case: Case, witness: Peer) -> None:
         """Ask one witness, and whether it lives itself."""

@@ -6,8 +6,11 @@ A is broker 300, B its right neighbour 400, C the neighbour 500 on B's other sid
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
+from overlay.ids import nanos
 from overlay.machine import Closed, Notify, OpenLink, Refused, Send
 from ring.config import LAN
 from ring.facts import Confirmed, LinkFailed, NeighboursChanged, Refuted, Suspected
@@ -413,14 +416,18 @@ def test_a_witness_that_is_turned_away_as_a_link_flaps_has_seen_that_b_lives() -
 def test_with_nobody_to_ask_our_own_call_decides() -> None:
     node = Bench.on_ring([100, 200], 100)
     effects = node.down(member(200))
+    calls = []
     while node.now < LAN.alone_ns:
         assert told(effects, Confirmed) == []
         if opened(effects):
             assert opened(effects) == [member(200).peer.url]
+            calls.append(node.now)
             effects = node.refused(member(200))
         else:
             effects = node.wait(0.1)
     assert told(effects, Confirmed) == [Confirmed(member(200), ())]
+    pauses = [later - call for call, later in pairwise(calls)]
+    assert max(pauses) <= 1.5 * LAN.retry_ns + nanos(0.1), "not ever more rarely"
 
 
 def test_with_nobody_to_ask_a_call_that_is_answered_shows_that_it_lives() -> None:
