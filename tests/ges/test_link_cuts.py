@@ -129,6 +129,27 @@ async def test_two_brokers_whose_only_link_is_cut(
     assert brokers.findings() == []
 
 
+async def test_two_brokers_between_which_nothing_gets_through_for_a_while(
+    autojump_clock: MockClock, weather: Weather, brokers: Brokers
+) -> None:
+    """Nobody is there who could say whether the link is lost or the other broker."""
+    ring = await brokers.ring_of(2)
+    incarnations = [b.node.peer.incarnation for b in ring]
+
+    async def storm() -> None:
+        await trio.sleep(0.5)
+        weather.apart.add(_ports(*ring))
+        cut_links(ring[0])
+        await trio.sleep(2)
+        weather.apart.clear()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(storm)
+        await Traffic().flow(ring, ring, 2000, lambda: None)
+    assert [b.node.peer.incarnation for b in ring] == incarnations
+    assert brokers.findings() == []
+
+
 async def test_the_status_says_what_is_kept_for_a_lost_link(
     autojump_clock: MockClock, weather: Weather, brokers: Brokers
 ) -> None:

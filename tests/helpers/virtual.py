@@ -6,6 +6,7 @@ import pytest
 import trio
 
 from overlay.address import Address
+from overlay.errors import ConnectionFailed
 from overlay.ids import Nanos, nanos
 from overlay.memory import Handler, MemoryNetwork
 from overlay.transport import Wire
@@ -21,12 +22,13 @@ class Weather:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.latency_ms: dict[frozenset[int], float] = {}
         self.rate: dict[frozenset[int], float] = {}  #: bytes per second
+        self.apart: set[frozenset[int]] = set()  #: pairs between which no call gets through
         self.network = MemoryNetwork(self._one_way_ns, self._rate)
         self._ports = iter(range(FIRST_PORT, FIRST_PORT + 1000))
 
         def transport(identity: object) -> VirtualTransport:
             assert identity is None, "there is no TLS in memory"
-            return VirtualTransport(self.network, next(self._ports))
+            return VirtualTransport(self, next(self._ports))
 
         for module in ("ges.broker", "ges.attachment"):
             monkeypatch.setattr(f"{module}.TcpTransport", transport)
@@ -45,8 +47,9 @@ def _pair(*urls: str) -> frozenset[int]:
 class VirtualTransport:
     """Stands in for :class:`overlay.transport.TcpTransport`."""
 
-    def __init__(self, network: MemoryNetwork, port: int) -> None:
-        self._network = network
+    def __init__(self, weather: Weather, port: int) -> None:
+        self._weather = weather
+        self._network = weather.network
         self._port = port
         self._url = f"chordal://127.0.0.1:{port}"
         self.credentials = None  #: it knows no TLS
@@ -64,6 +67,9 @@ class VirtualTransport:
         await self._network.listen(self._url, handler, task_status)
 
     async def connect(self, address: Address) -> Wire:
+        if _pair(self._url, address.url) in self._weather.apart:
+            await trio.lowlevel.checkpoint()
+            raise ConnectionFailed(address.url, "nothing gets through")
         return Wire(await self._network.connect(self._url, address.url), None)
 
     async def accept(self, stream: trio.abc.Stream) -> Wire:
