@@ -114,6 +114,36 @@ async def test_an_event_beyond_its_budget_is_late_and_counted_once(
     assert by_link == counted[1], "what is found late where it is published came over no link"
 
 
+async def test_the_way_from_the_client_counts_and_who_finds_an_event_late_first_counts_it(
+    autojump_clock: MockClock,
+    weather: Weather,
+    brokers: Brokers,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Three ways of 7 ms: from the client, between the brokers, and to the subscriber."""
+    monkeypatch.setattr(Connection, "one_way_us", 7000)
+    a, b = await pair_of(brokers)
+
+    def misses() -> list[int]:
+        return [broker.status().counters.get("express_misses", 0) for broker in (a, b)]
+
+    def late() -> list[dict[LinkClass, int]]:
+        statuses = (broker.status() for broker in (a, b))
+        return [{link.link_class: link.late for link in s.links if link.late} for s in statuses]
+
+    async with connect(a.url) as here, connect(b.url) as there, there.subscribe("t") as events:
+        await here.publish("t", link_class=EXPRESS, budget=0.016)
+        event = await anext(events)
+        assert 21_000 <= event.spent_us < 22_000
+        assert misses() == [0, 0], "no broker has found it late"
+        await here.publish("t", link_class=EXPRESS, budget=0.012)
+        assert (await anext(events)).late
+        assert (misses(), late()) == ([0, 1], [{}, {EXPRESS: 1}])
+        await here.publish("t", link_class=EXPRESS, budget=0.006)
+        assert (await anext(events)).late
+    assert (misses(), late()) == ([1, 1], [{}, {EXPRESS: 1}]), "it was late before it left a"
+
+
 async def test_a_link_that_has_become_slow_makes_events_late_whatever_the_kernel_has_seen(
     autojump_clock: MockClock,
     weather: Weather,

@@ -15,6 +15,7 @@ from overlay.address import parse_url
 from overlay.ids import LinkClass
 from tests.helpers.brokers import Brokers
 from tests.helpers.virtual import Weather
+from tests.helpers.waiting import until
 
 NORMAL, EXPRESS = LinkClass.NORMAL, LinkClass.EXPRESS
 EVENTS_EVERY = 0.05  #: seconds
@@ -41,6 +42,11 @@ def relay(a: Broker, b: Broker, link_class: LinkClass = NORMAL) -> tuple[str, ..
 def status_of(a: Broker, b: Broker, link_class: LinkClass = NORMAL) -> LinkStatus:
     """Return what ``a`` says of its link to ``b``."""
     return {(link.uid, link.link_class): link for link in a.status().links}[uid(b), link_class]
+
+
+def changes(broker: Broker) -> int:
+    """Return how often a broker has changed the way to another, as its status has it."""
+    return broker.status().counters["path_changes"]
 
 
 class Traffic:
@@ -88,6 +94,7 @@ async def test_events_leave_a_slow_link_and_come_back_in_order_once_each(
         await load.flow(10)
         assert (relay(a, b), relay(b, a)) == (None, None)
         assert max(load.late) < 0.01
+        assert changes(a) == 0
 
         weather.latency_ms[pair(a, b)] = 100
         await load.flow(10)
@@ -96,6 +103,7 @@ async def test_events_leave_a_slow_link_and_come_back_in_order_once_each(
         sent_round = a.driver.counters["events_sent_round"]
         assert sent_round > 0
         assert c.driver.counters["events_sent_round"] == sent_round
+        assert changes(a) == len(a.node.ways.relays)
 
         del weather.latency_ms[pair(a, b)]
         await load.flow(60)
@@ -103,7 +111,8 @@ async def test_events_leave_a_slow_link_and_come_back_in_order_once_each(
         sent_round = a.driver.counters["events_sent_round"]
         await load.flow(10)
         assert a.driver.counters["events_sent_round"] == sent_round
-    assert a.node.ways.choice.changes <= 4, "each class out and back once"
+    assert changes(a) == 4, "each class out and back once"
+    assert changes(c) == 0
     assert brokers.findings() == []
     assert [b.router.sequencer.lost for b in (a, b, c)] == [0, 0, 0]
     assert b.driver.counters["events_duplicate"] == 0
@@ -218,6 +227,25 @@ async def test_an_express_link_that_becomes_slow_is_demoted_and_promoted_again(
     await trio.sleep(60)
     assert a.node.express_links == (uid(b),)
     assert a.status().counters["express_promotions"] == 1
+
+
+@pytest.mark.parametrize("express_ms", [5, 100], ids=["demoted", "in use"])
+async def test_express_events_leave_a_slow_link_for_express_links_that_are_faster(
+    autojump_clock: MockClock, weather: Weather, brokers: Brokers, express_ms: float
+) -> None:
+    """Whether the direct link is demoted, or slow and still within the range."""
+    a, b, c = [await brokers.start(express_ms=express_ms) for _ in range(3)]
+    await brokers.whole()
+    await until(lambda: all(len(broker.node.express_links) == 2 for broker in (a, b, c)))
+    weather.latency_ms[pair(a, b)] = 60
+    await until(lambda: relay(a, b, EXPRESS) is not None)
+    assert (uid(b) in a.node.express_links) == (express_ms == 100)
+    async with connect(a.url) as here, connect(b.url) as there, there.subscribe("t") as events:
+        began = trio.current_time()
+        await here.publish("t", link_class=EXPRESS, budget=0.02)
+        event = await anext(events)
+        assert trio.current_time() - began < 0.01, "by way of c"
+    assert (event.express_path, event.late) == (True, False)
 
 
 async def test_without_an_express_range_there_are_no_express_links(
