@@ -11,7 +11,8 @@ from ges.events import (
 )
 from ges.holding import HOLD_NS
 from ges.roundabout import pack_way
-from tests.helpers.router_bench import NORMAL, SECURE, Bench, complete, event
+from overlay.ids import nanos
+from tests.helpers.router_bench import NORMAL, RING, SECURE, Bench, complete, event
 
 
 async def test_what_a_broker_that_left_has_not_acknowledged_goes_to_who_stands_in() -> None:
@@ -63,6 +64,49 @@ async def test_secure_events_wait_on_where_no_way_round_their_link_is_up() -> No
     bench.router.expire()
     assert bench.router.keeps_events
     assert bench.sent_round("b", SECURE) == []
+
+
+def waiting() -> Bench:
+    """An event waits for the link to ``c``, which is a ring neighbour and on the ring still."""
+    bench = Bench()
+    bench.acknowledged("c")
+    bench.publish(*event())
+    assert (len(bench.sent("b")), len(bench.sent("c"))) == (1, 1)
+    bench.cut("c", NORMAL)
+    bench.router.update(RING["a"], {"b" * 32: RING["b"]}, [RING["b"], RING["c"]])
+    assert bench.router.keeps_events
+    return bench
+
+
+async def test_events_that_wait_go_round_as_soon_as_a_way_round_is_found() -> None:
+    bench = waiting()
+    assert bench.sent_round("b") == []
+    bench.detours["c" * 32] = ("a" * 32, "b" * 32, "c" * 32)
+    bench.router.update(RING["a"], {"b" * 32: RING["b"]}, [RING["b"], RING["c"]])
+    assert [(way, head.again) for way, head in bench.sent_round("b")] == [(("c" * 32,), False)]
+    assert not bench.router.keeps_events
+    assert bench.counters["events_sent_on"] == 0
+
+
+async def test_before_a_broker_leaves_what_waits_goes_to_who_stands_in() -> None:
+    bench = waiting()
+    bench.router.part()
+    assert [(head.limit, head.again) for head in bench.sent("b")] == [(20, False), (0, True)]
+    assert not bench.router.keeps_events
+
+
+async def test_a_ring_neighbour_that_nobody_judges_is_not_waited_for_for_ever() -> None:
+    bench = waiting()
+    while bench.router.keeps_events:
+        assert len(bench.sent("b")) == 1, "it waits for its link still"
+        due = bench.router.next_deadline()
+        assert due is not None
+        assert bench.now < due <= nanos(21)
+        bench.now = due
+        bench.router.expire()
+    assert nanos(20) <= bench.now
+    assert [(head.limit, head.again) for head in bench.sent("b")] == [(20, False), (0, True)]
+    assert bench.router.next_deadline() is None
 
 
 async def test_where_it_was_alone_in_its_part_of_the_ring_nothing_is_lost() -> None:

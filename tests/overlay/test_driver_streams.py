@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from overlay import resend
 from overlay.frames import EVENT, frame
@@ -40,3 +41,20 @@ async def test_of_several_lost_links_the_one_with_most_is_not_waited_for(
         a.do(OpenLink(other.peer.url, other.peer.uid))
     await trio.sleep(1)
     assert (len(b.frames), len(c.frames)) == (2, 0)
+
+
+@pytest.mark.parametrize(("seconds", "again"), [(0.15, 1), (0.25, 0)])
+async def test_what_has_come_is_acknowledged_within_a_fifth_of_a_second(
+    overlay: Overlay, autojump_clock: MockClock, seconds: float, again: int
+) -> None:
+    """One event fills no window; if the link breaks later than that, it is not sent again."""
+    a, b = await overlay.linked()
+    link = a.driver.links[b.peer.uid, LinkClass.NORMAL]
+    link.connection.send(frame(EVENT, b"1"), 1)
+    await trio.sleep(seconds)
+    break_with(a, b, [])
+    await trio.sleep(0.1)
+    a.do(OpenLink(b.peer.url, b.peer.uid))
+    await trio.sleep(1)
+    assert b.frames == [(EVENT, b"1")]
+    assert a.driver.counters["events_sent_again"] == again

@@ -7,7 +7,7 @@ from itertools import pairwise
 import networkx
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from overlay.ids import LinkClass, nanos
 from overlay.multigraph import Multigraph, as_networkx
@@ -71,6 +71,18 @@ def test_a_link_that_goes_takes_the_paths_over_it_along() -> None:
     assert paths.path("b") == ("a", "c", "b")
 
 
+def test_a_link_that_becomes_dearer_is_left_and_what_lies_behind_it_costs_more() -> None:
+    found = graph(("a", "b", 5), ("b", "c", 5), ("c", "d", 5), ("a", "c", 50))
+    paths = ShortestPaths(found, NORMAL, "a")
+    found.put("b", "c", NORMAL, weights(30))
+    paths.update(found.take_changed(NORMAL))
+    assert paths.path("d") == ("a", "b", "c", "d")
+    assert paths.distance("d") == sum(found.near(x, NORMAL)[y] for x, y in ("ab", "bc", "cd"))
+    found.put("b", "c", NORMAL, weights(60))
+    paths.update(found.take_changed(NORMAL))
+    assert (paths.path("b"), paths.path("d")) == (("a", "b"), ("a", "c", "d"))
+
+
 class Changing(RuleBasedStateMachine):
     """Links come, go and change in batches; after each the tree is compared with the oracle."""
 
@@ -83,6 +95,13 @@ class Changing(RuleBasedStateMachine):
     def put(self, a: str, b: str, only: LinkClass, cost: int) -> None:
         if a != b and (only is NORMAL or self.graph.has(a, b, NORMAL)):
             self.graph.put(a, b, only, weights(cost))
+
+    @precondition(lambda self: any(True for _ in self.graph.links()))
+    @rule(which=st.integers(0, 200), cost=st.integers(1, 40))
+    def change(self, which: int, cost: int) -> None:
+        """Change a link that is there."""
+        links = sorted((a, b, c) for a, b, c, _ in self.graph.links())
+        self.graph.put(*links[which % len(links)], weights(cost))
 
     @rule(a=UIDS, b=UIDS, link_class=st.sampled_from(LinkClass))
     def remove(self, a: str, b: str, link_class: LinkClass) -> None:

@@ -11,10 +11,19 @@ from trio.testing import MockClock
 
 from overlay.codec import FrameReader, MessageCodec
 from overlay.errors import CodecError
-from overlay.frames import CONTROL, HEADER, PROTOCOL_VERSION, frame
+from overlay.frames import CONTROL, EVENT, HEADER, PROTOCOL_VERSION, frame
 from overlay.handshake import GREETINGS, Goodbye, Refusal, Welcome
 from overlay.ids import LinkClass
-from overlay.machine import LinkRefused, Message, MessageReceived, OpenLink, Refused, Send
+from overlay.machine import (
+    Closed,
+    CloseLink,
+    LinkRefused,
+    Message,
+    MessageReceived,
+    OpenLink,
+    Refused,
+    Send,
+)
 from overlay.resend import STREAM_MESSAGES
 from overlay.versions import CAPABILITIES, DIALECT, MAX_CAPABILITIES, Agreement, Dialect
 from tests.helpers.stations import CODEC, Beat, Overlay, Puppet, answer, hello
@@ -194,6 +203,31 @@ async def test_no_express_link_is_asked_of_a_broker_that_knows_none(
     await trio.sleep(0.1)
     assert [refused.reason for refused in a.took(LinkRefused)] == [Refused.OTHER_VERSION]
     assert b.driver.counters["strangers_dropped"] == 0
+
+
+async def test_a_broker_that_knows_no_streams_is_told_nothing_of_them_and_gets_its_events(
+    overlay: Overlay, autojump_clock: MockClock
+) -> None:
+    """What it does not know would end the link."""
+    a = await overlay.station("a")
+    b = await overlay.station(
+        "b", codec=MessageCodec(Beat, Goodbye), dialect=Dialect(capabilities=frozenset())
+    )
+    for caller, called in ((a, b), (b, a)):
+        caller.do(OpenLink(called.peer.url, called.peer.uid))
+        await trio.sleep(0.1)
+        for here, there in ((a, b), (b, a)):
+            here.driver.links[there.peer.uid, LinkClass.NORMAL].connection.send(
+                frame(EVENT, b"1"), 1
+            )
+        await trio.sleep(1)
+        for station in (a, b):
+            assert station.frames == [(EVENT, b"1")]
+            assert station.driver.counters["protocol_errors"] == 0
+            station.frames.clear()
+        caller.do(CloseLink(called.peer.uid, Closed.UNWANTED))
+        await trio.sleep(1)
+        assert (a.linked, b.linked) == ([], [])
 
 
 async def test_a_client_of_another_version_is_told(
