@@ -25,6 +25,7 @@ from overlay.machine import (
     Send,
 )
 from overlay.memory import MemoryStream
+from overlay.resend import ACK_FRAMES, Resume
 from tests.helpers.stations import (
     CODEC,
     NORMAL,
@@ -298,6 +299,26 @@ async def test_calls_that_cross_leave_one_link_whatever_overtakes_what(
     assert (a.cut, b.cut) == ([], [])
     assert (a.linked, b.linked) == (["b"], ["a"])
     assert [len(station.frames) for station in (a, b)] == [200 * 20] * 2
+
+
+async def test_the_welcome_goes_first_though_what_came_over_the_old_link_is_acknowledged(
+    overlay: Overlay, autojump_clock: MockClock
+) -> None:
+    """The new link comes up in the same instant; what runs first in it is left to chance."""
+    overlay.latency = lambda: 0
+    a = await overlay.station("a")
+    due = frame(EVENT, b"") * ACK_FRAMES  # so many are acknowledged at once
+    for serial in range(1, 81, 2):
+        old, new = await overlay.dial(a), await overlay.dial(a)
+        await old.send_all(GREETINGS.encode(hello(serial=serial, expected=a.peer.uid)))
+        assert isinstance(await answer(old), Welcome)
+        await old.send_all(CODEC.encode(Resume(1, serial, 0)))
+        await trio.sleep(0.5)
+        await new.send_all(GREETINGS.encode(hello(serial=serial + 1, expected=a.peer.uid)))
+        await old.send_all(due)
+        assert isinstance(await answer(new), Welcome)
+        await trio.sleep(20)
+    assert len(a.frames) == 40 * ACK_FRAMES
 
 
 async def test_a_link_that_cannot_be_made_anew_stays(
