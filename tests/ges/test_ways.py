@@ -16,7 +16,7 @@ from ges.messages import MeasuredLinks, ToldLink
 from ges.survey import PASS_ON_RATE, TELL_RATE
 from ges.ways import PATHS_NS
 from overlay.choice import RATIO
-from overlay.ids import NANOS_PER_SECOND, LinkClass, nanos
+from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, nanos
 from overlay.multigraph import as_networkx
 from overlay.weights import Weights
 from tests.helpers.mesh import EXPRESS, NORMAL, SECURE, Mesh
@@ -252,6 +252,39 @@ def test_links_that_never_stop_changing_are_told_of_seldom() -> None:
         mesh.run(4)
     times = nanos(seconds) // TELL_RATE.rest_ns + TELL_RATE.burst + 1
     assert seconds // 30 * 2 < node.survey.told - told <= 2 * times
+
+
+def heard(mesh: Mesh, name: str, origin: str, since: Nanos) -> list[float]:
+    """Return when a broker got a table, in seconds since then, to a tenth."""
+    times = (at - since for at, to, of in mesh.tables if (to, of) == (name, origin))
+    return [round(at / NANOS_PER_SECOND, 1) for at in times if at >= 0]
+
+
+def test_a_table_that_never_stops_changing_is_told_after_1_s_then_every_8() -> None:
+    mesh = Mesh("abx")
+    mesh.link("ab", 1)
+    mesh.run(60)
+    start = mesh.now
+    for _ in range(100):
+        mesh.link("ax", 1)
+        mesh.run(0.25)
+        mesh.cut("ax")
+        mesh.run(0.25)
+    assert heard(mesh, "b", "a", start) == [0.3, 1.3, 2.3, 3.3, 8.3, 16.3, 24.3, 32.3, 40.3, 48.3]
+
+
+def test_a_table_that_never_stops_changing_is_passed_on_after_3_s_then_every_24() -> None:
+    mesh = Mesh("abc")
+    mesh.link("ab", 1)
+    mesh.link("ac", 1)
+    mesh.run(60)
+    start = mesh.now
+    for version in range(1000):
+        links = (ToldLink("a", NORMAL, Weights((version % 7 + 1) * nanos(0.01), 0)),)
+        message = MeasuredLinks("b", 2, version, links)
+        mesh.nodes["a"].survey.on_message(("b", NORMAL), message, mesh.now)
+        mesh.run(0.1)
+    assert heard(mesh, "c", "b", start) == [0.3, 3.3, 24.3, 48.3, 72.3, 96.3]
 
 
 def test_who_goes_by_an_old_table_is_told_at_once_and_once() -> None:

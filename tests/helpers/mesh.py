@@ -7,6 +7,7 @@ import random
 from dataclasses import dataclass, field
 from itertools import count
 
+from ges.messages import MeasuredLinks
 from ges.survey import Survey
 from ges.ways import Ways
 from overlay.choice import Path
@@ -31,6 +32,7 @@ class Mesh:
         self.nodes: dict[str, Node] = {}
         self.latency: dict[tuple[str, str, LinkClass], float] = {}
         self.messages = 0
+        self.tables: list[tuple[Nanos, str, str]] = []  #: that came: when, to whom, and of whom
         self._order = count()
         self._heap: list[tuple[Nanos, int, str, str, LinkClass, LinkMessage]] = []
         for name in names:
@@ -102,6 +104,8 @@ class Mesh:
         self.now, _, sender, name, link_class, message = heapq.heappop(self._heap)
         if (sender, name, link_class) in self.latency:
             survey = self.nodes[name].survey
+            if isinstance(message, MeasuredLinks):
+                self.tables.append((self.now, name, message.origin))
             self._do(name, survey.on_message((sender, link_class), message, self.now))
 
     def _do(self, name: str, effects: list[Effect]) -> None:

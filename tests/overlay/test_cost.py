@@ -7,13 +7,14 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overlay.cost import CALM_NS, HOP_NS, MAX_COST_NS, Steady, cost_ns
+from overlay.cost import CALM_NS, MAX_COST_NS, Steady, cost_ns
 from overlay.ids import NANOS_PER_SECOND, LinkClass, nanos
 from overlay.weights import LinkKey, Weights
 from tests.helpers.strategies import structs
 
 NORMAL, EXPRESS, SECURE = LinkClass.NORMAL, LinkClass.EXPRESS, LinkClass.SECURE
 KEY: LinkKey = ("b" * 32, NORMAL)
+HOP_NS = nanos(0.00005)  #: 50 us, as documented
 MS = nanos(0.001)
 
 
