@@ -7,7 +7,13 @@ from itertools import pairwise
 import networkx
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
 
 from overlay.ids import LinkClass, nanos
 from overlay.multigraph import Multigraph, as_networkx
@@ -90,6 +96,12 @@ class Changing(RuleBasedStateMachine):
         super().__init__()
         self.graph = Multigraph()
         self.paths = {c: ShortestPaths(self.graph, c, HERE) for c in LinkClass}
+
+    @initialize(costs=st.lists(st.integers(1, 40), max_size=len(NAMES) - 1))
+    def begin(self, costs: list[int]) -> None:
+        """A chain from here, so that changes meet paths."""
+        for (a, b), cost in zip(pairwise(NAMES), costs, strict=False):
+            self.graph.put(a, b, NORMAL, weights(cost))
 
     @rule(a=UIDS, b=UIDS, only=st.sampled_from(LinkClass), cost=st.integers(1, 40))
     def put(self, a: str, b: str, only: LinkClass, cost: int) -> None:
