@@ -15,6 +15,7 @@ from ges.errors import AccessError
 from ges.token_file import file_mark, load_book
 from ges.tokens import TokenRecord
 from overlay.identity import PeerIdentity
+from overlay.regular_file import read_regular
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +129,10 @@ def read_access(path: Path) -> AccessRules:
     """Read a file of rules.
 
     Raises:
-        AccessError: it cannot be read, or is wrong.
+        AccessError: it cannot be read, is no regular file, too large, or wrong.
     """
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
+        data, _ = read_regular(path, MAX_FILE_BYTES)
         return parse_access(data.decode(), str(path))
     except OSError as error:
         mend = "--access wants a file of rules, see docs/access.md"

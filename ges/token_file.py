@@ -26,6 +26,7 @@ from ges.tokens import (
     parse_book,
     secret_hash,
 )
+from overlay.regular_file import read_regular
 
 MAX_BOOK_BYTES = 32 * 1024 * 1024
 _ISSUE = "make one with 'chordal token issue'"
@@ -107,17 +108,13 @@ def file_mark(path: Path) -> tuple[int, int, int] | None:
 
 def _read(path: Path, limit: int, *, forbidden: int) -> bytes:
     try:
-        with path.open("rb") as file:
-            # The mode is asked of the open file: the path could be swapped after a look at it.
-            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-            data = file.read(limit + 1)
+        data, mode = read_regular(path, limit)
     except OSError as error:
         raise _unusable(path, error, _ISSUE) from error
+    mode = stat.S_IMODE(mode)
     if mode & forbidden:
         verb = "writable by" if forbidden == 0o022 else "open to"
         raise TokenError(f"{path}: {verb} group or others; chmod {mode & ~forbidden:o} {path}")
-    if len(data) > limit:
-        raise TokenError(f"{path}: more than {limit} bytes; {_ISSUE}")
     return data
 
 

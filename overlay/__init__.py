@@ -22,6 +22,7 @@ The weighted multigraph
     ``weights``, ``gauges`` and ``cost`` (measured), ``multigraph``, ``paths``, ``choice``,
     ``express_range``.
 Security
-    ``identity``, ``tls``, ``tls_stream``, ``credentials``, ``certificates``, ``keyfiles``;
-    ``revocation``; the authority's side: ``authority``, ``issued``, ``rotation``, ``revoking``.
+    ``identity``, ``tls``, ``tls_stream``, ``credentials``, ``certificates``, ``keyfiles``,
+    ``regular_file`` (and no other); ``revocation``; the authority's side: ``authority``,
+    ``issued``, ``rotation``, ``revoking``.
 """

@@ -32,6 +32,7 @@ from overlay.keyfiles import (
     AUTHORITY_KEY,
     IDENTITY_CERTIFICATE,
     IDENTITY_KEY,
+    MAX_FILE_BYTES,
     REVOKED,
     certificates_pem,
     check_key,
@@ -45,6 +46,7 @@ from overlay.keyfiles import (
     replace_files,
     write_new,
 )
+from overlay.regular_file import read_regular
 
 VOUCHER = "voucher.crt"
 
@@ -227,7 +229,7 @@ def _identity_files(authority: Authority, certificate: x509.Certificate) -> dict
     }
     revoked = authority.directory / REVOKED
     if read_revoked(revoked) is not None:
-        files[REVOKED] = revoked.read_bytes()
+        files[REVOKED], _ = read_regular(revoked, MAX_FILE_BYTES)
     return files
 
 

@@ -18,8 +18,10 @@ from overlay.errors import IdentityError
 from overlay.identity import PeerIdentity, Role
 from overlay.ids import WireUid
 from overlay.keyfiles import replace_files, unusable
+from overlay.regular_file import read_regular
 
 ISSUED = "issued.json"
+MAX_BYTES = 256 * 1024 * 1024  #: a million certificates in force
 
 
 class Issued(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -56,7 +58,7 @@ def read_issued(directory: Path, now: datetime) -> list[Issued]:
     """
     path = directory / ISSUED
     try:
-        entries = msgspec.json.decode(path.read_bytes(), type=list[Issued])
+        entries = msgspec.json.decode(read_regular(path, MAX_BYTES)[0], type=list[Issued])
     except FileNotFoundError:
         return []
     except OSError as error:

@@ -27,12 +27,15 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from overlay.errors import IdentityError
+from overlay.regular_file import read_regular
 
 IDENTITY_CERTIFICATE = "identity.crt"
 IDENTITY_KEY = "identity.key"
 AUTHORITY_CERTIFICATE = "authority.crt"
 AUTHORITY_KEY = "authority.key"
 REVOKED = "revoked.crl"  #: the newest list of revoked certificates that is known here
+
+MAX_FILE_BYTES = 1024 * 1024  #: far more than a key, certificates or a list of revoked ones take
 
 _LOCK = "lock"
 
@@ -62,11 +65,12 @@ def read_certificates(path: Path, *, most: int, mend: str) -> list[x509.Certific
     """Read a file that holds PEM certificates, at most ``most``.
 
     Raises:
-        IdentityError: the file is missing, unreadable, holds no certificate, more than ``most``
-            (TLS would trust them all), or one of another kind than Ed25519.
+        IdentityError: the file is missing, unreadable, no regular one, too large, holds no
+            certificate, more than ``most`` (TLS would trust them all), or one of another kind than
+            Ed25519.
     """
     try:
-        found = x509.load_pem_x509_certificates(path.read_bytes())
+        found = x509.load_pem_x509_certificates(_read(path)[0])
         keys = [certificate.public_key() for certificate in found]
     except OSError as error:
         raise unusable(path, error, mend) from error
@@ -88,7 +92,7 @@ def read_revoked(path: Path) -> tuple[bytes, bytes] | None:
     """
     mend = "take it anew from the authority's folder, or remove it"
     try:
-        pem = path.read_bytes()
+        pem, _ = _read(path)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -111,12 +115,10 @@ def check_key(path: Path, certificate: x509.Certificate, *, mend: str) -> Ed2551
             another certificate.
     """
     try:
-        with path.open("rb") as file:
-            # The mode is asked of the open file: the path could be swapped after a look at it.
-            excess = _excess(path, os.fstat(file.fileno()).st_mode, 0o077)
-            pem = file.read()
+        pem, mode = _read(path)
     except OSError as error:
         raise unusable(path, error, mend) from error
+    excess = _excess(path, mode, 0o077)
     if excess is not None:
         raise IdentityError(excess)
     try:
@@ -149,6 +151,10 @@ def unusable(path: Path, error: OSError, mend: str) -> IdentityError:
     if isinstance(error, PermissionError):
         mend = "run as the user who owns it"
     return IdentityError(f"{path}: {error.strerror or error}; {mend}")
+
+
+def _read(path: Path) -> tuple[bytes, int]:
+    return read_regular(path, MAX_FILE_BYTES)
 
 
 def _mode(path: Path) -> int:

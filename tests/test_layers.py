@@ -25,7 +25,7 @@ DRIVERS = {
         *("link_life", "memory", "precedence", "slices", "tidying", "tls", "tls_stream"),
         "transport",
         *("authority", "certificates", "credentials", "identity", "issued", "keyfiles"),
-        *("revoking", "rotation"),
+        *("regular_file", "revoking", "rotation"),
     },
     "ring": set[str](),
     "ges": {

@@ -10,7 +10,14 @@ from pathlib import Path
 import pytest
 
 from ges.errors import TokenError
-from ges.token_file import issue_token, load_book, load_token, revoke_token, write_token
+from ges.token_file import (
+    MAX_BOOK_BYTES,
+    issue_token,
+    load_book,
+    load_token,
+    revoke_token,
+    write_token,
+)
 from ges.tokens import TokenBook, parse_book
 
 NOW = 1_800_000_000
@@ -156,6 +163,18 @@ def test_a_file_that_holds_no_token_is_named_and_not_quoted(tmp_path: Path, cont
     with pytest.raises(TokenError, match=r"mine.*'chordal token issue'") as caught:
         load_token(path)
     assert "aaaa" not in str(caught.value)
+
+
+def test_what_is_no_file_of_a_sane_size_is_not_read(book: Path, tmp_path: Path) -> None:
+    book.touch(0o600)
+    os.truncate(book, MAX_BOOK_BYTES + 1)  # it takes no room
+    with pytest.raises(TokenError, match=rf"tokens\.json: Larger than {MAX_BOOK_BYTES} bytes"):
+        load_book(book)
+    book.unlink()
+    book.symlink_to("/dev/null")
+    for load in (load_book, load_token):
+        with pytest.raises(TokenError, match=r"tokens\.json: Not a regular file"):
+            load(book)
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

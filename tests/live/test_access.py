@@ -120,6 +120,32 @@ def test_a_wrong_file_does_not_start_the_broker(tmp_path: Path, option: str, wor
     assert line.startswith(f"chordal: error: {wrong}: {words}")
 
 
+@pytest.mark.parametrize("option", ["--access", "--tokens", "--identity"])
+def test_a_pipe_in_a_files_place_does_not_keep_it_waiting(tmp_path: Path, option: str) -> None:
+    """Nobody ever writes into it."""
+    pipe = tmp_path / "identity.crt"
+    os.mkfifo(pipe, 0o600)
+    named = tmp_path if option == "--identity" else pipe
+    done = chordal("serve", "--listen", "127.0.0.1:0", option, str(named))
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"chordal: error: {pipe}: Not a regular file")
+
+
+@pytest.mark.parametrize("option", ["--access", "--tokens"])
+def test_a_running_broker_is_not_held_up_by_one(
+    brokers: Fleet, rules: Path, book: Path, token: Path, tmp_path: Path, option: str
+) -> None:
+    broker = brokers.broker("--access", str(rules), "--tokens", str(book))
+    assert broker.ready["ready"]
+    os.mkfifo(tmp_path / "pipe", 0o600)
+    os.replace(tmp_path / "pipe", rules if option == "--access" else book)
+    broker.signal(signal.SIGHUP)
+    eventually(lambda: "Not a regular file" in broker.err)
+    assert "the earlier ones stay in force" in broker.err
+    assert broker.status()["url"] == broker.url
+
+
 def test_tokens_are_issued_listed_and_revoked(book: Path, token: Path, tmp_path: Path) -> None:
     assert stat.S_IMODE(token.stat().st_mode) == stat.S_IMODE(book.stat().st_mode) == 0o600
     printed = chordal("token", "issue", str(book), "line-2", "--lifetime", "90s")

@@ -32,7 +32,7 @@ from overlay.identity import (
     load_identity,
 )
 from overlay.ids import Uid
-from overlay.keyfiles import permission_warnings, unusable
+from overlay.keyfiles import MAX_FILE_BYTES, permission_warnings, read_revoked, unusable
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -248,6 +248,23 @@ def test_a_file_of_another_user(tmp_path: Path) -> None:
 def test_garbage_in_a_file(identity: Identity, name: str, garbage: bytes) -> None:
     (identity.directory / name).write_bytes(garbage)
     refused(identity.directory, str(identity.directory / name), "PEM")
+
+
+@pytest.mark.parametrize("name", ["identity.crt", "identity.key", "authority.crt"])
+def test_what_is_no_file_of_a_sane_size_is_not_read(identity: Identity, name: str) -> None:
+    path = identity.directory / name
+    content = path.read_bytes()
+    path.write_bytes(content + b"#" * MAX_FILE_BYTES)
+    refused(identity.directory, str(path), f"Larger than {MAX_FILE_BYTES} bytes")
+    path.unlink()
+    path.symlink_to("/dev/null")
+    refused(identity.directory, str(path), "Not a regular file")
+
+
+def test_nor_is_such_a_list_of_revoked_identities(identity: Identity) -> None:
+    identity.revoked.symlink_to("/dev/null")
+    with pytest.raises(IdentityError, match=r"revoked\.crl: Not a regular file"):
+        read_revoked(identity.revoked)
 
 
 def test_a_file_cut_short(identity: Identity) -> None:
