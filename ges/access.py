@@ -23,7 +23,7 @@ Subjects: ``anyone``; ``authenticated`` (by certificate or token); ``certificate
 ``role:client`` and ``role:broker`` (a certificate's); ``uid:HEX32`` (a certificate's: a uid that is
 only claimed counts for nothing); ``token:NAME``. The level ``{token}`` of a filter stands for the
 name of the client's token, ``{uid}`` for the uid in its certificate; a client without it gets
-nothing from such a filter.
+nothing from such a filter. No other level of a filter has braces in it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _SUBJECTS = (
     "or token:NAME"
 )
 _HEADER = re.compile(r"\s*\[\[\s*(allow|deny)\s*\]\]")
-_PLACEHOLDER = re.compile(r"\{.*\}")
+_BRACE = re.compile(r"[{}]")  #: only in levels that are filled in: else it is a slip
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +181,10 @@ def parse_access(text: str, source: str) -> AccessRules:
         raise AccessError(f"{source}: more than {MAX_FILE_BYTES} bytes")
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # a number of too many digits is no TOMLDecodeError
         raise AccessError(f"{source}: no TOML: {error}") from error
+    except RecursionError:
+        raise AccessError(f"{source}: lists within lists, too deep to be read") from None
     for key in document:
         if key not in ("allow", "deny", "brokers"):
             raise AccessError(
@@ -287,10 +289,10 @@ def _filters(table: dict[str, object], key: str, where: str) -> tuple[str, ...]:
         except TopicError as error:
             raise AccessError(f"{where}: {key}: {error}") from error
         for level in text.split("/"):
-            if _PLACEHOLDER.fullmatch(level) and level not in (TOKEN_LEVEL, UID_LEVEL):
+            if _BRACE.search(level) and level not in (TOKEN_LEVEL, UID_LEVEL):
                 raise AccessError(
                     f"{where}: {key}: {level} in {text!r} is not known; "
-                    f"write {TOKEN_LEVEL} or {UID_LEVEL}"
+                    f"write {TOKEN_LEVEL} or {UID_LEVEL} as a whole level"
                 )
     return found
 

@@ -134,6 +134,16 @@ def test_a_rule_for_one_thing_says_nothing_of_the_other() -> None:
         ("[[deny]]\nsubject = 'anyone'\npublish = ['a/#/b']", "'#' can only be the last"),
         ("[[deny]]\nsubject = 'anyone'\nsubscribe = ['a/*']", "write '+' instead of '*'"),
         ("[[deny]]\nsubject = 'anyone'\nsubscribe = ['a/{name}']", "{name} in 'a/{name}' is not"),
+        (
+            "[[deny]]\nsubject = 'anyone'\npublish = ['a/{token}x']",
+            "the deny rule on line 1: publish: {token}x in 'a/{token}x' is not known",
+        ),
+        ("[[deny]]\nsubject = 'anyone'\npublish = ['a/x{uid}/b']", "x{uid} in 'a/x{uid}/b' is"),
+        ("[[deny]]\nsubject = 'anyone'\npublish = ['{token']", "{token in '{token' is not known"),
+        ("[[deny]]\nsubject = 'anyone'\npublish = ['a/b}']", "b} in 'a/b}' is not known"),
+        ("x = " + "[" * 50_000, "lists within lists, too deep"),
+        ("x = " + "{a=" * 50_000, "too deep to be read"),
+        ("x = 1" + "0" * 5000, "no TOML"),
         ("[[deny]]\nname = 7\nsubject = 'anyone'\nsubscribe = ['a']", "name is 1 to 100"),
         ("[[allow]]\nsubject = 'anyone'\npublish = ['a']\n" * 1025, "1025 rules, 1024"),
         (

@@ -288,6 +288,10 @@ def rewrite(access: Path, old: str, new: str) -> None:
     access.write_text(RULES.replace(old, new))
 
 
+def put(access: Path, text: str) -> None:
+    access.write_text(text)
+
+
 def place(access: Path, network: str) -> None:
     access.write_text(f"brokers = ['{network}']\n{RULES}")
 
@@ -311,14 +315,22 @@ async def test_new_rules_apply_to_those_attached(broker: Broker, access: Path, t
         assert broker.router.subscriptions == 0
 
 
+@pytest.mark.parametrize(
+    ("new", "why"),
+    [
+        ("[[allow]]\nsubjekt = 'anyone'", "unknown key 'subjekt'"),
+        ("x = " + "[" * 50_000, "too deep to be read"),
+    ],
+    ids=["unknown key", "deep"],
+)
 async def test_wrong_new_rules_leave_the_old_in_force(
-    broker: Broker, access: Path, token: str
+    broker: Broker, access: Path, token: str, new: str, why: str
 ) -> None:
-    rewrite(access, "subject", "subjekt")
+    put(access, new)
     with structlog.testing.capture_logs() as lines:
         await broker.reload()
     (line,) = [line for line in lines if line["log_level"] == "error"]
-    assert "unknown key 'subjekt'" in line["why"]
+    assert why in line["why"]
     async with connect(broker.url, token=token) as client:
         await client.publish("sensors/line-1/1", confirm=True)
         with pytest.raises(PublishRefused):
