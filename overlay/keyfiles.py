@@ -205,7 +205,7 @@ def write_new(directory: Path, files: Mapping[str, bytes]) -> None:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise unusable(directory, error, mend) from error
-    _check_folder(directory, mend)
+    _check_folder(directory, mend, f", or {mend}")
     with ExitStack() as undo:
         for name, content in files.items():
             path = directory / name
@@ -277,13 +277,14 @@ def key_pem(key: Ed25519PrivateKey) -> bytes:
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
-def _check_folder(directory: Path, mend: str) -> None:
+def _check_folder(directory: Path, mend: str, other_mend: str = "") -> None:
     try:
         mode = directory.stat().st_mode
     except OSError as error:
         raise unusable(directory, error, mend) from error
-    if mode & 0o022:
-        raise IdentityError(f"{directory}: writable by group or others; {mend}")
+    excess = _excess(directory, mode, 0o022)
+    if excess is not None:
+        raise IdentityError(excess + other_mend)
 
 
 def _create(path: Path, content: bytes) -> None:

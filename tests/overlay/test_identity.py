@@ -200,7 +200,8 @@ def test_an_existing_empty_folder_is_used_unless_others_may_write_into_it(
     broker(authority, tmp_path / "mine")
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
-    with pytest.raises(IdentityError, match="writable by group or others"):
+    mends = rf"writable by group or others; chmod 755 {tmp_path}/open, or name a folder of your own"
+    with pytest.raises(IdentityError, match=mends):
         broker(authority, tmp_path / "open")
 
 

@@ -25,7 +25,7 @@ def test_a_link_to_a_file_is_followed(tmp_path: Path) -> None:
     assert read_regular(tmp_path / "link", 5)[0] == b"1"
 
 
-def test_what_is_too_large_is_refused_before_it_is_read(tmp_path: Path) -> None:
+def test_what_is_too_large_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.touch()
     os.truncate(path, 2**40)  # no more than its size: it takes no room

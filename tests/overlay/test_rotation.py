@@ -192,6 +192,18 @@ def test_a_list_names_the_revoked_and_counts_on(authority: Authority, tmp_path: 
     assert stat.S_IMODE((authority.directory / REVOKED).stat().st_mode) == 0o600
 
 
+def test_a_folder_that_others_may_write_into_is_not_renewed_and_the_mend_is_told(
+    authority: Authority, tmp_path: Path
+) -> None:
+    before = broker(authority, tmp_path / "a")
+    before.directory.chmod(0o770)
+    mend = rf"{before.directory}: writable by group or others; chmod 750 {before.directory}$"
+    with pytest.raises(IdentityError, match=mend):
+        renew_identity(authority, before.directory, lifetime=DAY)
+    before.directory.chmod(0o750)
+    assert renew_identity(authority, before.directory, lifetime=DAY).serial != before.serial
+
+
 def test_a_revoked_uid_gets_no_further_certificate(authority: Authority, tmp_path: Path) -> None:
     revoked = broker(authority, tmp_path / "a")
     revoke_uid(authority, revoked.uid)
