@@ -9,6 +9,7 @@ soon as that is known.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +23,7 @@ from ges.node import RenewLinks, Spread
 from overlay.errors import IdentityError, ProtocolError
 from overlay.identity import Identity, PeerIdentity, load_identity
 from overlay.ids import LinkClass, Nanos, nanos, short
-from overlay.keyfiles import REVOKED, read_revoked, replace_files
+from overlay.keyfiles import REVOKED, permission_warnings, read_revoked, replace_files
 from overlay.machine import Closed
 from overlay.revocation import check_list
 
@@ -64,6 +65,7 @@ class Warden:
 
     async def run(self) -> None:
         """Look, again and again, until cancelled."""
+        self._warn_of_permissions()
         self.read_lists()
         while True:
             self.look()
@@ -162,6 +164,15 @@ class Warden:
     def _prints(self) -> Prints:
         identity = self._identity
         return tuple(map(_print, (identity.certificate, identity.key, identity.authority)))
+
+    def _warn_of_permissions(self) -> None:
+        """Say which of the identity's files are open to too many, and used all the same.
+
+        Whoever may write into the folder may put another identity or authority there.
+        """
+        with contextlib.suppress(IdentityError):  # it can be read no more: a look will tell
+            for warning in permission_warnings(self._identity.directory):
+                self._log.warning("identity open to too many", why=warning)
 
     def _read_identity(self) -> None:
         """Take the identity's files if they have changed.

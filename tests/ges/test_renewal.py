@@ -6,6 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+import structlog
 import trio
 
 from ges.broker import Broker
@@ -54,6 +55,28 @@ def watch_links(ring: list[Broker], monkeypatch: pytest.MonkeyPatch) -> list[str
 
         monkeypatch.setattr(broker.node, "handle", noting)
     return seen
+
+
+async def test_an_identity_open_to_too_many_is_warned_of_once(
+    brokers: Brokers, issue: Issue
+) -> None:
+    folder = issue(Role.BROKER)
+    open_to_all(folder)
+    with structlog.testing.capture_logs() as lines:
+        broker = await brokers.start(identity=folder, look_seconds=LOOK_SECONDS)
+        await trio.sleep(3 * LOOK_SECONDS)
+    told = [line for line in lines if line["event"] == "identity open to too many"]
+    assert [line["log_level"] for line in told] == ["warning"] * 2
+    assert [line["why"].partition(": ")[2] for line in told] == [
+        f"open to group or others; chmod 700 {folder}",
+        f"writable by group or others; chmod 644 {folder / 'authority.crt'}",
+    ]
+    assert {line["broker"] for line in told} == {broker.node.peer.uid[:8]}
+
+
+def open_to_all(folder: Path) -> None:
+    folder.chmod(0o777)
+    (folder / "authority.crt").chmod(0o666)
 
 
 def serials(ring: list[Broker]) -> set[str]:
