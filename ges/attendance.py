@@ -93,6 +93,8 @@ class Attendance:
                     await ends.acquire()
                     is_ending = True
                     nursery.cancel_scope.cancel()
+            if session.last_word and not connection.is_torn:
+                await self._say(wire, session.last_word)
         finally:
             if is_ending:
                 ends.release()
@@ -194,6 +196,13 @@ class Attendance:
     async def _turn_away(self, wire: Wire, refusal: Refusal) -> None:
         with trio.move_on_after(CLOSE_SECONDS), contextlib.suppress(*BROKEN):
             await wire.stream.send_all(GREETINGS.encode(refusal))
+
+    async def _say(self, wire: Wire, last_word: bytes) -> None:
+        """Send it, and let the client close first: bytes unread would reset the connection."""
+        with trio.move_on_after(CLOSE_SECONDS), contextlib.suppress(*BROKEN):
+            await wire.stream.send_all(last_word)
+            while await wire.stream.receive_some():
+                pass
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────
 

@@ -107,7 +107,7 @@ class Intake:
                 session.told_dropped = session.dropped
                 session.tell(Dropped(*session.dropped))
         elif isinstance(message, RevocationNotice):
-            session.tell(RevocationTaken(self._broker.take_notice(message)))
+            session.answer(RevocationTaken(self._broker.take_notice(message)))
         elif isinstance(message, StatusRequest):
             if session.status is None:
                 session.status = CLIENT_CODEC.encode(self._broker.status())

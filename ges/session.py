@@ -40,6 +40,7 @@ class Session:
         "identity",
         "incarnation",
         "last",
+        "last_word",
         "publisher",
         "reader",
         "serving",
@@ -73,12 +74,20 @@ class Session:
         self.serving = trio.CancelScope()
         self.filters: dict[int, tuple[str, LinkClass | None]] = {}  #: by subscription number
         self.accepted: dict[LinkClass, int] = {}  #: taken, but not yet told the client
+        self.last_word = b""  #: to be sent although it is detached, before its connection is closed
         self.told_dropped = (0, 0)  #: normal and express events dropped, as last told the client
         self.last: dict[bool, int] = {}  #: sequence taken last, of secure events and others
 
     def tell(self, message: Message) -> None:
         """Send the client a message of its broker."""
         self.connection.send(CLIENT_CODEC.encode(message))
+
+    def answer(self, message: Message) -> None:
+        """Tell the client what has come of its request, be it that it was detached for it."""
+        if self.serving.cancel_called:
+            self.last_word = CLIENT_CODEC.encode(message)
+        else:
+            self.tell(message)
 
     def why_not(self, topic: bytes) -> str | None:
         """Return why the rules do not let it publish to a checked topic, or None."""

@@ -64,6 +64,7 @@ class Connection:
         self.stream = stream
         self.secure = secure  #: runs over TLS
         self.overflowed = False
+        self.is_torn = False  #: aborted amid a frame: nothing more can be said on it
         self.closed_by = math.inf  #: trio's time at which it is closed, finished or not
         self.sent_bytes = 0  #: taken by the kernel so far
         self.events = 0  #: queued so far
@@ -221,6 +222,7 @@ class Connection:
 
     def abort(self) -> None:
         """Close now, dropping what is queued, but for events of a stream: they are taken back."""
+        self.is_torn = self.is_torn or bool(self._rest) or self.outbox.is_amid_frame
         if self.outbox.stream is None:
             self.outbox.clear()
         self._rest = memoryview(b"")

@@ -62,6 +62,11 @@ class Outbox:
         """Bytes that wait."""
         return self.normal.size + self.express.size
 
+    @property
+    def is_amid_frame(self) -> bool:
+        """A part of a frame was taken, and the rest waits."""
+        return bool(self._sliced)
+
     def take(self, now: Nanos, most: int = WRITE_BYTES) -> list[Bytes]:
         """Return what is to be written next, about ``most`` bytes; empty if nothing is.
 

@@ -11,14 +11,20 @@ import trio
 from ges.broker import Broker, BrokerConfig
 from ges.client import connect
 from ges.errors import ConnectionLost, SpreadRefused
+from ges.messages import RevocationNotice, RevocationTaken, Subscribe
+from overlay.address import parse_url
 from overlay.authority import Authority, create_authority, issue_identity
 from overlay.errors import IdentityError
+from overlay.frames import PROTOCOL_VERSION
+from overlay.handshake import GREETINGS, Hello
 from overlay.identity import Role, load_identity
 from overlay.ids import LinkClass
 from overlay.keyfiles import REVOKED
 from overlay.revocation import RevocationList
 from overlay.revoking import revoke_certificate, revoke_uid
+from overlay.transport import TcpTransport
 from tests.ges.conftest import DAY, Issue
+from tests.ges.test_attendance import Raw
 from tests.ges.test_renewal import is_meshed, started, url
 from tests.helpers.brokers import Brokers, secure_uids
 from tests.helpers.waiting import until
@@ -90,6 +96,45 @@ async def test_a_revoked_client_is_detached_and_not_let_in_again(
                     pass
             await stays.publish("a", b"x", link_class=SECURE, confirm=True)
     assert ring[1].driver.counters["clients_revoked"] == 1
+
+
+@pytest.mark.parametrize("who", ["client", "broker"])
+async def test_who_is_cut_off_by_the_list_it_hands_in_is_told_that_it_was_taken(
+    brokers: Brokers, issue: Issue, authority: Authority, who: str
+) -> None:
+    """Its own identity is on the list, or that of the broker it is attached to."""
+    folders, me = [issue(Role.BROKER), issue(Role.BROKER)], issue(Role.CLIENT)
+    ring = await started(brokers, folders)
+    own = revoke_certificate(authority, me if who == "client" else folders[0])
+    await spread(own, url(ring[0]), me)
+    await until(lambda: numbers(ring) == [1, 1])
+    assert ring[0].driver.counters["clients_revoked"] == 1
+    with pytest.raises(ConnectionLost):
+        async with connect(url(ring[0]), identity=me, timeout=0.5):
+            pass
+
+
+async def test_the_answer_is_the_last_that_it_is_sent_and_then_it_is_cut_off(
+    brokers: Brokers, issue: Issue, authority: Authority
+) -> None:
+    """Whether it closes or not."""
+    me = issue(Role.CLIENT)
+    broker = await brokers.start(identity=issue(Role.BROKER))
+    identity = load_identity(me)
+    wire = await TcpTransport(identity).connect(parse_url(url(broker)))
+    hello = Hello("chordal", PROTOCOL_VERSION, identity.uid, 1, None, SECURE, None, 0)
+    revoked = revoke_certificate(authority, me)
+    async with wire.stream:
+        await wire.stream.send_all(GREETINGS.encode(hello))
+        client = Raw(wire.stream)  # type: ignore[arg-type]
+        await client.say(Subscribe(1, "a", None), RevocationNotice(revoked.crl, b""))
+        while not isinstance(answer := await client.hear(), RevocationTaken):
+            assert answer is not None
+        assert answer == RevocationTaken(None)
+        assert broker.attendance.size == 0
+        async with connect(url(broker), identity=issue(Role.CLIENT)) as other:
+            await other.publish("a", b"x", link_class=SECURE, confirm=True)
+        assert await client.hear() is None
 
 
 async def test_a_client_does_not_go_to_a_broker_it_knows_to_be_revoked(

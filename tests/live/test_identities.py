@@ -102,6 +102,22 @@ def test_a_revoked_broker_is_cut_off_everywhere(
     assert published.returncode == 0, published.stderr
 
 
+def test_who_revokes_itself_is_told_that_the_list_was_taken(
+    brokers: Fleet, authority: Path, tmp_path: Path
+) -> None:
+    """The broker cuts it off, but not before it has answered."""
+    broker = brokers.broker("--identity", str(tmp_path / "a"))
+    at = ("--at", secure_url(broker), "--identity", str(tmp_path / "me"))
+    told = chordal("identity", "revoke", str(authority), str(tmp_path / "me"), *at)
+    assert (told.returncode, told.stderr) == (0, "")
+    assert told.stdout == f"list 1, 1 revoked, spread from {secure_url(broker)}\n"
+    assert broker.status()["identity"]["revoked"] == 1
+    again = chordal("identity", "revoke", str(authority), str(tmp_path / "b"), *at)
+    assert again.returncode == 1
+    assert "list 2 is in" in again.stderr
+    assert "but not spread" in again.stderr
+
+
 def test_a_parked_event_waits_for_the_path(brokers: Fleet, authority: Path, tmp_path: Path) -> None:
     """A plain broker is the only other one until a secure one joins."""
     first = brokers.broker("--identity", str(tmp_path / "a"))

@@ -7,6 +7,8 @@ import trio
 import trio.testing
 
 from overlay.connection import FINISH_SECONDS, Connection
+from overlay.fragments import SLICE_BYTES
+from overlay.frames import CONTROL, frame
 from overlay.outbox import WRITE_BYTES
 
 DEADLINE_SECONDS = 5
@@ -134,6 +136,28 @@ async def test_abort_ends_a_write_that_is_stuck(
     assert trio.current_time() == start
     assert gate.writes == []
     assert connection.queued_bytes == 0
+    assert connection.is_torn
+
+
+async def test_abort_between_frames_leaves_something_to_say(
+    gate: Gate, connection: Connection, nursery: trio.Nursery
+) -> None:
+    nursery.start_soon(connection.write_forever)
+    connection.send(b"whole")
+    await trio.testing.wait_all_tasks_blocked()
+    connection.send(b"not begun")
+    connection.abort()
+    assert not connection.is_torn
+    connection.abort()
+    assert gate.writes == [b"whole"]
+
+
+async def test_abort_between_slices_does_not() -> None:
+    connection = Connection(Gate(), secure=False, limit_bytes=10**6)
+    connection.send(frame(CONTROL, b"x" * 2 * SLICE_BYTES))
+    connection.outbox.take(0)  # as for a write that the kernel took whole
+    connection.abort()
+    assert connection.is_torn
 
 
 async def test_room_comes_when_the_queue_is_half_empty(
