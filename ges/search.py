@@ -135,6 +135,8 @@ class Search:
                 raise ProtocolError(f"it wants to speak version {answer.version}")
             if wire.identity is not None and wire.identity.uid != answer.broker:
                 raise ProtocolError("the certificate names another uid than the broker gives")
+            if answer.secure and wire.identity is None:
+                raise ProtocolError("it calls a plain connection secure")
             reader.limit(MAX_FRAME_BYTES)
             reader.agree(answer.version)
             stack.pop_all()
