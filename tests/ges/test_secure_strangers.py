@@ -19,6 +19,7 @@ from overlay.greeting import read_greeting
 from overlay.handshake import GREETINGS, Hello, Refusal
 from overlay.identity import Role, load_identity
 from overlay.ids import LinkClass, Peer
+from overlay.limits import Limits
 from overlay.machine import Refused
 from overlay.tls import ALPN, client_context
 from overlay.transport import TcpTransport
@@ -136,6 +137,30 @@ async def test_each_kind_is_counted_and_logged_once(
     } == dict.fromkeys((UNTRUSTED, NO_TLS, NOT_CHORDAL), 0) | {kind: TIMES}
     warnings = [line for line in lines if line["log_level"] == "warning"]
     assert [line["event"] for line in warnings] == ["stranger dropped"]
+
+
+async def test_a_handshake_that_is_not_finished_counts_as_too_slow(
+    brokers: Brokers, issue: Issue
+) -> None:
+    """As a greeting does: what would have come of it nobody knows."""
+    limits = Limits(handshake_seconds=0.2)
+    broker = await brokers.start(identity=issue(Role.BROKER), limits=limits)
+    address = parse_url(broker.url)
+    async with await trio.open_tcp_stream(address.host, address.port) as stream:
+        await stream.send_all(client_hello()[:50])
+        with trio.fail_after(20):
+            assert await stream.receive_some() == b""
+    counters = broker.driver.counters
+    assert (counters["strangers_too_slow"], counters[NO_TLS]) == (1, 0)
+
+
+def client_hello() -> bytes:
+    """What a TLS client says first."""
+    sent = ssl.MemoryBIO()
+    session = calm(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)).wrap_bio(ssl.MemoryBIO(), sent)
+    with pytest.raises(ssl.SSLWantReadError):
+        session.do_handshake()
+    return sent.read()
 
 
 async def test_tls_where_there_is_no_identity_is_counted_so(
