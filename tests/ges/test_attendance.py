@@ -128,6 +128,18 @@ async def test_requests_are_answered(broker: Broker) -> None:
         assert isinstance(await client.hear(), Status)
 
 
+async def test_a_secure_filter_is_not_served_on_a_plain_hop(broker: Broker) -> None:
+    """This project's client does not ask for it; who asks is refused, and gets nothing."""
+    async with raw(broker) as client:
+        await client.say(Subscribe(3, "a/#", LinkClass.SECURE))
+        refused = await client.hear()
+        assert isinstance(refused, SubscriptionRefused)
+        assert refused.number == 3
+        assert "from the broker to this client is not secure" in refused.reason
+        async with connect(broker.url) as other:
+            assert (await other.status()).subscriptions == 0
+
+
 async def test_what_was_sent_together_is_acknowledged_together(broker: Broker) -> None:
     async with raw(broker) as client:
         frames = b"".join(frame(EVENT, event(number)) for number in range(1, 101))

@@ -12,7 +12,14 @@ from trio.testing import MockClock
 
 from overlay import accepting, link_life
 from overlay.errors import ProtocolError
-from overlay.frames import EVENT, HEADER, PROTOCOL_VERSION, frame
+from overlay.frames import (
+    EVENT,
+    HEADER,
+    LENGTH_COVERS,
+    MAX_CONTROL_BYTES,
+    PROTOCOL_VERSION,
+    frame,
+)
 from overlay.handshake import GREETINGS, Hello, Refusal, Welcome
 from overlay.ids import LinkClass
 from overlay.limits import LIMITS, Limits
@@ -276,6 +283,24 @@ async def test_a_stranger_is_dropped_in_time_and_harms_nobody(
     await trio.sleep(5)
     assert b.took(MessageReceived) == [MessageReceived(a.peer.uid, Beat(1))]
     assert (a.took(LinkDown), b.took(LinkDown)) == ([], [])
+
+
+async def test_what_a_stranger_announces_is_no_longer_than_a_greeting_may_be(
+    overlay: Overlay, autojump_clock: MockClock
+) -> None:
+    """A frame that is fine from a peer is dropped at its header, and not when time is over."""
+    a = await overlay.station("a")
+    long, fits = await overlay.dial(a), await overlay.dial(a)
+    body = MAX_CONTROL_BYTES - LENGTH_COVERS
+    for stream, size in ((long, body + 1), (fits, body)):
+        await stream.send_all(frame(EVENT, bytes(size))[: HEADER.size])
+    with trio.fail_after(HANDSHAKE_SECONDS / 2):
+        assert await long.receive_some() == b""
+    assert a.driver.counters["strangers_not_chordal"] == 1
+    assert a.driver.counters["strangers_dropped"] == 1
+    with trio.fail_after(HANDSHAKE_SECONDS):
+        assert await fits.receive_some() == b""
+    assert a.driver.counters["strangers_too_slow"] == 1
 
 
 async def test_a_stranger_that_drips_is_dropped_in_time(
