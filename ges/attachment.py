@@ -37,7 +37,7 @@ from ges.watermarks import Watermarks
 from overlay.address import Address, is_loopback, parse_url
 from overlay.codec import FrameReader
 from overlay.connection import BROKEN, Connection
-from overlay.errors import ProtocolError
+from overlay.errors import ConfigError, ProtocolError
 from overlay.frames import CONTROL, DELIVERY
 from overlay.identity import PeerIdentity
 from overlay.ids import LinkClass
@@ -60,7 +60,8 @@ class Attachment:
         self.incarnation = wish.incarnation
         self.url = wish.addresses[0].url
         self.secure = False
-        self.alternates: tuple[str, ...] = ()
+        self.alternates: tuple[str, ...] = ()  #: those that can be called
+        self._learnt: tuple[Address, ...] = ()  #: the same
         self.dropped = Dropped(0, 0)  #: by the broker attached to
         self.streams: list[Stream] = []  #: of the client's own events
         self.on_gap: Callable[[str, str, float], None] = lambda lost, found, seconds: None
@@ -80,6 +81,7 @@ class Attachment:
         self._taken: list[RevocationTaken] = []
         self._broker_uid = ""
         self._patience = Patience(0.0)  #: with the broker attached to
+        self._unusable: dict[str, str] = {}  #: alternates that are no URLs of brokers, and why
         self._lost_url = ""
         self._lost_reason = "no broker"
 
@@ -210,7 +212,8 @@ class Attachment:
         started = False
         try:
             while True:
-                address, wire, reader, attached = await self._search.find(self._choices)
+                found = await self._search.find(self._choices, self._unusable)
+                address, wire, reader, attached = found
                 self.url, self._broker_uid = address.url, attached.broker
                 if lost_at is not None:
                     self.on_gap(self._lost_url, self.url, trio.current_time() - lost_at)
@@ -235,10 +238,11 @@ class Attachment:
         """Return those given, then those learnt; the one just lost comes last."""
         tls = self.wish.addresses[0].tls
         found = list(self.wish.addresses)
-        for url in self.alternates:
-            address = parse_url(url)
-            if self.wish.token is None or tls or is_loopback(address.host):
-                found.append(Address(address.host, address.port, tls))
+        found += [
+            Address(address.host, address.port, tls)
+            for address in self._learnt
+            if self.wish.token is None or tls or is_loopback(address.host)
+        ]
         unique = list(dict.fromkeys(found))
         return sorted(unique, key=lambda address: address.url == self._lost_url)
 
@@ -340,7 +344,7 @@ class Attachment:
                 elif number in self._subscriptions:
                     self._subscriptions.pop(number).end(reason)
             case Alternates(urls):
-                self.alternates = urls[:MAX_ALTERNATES]
+                self._learn_alternates(urls[:MAX_ALTERNATES])
             case KeepAlive(token, answer) if not answer:
                 self.send(CLIENT_CODEC.encode(KeepAlive(token, answer=True)))
             case KeepAlive(token):
@@ -356,6 +360,17 @@ class Attachment:
             case _:
                 pass
         self._signal()
+
+    def _learn_alternates(self, urls: tuple[str, ...]) -> None:
+        """Note other brokers to go to; what cannot be called is no reason to go nowhere."""
+        learnt: dict[str, Address] = {}
+        self._unusable.clear()
+        for url in urls:
+            try:
+                learnt[url] = parse_url(url)
+            except ConfigError:
+                self._unusable[url] = f"not a broker's URL, told by {self.url}"
+        self.alternates, self._learnt = tuple(learnt), tuple(learnt.values())
 
     def _learn(self, crl: bytes, voucher: bytes) -> None:
         """Take note of who is revoked, so that none of them can pose as a broker to us."""

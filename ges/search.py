@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import trio
 
 from ges.errors import ConnectionLost
 from ges.messages import Attached
 from ges.vouching import reread
-from overlay.address import Address
+from overlay.address import Address, shown
 from overlay.codec import FrameReader, MessageCodec
 from overlay.connection import BROKEN
 from overlay.errors import ConnectionFailed, ProtocolError
@@ -39,6 +40,9 @@ _HOPELESS = frozenset({Refused.OTHER_OVERLAY, Refused.OTHER_VERSION, Refused.NOT
 #: What a broker may answer to a client's greeting.
 _ANSWERS = MessageCodec(Attached, Refusal)
 
+#: Where no URL is known that cannot be tried.
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
 Found = tuple[Address, Wire, FrameReader, Attached]
 
 
@@ -64,10 +68,13 @@ class Search:
         self._transport = transport
         self._rng = rng
 
-    async def find(self, choices: Callable[[], Iterable[Address]]) -> Found:
+    async def find(
+        self, choices: Callable[[], Iterable[Address]], unusable: Mapping[str, str] = NOTHING
+    ) -> Found:
         """Try the brokers known, again and again, until one takes us.
 
-        ``choices`` returns them, in the order to try them in.
+        ``choices`` returns them, in the order to try them in; ``unusable`` are URLs that cannot be
+        tried, and why not.
 
         Raises:
             ConnectionLost: none did in time, or one says that none ever will.
@@ -91,7 +98,8 @@ class Search:
                         answers[address.url] = str(error) or "connection lost"
                 await trio.sleep(pause * (0.5 + self._rng.random()))
                 pause = min(2 * pause, RETRY_MAX_SECONDS)
-        told = "; ".join(f"{url}: {answer}" for url, answer in answers.items())
+        answers |= unusable
+        told = "; ".join(f"{shown(url)}: {answer}" for url, answer in answers.items())
         raise ConnectionLost(f"no broker to attach to: {told or 'none is known'}")
 
     async def _greet(self, address: Address) -> Found:

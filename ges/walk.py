@@ -12,10 +12,12 @@ from ges.backups import judge_backups
 from ges.client import connect
 from ges.errors import ConnectionLost
 from ges.messages import Status
-from overlay.address import Address, parse_url
+from overlay.address import Address, parse_url, shown
+from overlay.errors import ConfigError
 from overlay.ids import short
 from overlay.wording import counted
 from ring.invariants import Snapshot, local_findings, ring_findings
+from ring.messages import Member
 
 MAX_STEPS = 100_000
 
@@ -27,6 +29,7 @@ class Walk:
     brokers: tuple[Status, ...]
     findings: tuple[str, ...]
     ends_early: str = ""  #: why not all brokers were met; empty if the walk came round
+    passed_over: tuple[str, ...] = ()  #: brokers that nobody could ask, as their URLs are none
 
     def expecting(self, size: int) -> Walk:
         """Return the walk with one more finding, if it did not meet ``size`` brokers."""
@@ -62,6 +65,7 @@ async def walk_ring(
     findings: list[str] = []
     here: str | None = url
     named: dict[str, str] = {}
+    passed_over: dict[Member, None] = {}
     ends_early = ""
     patience_s = timeout_s
     while here is not None and len(brokers) < MAX_STEPS:
@@ -81,12 +85,24 @@ async def walk_ring(
         brokers[status.uid] = status
         patience_s = timeout_s if step_s is None else min(timeout_s, step_s)
         if status.member is None:
-            findings.append(f"broker {short(status.uid)} at {status.url} is not on the ring")
+            findings.append(f"broker {short(status.uid)} at {shown(status.url)} is not on the ring")
         for member in (*status.left, *status.right, *status.chords):
             named[member.uid] = member.peer.url
-        here = _tls_url(status.right[0].peer.url, tls) if status.right else None
-    findings += judge(brokers, named)
-    return Walk(tuple(brokers.values()), tuple(findings), ends_early)
+        here = None
+        for member in status.right:
+            here = _call_url(member.peer.url, tls)
+            if here is not None:
+                break
+            passed_over[member] = None
+        if here is None and status.right:
+            ends_early = f"the walk ends: nobody right of {short(status.uid)} can be called"
+            findings.append(ends_early)
+    skipped = tuple(
+        f"broker {short(uid)} is passed over: {url!r} is not a broker URL"
+        for uid, url in ((member.uid, member.peer.url) for member in passed_over)
+    )
+    findings += [*skipped, *judge(brokers, named)]
+    return Walk(tuple(brokers.values()), tuple(findings), ends_early, skipped)
 
 
 async def _ask(url: str, identity: Path | None, overlay: str, timeout_s: float) -> Status:
@@ -101,7 +117,7 @@ async def _ask(url: str, identity: Path | None, overlay: str, timeout_s: float) 
 def judge(brokers: dict[str, Status], named: dict[str, str]) -> list[str]:
     """Return what is wrong with the brokers met; ``named``: URLs of those they point at, by uid."""
     found = [
-        f"broker {short(uid)} at {url} is pointed at, but not met on the way round"
+        f"broker {short(uid)} at {shown(url)} is pointed at, but not met on the way round"
         for uid, url in named.items()
         if uid not in brokers
     ]
@@ -115,6 +131,10 @@ def judge(brokers: dict[str, Status], named: dict[str, str]) -> list[str]:
     return found + ring_findings(snapshots) + list(judge_backups(list(brokers.values())).findings)
 
 
-def _tls_url(url: str, tls: bool) -> str:
-    address = parse_url(url)
+def _call_url(url: str, tls: bool) -> str | None:
+    """Return the URL at which to ask a broker that others name; None: theirs is none."""
+    try:
+        address = parse_url(url)
+    except ConfigError:
+        return None
     return Address(address.host, address.port, tls).url

@@ -56,6 +56,23 @@ def parse_url(text: str) -> Address:
     return Address(parts.hostname, port, parts.scheme == TLS)
 
 
+def is_own_url(text: str) -> bool:
+    """Say whether a broker may name itself so to others: a plain URL, as :class:`Address` gives it.
+
+    Others call it, list it and print it, so there is nothing in it that does not show.
+    """
+    try:
+        address = parse_url(text)
+    except ConfigError:
+        return False
+    return not address.tls and text == text.strip() and text.isprintable()
+
+
+def shown(url: str) -> str:
+    """Return a URL that somebody has told, as it may be printed."""
+    return url if url.isprintable() else repr(url)
+
+
 def parse_urls(texts: tuple[str, ...] | list[str]) -> list[Address]:
     """Read several URLs, each text holding one or more separated by commas, without repeats."""
     found: dict[Address, None] = {}
@@ -97,7 +114,7 @@ def _check_host(host: str, text: str) -> None:
     """Refuse what the resolver would choke on."""
     try:
         host.encode("idna")
-        usable = host.isprintable() and " " not in host
+        usable = host.isprintable() and not {" ", ","} & set(host)  # commas part URLs
     except UnicodeError:
         usable = False
     if not usable:

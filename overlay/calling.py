@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import trio
 
-from overlay.address import Address, parse_url
+from overlay.address import Address, is_own_url, parse_url
 from overlay.codec import FrameReader
 from overlay.connection import BROKEN
 from overlay.errors import ConfigError, ConnectionFailed, ProtocolError
 from overlay.frames import MAX_CONTROL_BYTES
 from overlay.greeting import read_greeting
-from overlay.handshake import GREETINGS, Hello, LinkTable, Refusal, Welcome
+from overlay.handshake import GREETINGS, NO_URL, Hello, LinkTable, Refusal, Welcome
 from overlay.ids import LinkClass
 from overlay.link import Greeted
 from overlay.link_life import Links
@@ -179,6 +179,8 @@ class Caller:
             problem = (answer.reason, answer.detail)
         elif (agreed := self._dialect.accept(answer.version, answer.capabilities)) is None:
             problem = (Refused.OTHER_VERSION, f"it wants to speak version {answer.version}")
+        elif not is_own_url(answer.peer.url):
+            problem = (Refused.NOT_CHORDAL, NO_URL)
         elif wire.identity is not None and wire.identity.uid != answer.peer.uid:
             problem = (Refused.NOT_AUTHENTICATED, "the certificate names another uid")
         elif request.uid not in (None, answer.peer.uid):

@@ -18,6 +18,7 @@ from typing import Annotated
 
 import msgspec
 
+from overlay.address import is_own_url
 from overlay.codec import MessageCodec
 from overlay.errors import ConfigError
 from overlay.frames import LOWEST_VERSION
@@ -34,6 +35,8 @@ from overlay.versions import (
 
 MAX_OVERLAY_NAME = 64
 MAX_TOKEN = 128
+
+NO_URL = "the greeting gives no URL that a broker can be called at"
 
 Overlay = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_OVERLAY_NAME)]
 
@@ -119,6 +122,8 @@ def judge_hello(
         hello.incarnation,
     ):
         return Refusal(Refused.NOT_CHORDAL, "the greeting contradicts itself")
+    if hello.peer is not None and not is_own_url(hello.peer.url):
+        return Refusal(Refused.NOT_CHORDAL, NO_URL)
     return agreement
 
 

@@ -27,7 +27,7 @@ _UID = re.compile(r"[0-9a-f]{32}")
 
 #: A uid as it may stand in a wire message.
 WireUid = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}$", max_length=32)]
-#: A URL as it may stand in a wire message; its form is checked when it is used.
+#: A URL as it may stand in a wire message; its form is checked in greetings and when it is used.
 WireUrl = Annotated[str, msgspec.Meta(min_length=1, max_length=300)]
 #: Text for people in a wire message.
 WireText = Annotated[str, msgspec.Meta(max_length=500)]

@@ -101,11 +101,15 @@ def console() -> Console:
     """Return where tables are printed: as wide as the terminal, or as needed in a pipe."""
     from rich.console import Console
 
-    return Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_COLUMNS)
+    width = None if sys.stdout.isatty() else PIPE_COLUMNS
+    # What others have told is printed as it is: it may look like markup.
+    return Console(highlight=False, markup=False, emoji=False, width=width)
 
 
 def warn_of_partial(walk: Walk) -> None:
     """Say on stderr that a walk round the ring has not met everybody, if so."""
+    for words in walk.passed_over:
+        click.echo(f"chordal: warning: {words}", err=True)
     if walk.ends_early:
         click.echo(f"chordal: warning: {walk.ends_early}; what lies beyond is not shown", err=True)
 

@@ -10,6 +10,7 @@ import click
 
 from ges.cli.durations import NumberRange
 from ges.cli.options import client_options, console, json_option, run_async, warn_of_partial
+from overlay.address import shown
 from overlay.ids import short
 from overlay.wording import counted
 
@@ -128,7 +129,7 @@ def _strength(walk: Walk) -> dict[str, Connectivity]:
 
     Of some of the brokers alone it would say little of the ring.
     """
-    if walk.ends_early:
+    if walk.ends_early or walk.passed_over:
         return {}
     from ges.connectivity import live_links, measure, ring_links
 
@@ -170,7 +171,7 @@ def _print(walk: Walk) -> None:
         table.add_row(
             str(status.member.ring_id) if status.member else "-",
             short(status.uid),
-            status.url,
+            shown(status.url),
             " ".join(short(m.uid) for m in status.left),
             " ".join(short(m.uid) for m in status.right),
             " ".join(short(m.uid) for m in status.chords[1:]),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ges.cli.options import client_options, console, json_option, run_async
+from overlay.address import shown
 from overlay.ids import short
 from overlay.wording import counted
 
@@ -70,7 +71,7 @@ def _print(found: Status) -> None:
     out = console()
     place = f"ring id {found.member.ring_id}" if found.member else "not on the ring"
     out.print(f"broker {found.uid} (incarnation {found.incarnation})")
-    out.print(f"  {found.url}, overlay {found.overlay}, chordal {found.version}, {place}")
+    out.print(f"  {shown(found.url)}, overlay {found.overlay}, chordal {found.version}, {place}")
     out.print(
         f"  up {found.uptime_s:.0f} s, {counted(found.clients, 'client')}, "
         f"{counted(found.subscriptions, 'subscription')}, "

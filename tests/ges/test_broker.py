@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -229,6 +230,21 @@ async def test_a_ring_of_another_overlay_is_not_joined(brokers: Brokers) -> None
 
 async def _run_alone(**settings: Any) -> None:  # noqa: ANN401 - fields of BrokerConfig
     await Broker(BrokerConfig(port=0, profile="local", **settings)).run()
+
+
+@pytest.mark.parametrize("url", ["http://x", "chordals://127.0.0.1:1", "chordal://a,b:1", "[/]"])
+async def test_a_broker_that_nobody_can_call_does_not_join(brokers: Brokers, url: str) -> None:
+    a, b = await brokers.ring_of(2)
+
+    class Unnamed(Broker):
+        def _own_address(self, port: int) -> Any:  # noqa: ANN401 - has a URL, and no more
+            return SimpleNamespace(url=url)
+
+    refused = pytest.raises(JoinFailed, match="no URL that a broker can be called at")
+    with trio.fail_after(DEADLINE_SECONDS), refused:
+        await Unnamed(BrokerConfig(port=0, profile="local", seeds=brokers.seeds(a))).run()
+    assert a.driver.counters["greetings_refused_not_chordal"] > 0
+    assert (a.node.ring.known_urls, b.node.ring.known_urls) == ((b.url,), (a.url,))
 
 
 async def test_a_broker_told_to_leave_before_it_has_begun(brokers: Brokers) -> None:

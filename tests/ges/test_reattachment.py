@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 import trio
 
 from ges import patience, search, sequence
 from ges.client import Client, Gap, Subscription, connect
 from ges.errors import ConnectionLost
+from ges.messages import Alternates
 from overlay.ids import LinkClass, nanos
 from tests.helpers.brokers import Brokers, hang
 from tests.helpers.waiting import until
@@ -102,6 +105,24 @@ async def test_a_subscription_that_has_ended_does_not_come_back(brokers: Brokers
         with trio.fail_after(DEADLINE_SECONDS):
             assert (await client.status()).uid == b.node.peer.uid
         assert b.router.subscriptions == 1
+
+
+@pytest.mark.parametrize("others", [1, 0])
+async def test_alternates_that_cannot_be_called_are_passed_over(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch, others: int
+) -> None:
+    a, *rest = await brokers.ring_of(1 + others)
+    urls = ("http://x", "chordal://x,y:1", "[/]", *(other.url for other in rest))
+    monkeypatch.setattr(a.attendance, "_alternates", lambda: Alternates(urls))
+    lost = pytest.raises(ConnectionLost, match=f"; http://x: not a broker's URL, told by {a.url}; ")
+    with nullcontext() if others else lost, trio.fail_after(DEADLINE_SECONDS):
+        async with connect(a.url, timeout=2) as client:
+            await until(lambda: client.alternates == tuple(other.url for other in rest))
+            await client.status()
+            brokers.kill(a)
+            async with client.subscribe("x") as events:
+                await client.publish("x", b"1", confirm=True)
+                assert (await anext(events)).payload == b"1"
 
 
 async def test_the_one_just_lost_is_tried_last(brokers: Brokers) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 import trio
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from ges import patience
 from ges.cli.main import cli
 from ges.errors import ConnectionLost
 from ges.walk import Walk, walk_ring
+from overlay.ids import Peer
+from ring.messages import Member
 from tests.helpers.brokers import Brokers, hang
 
 
@@ -74,6 +77,48 @@ async def test_it_ends_where_a_broker_does_not_answer(
     assert found.findings[0].startswith(f"the walk ends: {silent.peer.url}")
     assert found.ends_early == found.findings[0]
     assert any(silent.uid[:8] in finding and "not met" in finding for finding in found.findings)
+
+
+async def test_it_passes_over_whom_nobody_can_call(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b, c = await brokers.ring_of(3)
+    bad = Member(Peer("e" * 32, 1, "http://x"), 1)
+    right, status = (bad, b.node.ring.right[0]), b.status
+    monkeypatch.setattr(b, "status", lambda: msgspec.structs.replace(status(), right=right))
+    found = await walk(a.url)
+    assert {status.uid for status in found.brokers} == {x.node.peer.uid for x in (a, b, c)}
+    words = "broker eeeeeeee is passed over: 'http://x' is not a broker URL"
+    assert found.passed_over == (words,)
+    assert words in found.findings
+    assert found.ends_early == ""
+    for command in (["ring"], ["graph"], ["ring", "--check"]):
+        done = await command_line(*command, "--broker", a.url)
+        assert done.exit_code == (1 if "--check" in command else 0), done.stderr
+        assert words in done.stderr or words in str(done.exception)
+    monkeypatch.setattr(b, "status", lambda: msgspec.structs.replace(status(), right=(bad,)))
+    found = await walk(b.url)
+    assert len(found.brokers) == 1
+    ends = f"the walk ends: nobody right of {b.node.peer.uid[:8]} can be called"
+    assert found.ends_early == ends
+    assert ends in found.findings
+
+
+async def test_what_a_broker_calls_itself_is_printed_as_it_is(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (a,) = await brokers.ring_of(1)
+    status = msgspec.structs.replace(a.status(), url="[/x] :smile: \x1b[2J")
+    monkeypatch.setattr(a, "status", lambda: status)
+    for command in ("ring", "status"):
+        done = await command_line(command, "--broker", a.url)
+        assert done.exit_code == 0, done.stderr
+        assert r"'[/x] :smile: \x1b[2J'" in done.stdout
+
+
+async def command_line(*words: str) -> Result:
+    """Run a command beside the brokers."""
+    return await trio.to_thread.run_sync(CliRunner().invoke, cli, words)
 
 
 async def test_who_looks_again_waits_less_for_those_on_the_way(

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from overlay.address import Address, parse_endpoint, parse_url, parse_urls
+from overlay.address import (
+    Address,
+    is_own_url,
+    parse_endpoint,
+    parse_url,
+    parse_urls,
+    shown,
+)
 from overlay.errors import ConfigError
 
 
@@ -48,6 +57,7 @@ def test_a_written_address_reads_back(address: Address) -> None:
         ("chordal://user@host:1", "says more"),
         ("", "chordal://HOST:PORT"),
         ("chordal://x y:1", "'x y' cannot be the name of a host"),
+        ("chordal://x,y:1", "'x,y' cannot be the name of a host"),
     ],
 )
 def test_no_url_of_a_broker_is_an_error_that_shows_one(text: str, words: str) -> None:
@@ -56,6 +66,47 @@ def test_no_url_of_a_broker_is_an_error_that_shows_one(text: str, words: str) ->
     assert words in str(caught.value)
     assert repr(text) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@given(st.text("chordals:/[]@.,%?#x1-\t\n \u00e9", max_size=12))
+def test_what_is_read_is_read_again_alone_and_among_others(rest: str) -> None:
+    try:
+        address = parse_url(f"chordal://{rest}")
+    except ConfigError:
+        return
+    assert parse_url(address.url) == address
+    assert parse_urls([f"{address},chordal://other"]) == [address, Address("other", 9470)]
+
+
+@pytest.mark.parametrize(
+    "address", [Address("host", 1), Address("::1", 2), Address("fe80::1%eth0", 3)]
+)
+def test_a_broker_names_itself_by_a_plain_url(address: Address) -> None:
+    assert is_own_url(address.url)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "http://x",
+        "chordals://x:1",
+        "x:1",
+        "chordal://x:1/path",
+        " chordal://x:1",
+        "chordal://x:1\n",
+        "chordal://x\n:1",
+        "chordal://x:1,chordal://y:1",
+        "chordal://x:99999",
+        "[/]",
+    ],
+)
+def test_a_broker_is_not_called_so(text: str) -> None:
+    assert not is_own_url(text)
+
+
+def test_what_others_tell_is_shown_without_what_moves_the_cursor() -> None:
+    assert shown("chordal://x:1") == "chordal://x:1"
+    assert shown("\x1b[2J") == r"'\x1b[2J'"
 
 
 def test_several_urls_come_apart_at_commas_and_repeats_vanish() -> None:

@@ -21,7 +21,7 @@ from overlay.frames import (
     frame,
 )
 from overlay.handshake import GREETINGS, Hello, Refusal, Welcome
-from overlay.ids import LinkClass
+from overlay.ids import LinkClass, Peer
 from overlay.limits import LIMITS, Limits
 from overlay.machine import (
     Closed,
@@ -109,6 +109,7 @@ async def test_the_caller_has_a_say_too(overlay: Overlay, autojump_clock: MockCl
         (hello(version=PROTOCOL_VERSION + 1), Refused.OTHER_VERSION),
         (hello(link_class=LinkClass.SECURE), Refused.NOT_AUTHENTICATED),
         (hello(incarnation=2), Refused.NOT_CHORDAL),
+        (hello(peer=Peer("c" * 32, 1, "http://c.test:9470")), Refused.NOT_CHORDAL),
     ],
 )
 async def test_a_refused_caller_is_told_and_closed(
@@ -133,6 +134,7 @@ async def test_a_refused_caller_is_told_and_closed(
         (hello(expected="d" * 32), Refused.OTHER_PEER, "another broker listens here now"),
         (hello(link_class=LinkClass.SECURE), Refused.NOT_AUTHENTICATED, "needs TLS"),
         (hello(incarnation=2), Refused.NOT_CHORDAL, "contradicts itself"),
+        (hello(peer=Peer("c" * 32, 1, "http://c")), Refused.NOT_CHORDAL, "gives no URL"),
         (hello(), Refused.UID_IN_USE, "uid_in_use"),
         (hello(), Refused.BUSY, "0 links"),
     ],
@@ -232,6 +234,40 @@ async def test_a_called_broker_that_is_not_whom_the_caller_wanted(
         assert refused.reason is Refused.OTHER_PEER
         assert a.linked == []
         nursery.cancel_scope.cancel()
+
+
+async def test_a_called_broker_that_gives_no_url_of_its_own(
+    overlay: Overlay, autojump_clock: MockClock
+) -> None:
+    a = await overlay.station("a")
+
+    async def unnamed(stream: trio.abc.Stream) -> None:
+        await stream.send_all(GREETINGS.encode(Welcome(Peer("b" * 32, 1, "http://b"), 1)))
+        await trio.sleep_forever()
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(overlay.network.listen, "chordal://b.test:9470", unnamed)
+        a.do(OpenLink("chordal://b.test:9470", "b" * 32))
+        await trio.sleep(5)
+        (refused,) = a.took(LinkRefused)
+        assert refused.reason is Refused.NOT_CHORDAL
+        assert "gives no URL" in refused.detail
+        assert a.linked == []
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_call_to_what_is_no_url_fails_and_no_more(
+    overlay: Overlay, autojump_clock: MockClock
+) -> None:
+    """As others may name it: in a view, say."""
+    a = await overlay.station("a")
+    urls = ("http://b", "b", "chordal://[/]", "chordal://b,c:1", "chordal://b:99999")
+    for url in urls:
+        a.do(OpenLink(url, "b" * 32))
+        await trio.sleep(1)
+    found = [(refused.url, refused.reason) for refused in a.took(LinkRefused)]
+    assert found == [(url, Refused.UNREACHABLE) for url in urls]
+    assert a.driver.counters["internal_errors"] == 0
 
 
 @pytest.mark.parametrize("reply", [b"HTTP/1.1 400 Bad Request\r\n\r\n", GREETINGS.encode(hello())])

@@ -59,6 +59,8 @@ def test_a_greeting_with_a_field_out_of_bounds_is_none() -> None:
         ({"expected": B}, Refused.OTHER_PEER, ["another broker"]),
         ({"uid": A}, Refused.NOT_CHORDAL, ["contradicts itself"]),
         ({"incarnation": 4}, Refused.NOT_CHORDAL, ["contradicts itself"]),
+        ({"peer": Peer(B, 3, "http://b:1")}, Refused.NOT_CHORDAL, ["no URL"]),
+        ({"peer": Peer(B, 3, "chordals://b:1")}, Refused.NOT_CHORDAL, ["no URL"]),
     ],
 )
 def test_greetings_that_lead_to_no_link(
