@@ -222,7 +222,7 @@ class Attendance:
         fileno = session.connection.fileno
         client = short(session.uid)
         is_express = False
-        begun = None  #: since when an unfinished frame waits for its rest
+        unfinished = _Unfinished(reader, self._limits.frame_seconds)
         try:
             chunk: bytes | bytearray = b"-"
             while chunk:
@@ -241,7 +241,7 @@ class Attendance:
                 await broker.after_batch()
                 if reader.has_begun:
                     self.relief.look()
-                begun = self._begun(reader, begun if not runs else None)
+                unfinished.look(has_finished=bool(runs))
                 with trio.fail_after(self._limits.client_silence_seconds):
                     chunk = await session.connection.receive(reader.appetite)
                 reader.feed(chunk)
@@ -271,19 +271,6 @@ class Attendance:
             with trio.move_on_after(JOIN_PATIENCE_SECONDS):
                 await broker.on_ring()
 
-    def _begun(self, reader: FrameReader, since: float | None) -> float | None:
-        """Return when the frame that is on its way has begun; None: none is.
-
-        Raises:
-            ProtocolError: it takes too long.
-        """
-        if not reader.has_begun:
-            return None
-        now = trio.current_time()
-        if since is not None and now - since > self._limits.frame_seconds:
-            raise ProtocolError(f"a frame not finished in {self._limits.frame_seconds:g} s")
-        return now if since is None else since
-
     def _forget(self, session: Session) -> None:
         self._subscriptions.forget(session)
         self.intake.parked.forget(session)
@@ -295,6 +282,30 @@ class Attendance:
 
     def _alternates(self) -> Alternates:
         return Alternates(self._broker.node.ring.known_urls[:MAX_ALTERNATES])
+
+
+class _Unfinished:
+    """Since when a client owes the rest of a frame: others may come between the slices of one."""
+
+    def __init__(self, reader: FrameReader, limit_seconds: float) -> None:
+        self._reader = reader
+        self._limit = limit_seconds
+        self._since = self._sliced_since = trio.current_time()
+        self._number = 0  #: of the frame in slices
+
+    def look(self, *, has_finished: bool) -> None:
+        """Look after each read; ``has_finished``: it has brought the end of a frame.
+
+        Raises:
+            ProtocolError: the rest of a frame takes too long.
+        """
+        now, number = trio.current_time(), self._reader.in_slices
+        if has_finished or not self._reader.has_begun:
+            self._since = now
+        if number != self._number or not number:
+            self._number, self._sliced_since = number, now
+        if now - min(self._since, self._sliced_since) > self._limit:
+            raise ProtocolError(f"a frame not finished in {self._limit:g} s")
 
 
 def _are_express(events: list[Run]) -> bool:

@@ -245,6 +245,8 @@ class Broker:
         """What came over a normal link is a sign of life; then wait for crowded queues."""
         if link.link_class is LinkClass.NORMAL:
             self.node.ring.heard(link.peer.uid, self.driver.now())
+        if link.reader is not None and link.reader.has_begun:
+            self._links_relief.look()
         await self.after_batch()
 
     def on_changes(self) -> None:
@@ -371,7 +373,7 @@ class Broker:
             on_misled=lambda uid: self.driver.give(Misled(uid)),
         )
         self.attendance = Attendance(self)
-        self._links_relief = Relief(self.driver.links.values(), config.limits.link_bytes_total)
+        self._links_relief = Relief(self.driver.running_links, config.limits.link_bytes_total)
         self.guard = Guard(self.gate, self.attendance, self.driver.notices, self._log)
         self.warden: Warden | None = None
         if credentials is not None:

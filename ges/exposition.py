@@ -20,6 +20,7 @@ COUNTED = (
     "events_denied",
     "events_refused",
     "internal_errors",
+    "links_given_up",
     "protocol_errors",
     "strangers_dropped",
     "strangers_evicted",

@@ -25,7 +25,10 @@ class Holder(Protocol):
 
     @property
     def held_bytes(self) -> int:
-        """Memory that is kept for it."""
+        """Memory that is kept for it, or of it."""
+
+    def give_up(self) -> None:
+        """End its connection now."""
 
 
 class Relief:
@@ -52,7 +55,7 @@ class Relief:
         if total <= self._limit:
             return
         for size, _, holder in sorted(held, reverse=True):
-            holder.connection.give_up()
+            holder.give_up()
             total -= size
             if total <= self._limit:
                 return

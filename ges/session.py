@@ -115,6 +115,10 @@ class Session:
         unfinished = self.reader.kept_bytes if self.reader is not None else 0
         return self.connection.queued_bytes + unfinished
 
+    def give_up(self) -> None:
+        """End its connection now: too much is held for it, or of it."""
+        self.connection.give_up()
+
     @property
     def dropped(self) -> tuple[int, int]:
         """Normal and express events that were dropped as the client took them too slowly."""

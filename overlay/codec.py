@@ -119,7 +119,15 @@ class FrameReader:
     @property
     def has_begun(self) -> bool:
         """A frame has begun, and is not whole yet."""
-        return bool(self._pieces)
+        return bool(self._pieces) or self._assembler.number > 0
+
+    @property
+    def in_slices(self) -> int:
+        """Which frame in slices has begun and is not whole yet, as they are counted; 0: none.
+
+        Others may have come whole since it began.
+        """
+        return self._assembler.number
 
     @property
     def kept_bytes(self) -> int:

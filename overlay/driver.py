@@ -14,7 +14,7 @@ Here are the machine's effects and timers. ``calling`` and ``accepting`` make li
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 
 import structlog
@@ -108,6 +108,11 @@ class Driver:
     def links(self) -> dict[tuple[str, LinkClass], Link]:
         """The links that are up, by uid and class; always the same mapping."""
         return self._links.up
+
+    @property
+    def running_links(self) -> Collection[Link]:
+        """Links that are up, and those that part yet; always the same collection."""
+        return self._links.running.keys()
 
     @property
     def strangers(self) -> int:

@@ -39,12 +39,18 @@ class Assembler:
     It keeps no more than one unfinished frame of the largest size allowed.
     """
 
-    __slots__ = ("_limit", "_parts", "_size")
+    __slots__ = ("_finished", "_limit", "_parts", "_size")
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit = limit_bytes
         self._parts: list[bytes] = []
         self._size = 0
+        self._finished = 0  #: frames
+
+    @property
+    def number(self) -> int:
+        """Which frame has begun and is not whole, as they are counted from 1; 0: none."""
+        return self._finished + 1 if self._parts else 0
 
     @property
     def kept_bytes(self) -> int:
@@ -67,6 +73,7 @@ class Assembler:
             return None
         whole = b"".join(self._parts)
         self._parts.clear()
+        self._finished += 1
         self._size = 0
         return whole
 

@@ -32,7 +32,7 @@ class Limits:
     subscription_bytes: int = 4 * 1024 * 1024  #: memory for the filters of one client
     subscription_bytes_total: int = 128 * 1024 * 1024  #: and of all clients
     client_bytes_total: int = 512 * 1024 * 1024  #: queued for all clients, and unfinished from them
-    link_bytes_total: int = 1024 * 1024 * 1024  #: queued for all brokers
+    link_bytes_total: int = 1024 * 1024 * 1024  #: queued for all brokers, and unfinished from them
     frame_seconds: float = 30.0  #: for a client to finish a frame it has begun
     client_silence_seconds: float = 15.0  #: a client that sends nothing for so long is gone
 

@@ -43,6 +43,7 @@ class Link:
         "link_class",
         "parted",
         "peer",
+        "reader",
         "running",
         "since_ns",
     )
@@ -55,6 +56,7 @@ class Link:
         since_ns: Nanos,
         agreed: Agreement = OLDEST,
         identity: PeerIdentity | None = None,
+        reader: FrameReader | None = None,
     ) -> None:
         self.parted = trio.Event()  #: the other end has said good-bye
         self.peer = peer
@@ -63,14 +65,26 @@ class Link:
         self.since_ns = since_ns
         self.agreed = agreed  #: version, and the capabilities of both ends
         self.identity = identity  #: as certified in the handshake; None: plain
+        self.reader = reader
         self.running = trio.CancelScope()  #: its reading and writing
         self.arrivals: Arrivals | None = None  #: counts what comes; None: the other end does not
 
     @property
     def held_bytes(self) -> int:
-        """Bytes that wait for the other end to take them, or to say that it has."""
+        """Memory that the link takes, beside what is taken of what has come.
+
+        It is what waits for the other end to take it, or to say that it has, and frames from there
+        that are not whole yet.
+        """
         stream = self.connection.outbox.stream
-        return self.connection.queued_bytes + (stream.memory if stream is not None else 0)
+        unacknowledged = stream.memory if stream is not None else 0
+        unfinished = self.reader.kept_bytes if self.reader is not None else 0
+        return self.connection.queued_bytes + unacknowledged + unfinished
+
+    def give_up(self) -> None:
+        """End it now: too much is held for the other end, or of it."""
+        self.connection.give_up()
+        self.running.cancel()
 
     def arrived(self, count: int) -> int:
         """Note that so many events that are not express have come over the link.

@@ -64,7 +64,7 @@ class Links:
         self._life = life  #: our incarnation
         self._bulkhead = bulkhead
         self._notices = notices
-        self._running = 0  #: links whose tasks have not ended
+        self.running: dict[Link, None] = {}  #: links whose tasks have not ended; some are not up
         self._quiet = trio.Event()
 
     async def run(self, greeted: Greeted) -> None:
@@ -83,7 +83,7 @@ class Links:
             connection.outbox.first = GREETINGS.encode(greeted.welcome)
         reader.limit(MAX_FRAME_BYTES)
         reader.agree(agreed.version)
-        link = Link(peer, link_class, connection, self._now(), agreed, wire.identity)
+        link = Link(peer, link_class, connection, self._now(), agreed, wire.identity, reader)
         key = (peer.uid, link_class)
         old = self.up.get(key)
         self.up[key] = link
@@ -93,7 +93,7 @@ class Links:
             self._say_goodbye(old, Closed.REPLACED)
         if link_class is LinkClass.EXPRESS:
             self.precedence.enter(connection.fileno)
-        self._running += 1
+        self.running[link] = None
         self._give(LinkUp(peer, greeted.url, link_class))
         self._upper.on_changes()
         reason: Closed | None = None
@@ -151,7 +151,7 @@ class Links:
 
     async def drained(self) -> None:
         """Wait until no link is left, as after a machine has left."""
-        while self._running:
+        while self.running:
             self._quiet = trio.Event()
             await self._quiet.wait()
 
@@ -197,7 +197,14 @@ class Links:
         connection = link.connection
         self.precedence.leave(connection.fileno)
         self._notices.count("express_dropped", connection.outbox.express.dropped)
-        self._running -= 1
+        if connection.overflowed:
+            self._notices.note(
+                "links_given_up",
+                "link given up, too much is held for its other end or of it",
+                peer=short(link.peer.uid),
+                link_class=link.link_class.value,
+            )
+        del self.running[link]
         self._quiet.set()
         ended_by_itself = self._forget(link)
         self._take_back(link, is_over=not ended_by_itself)

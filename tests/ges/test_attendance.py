@@ -31,7 +31,8 @@ from ges.messages import (
 )
 from overlay.address import parse_url
 from overlay.codec import FrameReader
-from overlay.frames import CONTROL, DELIVERY, EVENT, PROTOCOL_VERSION, frame
+from overlay.fragments import MIN_SLICE_BYTES
+from overlay.frames import CONTROL, DELIVERY, EVENT, FRAGMENT, PROTOCOL_VERSION, frame
 from overlay.greeting import read_greeting
 from overlay.handshake import GREETINGS, Hello, Refusal
 from overlay.ids import LinkClass
@@ -303,6 +304,36 @@ async def test_a_frame_that_drips_is_given_up(broker: Broker) -> None:
                 await trio.sleep(0.01)
     await until(lambda: broker.attendance.size == 0)
     assert broker.driver.counters["protocol_errors"] == 1
+
+
+@pytest.mark.parametrize("limits", [Limits(frame_seconds=0.2)])
+async def test_a_frame_in_slices_that_is_never_whole_is_given_up(broker: Broker) -> None:
+    """Whatever comes whole between its slices."""
+    begun = frame(FRAGMENT, b"\0" + bytes(MIN_SLICE_BYTES))
+    async with raw(broker) as client:
+        with suppress(trio.BrokenResourceError):
+            await client.stream.send_all(begun)
+            for token in range(100):
+                await client.say(KeepAlive(token, answer=True))
+                await trio.sleep(0.01)
+    await until(lambda: broker.attendance.size == 0)
+    assert broker.driver.counters["protocol_errors"] == 1
+
+
+@pytest.mark.parametrize("limits", [Limits(frame_seconds=0.2)])
+async def test_frames_in_slices_that_become_whole_may_go_on_for_ever(broker: Broker) -> None:
+    whole = frame(EVENT, event(1, payload=bytes(2 * MIN_SLICE_BYTES)))
+    at = 2 * MIN_SLICE_BYTES
+    begun, rest = frame(FRAGMENT, b"\0" + whole[:at]), frame(FRAGMENT, b"\1" + whole[at:])
+    async with raw(broker) as client:
+        await client.stream.send_all(begun)
+        for _ in range(50):
+            await client.stream.send_all(rest + begun)  # one is never finished
+            await trio.sleep(0.01)
+        await client.stream.send_all(rest)
+        await client.say(KeepAlive(7, answer=False))
+        while await client.hear() != KeepAlive(7, answer=True):
+            pass
 
 
 @pytest.mark.parametrize("limits", [Limits(frame_seconds=0.2)])

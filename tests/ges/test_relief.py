@@ -6,15 +6,16 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
 import pytest
+import structlog
 import trio
 from trio.testing import MockClock
 
 from ges.broker import Broker
 from ges.client import Client, connect
 from ges.relief import LOOK_SECONDS, Relief
-from overlay.frames import EVENT, HEADER, PROTOCOL_VERSION, frame
+from overlay.frames import EVENT, FRAGMENT, HEADER, PROTOCOL_VERSION, frame
 from overlay.handshake import GREETINGS, Hello
-from overlay.ids import LinkClass
+from overlay.ids import LinkClass, Peer
 from overlay.limits import Limits
 from tests.ges.test_attendance import event, raw
 from tests.ges.test_express import ports
@@ -25,6 +26,9 @@ from tests.helpers.waiting import until
 DEADLINE_SECONDS = 20
 PAYLOAD = bytes(100_000)
 HALF_FRAME = HEADER.pack(1024 * 1024, PROTOCOL_VERSION, EVENT) + bytes(512 * 1024)
+#: The same in slices, all of which are whole.
+SLICE = frame(FRAGMENT, b"\0" + bytes(64 * 1024))
+HALF_SLICED = 8 * SLICE
 SLOW = 1000  #: bytes a second
 
 
@@ -117,11 +121,13 @@ async def test_unfinished_frames_of_all_clients_are_bounded(brokers: Brokers) ->
         assert broker.driver.counters["clients_too_slow"] == 1
 
 
+@pytest.mark.parametrize("half", [HALF_FRAME, HALF_SLICED], ids=["whole", "sliced"])
 async def test_unfinished_frames_are_looked_at_as_they_grow(
     autojump_clock: MockClock,
     weather: Weather,
     brokers: Brokers,
     monkeypatch: pytest.MonkeyPatch,
+    half: bytes,
 ) -> None:
     """In a second, when all queues are looked at, thousands could send half a frame."""
     monkeypatch.setattr("ges.broker.READ_SECONDS", 1000.0)
@@ -132,9 +138,55 @@ async def test_unfinished_frames_are_looked_at_as_they_grow(
         stream = await weather.network.connect(url, broker.url)
         uid = f"{number:032x}"
         hello = Hello("chordal", PROTOCOL_VERSION, uid, 1, None, LinkClass.NORMAL, None, 0)
-        await stream.send_all(GREETINGS.encode(hello) + HALF_FRAME)
+        await stream.send_all(GREETINGS.encode(hello) + half)
     await trio.sleep(2 * LOOK_SECONDS)
     assert broker.driver.counters["clients_too_slow"] == 1
+
+
+@pytest.mark.parametrize("uids", ["cde", "ccc"], ids=["of three", "of one, that calls again"])
+@pytest.mark.parametrize(
+    ("half", "more"), [(HALF_FRAME, bytes(1000)), (HALF_SLICED, SLICE)], ids=["whole", "sliced"]
+)
+async def test_unfinished_frames_of_brokers_are_bounded(
+    autojump_clock: MockClock,
+    weather: Weather,
+    brokers: Brokers,
+    monkeypatch: pytest.MonkeyPatch,
+    uids: str,
+    half: bytes,
+    more: bytes,
+) -> None:
+    """Also on links that part, as a newer one has come. The one with most is given up."""
+    monkeypatch.setattr("ges.broker.READ_SECONDS", 1000.0)
+    broker = await brokers.start(limits=Limits(link_bytes_total=1280 * 1024))
+    streams = []
+    with structlog.testing.capture_logs() as lines:
+        for number, name in enumerate(uids):
+            await trio.sleep(2 * LOOK_SECONDS)
+            peer = Peer(name * 32, 1, f"chordal://127.0.0.1:{20_000 + ord(name)}")
+            stream = await weather.network.connect(peer.url, broker.url)
+            streams.append(stream)
+            await stream.send_all(broker_hello(peer, 1 + number, broker) + half)
+            if number == 0:
+                await stream.send_all(more)
+            if number < 2:
+                await trio.sleep(2 * LOOK_SECONDS)
+                assert broker.driver.counters["links_given_up"] == 0
+        with trio.fail_after(2 * LOOK_SECONDS):
+            while await streams[0].receive_some():
+                pass
+    assert broker.driver.counters["links_given_up"] == 1
+    [line] = [line for line in lines if "given up" in line["event"]]
+    assert line["log_level"] == "warning"
+    assert line["peer"] == uids[0] * 8
+
+
+def broker_hello(peer: Peer, serial: int, called: Broker) -> bytes:
+    uid = called.node.peer.uid
+    version, life = PROTOCOL_VERSION, peer.incarnation
+    return GREETINGS.encode(
+        Hello("chordal", version, peer.uid, life, peer, LinkClass.NORMAL, uid, serial)
+    )
 
 
 async def test_queues_to_brokers_are_looked_at_as_they_grow(
