@@ -165,7 +165,7 @@ class BrokerNode:
                 if isinstance(event, LinkRefused) and event.reason is Refused.UID_IN_USE:
                     self._on_uid_in_use(event.url, effects, now)
                 effects += self.ring.handle(event, now)
-                self._on_normal_link(event, effects)
+                self._on_normal_link(event, effects, now)
         return self._finish(effects, now)
 
     def handle_timers(self, now: Nanos) -> list[Effect]:
@@ -199,7 +199,7 @@ class BrokerNode:
             key = (event.uid, event.link_class)
             self.survey.on_down(key, now, is_reset=event.reason in RESETS)
 
-    def _on_normal_link(self, event: Input, effects: list[Effect]) -> None:
+    def _on_normal_link(self, event: Input, effects: list[Effect], now: Nanos) -> None:
         if isinstance(event, LinkUp):
             uid = event.peer.uid
             self._normal[uid] = event.peer
@@ -210,7 +210,8 @@ class BrokerNode:
             # What a link that broke has not brought over waits for the next one, and so does what
             # is under way on those beside it: they break with it.
             is_given_up = event.reason is Closed.UNWANTED
-            self._drop(event.uid, effects, Closed.UNWANTED if is_given_up else Closed.LOST)
+            reason = Closed.UNWANTED if is_given_up else Closed.LOST
+            self._drop(event.uid, effects, reason, now, is_reset=event.reason in RESETS)
 
     def _may_secure(self, uid: str) -> Peer | None:
         """Both hold an identity that counts, and it is on us to make the link."""
@@ -246,25 +247,32 @@ class BrokerNode:
         if outcome is not Outcome.OLD:
             effects.append(Notify(NoticeTaken(outcome, but)))
 
-    def _drop(self, uid: str, effects: list[Effect], reason: Closed) -> None:
-        """The normal link to ``uid`` is gone: so go those beside it."""
+    def _drop(
+        self, uid: str, effects: list[Effect], reason: Closed, now: Nanos, *, is_reset: bool
+    ) -> None:
+        """The normal link to ``uid`` is gone: so go those beside it.
+
+        ``is_reset``: it broke, and they with it.
+        """
         self._normal.pop(uid, None)
         self._hearsay.unlinked(uid)
         effects += self._secure.drop(uid, reason)
         effects += self._express.drop(uid, reason)
+        for link_class in (LinkClass.SECURE, LinkClass.EXPRESS):
+            self.survey.on_down((uid, link_class), now, is_reset=is_reset)
 
     def _finish(self, effects: list[Effect], now: Nanos) -> list[Effect]:
         """Follow what was decided: closed links, deaths, our own list of secure links, ways."""
         for effect in tuple(effects):
             if isinstance(effect, CloseLink) and effect.link_class is LinkClass.NORMAL:
-                self._drop(effect.uid, effects, effect.reason)
+                # Closed as lost by ourselves: it was half-open, and its end was never seen.
+                is_reset = effect.reason in RESETS
+                self.survey.on_down((effect.uid, LinkClass.NORMAL), now, is_reset=is_reset)
+                self._drop(effect.uid, effects, effect.reason, now, is_reset=is_reset)
             elif isinstance(effect, Notify):
                 for state in self._withdrawn(effect.fact):
                     has_left = isinstance(effect.fact, Departed)
                     self._flood(state, effects, but=state.origin if has_left else None)
-        for effect in effects:
-            if isinstance(effect, CloseLink):
-                self.survey.on_down((effect.uid, effect.link_class), now, is_reset=False)
         for uid in self.survey.take_near():
             effects += self._express.seek(uid)
         self.survey.set_incarnation(self.peer.incarnation, now)
