@@ -151,6 +151,7 @@ class Attendance:
             permissions = gate.permissions(old.principal)
             session.admission = Admission(old.principal, old.record, permissions)
             session.forget_verdicts()
+            self.intake.parked.judge_anew(session)
             self._subscriptions.judge_anew(session)
 
     def check_tokens(self) -> None:
@@ -166,6 +167,7 @@ class Attendance:
                 principal = session.admission.principal
                 session.admission = Admission(principal, None, NOTHING.permissions(principal))
                 session.forget_verdicts()
+                self.intake.parked.judge_anew(session)
                 session.connection.finish()
 
     async def dismiss(self) -> None:

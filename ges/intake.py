@@ -88,6 +88,10 @@ class Intake:
         self._broker.driver.counters["events_refused"] += 1
         session.tell(EventRefused(link_class, sequence, problem[:500]))
 
+    def note_denied(self, session: Session) -> None:
+        """Count and log that the rules do not let a client publish what it wanted to."""
+        self._notices.note("events_denied", "event denied", client=short(session.uid))
+
     def accept(self, session: Session, head: Head) -> None:
         """Tell a client that its parked events up to this one are taken."""
         session.tell(Accepted(LinkClass.SECURE, head.sequence))
@@ -126,7 +130,7 @@ class Intake:
         router = self._broker.router
         problem = self._topic_problem(head)
         if problem is None and (problem := session.why_not(head.topic)) is not None:
-            self._notices.note("events_denied", "event denied", client=short(session.uid))
+            self.note_denied(session)
         elif problem is None:
             problem = router.why_not(session, head)
             if head.secure and session.secure and (problem or self.parked.holds(session)):

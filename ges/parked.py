@@ -77,6 +77,19 @@ class ParkedEvents:
             self._version = version
             self.stir()
 
+    def judge_anew(self, session: Session) -> None:
+        """The rules have changed: refuse what the publisher may not publish by those of now."""
+        router = self._broker.router
+
+        def why_denied(head: Head) -> str | None:
+            return None if router.has_come(head) else session.why_not(head.topic)
+
+        for parked, reason in self._parking.withdraw(session, why_denied):
+            head = parked.head
+            self._intake.note_denied(session)
+            self._intake.refuse(session, head.link_class, head.sequence, in_doubt(head, reason))
+        self.stir()  # what waited behind them may go
+
     def forget(self, session: Session) -> None:
         """The publisher is gone: so is what it had parked."""
         lost = self._parking.forget(session)

@@ -88,6 +88,25 @@ class Parking(Generic[S]):
                 self._drop(session)
         return free, over
 
+    def withdraw(
+        self, session: S, why_denied: Callable[[Head], str | None]
+    ) -> list[tuple[Parked, str]]:
+        """Take out what its publisher may publish no longer; returns it with the reasons."""
+        denied: list[tuple[Parked, str]] = []
+        kept: deque[Parked] = deque()
+        for parked in self._waiting.get(session, ()):
+            reason = why_denied(parked.head)
+            if reason is None:
+                kept.append(parked)
+            else:
+                denied.append((parked, reason))
+                self._count(session, -1, -len(parked.body))
+        if kept:
+            self._waiting[session] = kept
+        else:
+            self._drop(session)
+        return denied
+
     def forget(self, session: S) -> int:
         """The publisher is gone; returns how many events went with it."""
         waiting = self._waiting.get(session, ())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import trio
 from hypothesis import given
@@ -20,7 +22,7 @@ from overlay.identity import Role
 from overlay.ids import LinkClass, nanos
 from overlay.machine import MessageReceived
 from tests.ges.conftest import Issue
-from tests.ges.test_renewal import started, url
+from tests.ges.test_renewal import LOOK_SECONDS, is_meshed, started, url
 from tests.helpers.brokers import Brokers
 from tests.helpers.waiting import until
 
@@ -177,6 +179,37 @@ async def test_parked_events_are_delivered_in_order_when_a_path_appears(
     assert got == list(range(5))
     assert ring[0].status().parked == 0
     assert ring[0].driver.counters["events_parked_sent"] == 5
+
+
+async def test_rules_that_change_hold_for_what_is_parked(
+    brokers: Brokers, issue: Issue, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    rules = tmp_path / "rules.toml"
+    rules.write_text('[[allow]]\nsubject = "anyone"\npublish = ["a", "b"]\nsubscribe = ["#"]\n')
+    a = await brokers.start(identity=issue(Role.BROKER), access=rules, look_seconds=LOOK_SECONDS)
+    ring = [a, await brokers.start(identity=issue(Role.BROKER), look_seconds=LOOK_SECONDS)]
+    await brokers.whole()
+    await until(lambda: is_meshed(ring))
+    me = issue(Role.CLIENT)
+    async with (
+        connect(url(a), identity=me) as publisher,
+        connect(url(ring[1]), identity=me) as reader,
+        reader.subscribe("#") as events,
+    ):
+        with trio.fail_after(DEADLINE_SECONDS):
+            break_tls(ring, monkeypatch)
+            await until(lambda: a.node.secure_graph.out_of_reach())
+            for topic in ("a", "b", "a", "b"):
+                await publisher.publish(topic, b"", link_class=SECURE, park=30)
+            await until(lambda: a.status().parked == 4)
+            rules.write_text(rules.read_text().replace('"a", ', ""))
+            await a.reload()
+            assert a.status().parked == 2, "they do not wait for a path to be refused"
+            await mend_tls(ring, monkeypatch)
+            assert [(await anext(events)).topic for _ in range(2)] == ["b", "b"]
+            with pytest.raises(PublishRefused, match=r"denied to .* \(and 1 more"):
+                await publisher.flush()
+    assert a.driver.counters["events_denied"] == 2
 
 
 async def test_a_path_that_appears_far_away_frees_what_is_parked(
