@@ -46,7 +46,7 @@ from overlay.errors import ConfigError
 from overlay.frames import HEADER as FRAME_HEADER
 from overlay.handshake import check_overlay
 from overlay.identity import load_identity
-from overlay.ids import LinkClass
+from overlay.ids import SECRET_BYTES, LinkClass, uid_of
 from overlay.revocation import RevocationList
 
 MAX_UNREAD = 1_000_000  #: events kept for a subscription that is not read; then the oldest go
@@ -351,7 +351,12 @@ async def connect(
     own = load_identity(Path(identity)) if identity is not None else None
     if own is None and any(address.tls for address in addresses):
         raise ConfigError("chordals:// needs an identity; give the folder of one")
-    uid = own.uid if own is not None else secrets.token_hex(16)
+    secret: bytes | None = None
+    if own is not None and addresses[0].tls:
+        uid = own.uid
+    else:  # the broker sees no certificate
+        secret = secrets.token_bytes(SECRET_BYTES)
+        uid = uid_of(secret)
     wish = Wish(
         addresses=tuple(addresses),
         identity=own,
@@ -361,6 +366,7 @@ async def connect(
         timeout=timeout,
         reattach=reattach,
         token=token,
+        secret=secret,
     )
     attachment = Attachment(wish, random.Random(f"{uid}:attach"))
     client = Client(attachment, uid)

@@ -58,6 +58,7 @@ class Wish:
     timeout: float
     reattach: bool
     token: str | None = field(default=None, repr=False)
+    secret: bytes | None = field(default=None, repr=False)  #: proves the uid, as a certificate may
 
 
 class Search:
@@ -123,6 +124,7 @@ class Search:
                 DIALECT.lowest,
                 DIALECT.names,
                 wish.token,
+                wish.secret,
             )
             await wire.stream.send_all(GREETINGS.encode(hello))
             reader = FrameReader(MAX_CONTROL_BYTES)

@@ -16,7 +16,7 @@ from overlay.frames import MAX_CONTROL_BYTES
 from overlay.greeting import read_greeting
 from overlay.handshake import GREETINGS, Hello, LinkTable, Refusal, Welcome, judge_hello
 from overlay.identity import PeerIdentity, Role
-from overlay.ids import LinkClass, Nanos, Peer
+from overlay.ids import LinkClass, Nanos, Peer, uid_of
 from overlay.limits import Limits
 from overlay.link import Greeted, Upper
 from overlay.link_life import Links
@@ -28,6 +28,11 @@ from overlay.versions import Agreement, Dialect
 from overlay.wording import counted
 
 EVICTED_AT_ONCE = 16  #: strangers dropped when the process can open no more files
+
+UNPROVEN = (
+    "nothing proves that the client's uid is its own; update its library to this broker's version, "
+    "or attach over chordals:// with an identity"
+)
 
 #: Refusals of daily work, which say nothing about who calls: counted, and not logged.
 _ORDINARY = frozenset({Refused.DUPLICATE, Refused.SELF, Refused.LEAVING, Refused.DAMPED})
@@ -248,7 +253,12 @@ class Acceptor:
 def _judge_identity(hello: Hello, identity: PeerIdentity | None) -> Refusal | None:
     """Compare what the caller says with what its certificate says."""
     if identity is None:
-        if hello.link_class is LinkClass.SECURE and hello.peer is not None:
+        if hello.peer is None:
+            # Every delivery names the uid of its publisher; whoever could greet by it could use up
+            # the numbers of that client's next events.
+            is_proven = hello.secret is not None and uid_of(hello.secret) == hello.uid
+            return None if is_proven else Refusal(Refused.NOT_AUTHENTICATED, UNPROVEN)
+        if hello.link_class is LinkClass.SECURE:
             return Refusal(Refused.NOT_AUTHENTICATED, "a secure link needs TLS")
         return None
     if identity.uid != hello.uid:

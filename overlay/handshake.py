@@ -22,7 +22,7 @@ from overlay.address import is_own_url
 from overlay.codec import MessageCodec
 from overlay.errors import ConfigError
 from overlay.frames import LOWEST_VERSION
-from overlay.ids import LinkClass, Peer, WireCount, WireText, WireUid
+from overlay.ids import LinkClass, Peer, WireCount, WireSecret, WireText, WireUid
 from overlay.machine import Closed, Message, Refused
 from overlay.versions import (
     DIALECT,
@@ -55,9 +55,10 @@ class Hello(Message, frozen=True):
     lowest: WireVersion | None = None  #: version that the caller speaks; None: the highest alone
     capabilities: WireCapabilities = ()
     token: Annotated[str, msgspec.Meta(max_length=MAX_TOKEN)] | None = None  #: a client's, secret
+    secret: WireSecret | None = None  #: a client's without certificate: its uid is the hash of it
 
     def __repr__(self) -> str:
-        """Leave the token out: what is printed may be kept."""
+        """Leave token and secret out: what is printed may be kept."""
         return f"Hello(uid={self.uid!r}, link_class={self.link_class.value!r})"
 
 

@@ -1,12 +1,14 @@
 """Identities and units shared by every package.
 
 A broker or client has a permanent *uid*: 128 random bits, written as 32 lower-case hexadecimal
-digits. An *incarnation* counts the lives of one uid: a process that restarts, or that was wrongly
-declared dead and comes back, continues under the same uid with a larger incarnation.
+digits. That of a client without a certificate is the hash of a secret, so that who sees the uid
+cannot greet by it. An *incarnation* counts the lives of one uid: a process that restarts, or that
+was wrongly declared dead and comes back, continues under the same uid with a larger incarnation.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from enum import StrEnum
 from typing import Annotated, NewType
@@ -25,8 +27,13 @@ NANOS_PER_SECOND = 1_000_000_000
 
 _UID = re.compile(r"[0-9a-f]{32}")
 
+SECRET_BYTES = 32  #: of the secret that a client without a certificate draws
+_UID_OF_SECRET = b"chordal uid of secret\0"  #: no other hash of a secret is a uid
+
 #: A uid as it may stand in a wire message.
 WireUid = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}$", max_length=32)]
+#: The secret that a uid is the hash of: 128 bits or more.
+WireSecret = Annotated[bytes, msgspec.Meta(min_length=16, max_length=64)]
 #: A URL as it may stand in a wire message; its form is checked in greetings and when it is used.
 WireUrl = Annotated[str, msgspec.Meta(min_length=1, max_length=300)]
 #: Text for people in a wire message.
@@ -61,6 +68,11 @@ def parse_uid(text: str) -> Uid:
     if not _UID.fullmatch(text):
         raise ConfigError(f"{text!r} is not a uid: 32 lower-case hexadecimal digits")
     return Uid(text)
+
+
+def uid_of(secret: bytes) -> Uid:
+    """Return the uid that ``secret`` proves; who knows the uid alone does not find the secret."""
+    return Uid(hashlib.sha256(_UID_OF_SECRET + secret).hexdigest()[:32])
 
 
 def short(uid: str) -> str:

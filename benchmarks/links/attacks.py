@@ -26,7 +26,7 @@ from ges.messages import (
 from overlay.connection import BROKEN
 from overlay.frames import DELIVERY, DETOUR, EVENT, HEADER, PROTOCOL_VERSION, frame
 from overlay.handshake import GREETINGS, Hello, Refusal, Welcome
-from overlay.ids import LinkClass, Peer
+from overlay.ids import SECRET_BYTES, LinkClass, Peer, uid_of
 from overlay.machine import Refused
 from overlay.tls import ALPN
 
@@ -89,9 +89,18 @@ async def all_of(visits: Iterable[Callable[[], Awaitable[bool]]], at_once: int =
 
 
 def client_hello(rng: random.Random) -> Hello:
-    uid = rng.randbytes(16).hex()
+    secret = rng.randbytes(SECRET_BYTES)
     return Hello(
-        "chordal", PROTOCOL_VERSION, uid, 1, None, LinkClass.NORMAL, None, 0, PROTOCOL_VERSION
+        "chordal",
+        PROTOCOL_VERSION,
+        uid_of(secret),
+        1,
+        None,
+        LinkClass.NORMAL,
+        None,
+        0,
+        PROTOCOL_VERSION,
+        secret=secret,
     )
 
 

@@ -32,17 +32,17 @@ from ges.messages import (
 from overlay.address import parse_url
 from overlay.codec import FrameReader
 from overlay.fragments import MIN_SLICE_BYTES
-from overlay.frames import CONTROL, DELIVERY, EVENT, FRAGMENT, PROTOCOL_VERSION, frame
+from overlay.frames import CONTROL, DELIVERY, EVENT, FRAGMENT, frame
 from overlay.greeting import read_greeting
-from overlay.handshake import GREETINGS, Hello, Refusal
+from overlay.handshake import GREETINGS, Refusal
 from overlay.ids import LinkClass
 from overlay.limits import Limits
 from overlay.machine import Message, Refused
 from tests.helpers.brokers import Brokers
+from tests.helpers.greetings import UID, client_hello
 from tests.helpers.waiting import until
 
 DEADLINE_SECONDS = 20
-UID = "c" * 32
 
 
 class Raw:
@@ -100,10 +100,9 @@ def event(sequence: int, **changes: Any) -> bytes:  # noqa: ANN401 - fields of a
 async def raw(broker: Broker) -> AsyncIterator[Raw]:
     """Attach to ``broker``."""
     address = parse_url(broker.url)
-    hello = Hello("chordal", PROTOCOL_VERSION, UID, 1, None, LinkClass.NORMAL, None, 0)
     async with await trio.open_tcp_stream(address.host, address.port) as stream:
         client = Raw(stream)
-        await stream.send_all(GREETINGS.encode(hello))
+        await stream.send_all(GREETINGS.encode(client_hello()))
         assert await client.hear() == Attached(broker.node.peer.uid, broker.url, secure=False)
         assert isinstance(await client.hear(), Alternates)
         yield client
@@ -156,10 +155,9 @@ async def test_what_was_sent_together_is_acknowledged_together(broker: Broker) -
 
 async def test_a_client_may_greet_and_go_on_in_one_breath(broker: Broker) -> None:
     address = parse_url(broker.url)
-    hello = Hello("chordal", PROTOCOL_VERSION, UID, 1, None, LinkClass.NORMAL, None, 0)
     async with await trio.open_tcp_stream(address.host, address.port) as stream:
         client = Raw(stream)
-        await stream.send_all(GREETINGS.encode(hello) + frame(EVENT, event(1)))
+        await stream.send_all(GREETINGS.encode(client_hello()) + frame(EVENT, event(1)))
         answers = [await client.hear() for _ in range(3)]
     assert answers[2] == Accepted(LinkClass.NORMAL, 1)
 
@@ -175,7 +173,7 @@ async def test_a_client_may_greet_and_go_on_in_one_breath(broker: Broker) -> Non
         frame(EVENT, event(0)),
         frame(DELIVERY, b"\0\0" + event(1)),
         CLIENT_CODEC.encode(Subscribed(1)),
-        GREETINGS.encode(Hello("chordal", 1, UID, 1, None, LinkClass.NORMAL, None, 0)),
+        GREETINGS.encode(client_hello()),
         frame(CONTROL, b"\x92\xa4Ping\x01"),
     ],
     ids=[
@@ -353,9 +351,8 @@ async def test_frames_that_come_one_after_another_may_go_on_for_ever(broker: Bro
 async def test_clients_are_bounded(broker: Broker) -> None:
     async with raw(broker):
         address = parse_url(broker.url)
-        hello = Hello("chordal", PROTOCOL_VERSION, UID, 1, None, LinkClass.NORMAL, None, 0)
         async with await trio.open_tcp_stream(address.host, address.port) as stream:
-            await stream.send_all(GREETINGS.encode(hello))
+            await stream.send_all(GREETINGS.encode(client_hello()))
             with trio.fail_after(DEADLINE_SECONDS):
                 refusal = await read_greeting(stream, FrameReader())
             assert refusal == Refusal(Refused.BUSY, "this broker serves 1 client")

@@ -17,15 +17,15 @@ from ges.token_file import issue_token, revoke_token
 from overlay.address import parse_url
 from overlay.codec import FrameReader
 from overlay.errors import ConfigError
-from overlay.frames import EVENT, PROTOCOL_VERSION, frame
+from overlay.frames import EVENT, frame
 from overlay.greeting import read_greeting
-from overlay.handshake import GREETINGS, Hello, Refusal
+from overlay.handshake import GREETINGS, Refusal
 from overlay.identity import Role
-from overlay.ids import LinkClass
 from overlay.transport import Wire
 from tests.ges.conftest import Issue
-from tests.ges.test_attendance import UID, event
+from tests.ges.test_attendance import event
 from tests.helpers.brokers import Brokers
+from tests.helpers.greetings import client_hello
 from tests.helpers.waiting import until
 
 DEADLINE_SECONDS = 20
@@ -148,10 +148,6 @@ async def test_without_rules_everything_is_allowed(
 # Tokens
 
 
-def greeting(token: str) -> Hello:
-    return Hello("chordal", PROTOCOL_VERSION, UID, 1, None, LinkClass.NORMAL, None, 0, token=token)
-
-
 async def stay(broker: Broker, token: str, attached: Callable[[], None] = lambda: None) -> None:
     """Attach, and stay until that is no longer possible."""
     async with connect(broker.url, token=token):
@@ -200,7 +196,7 @@ async def test_who_is_being_cut_off_may_do_nothing_more(
     async with connect(broker.url) as other, other.subscribe("#") as events:
         address = parse_url(broker.url)
         async with await trio.open_tcp_stream(address.host, address.port) as stream:
-            await stream.send_all(GREETINGS.encode(greeting(token)))
+            await stream.send_all(GREETINGS.encode(client_hello(token=token)))
             await until(lambda: broker.attendance.size == 2)
             revoke_token(book, "line-1")
             await broker.reload()
@@ -256,7 +252,7 @@ async def test_a_broker_refuses_a_token_that_came_in_the_clear(
 ) -> None:
     monkeypatch.setattr("overlay.transport.remote_host", lambda stream: "192.0.2.1")
     address = parse_url(broker.url)
-    said = greeting(token)
+    said = client_hello(token=token)
     async with await trio.open_tcp_stream(address.host, address.port) as stream:
         await stream.send_all(GREETINGS.encode(said))
         with trio.fail_after(DEADLINE_SECONDS):

@@ -15,11 +15,12 @@ from ges.client import Client, connect
 from ges.relief import LOOK_SECONDS, Relief
 from overlay.frames import EVENT, FRAGMENT, HEADER, PROTOCOL_VERSION, frame
 from overlay.handshake import GREETINGS, Hello
-from overlay.ids import LinkClass, Peer
+from overlay.ids import SECRET_BYTES, LinkClass, Peer
 from overlay.limits import Limits
 from tests.ges.test_attendance import event, raw
 from tests.ges.test_express import ports
 from tests.helpers.brokers import Brokers
+from tests.helpers.greetings import client_hello
 from tests.helpers.virtual import Weather
 from tests.helpers.waiting import until
 
@@ -136,8 +137,7 @@ async def test_unfinished_frames_are_looked_at_as_they_grow(
         await trio.sleep(2 * LOOK_SECONDS)
         url = f"chordal://127.0.0.1:{20_000 + number}"
         stream = await weather.network.connect(url, broker.url)
-        uid = f"{number:032x}"
-        hello = Hello("chordal", PROTOCOL_VERSION, uid, 1, None, LinkClass.NORMAL, None, 0)
+        hello = client_hello(bytes([number]) * SECRET_BYTES)
         await stream.send_all(GREETINGS.encode(hello) + half)
     await trio.sleep(2 * LOOK_SECONDS)
     assert broker.driver.counters["clients_too_slow"] == 1

@@ -32,6 +32,7 @@ from overlay.machine import (
     Refused,
     Send,
 )
+from tests.helpers.greetings import client_hello
 from tests.helpers.stations import (
     CODEC,
     Beat,
@@ -133,6 +134,7 @@ async def test_a_refused_caller_is_told_and_closed(
         (hello(version=PROTOCOL_VERSION + 1), Refused.OTHER_VERSION, "speaks protocol"),
         (hello(expected="d" * 32), Refused.OTHER_PEER, "another broker listens here now"),
         (hello(link_class=LinkClass.SECURE), Refused.NOT_AUTHENTICATED, "needs TLS"),
+        (hello(peer=None), Refused.NOT_AUTHENTICATED, "update its library"),
         (hello(incarnation=2), Refused.NOT_CHORDAL, "contradicts itself"),
         (hello(peer=Peer("c" * 32, 1, "http://c")), Refused.NOT_CHORDAL, "gives no URL"),
         (hello(), Refused.UID_IN_USE, "uid_in_use"),
@@ -187,13 +189,13 @@ async def test_refusals_of_daily_work_are_counted_and_not_logged(
     assert [line for line in lines if line["log_level"] != "debug"] == []
 
 
-async def test_a_refused_clients_token_is_not_logged(
+async def test_what_is_secret_of_a_refused_client_is_not_logged(
     overlay: Overlay, autojump_clock: MockClock
 ) -> None:
     a = await overlay.station("a")
     stream = await overlay.dial(a)
     with structlog.testing.capture_logs() as lines:
-        greeting = hello(peer=None, overlay="other", token="s3cret")
+        greeting = hello(peer=None, overlay="other", token="s3cret", secret=b"s3cret" * 4)
         await stream.send_all(GREETINGS.encode(greeting))
         assert isinstance(await answer(stream), Refusal)
     assert [line["event"] for line in lines] == ["greeting refused"]
@@ -465,7 +467,7 @@ async def test_a_client_is_handed_to_the_layer_above(
     overlay: Overlay, autojump_clock: MockClock
 ) -> None:
     a = await overlay.station("a")
-    greeting = hello(peer=None)
+    greeting = client_hello()
     await (await overlay.dial(a)).send_all(GREETINGS.encode(greeting))
     await trio.sleep(0.1)
     assert a.clients == [greeting]

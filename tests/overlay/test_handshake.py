@@ -38,7 +38,7 @@ def test_greetings_survive_the_wire() -> None:
     for message in (
         hello(),
         hello(peer=None),
-        hello(token="t", capabilities=("x",)),
+        hello(token="t", capabilities=("x",), secret=bytes(16)),
         Welcome(peer, 4),
         Refusal(Refused.BUSY, "later"),
     ):
@@ -46,7 +46,14 @@ def test_greetings_survive_the_wire() -> None:
 
 
 def test_a_greeting_with_a_field_out_of_bounds_is_none() -> None:
-    for changes in ({"overlay": ""}, {"uid": "B" * 32}, {"serial": -1}, {"version": 256}):
+    for changes in (
+        {"overlay": ""},
+        {"uid": "B" * 32},
+        {"serial": -1},
+        {"version": 256},
+        {"secret": bytes(15)},
+        {"secret": bytes(65)},
+    ):
         with pytest.raises(CodecError):
             GREETINGS.decode(GREETINGS.encode(hello(**changes))[HEADER.size :])
 

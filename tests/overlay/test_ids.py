@@ -6,7 +6,17 @@ import msgspec
 import pytest
 
 from overlay.errors import ConfigError
-from overlay.ids import NANOS_PER_SECOND, Peer, WireCount, WireUid, WireUrl, nanos, parse_uid, short
+from overlay.ids import (
+    NANOS_PER_SECOND,
+    Peer,
+    WireCount,
+    WireUid,
+    WireUrl,
+    nanos,
+    parse_uid,
+    short,
+    uid_of,
+)
 
 UID = "00112233445566778899aabbccddeeff"
 
@@ -22,6 +32,10 @@ def test_another_uid_is_refused_by_name(text: str) -> None:
         parse_uid(text)
     assert repr(text) in str(caught.value)
     assert "32 lower-case hexadecimal digits" in str(caught.value)
+
+
+def test_the_uid_of_a_secret_is_the_same_in_every_version() -> None:
+    assert uid_of(bytes(range(32))) == "7bd684ce43b2e5eb95a598f541194067"
 
 
 def test_seconds_become_whole_nanoseconds() -> None:
