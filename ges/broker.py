@@ -47,6 +47,7 @@ from overlay.link import Link
 from overlay.machine import Fact
 from overlay.resend import Item
 from overlay.rng import rng_for
+from overlay.soundings import ExpressCame
 from overlay.transport import TcpTransport, Wire
 from overlay.versions import DIALECT, Dialect
 from overlay.weights import LinkKey
@@ -401,8 +402,12 @@ class Broker:
             self.warden.enforce()
             self.attendance.tell_revocations()
 
-    def _one_way_us(self, key: LinkKey) -> int:
-        return self.node.survey.floor_ns(key) // 2000
+    def _one_way_us(self, key: LinkKey, kernel_us: int) -> int:
+        """An express event has come: have its link sounded, and say how long that takes."""
+        survey = self.node.survey
+        if survey.wants_express(key, self.driver.now()):
+            self.driver.give(ExpressCame(key))
+        return survey.one_way_ns(key, 1000 * kernel_us) // 1000
 
     async def _read_links(self) -> None:
         """Tell the machine, now and then, what the connections have sent and have queued."""

@@ -9,10 +9,10 @@ order they were sent while no link fails, and each once.
 **Time.** An event carries its budget and what is spent of it in microseconds. Each broker adds half
 the round trip of the link it came over, and what the event has waited in its own queue
 (:mod:`overlay.lanes`). The round trip is the smallest that the kernel has seen, but that may be
-five minutes old, or lead to a proxy only; so of an express link it is at least the smallest of the
-latest probes. On other links these stand in queues that express events pass by. Clocks are not
-compared. The broker that first finds the budget exceeded counts a miss for the link the event came
-over.
+five minutes old, or lead to a proxy only; so it is at least the smallest of the latest quick probes
+(:mod:`overlay.soundings`), whatever the class of the link. Not a mean: in that is what brokers were
+late themselves. Clocks are not compared. The broker that first finds the budget exceeded counts a
+miss for the link the event came over.
 """
 
 from __future__ import annotations
@@ -126,10 +126,13 @@ class Express:
         counters: Counter[str],
         targets_of: Callable[[bytes], Targets],
         *,
-        one_way_us: Callable[[LinkKey], int],
+        one_way_us: Callable[[LinkKey, int], int],
         budget_us: int = DEFAULT_BUDGET_US,
     ) -> None:
-        """``one_way_us``: how long a link takes, by its probes; 0: not known yet."""
+        """``one_way_us``: how long a link takes that an event has come over.
+
+        It is told the least that the kernel has seen; 0: not known.
+        """
         self.misses: Counter[LinkKey] = Counter()  #: found late here, by their last link
         self._recent = Recent()
         self._hops = hops
@@ -159,10 +162,7 @@ class Express:
 
     def _hop_us(self, link: Link) -> int:
         """Return what the link takes without any queue, as waiting in its queue is stamped."""
-        known = link.connection.one_way_us
-        if known and link.link_class is not LinkClass.EXPRESS:
-            return known
-        return max(known, self._one_way_us((link.peer.uid, link.link_class)))
+        return self._one_way_us((link.peer.uid, link.link_class), link.connection.one_way_us)
 
     def _take(
         self,

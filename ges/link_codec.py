@@ -8,6 +8,7 @@ from overlay.gauges import LinkEcho, LinkProbe
 from overlay.handshake import Goodbye
 from overlay.machine import Message
 from overlay.resend import STREAM_MESSAGES
+from overlay.soundings import QuickEcho, QuickProbe
 from ring.wire import RING_MESSAGES
 
 LINK_MESSAGES: tuple[type[Message], ...] = (
@@ -19,6 +20,8 @@ LINK_MESSAGES: tuple[type[Message], ...] = (
     MeasuredLinks,
     LinkProbe,
     LinkEcho,
+    QuickProbe,
+    QuickEcho,
     Goodbye,
 )
 LINK_CODEC = MessageCodec(*LINK_MESSAGES)

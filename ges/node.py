@@ -41,6 +41,7 @@ from overlay.machine import (
     Send,
 )
 from overlay.revocation import Revocations
+from overlay.soundings import ExpressCame
 from overlay.weights import RESETS
 from ring.config import RingConfig
 from ring.facts import Confirmed, Departed, NeighboursChanged
@@ -153,6 +154,8 @@ class BrokerNode:
             ]
         elif isinstance(event, Misled):
             effects += self.survey.correct(event.uid)
+        elif isinstance(event, ExpressCame):
+            self.survey.on_express(event.key, now)
         elif isinstance(event, LinksRead):
             self.survey.on_read(event.readings, now)
         else:

@@ -59,7 +59,7 @@ class Router:
         holding: Holding | None = None,
         budget_us: int = DEFAULT_BUDGET_US,
         is_express: Callable[[str], bool] = lambda uid: True,
-        one_way_us: Callable[[LinkKey], int] = lambda key: 0,
+        one_way_us: Callable[[LinkKey, int], int] = lambda key, kernel_us: kernel_us,
         on_misled: Callable[[str], None] = lambda uid: None,
     ) -> None:
         """``on_misled``: the broker of that uid goes by a link of ours that is gone."""

@@ -22,6 +22,7 @@ from overlay.gauges import Gauges, Pace, Reading
 from overlay.ids import LinkClass, Nanos, nanos
 from overlay.machine import Effect, LinkMessage, Send, TimerTable
 from overlay.multigraph import Ends, Multigraph
+from overlay.soundings import QuickEcho, QuickProbe, Soundings
 from overlay.weights import LinkKey, Weights
 
 GATHER_NS = nanos(0.3)  #: changes wait that long for more; after a death the ring goes first
@@ -61,6 +62,7 @@ class Survey:
         self.uid = uid
         self._incarnation = 0
         self._gauges = Gauges(rng, pace)
+        self._soundings = Soundings()
         self._steady = Steady()
         self._near = ExpressRange(express_range_ns)  #: which normal links are fast enough
         self._horizon = Horizon(uid)
@@ -81,6 +83,7 @@ class Survey:
         """A link has come up."""
         uid, link_class = key
         self._gauges.on_up(key, now)
+        self._soundings.forget(key)
         self._is_changed = True
         if _Timer.REFRESH not in self._timers:
             self._timers.set(_Timer.REFRESH, now + REFRESH_NS)
@@ -95,6 +98,7 @@ class Survey:
         if key not in self._gauges:
             return
         self._gauges.on_down(key, now, is_reset=is_reset)
+        self._soundings.forget(key)
         if link_class is LinkClass.EXPRESS:
             self.express_range.forget(uid)
         elif link_class is LinkClass.NORMAL:
@@ -111,6 +115,8 @@ class Survey:
 
     def on_message(self, key: LinkKey, message: LinkMessage, now: Nanos) -> list[Effect]:
         """Take what came over a link: a probe, an echo, or a table."""
+        if isinstance(message, QuickProbe | QuickEcho):
+            return self._soundings.on_message(key, message, now)
         if not isinstance(message, MeasuredLinks):
             effects = self._gauges.on_message(key, message, now)
             self._measure(key, now)
@@ -128,6 +134,16 @@ class Survey:
         self._gauges.on_read(readings, now)
         for key in self._gauges.links:
             self._measure(key, now)
+
+    def on_express(self, key: LinkKey, now: Nanos) -> None:
+        """An express event has come over a link; see :meth:`wants_express`.
+
+        The normal link beside it is sounded as well: when the express one becomes slow, events go
+        over that from one moment to the next.
+        """
+        for sounded in dict.fromkeys((key, (key[0], LinkClass.NORMAL))):
+            if sounded in self._gauges:
+                self._soundings.on_event(sounded, now)
 
     def correct(self, uid: str) -> list[Effect]:
         """Tell a neighbour now of our links as they are: it sends events by one that is gone.
@@ -153,6 +169,7 @@ class Survey:
         effects, due = self._gauges.handle_timers(now)
         for key in due:
             self._measure(key, now)
+        effects += self._soundings.handle_timers(now)
         while (timer := self._timers.pop_expired(now)) is not None:
             if timer is _Timer.GREET:
                 effects += self._greet()
@@ -169,7 +186,8 @@ class Survey:
 
     def next_deadline(self) -> Nanos | None:
         """Return when :meth:`handle_timers` has something to do, or None."""
-        deadlines = (self._gauges.next_deadline(), self._timers.next_deadline())
+        parts = (self._gauges, self._soundings, self._timers)
+        deadlines = (part.next_deadline() for part in parts)
         return min((d for d in deadlines if d is not None), default=None)
 
     # ── what is known ─────────────────────────────────────────────────────────────────────────
@@ -189,9 +207,24 @@ class Survey:
         """Return what is measured of a link of this broker now; None before the first echo."""
         return self._gauges.weights(key, now)
 
-    def floor_ns(self, key: LinkKey) -> Nanos:
-        """Return the smallest of the latest round trips of a link of ours; 0: none is known."""
-        return self._gauges.floor_ns(key)
+    def wants_express(self, key: LinkKey, now: Nanos) -> bool:
+        """Say whether :meth:`on_express` is to be told that an express event has come."""
+        return self._soundings.wants(key, now)
+
+    def one_way_ns(self, key: LinkKey, kernel_ns: Nanos) -> Nanos:
+        """Return how long an express event takes over a link, without any queue; 0: not known.
+
+        ``kernel_ns``: the least that the kernel has seen; 0: it does not say. Soundings may say
+        more. Until there are any, what other probes have met: of a normal link what the express
+        one beside it has met as well, as there is a queue on a normal link that express passes by.
+        """
+        floor = self._soundings.floor_ns(key)
+        if not floor:
+            floor = self._gauges.floor_ns(key)
+            if key[1] is not LinkClass.EXPRESS:
+                beside = self._gauges.floor_ns((key[0], LinkClass.EXPRESS))
+                floor = min(floor, beside) if beside or kernel_ns else floor
+        return max(kernel_ns, floor // 2)
 
     def cost_ns(self, key: LinkKey) -> Nanos | None:
         """Return the cost of a link of this broker, as it counts; None before it is measured."""

@@ -19,8 +19,8 @@ Strangers
     ``doorkeeper``, ``limits``, ``notices``, ``bulkhead``, ``slices`` (nobody keeps the others
     waiting), ``tidying``.
 The weighted multigraph
-    ``weights``, ``gauges`` and ``cost`` (measured), ``multigraph``, ``paths``, ``choice``,
-    ``express_range``.
+    ``weights``, ``gauges``, ``soundings`` and ``cost`` (measured), ``multigraph``, ``paths``,
+    ``choice``, ``express_range``.
 Security
     ``identity``, ``tls``, ``tls_stream``, ``credentials``, ``certificates``, ``keyfiles``,
     ``regular_file`` (and no other); ``revocation``; the authority's side: ``authority``,

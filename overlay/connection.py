@@ -158,6 +158,13 @@ class Connection:
         if self._parked:
             self._unpark()
 
+    def send_quick(self, item: Bytes) -> None:
+        """Queue a control frame before all else; it is lost where too many such frames wait."""
+        if self._closing or not self.outbox.put_quick(item):
+            return
+        if self._parked:
+            self._unpark()
+
     def go_on(self) -> None:
         """Send what had to wait for an acknowledgement."""
         if self._parked and self.outbox:

@@ -172,7 +172,11 @@ class Driver:
                 if link is not None and needs is not None and needs not in link.agreed.capabilities:
                     self.counters["control_messages_not_known_there"] += 1
                 elif link is not None:
-                    link.connection.send(self._codec.encode(effect.message, link.agreed.version))
+                    frame = self._codec.encode(effect.message, link.agreed.version)
+                    if effect.message.is_quick:
+                        link.connection.send_quick(frame)
+                    else:
+                        link.connection.send(frame)
                     self.counters["control_messages_sent"] += 1
                     if effect.about is not None:
                         self.sent_about[effect.about] += 1

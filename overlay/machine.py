@@ -31,6 +31,8 @@ class Message(msgspec.Struct, frozen=True, array_like=True, tag=True):
 
     #: Sent only to brokers that have said in their greeting that they have this; None: to all.
     capability: ClassVar[str | None] = None
+    #: Goes before all that waits, and is lost where too many like it do.
+    is_quick: ClassVar[bool] = False
 
 
 class LinkMessage(Message, frozen=True):

@@ -6,7 +6,7 @@ frame is sent in slices, and express comes between those. Sans-IO; :mod:`overlay
 what it is given from here.
 
 Events of a reliable stream (:mod:`overlay.resend`) are kept as they are sent, and wait while too
-many of those sent are not acknowledged. An acknowledgement waits for nothing.
+many of those sent are not acknowledged. Acknowledgements and quick probes wait for nothing.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from overlay.resend import Outgoing
 WRITE_BYTES = SLICE_BYTES  #: about as much goes into one write: what express may have to wait for
 
 LITTLE_BYTES = 16 * 1024  #: no more than that goes along with what fills a write by itself
+
+MOST_QUICK = 8  #: quick frames that wait; who takes nothing could else ask for ever more
 
 EXPRESS_BYTES = 16 * 1024  #: of express events in one write: each is stamped when it is written
 
@@ -35,6 +37,7 @@ class Outbox:
         "first",
         "is_last",
         "normal",
+        "quick",
         "stream",
     )
 
@@ -43,7 +46,8 @@ class Outbox:
         self.express = express
         self.stream: Outgoing | None = None  #: that the events in the normal lane belong to
         self.first: Bytes = b""  #: goes before all else ...
-        self.ack: Bytes = b""  #: ... and then this
+        self.ack: Bytes = b""  #: ... and then this ...
+        self.quick: list[Bytes] = []  #: ... and these
         self.is_last = False  #: nothing follows what is queued: it waits for no acknowledgement
         self._sliced: Bytes = b""  #: the frame that is being sent in slices ...
         self._sliced_at = 0  #: ... and where the next begins
@@ -54,6 +58,7 @@ class Outbox:
             or self._sliced
             or self.express
             or self.ack
+            or self.quick
             or self.first
         )
 
@@ -79,6 +84,9 @@ class Outbox:
         if self.ack:
             items.append(self.ack)
             self.ack = b""
+        if self.quick:
+            items += self.quick
+            self.quick.clear()
         size = 0
         if self.express:
             while self.express and size < EXPRESS_BYTES:
@@ -131,9 +139,17 @@ class Outbox:
             self._sliced, self._sliced_at = b"", 0
         return [start, part]
 
+    def put_quick(self, item: Bytes) -> bool:
+        """Queue a control frame that waits for nothing; False if too many of these do."""
+        if len(self.quick) >= MOST_QUICK:
+            return False
+        self.quick.append(item)
+        return True
+
     def clear(self) -> None:
         """Forget all that waits."""
         self.normal.clear()
         self.express.clear()
         self.first = self.ack = b""
+        self.quick.clear()
         self._sliced, self._sliced_at = b"", 0

@@ -35,7 +35,9 @@ STREAMS = "streams"  #: events are acknowledged, and sent again over the next co
 
 SECURE_STATES = "secure_states"  #: lists of secure links are told again to who asks
 
-CAPABILITIES = frozenset({EXPRESS, STREAMS, SECURE_STATES})
+QUICK_PROBES = "quick_probes"  #: answered before all that waits
+
+CAPABILITIES = frozenset({EXPRESS, STREAMS, SECURE_STATES, QUICK_PROBES})
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from overlay import (
     link_life,
     resend,
     slices,
+    soundings,
     weights,
 )
 from overlay.ids import nanos
@@ -106,7 +107,18 @@ STATED: list[tuple[str, object, object]] = [
         (codec.FRAMES_A_READ, codec.READ_BYTES, slices.LOOK_SECONDS),
         (256, 32 * KIB, 0.0005),
     ),
-    ("smallest of the latest three probes", weights.RECENT_SAMPLES, 3),
+    (
+        "smallest of the latest four *soundings*",
+        (soundings.LATEST, soundings.FEWEST),
+        (4, 3),
+    ),
+    (
+        "sounded every 0.3 s while they come, every second after that, and no more when none has "
+        "come for 30 s",
+        (soundings.QUICK_NS, soundings.SLOW_NS, soundings.FORGET_NS),
+        (nanos(0.3), nanos(1), nanos(30)),
+    ),
+    ("The smallest of the latest three counts", weights.RECENT_SAMPLES, 3),
     (
         "64 MiB to a broker, 16 MiB to a client, 4 MiB of express in each",
         (

@@ -13,7 +13,7 @@ from overlay.errors import CodecError
 from overlay.fragments import SLICE_BYTES
 from overlay.frames import CONTROL, EVENT, FRAGMENT, HEADER, Bytes, frame
 from overlay.lanes import ExpressLane, NormalLane, Overflow, Policy
-from overlay.outbox import Outbox
+from overlay.outbox import MOST_QUICK, Outbox
 
 LIMIT = 1_000_000
 STAMP_AT = HEADER.size
@@ -59,6 +59,22 @@ def test_an_acknowledgement_goes_before_all_that_waits_but_what_a_connection_beg
     assert bodies(all_of(box))[:2] == [b"welcome", b"ack"]
     assert not box
     box.first = frame(EVENT, b"welcome")
+    assert box
+    box.clear()
+    assert not box
+
+
+def test_quick_frames_go_before_all_that_waits_and_few_of_them_do() -> None:
+    box = outbox()
+    box.normal.put(frame(EVENT, bytes(500_000)), 1)
+    first = b"".join(box.take(0))
+    express(box)
+    assert all(box.put_quick(frame(CONTROL, b"quick")) for _ in range(MOST_QUICK))
+    assert not box.put_quick(frame(CONTROL, b"one too many"))
+    box.ack = frame(CONTROL, b"ack")
+    assert bodies([first, *all_of(box)])[: MOST_QUICK + 1] == [b"ack", *[b"quick"] * MOST_QUICK]
+    assert not box
+    assert box.put_quick(frame(CONTROL, b"quick"))
     assert box
     box.clear()
     assert not box
