@@ -27,7 +27,8 @@ def graph(as_json: bool, broker: str, identity: Path | None, overlay: str, timeo
 
     Walks the ring from the broker given. A link is shown if both its ends tell of it and have
     measured it, with the worse of the two measurements. Below stands for each class how many
-    brokers can be lost, whichever they are, before its links leave the others apart.
+    brokers can be lost, whichever they are, before its links leave the others apart. Where not all
+    brokers were met that is not known, and the exit code is 1.
     """
     from ges.graph import connectivity, multigraph
     from ges.walk import walk_ring
@@ -40,20 +41,22 @@ def graph(as_json: bool, broker: str, identity: Path | None, overlay: str, timeo
     brokers = walked.brokers
     found, strength = multigraph(brokers), connectivity(brokers)
     if as_json:
-        click.echo(json.dumps(_as_json(brokers, found, strength)))
-        return
-    _print(found)
-    _print_ways(brokers)
-    for link_class, each in strength.items():
-        click.echo(_in_words(link_class, each))
+        click.echo(json.dumps(_as_json(walked, found, strength)))
+    else:
+        _print(found)
+        _print_ways(brokers)
+        for link_class, each in strength.items():
+            click.echo(_in_words(link_class, each, is_partial=bool(walked.ends_early)))
+    if walked.ends_early:
+        click.get_current_context().exit(1)
 
 
 def _as_json(
-    brokers: tuple[Status, ...], found: Multigraph, strength: dict[LinkClass, Connectivity]
+    walked: Walk, found: Multigraph, strength: dict[LinkClass, Connectivity]
 ) -> dict[str, object]:
     from overlay.multigraph import as_networkx
 
-    view = as_networkx(found)
+    view, brokers = as_networkx(found), walked.brokers
     return {
         "brokers": [status.uid for status in brokers],
         "links": [
@@ -66,9 +69,14 @@ def _as_json(
             for way in status.ways
         ],
         "connectivity": {
-            link_class.value: {"brokers": each.brokers, "links": each.links, "k": each.k}
+            link_class.value: {
+                "brokers": each.brokers,
+                "links": each.links,
+                "k": None if walked.ends_early else each.k,
+            }
             for link_class, each in strength.items()
         },
+        "ends_early": walked.ends_early or None,
     }
 
 
@@ -108,11 +116,16 @@ def _print_ways(brokers: tuple[Status, ...]) -> None:
             )
 
 
-def _in_words(link_class: LinkClass, found: Connectivity) -> str:
+def _in_words(link_class: LinkClass, found: Connectivity, *, is_partial: bool) -> str:
     links, brokers = counted(found.links, "link"), counted(found.brokers, "broker")
     start = f"{link_class.value}: {links} between {brokers}"
+    if is_partial:
+        name = link_class.value
+        return f"{name}: {links} among those met; connectivity not known, as not all were"
     if not found.brokers:
         return start
+    if found.brokers == 1:
+        return f"{link_class.value}: no links, as there is one broker alone"
     if found.is_complete:
         return f"{start}, each linked to each; connectivity {found.k}"
     at_most = "" if found.is_exact else "at most "

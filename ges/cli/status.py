@@ -13,7 +13,7 @@ from overlay.ids import short
 from overlay.wording import counted
 
 if TYPE_CHECKING:
-    from ges.messages import Status
+    from ges.messages import LinkStatus, Status
 
 
 @click.command()
@@ -63,6 +63,18 @@ def _member(member: object) -> dict[str, object] | None:
     }
 
 
+def _seldom(links: tuple[LinkStatus, ...]) -> dict[str, list[str]]:
+    """Return the columns that are shown only where a link has something in them, by name."""
+    from ges.cli.weights import byte_rate
+
+    columns = {
+        "capacity": [byte_rate(link.capacity) for link in links],
+        "late": [str(link.late or "-") for link in links],
+        "dropped": [str(link.dropped or "-") for link in links],
+    }
+    return {name: values for name, values in columns.items() if any(v != "-" for v in values)}
+
+
 def _print(found: Status) -> None:
     from rich.table import Table
 
@@ -90,12 +102,14 @@ def _print(found: Status) -> None:
         out.print(f"  {found.kept_bytes} bytes kept for brokers whose links are lost")
     if found.suspects:
         out.print(f"  suspects {' '.join(map(short, found.suspects))}")
+    seldom = _seldom(found.links)
     links = Table(
         *("link to", "ring id", "class", "as", "age s", "queued"),
         *("rtt ms", "jitter ms", "traffic", "cost ms", "resets", "cipher", "ends in s"),
+        *seldom,
         box=None,
     )
-    for link in found.links:
+    for number, link in enumerate(found.links):
         links.add_row(
             short(link.uid),
             "-" if link.ring_id is None else str(link.ring_id),
@@ -110,6 +124,7 @@ def _print(found: Status) -> None:
             resets(link.resets),
             link.cipher or "-",
             "-" if link.expires_in_s is None else f"{link.expires_in_s:.0f}",
+            *(values[number] for values in seldom.values()),
         )
     out.print(links)
     if found.ways:
