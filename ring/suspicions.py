@@ -365,12 +365,13 @@ class Suspicions:
     def _may_answer(self, case: Case) -> bool:
         """Nobody is left to ask: call the subject if its link broke, and wait for what comes.
 
-        If nobody was there to be asked, it is the only other broker of the ring as far as we know.
+        If nobody was there who might be, it is the only other broker of the ring as far as we know.
         Nothing but a broken link shows that it is dead, and nobody waits for a repair: so a sign of
         life is waited for longer, and it is called again and again meanwhile.
         """
         core, subject = self._core, case.subject
-        is_linked, is_only_other = subject.uid in self._links.up, not case.asked
+        is_linked = subject.uid in self._links.up
+        is_only_other = not case.asked and not self._in_question(subject)
         until = case.patience_ends
         if is_only_other:
             until = max(until, case.since + core.config.alone_ns)

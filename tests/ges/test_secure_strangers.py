@@ -187,7 +187,7 @@ async def test_who_claims_what_its_certificate_does_not_bear_out_is_logged_once(
     assert broker.secure_url is not None
     identity = load_identity(issue(role))
     claimed = uid or identity.uid
-    peer = Peer(claimed, 1, "chordals://127.0.0.1:1", secure=True) if as_peer else None
+    peer = Peer(claimed, 1, "chordal://127.0.0.1:1", secure=True) if as_peer else None
     greeting = Hello("chordal", PROTOCOL_VERSION, claimed, 1, peer, LinkClass.SECURE, None, 1)
     with structlog.testing.capture_logs() as lines, trio.fail_after(20):
         for _ in range(TIMES):
