@@ -26,9 +26,10 @@ from ges.messages import (
 from overlay.connection import BROKEN
 from overlay.frames import DELIVERY, DETOUR, EVENT, HEADER, PROTOCOL_VERSION, frame
 from overlay.handshake import GREETINGS, Hello, Refusal, Welcome
-from overlay.ids import SECRET_BYTES, LinkClass, Peer, uid_of
+from overlay.ids import SECRET_BYTES, LinkClass, Peer
 from overlay.machine import Refused
 from overlay.tls import ALPN
+from tests.helpers import greetings
 
 AT_ONCE = 200  #: connections of one attack, unless all are to be open together
 HOLD_SECONDS = 3.0  #: a broker drops who does not greet before that
@@ -89,19 +90,7 @@ async def all_of(visits: Iterable[Callable[[], Awaitable[bool]]], at_once: int =
 
 
 def client_hello(rng: random.Random) -> Hello:
-    secret = rng.randbytes(SECRET_BYTES)
-    return Hello(
-        "chordal",
-        PROTOCOL_VERSION,
-        uid_of(secret),
-        1,
-        None,
-        LinkClass.NORMAL,
-        None,
-        0,
-        PROTOCOL_VERSION,
-        secret=secret,
-    )
+    return greetings.client_hello(rng.randbytes(SECRET_BYTES))
 
 
 def peer_hello(rng: random.Random) -> Hello:
