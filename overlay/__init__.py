@@ -13,8 +13,9 @@ One connection
     first, and when is written).
 Links
     ``driver`` runs a machine; ``calling``, ``accepting``, ``greeting`` and ``handshake`` make
-    links, ``link`` and ``link_life`` keep them, ``resend``, ``streams`` and ``acknowledging`` lose
-    no event where they break; ``transport`` opens sockets, ``memory`` stands in for them in tests.
+    links, ``link`` and ``link_life`` keep them, ``resend``, ``streams``, ``acknowledging`` and
+    ``parting`` lose no event where they end; ``transport`` opens sockets, ``memory`` stands in
+    for them in tests.
 Strangers
     ``doorkeeper``, ``limits``, ``notices``, ``bulkhead``, ``slices`` (nobody keeps the others
     waiting), ``tidying``.

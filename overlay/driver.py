@@ -155,6 +155,7 @@ class Driver:
             nursery.start_soon(self._run_timers)
             nursery.start_soon(self._acceptor.tidying.run)
             nursery.start_soon(self._links.acknowledging.run)
+            nursery.start_soon(self._links.parting.run)
             task_status.started()
 
     async def drained(self) -> None:

@@ -20,6 +20,7 @@ from overlay.link import Greeted, Link, Upper
 from overlay.machine import Closed, CloseLink, Input, LinkDown, LinkMessage, LinkUp, MessageReceived
 from overlay.notices import Notices
 from overlay.outbox import WRITE_BYTES
+from overlay.parting import Parting
 from overlay.precedence import Precedence
 from overlay.resend import Ack, Resume
 from overlay.slices import Sliced
@@ -53,6 +54,7 @@ class Links:
     ) -> None:
         self.up: dict[Key, Link] = {}
         self.acknowledging = Acknowledging(self.up, codec)
+        self.parting = Parting(partial(self._take_back, is_over=True))
         self.streams = Streams()
         self.turn = Turn()
         self.precedence = Precedence()
@@ -186,11 +188,17 @@ class Links:
 
     def _say_goodbye(self, link: Link, reason: Closed) -> None:
         """Send this last; the other end then sends what it has queued, and closes."""
-        arrivals, version = link.arrivals, link.agreed.version
-        if arrivals is not None and link.link_class in RELIABLE:
-            link.connection.send_ack(self._codec.encode(arrivals.incoming.ack(), version))
-        link.connection.send(self._codec.encode(Goodbye(reason), version))
+        self._acknowledge_last(link)
+        link.connection.send(self._codec.encode(Goodbye(reason), link.agreed.version))
         link.connection.finish(PARTING_SECONDS if reason in PEACEFUL else FINISH_SECONDS)
+        if reason in PEACEFUL:
+            self.parting.note(link)
+
+    def _acknowledge_last(self, link: Link) -> None:
+        """Say what has come, while it can be said."""
+        if link.arrivals is not None and link.link_class in RELIABLE:
+            ack = link.arrivals.incoming.ack()
+            link.connection.send_ack(self._codec.encode(ack, link.agreed.version))
 
     def _wind_up(self, link: Link) -> bool:
         """The tasks of a link have ended; say whether it was still in use."""
@@ -205,6 +213,7 @@ class Links:
                 link_class=link.link_class.value,
             )
         del self.running[link]
+        self.parting.forget(link)
         self._quiet.set()
         ended_by_itself = self._forget(link)
         self._take_back(link, is_over=not ended_by_itself)
@@ -232,7 +241,9 @@ class Links:
         if reason is Closed.REPLACED and self._table.is_calling(link.peer.uid, link.link_class):
             return  # the other end has taken our call, but we have not heard so: `run` or `stay`
         self._end(link, reason)
+        self._acknowledge_last(link)
         link.connection.finish(PARTING_SECONDS)
+        self.parting.note(link)
 
     def _end(self, link: Link, reason: Closed) -> None:
         if self._forget(link):

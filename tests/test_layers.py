@@ -22,7 +22,7 @@ LAYERS = ("overlay", "ring", "ges", "sims", "spark")
 DRIVERS = {
     "overlay": {
         *("accepting", "acknowledging", "calling", "connection", "driver", "greeting", "link"),
-        *("link_life", "memory", "precedence", "slices", "tidying", "tls", "tls_stream"),
+        *("link_life", "memory", "parting", "precedence", "slices", "tidying", "tls", "tls_stream"),
         "transport",
         *("authority", "certificates", "credentials", "identity", "issued", "keyfiles"),
         *("regular_file", "revoking", "rotation"),

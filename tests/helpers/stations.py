@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -165,7 +166,8 @@ class Overlay:
 
     def __init__(self, nursery: trio.Nursery) -> None:
         self.latency: Callable[[], Nanos] = lambda: LATENCY  #: of whatever is sent next
-        self.network = MemoryNetwork(lambda a, b: self.latency())
+        self.rate = math.inf  #: bytes a second, of whatever is sent next
+        self.network = MemoryNetwork(lambda a, b: self.latency(), lambda a, b: self.rate)
         self._nursery = nursery
 
     def transport(self, name: str) -> Transport:

@@ -1,0 +1,61 @@
+"""Links given up in peace: what is under way on them is brought over, or goes another way in time.
+
+Whoever gives a link up in peace lets it drain, and what drains is not lost. But the other end may
+have been dead already, or cut off, when nobody knew; then nothing drains, and what was queued or
+not acknowledged would come to those beyond it when they have long ceased to wait. So a link that
+stands still goes on draining, but its events go another way. If it brings them over after all, they
+come twice, and are delivered once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import trio
+
+from overlay.link import Link
+
+#: A link that neither sends nor brings anything for so long stands still. Whoever waits for events
+#: waits longer.
+STILL_SECONDS = 1.0
+
+
+class Parting:
+    """The links that part, and how far each has come."""
+
+    def __init__(self, on_still: Callable[[Link], None]) -> None:
+        """``on_still``: a link stands still; called once for each."""
+        self._on_still = on_still
+        self._links: dict[Link, tuple[tuple[int, int], float]] = {}  #: progress, and since when
+        self._more = trio.Event()
+
+    def note(self, link: Link) -> None:
+        """A link is given up in peace, by us or the other end."""
+        self._links[link] = (_progress(link), trio.current_time())
+        self._more.set()
+
+    def forget(self, link: Link) -> None:
+        """It has ended."""
+        self._links.pop(link, None)
+
+    async def run(self) -> None:
+        """Look at the links now and then."""
+        while True:
+            if not self._links:
+                self._more = trio.Event()
+                await self._more.wait()
+            await trio.sleep(STILL_SECONDS / 4)
+            now = trio.current_time()
+            for link, (before, since) in list(self._links.items()):
+                progress = _progress(link)
+                if progress != before:
+                    self._links[link] = (progress, now)
+                elif now >= since + STILL_SECONDS:
+                    del self._links[link]
+                    self._on_still(link)
+
+
+def _progress(link: Link) -> tuple[int, int]:
+    """Return bytes that the kernel has taken, and events that have come."""
+    came = link.arrivals.next if link.arrivals is not None else 0
+    return link.connection.sent_bytes, came

@@ -1,0 +1,75 @@
+"""Links given up in peace while their other end is dead, cut off, or merely slow."""
+
+from __future__ import annotations
+
+import math
+
+import trio
+from trio.testing import MockClock
+
+from overlay.frames import EVENT, frame
+from overlay.ids import LinkClass, nanos
+from overlay.machine import Closed, CloseLink
+from overlay.parting import STILL_SECONDS
+from tests.helpers.stations import Overlay, Station
+
+UNHEARD = nanos(1000)  #: of latency
+
+
+def publish(station: Station, other: Station, start: int, end: int) -> list[bytes]:
+    connection = station.driver.links[other.peer.uid, LinkClass.NORMAL].connection
+    frames = [frame(EVENT, number.to_bytes(4, "big")) for number in range(start, end)]
+    for each in frames:
+        connection.send(each, 1)
+    return frames
+
+
+def given_away(station: Station) -> list[bytes]:
+    return [bytes(item) for item, _ in station.orphans]
+
+
+async def test_events_on_a_link_that_stands_still_go_another_way_soon(
+    overlay: Overlay, autojump_clock: MockClock
+) -> None:
+    a, b = await overlay.linked()
+    publish(a, b, 0, 10)
+    await trio.sleep(1)
+    assert len(b.frames) == 10
+    overlay.latency = lambda: UNHEARD
+    sent = publish(a, b, 10, 30)
+    a.do(CloseLink(b.peer.uid, Closed.UNWANTED))
+    await trio.sleep(0.9 * STILL_SECONDS)
+    assert given_away(a) == [], "the other end may be slow"
+    await trio.sleep(0.6 * STILL_SECONDS)
+    assert b"".join(given_away(a)) == b"".join(sent)
+    await trio.sleep(30)
+    assert b"".join(given_away(a)) == b"".join(sent), "once"
+    assert a.cut == []
+
+
+async def test_so_do_those_that_the_other_end_does_not_take_after_its_good_bye(
+    overlay: Overlay, autojump_clock: MockClock
+) -> None:
+    a, b = await overlay.linked()
+    overlay.rate = 1.0
+    sent = publish(a, b, 0, 20)
+    await trio.sleep(0.1)
+    overlay.rate = math.inf
+    b.do(CloseLink(a.peer.uid, Closed.UNWANTED))
+    await trio.sleep(0.9 * STILL_SECONDS)
+    assert given_away(a) == [], "the other end may be slow"
+    await trio.sleep(0.6 * STILL_SECONDS)
+    assert b"".join(given_away(a)) == b"".join(sent)
+
+
+async def test_where_it_drains_in_time_nothing_is_sent_twice(
+    overlay: Overlay, autojump_clock: MockClock
+) -> None:
+    a, b = await overlay.linked()
+    publish(a, b, 0, 1000)
+    overlay.latency = lambda: nanos(0.4 * STILL_SECONDS)
+    a.do(CloseLink(b.peer.uid, Closed.UNWANTED))
+    await a.driver.drained()
+    await b.driver.drained()
+    assert len(b.frames) == 1000
+    assert given_away(a) == given_away(b) == []
