@@ -13,6 +13,7 @@ told of them over a secure link, so nobody without an identity can bend the way 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -54,8 +55,8 @@ class Horizon:
 
     # ── tables ────────────────────────────────────────────────────────────────────────────────
 
-    def own(self, incarnation: int, links: dict[LinkKey, Weights], now: Nanos) -> MeasuredLinks:
-        """Set this broker's own table; returns what to tell."""
+    def own(self, incarnation: int, links: dict[LinkKey, Weights], now: Nanos) -> set[Ends]:
+        """Set this broker's own table; returns the links that may have changed."""
         known = self._tables.get(self._own_uid)
         version = known.message.version + 1 if known is not None else 1
         told = tuple(
@@ -64,7 +65,7 @@ class Horizon:
         )
         message = MeasuredLinks(self._own_uid, incarnation, version, told)
         self._tables[self._own_uid] = _Table(message, dict(links), Trust.SECURE, now)
-        return message
+        return _differences(self._own_uid, known.links if known is not None else {}, links)
 
     def learn(
         self, message: MeasuredLinks, came_from: str, link_class: LinkClass, now: Nanos
@@ -90,8 +91,7 @@ class Horizon:
         self._tables[origin] = _Table(message, links, trust, now)
         if known is None or known.trust is not trust:
             return self._about(origin)
-        before = known.links
-        return {ends(origin, key[0]) for key in before | links if before.get(key) != links.get(key)}
+        return _differences(origin, known.links, links)
 
     def told_directly(self, uid: str) -> MeasuredLinks | None:
         """Return the table of ``uid`` if it came from there: that is passed on."""
@@ -155,10 +155,18 @@ class Horizon:
         """Return the links of ``uid`` that it tells of, or that others do: it may deny them."""
         table = self._tables.get(uid)
         found = {ends(uid, other) for other, _ in table.links} if table is not None else set()
-        for other, its in self._tables.items():
-            if any((uid, link_class) in its.links for link_class in LinkClass):
-                found.add(ends(uid, other))
+        # Without a normal link there is none of another class.
+        normal = (uid, LinkClass.NORMAL)
+        found.update(ends(uid, other) for other, its in self._tables.items() if normal in its.links)
         return found
+
+
+def _differences(
+    origin: str, before: Mapping[LinkKey, Weights], after: Mapping[LinkKey, Weights]
+) -> set[Ends]:
+    """Return the ends of the links that two tables of one broker do not say the same of."""
+    keys = before.keys() | after.keys()
+    return {ends(origin, uid) for uid, c in keys if before.get((uid, c)) != after.get((uid, c))}
 
 
 def _age(message: MeasuredLinks) -> tuple[int, int]:

@@ -270,8 +270,7 @@ class Survey:
             weights = self._steady.get(key)
             if weights is not None and self.has_link(key):
                 links[key] = weights
-        self._horizon.own(self._incarnation, links, now)
-        self._refresh({(self.uid, uid) for uid, _ in self._gauges.links})
+        self._refresh(self._horizon.own(self._incarnation, links, now))
         self._soon(_Timer.TELL, now)
 
     def has_link(self, key: LinkKey) -> bool:

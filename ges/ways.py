@@ -94,8 +94,11 @@ class Ways:
         for key in self.choice.decided:
             if key[0] not in wanted:
                 self.choice.forget(key)
+        # Of a class of which there never was a link here there is nothing to decide.
+        near, decided = self._survey.graph.near, {c for _, c in self.choice.decided}
+        classes = [c for c in LinkClass if c in decided or near(self._survey.uid, c)]
         for uid in sorted(wanted):
-            for link_class in LinkClass:
+            for link_class in classes:
                 key = (uid, link_class)
                 again = self.choice.decide(key, self._offer(key), now)
                 if again is not None:

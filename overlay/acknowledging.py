@@ -11,13 +11,15 @@ from overlay.ids import NANOS_PER_SECOND
 from overlay.link import Link
 from overlay.resend import ACK_NS
 from overlay.streams import Key
+from overlay.turn import Turn
 
 
 class Acknowledging:
     """What has come over links and is to be acknowledged, over the connections in use."""
 
-    def __init__(self, up: Mapping[Key, Link], codec: MessageCodec) -> None:
+    def __init__(self, up: Mapping[Key, Link], codec: MessageCodec, turn: Turn) -> None:
         self._up = up
+        self._turn = turn
         self._codec = codec
         self._unsaid: dict[Key, Link] = {}  #: links over which something is to be acknowledged
         self._more = trio.Event()
@@ -29,8 +31,9 @@ class Acknowledging:
                 self._more = trio.Event()
                 await self._more.wait()
             await trio.sleep(ACK_NS / NANOS_PER_SECOND)
-            for link in list(self._unsaid.values()):
-                self._say(link)
+            with self._turn:
+                for link in list(self._unsaid.values()):
+                    self._say(link)
 
     def note(self, link: Link) -> None:
         """Events may have come over a link: acknowledge them at once, or before long."""

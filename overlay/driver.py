@@ -165,6 +165,17 @@ class Driver:
     # ── effects and timers ────────────────────────────────────────────────────────────────────
 
     def _perform(self, effects: list[Effect]) -> None:
+        """Do what the machine says; what it sends is written in one turn."""
+        if self.turn.is_open:
+            self._perform_each(effects)
+        else:
+            with self.turn:
+                self._perform_each(effects)
+        deadline = self.machine.next_deadline()
+        if deadline is not None and (self._armed is None or deadline < self._armed):
+            self._rearm.set()
+
+    def _perform_each(self, effects: list[Effect]) -> None:
         is_changed = False
         for effect in effects:
             if isinstance(effect, Send):
@@ -195,9 +206,6 @@ class Driver:
                 is_changed = True
         if is_changed:
             self._upper.on_changes()
-        deadline = self.machine.next_deadline()
-        if deadline is not None and (self._armed is None or deadline < self._armed):
-            self._rearm.set()
 
     async def _run_timers(self) -> None:
         while True:

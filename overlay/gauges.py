@@ -5,7 +5,8 @@ meet. One probe at most is under way on each link; how long it has been is a low
 round trip, so a link that stalls becomes dear before the echo is there. Probes go out every second
 on a link that carries events or varies. On one that is idle and steady the pause doubles, from 4 s
 to 16 s; what changes that ends it, and so does the first event. On express links it stays 4 s: they
-promise a bound.
+promise a bound. It is 4 s as well on an idle link that never ceases to vary: that is the noise of a
+busy machine, which measuring it every second makes busier, and no news.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ OWN_FAULT_NS = nanos(0.05)  #: a timer that late shows that this process stood s
 WATCH_NS = nanos(0.2)  #: while a probe is under way we see that often whether it does
 STEADY_RATIO = 4  #: jitter below 1/4 of the round trip is steady ...
 STEADY_NS = nanos(0.001)  #: ... and so is any below this
+RESTLESS = 12  #: more probes than that, beyond those that found it steady: the link always varies
 
 
 class LinkProbe(LinkMessage, frozen=True):
@@ -75,6 +77,7 @@ class _Gauge:
     waiting: tuple[int, Nanos] | None = None  #: token of the probe under way, and when it was sent
     due: Nanos = 0  #: when the next probe is
     idle: Nanos = 0  #: the pause at present, if it is idle and steady
+    restless: int = 0  #: probes of late that found it varying, less those that found it steady
     events: int = 0  #: queued up to the last reading
     is_used: bool = False  #: events were queued between the last two readings
 
@@ -199,10 +202,13 @@ class Gauges:
         pace = self._pace
         if gauge.trip.samples < FIRST_PROBES:
             return pace.first_ns
+        gauge.restless += -1 if _is_steady(gauge) else 1
+        gauge.restless = max(0, min(gauge.restless, RESTLESS))
         if not _is_calm(gauge) or gauge.waiting is not None:
             gauge.idle = 0
             return pace.busy_ns
-        longest = pace.idle_ns if link_class is LinkClass.EXPRESS else pace.longest_ns
+        is_long = _is_steady(gauge) and link_class is not LinkClass.EXPRESS
+        longest = pace.longest_ns if is_long else pace.idle_ns
         gauge.idle = min(2 * gauge.idle, longest) or pace.idle_ns
         return gauge.idle
 
@@ -215,10 +221,13 @@ class Gauges:
 
 
 def _is_calm(gauge: _Gauge) -> bool:
-    """No events go over the link, and probes take as long as ever.
+    """No events go over the link, and probes take as long as ever, or vary as ever.
 
     Control messages do not count: many of them tell what probes have found.
     """
+    return not gauge.is_used and (_is_steady(gauge) or gauge.restless == RESTLESS)
+
+
+def _is_steady(gauge: _Gauge) -> bool:
     trip = gauge.trip
-    is_steady = trip.jitter_ns < max(trip.rtt_ns // STEADY_RATIO, STEADY_NS)
-    return is_steady and not gauge.is_used
+    return trip.jitter_ns < max(trip.rtt_ns // STEADY_RATIO, STEADY_NS)

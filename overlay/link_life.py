@@ -53,10 +53,10 @@ class Links:
         notices: Notices,
     ) -> None:
         self.up: dict[Key, Link] = {}
-        self.acknowledging = Acknowledging(self.up, codec)
         self.parting = Parting(partial(self._take_back, is_over=True))
         self.streams = Streams()
         self.turn = Turn()
+        self.acknowledging = Acknowledging(self.up, codec, self.turn)
         self.precedence = Precedence()
         self._table = table
         self._codec = codec

@@ -48,6 +48,8 @@ class Multigraph:
         key = ends(a, b)
         if a == b or (link_class is not LinkClass.NORMAL and not self.has(a, b, LinkClass.NORMAL)):
             raise InvariantError(f"BUG: no {link_class.value} link can be between {a} and {b}")
+        if self._weights[link_class].get(key) == weights:
+            return
         self._weights[link_class][key] = weights
         cost = cost_ns(link_class, weights)
         costs = self._costs[link_class]

@@ -133,7 +133,22 @@ def test_strangers_cannot_make_it_grow_without_limit() -> None:
 def test_a_broker_tells_of_no_more_links_than_a_message_may_hold() -> None:
     found = Horizon("a")
     links: dict[LinkKey, Weights] = {(f"{n:032x}", NORMAL): rtt(1) for n in range(300)}
-    assert len(found.own(1, links, 0).links) == MAX_LINKS_TOLD
+    found.own(1, links, 0)
+    told = found.told_directly("a")
+    assert told is not None
+    assert len(told.links) == MAX_LINKS_TOLD
+
+
+def test_only_what_differs_in_our_own_table_may_have_changed() -> None:
+    found = Horizon("a")
+    links: dict[LinkKey, Weights] = {("b", NORMAL): rtt(1), ("c", NORMAL): rtt(2)}
+    assert found.own(1, links, 0) == {("a", "b"), ("a", "c")}
+    assert found.own(2, links, 0) == set()
+    assert found.own(2, links | {("c", NORMAL): rtt(3), ("d", SECURE): rtt(1)}, 0) == {
+        ("a", "c"),
+        ("a", "d"),
+    }
+    assert found.own(2, {("b", NORMAL): rtt(1)}, 0) == {("a", "c"), ("a", "d")}
 
 
 def test_a_link_to_itself_is_left_out() -> None:

@@ -121,6 +121,35 @@ def test_what_changes_is_probed_every_second_until_it_is_steady() -> None:
     assert bench.probes[KEY] - before <= 1.35 * 400 * NANOS_PER_SECOND / PACE.longest_ns
 
 
+def test_what_never_ceases_to_vary_is_noise_and_probed_seldom() -> None:
+    bench = Bench(KEY)
+    noise = random.Random(2)
+
+    def run(seconds: int) -> int:
+        before = bench.probes[KEY]
+        for _ in range(2 * seconds):
+            bench.rtt[KEY] = noise.randrange(1, 20) * MS
+            bench.run(0.5)
+        return bench.probes[KEY] - before
+
+    assert run(12) >= 0.8 * 12, "at first it may be news"
+    run(20)
+    assert run(400) <= 1.35 * 400 * NANOS_PER_SECOND / PACE.idle_ns
+    bench.gauges.on_read([Reading(KEY, 100, 0, events=1)], bench.now)
+    probes = bench.probes[KEY]
+    bench.run(1)
+    assert bench.probes[KEY] == probes + 1, "but it matters where there are events"
+    bench.rtt[KEY] = 2 * MS
+    bench.gauges.on_read([Reading(KEY, 100, 0, events=1)], bench.now)
+    bench.run(120)
+    before = bench.probes[KEY]
+    bench.run(400)
+    assert bench.probes[KEY] - before <= 1.35 * 400 * NANOS_PER_SECOND / PACE.longest_ns
+    bench.rtt[KEY] = 40 * MS
+    bench.run(1.25 * PACE.longest_ns / NANOS_PER_SECOND + 6)
+    assert bench.weights().rtt_ns > 25 * MS, "and once it is steady, what changes is followed up"
+
+
 def test_the_first_event_on_an_idle_link_has_it_probed_within_a_second() -> None:
     bench = Bench(KEY)
     bench.run(200)

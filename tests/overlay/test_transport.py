@@ -195,19 +195,39 @@ async def test_nobody_listens() -> None:
     assert reason == "connection refused"
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
 @pytest.mark.parametrize(
     ("code", "was_cut"), [(errno.ECONNRESET, True), (errno.ECONNREFUSED, False)]
 )
 async def test_a_connection_that_is_cut_as_it_is_made(
-    monkeypatch: pytest.MonkeyPatch, code: int, was_cut: bool
+    monkeypatch: pytest.MonkeyPatch, host: str, code: int, was_cut: bool
 ) -> None:
-    async def fail(*args: object, **kwargs: object) -> None:
+    async def fail(self: object, address: object) -> None:
         raise OSError(code, "as the system says")
 
-    monkeypatch.setattr(trio, "open_tcp_stream", fail)
+    with trio.socket.socket() as some:
+        monkeypatch.setattr(type(some), "connect", fail)
     with pytest.raises(ConnectionFailed) as failed:
-        await TcpTransport(None).connect(Address("127.0.0.1", 1))
+        await TcpTransport(None).connect(Address(host, 1))
     assert failed.value.was_cut is was_cut
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
+async def test_hosts_are_reached_by_address_and_by_name(host: str) -> None:
+    family = socket.AF_INET6 if host == "::1" else socket.AF_INET
+    try:
+        listening = socket.create_server((host, 0), family=family)
+    except OSError:
+        pytest.skip(f"{host} is not to be had here")
+    with listening:
+        port = listening.getsockname()[1]
+        wire = await TcpTransport(None).connect(Address(host, port))
+        listening.settimeout(5)
+        theirs, _ = listening.accept()
+        with theirs:
+            await wire.stream.send_all(b"hello")
+            assert theirs.recv(5) == b"hello"
+        await wire.stream.aclose()
 
 
 @pytest.mark.parametrize(
