@@ -191,8 +191,16 @@ class Fleet:
                 await broker.ready()
             started += batch
 
+    def kill(self, broker: LiveBroker) -> None:
+        """End a broker as ``kill -9`` does; its port is closed with it, so its proxy's is, too."""
+        if self.board is not None and broker.proxy is not None:
+            self.board.ask("deaf", broker.proxy)
+        broker.kill()
+
     async def restart(self, broker: LiveBroker) -> None:
         """Begin a new life of a killed broker."""
+        if self.board is not None and broker.proxy is not None:
+            self.board.ask("heed", broker.proxy)
         broker.start(self.profile, self._seeds(self.healthy))
         await broker.ready()
 

@@ -119,7 +119,7 @@ class Rounds:
 
     def _begin(self, fault: Fault, broker: LiveBroker, ring: Walk) -> None:
         if fault is Fault.KILL:
-            broker.kill()
+            self._fleet.kill(broker)
             for status in ring.brokers:
                 if status.uid == broker.uid and status.member is not None:
                     self._watch.killed(status.member)

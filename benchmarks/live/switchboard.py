@@ -13,6 +13,8 @@ Commands come as JSON lines on stdin, each is answered by a line on stdout; end 
     ["proxy", port of the broker] -> port of its proxy
     ["cut", proxy port, proxy port, "closed" or "dark"] -> connections concerned
     ["mend", proxy port, proxy port] -> connections concerned
+    ["deaf", proxy port] -> its port: calls are refused, as where a process is gone
+    ["heed", proxy port] -> its port: and taken again
 
 One thread and a selector: it stands in the way of everything, so it must cost little.
 """
@@ -77,6 +79,7 @@ class Switchboard:
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
         self._targets: dict[int, int] = {}  #: proxy port -> port of the broker
+        self._servers: dict[int, socket.socket] = {}  #: by proxy port
         self._connections: set[Connection] = set()
         self._cuts: dict[frozenset[int], str] = {}
 
@@ -103,6 +106,15 @@ class Switchboard:
 
     def _command(self, verb: str, *arguments: int | str) -> int:
         if verb == "proxy":
+            port = self._bind(0)
+            self._targets[port] = int(arguments[0])
+            return self._listen(port)
+        if verb == "deaf":
+            server = self._servers[int(arguments[0])]
+            self._selector.unregister(server)
+            server.close()
+            return self._bind(int(arguments[0]))  # or another process could be given the port
+        if verb == "heed":
             return self._listen(int(arguments[0]))
         pair = frozenset((int(arguments[0]), int(arguments[1])))
         concerned = [c for c in self._connections if c.pair == pair]
@@ -120,12 +132,19 @@ class Switchboard:
                     self._watch(connection)
         return len(concerned)
 
-    def _listen(self, target: int) -> int:
-        server = socket.create_server((HOST, 0), backlog=128)
+    def _bind(self, at: int) -> int:
+        server = socket.socket()
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        server.bind((HOST, at))
+        port: int = server.getsockname()[1]
+        self._servers[port] = server
+        return port
+
+    def _listen(self, port: int) -> int:
+        server = self._servers[port]
+        server.listen(128)
         server.setblocking(False)
         self._selector.register(server, selectors.EVENT_READ, server)
-        port: int = server.getsockname()[1]
-        self._targets[port] = target
         return port
 
     # ── connections ───────────────────────────────────────────────────────────────────────────

@@ -236,6 +236,21 @@ def test_in_the_dark_nothing_comes_through_until_it_is_over(stations: Stations) 
     assert caller.read(2) == b"no"
 
 
+def test_where_a_broker_is_gone_calls_are_refused(stations: Stations) -> None:
+    a, b = stations.make(), stations.make()
+    caller, greeting = a.call(b)
+    called = b.answer()
+    assert called.read(len(greeting)) == greeting
+    stations.board.ask("deaf", b.proxy)
+    with pytest.raises(ConnectionRefusedError):
+        a.call(b)
+    called.sock.sendall(b"still here")
+    assert caller.read(10) == b"still here"
+    stations.board.ask("heed", b.proxy)
+    _, greeting = a.call(b)
+    assert b.answer().read(len(greeting)) == greeting
+
+
 def test_ports_for_brokers_are_not_those_of_callers() -> None:
     ports = free_ports(8, random.Random(3))
     assert len(set(ports)) == 8
