@@ -19,6 +19,7 @@ from overlay.streams import Key, Streams
 from ring.messages import Member
 
 HOLD_NS = nanos(0.4)  #: then others serve its part of the ring, unless it is a ring neighbour ...
+LOOK_NS = nanos(0.01)  #: when it may be over, though nothing here has changed: it is seen then
 GIVE_UP_NS = nanos(20)  #: ... for which we wait until it is judged, but no longer than this
 MAX_KNOWN = 4096
 
@@ -95,8 +96,17 @@ class Holding:
         return is_whole and (now >= held.since + HOLD_NS or self._is_dead(held.peer))
 
     def next_deadline(self, now: Nanos) -> Nanos | None:
-        """Return when to look at the holds again, though nothing has happened."""
-        ends = (max(held.since, now - HOLD_NS // 2) + HOLD_NS for held in self.held.values())
+        """Return when to look at the holds again, though nothing has happened.
+
+        That a broker is dead may be heard by who has no link to it any more, so that nothing else
+        changes.
+        """
+        ends = (
+            now + LOOK_NS
+            if self.is_over(key, now)
+            else max(held.since, now - HOLD_NS // 2) + HOLD_NS
+            for key, held in self.held.items()
+        )
         return min(ends, default=None)
 
     def places(self, link_class: LinkClass) -> dict[str, int]:

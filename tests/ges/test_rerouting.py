@@ -109,6 +109,23 @@ async def test_a_ring_neighbour_that_nobody_judges_is_not_waited_for_for_ever() 
     assert bench.router.next_deadline() is None
 
 
+async def test_that_a_broker_is_dead_counts_at_once_though_nothing_else_changes() -> None:
+    bench = Bench()
+    bench.acknowledged("c")
+    bench.publish(*event())
+    bench.cut("c", NORMAL)
+    bench.router.update(RING["a"], {"b" * 32: RING["b"]}, [RING["b"]])
+    bench.router.expire()
+    assert bench.router.next_deadline() == HOLD_NS
+    assert len(bench.sent("b")) == 1
+    bench.dead.add("c")
+    bench.now = bench.router.next_deadline() or nanos(0)
+    assert 0 < bench.now < HOLD_NS // 10
+    bench.router.expire()
+    assert [(head.limit, head.again) for head in bench.sent("b")] == [(20, False), (0, True)]
+    assert not bench.router.keeps_events
+
+
 async def test_where_it_was_alone_in_its_part_of_the_ring_nothing_is_lost() -> None:
     bench = Bench()
     bench.acknowledged("b")

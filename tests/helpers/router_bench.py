@@ -50,6 +50,7 @@ class Bench:
         self.detours: dict[str, tuple[str, ...]] = {}
         self.ways: dict[tuple[str, LinkClass], tuple[str, ...]] = {}  #: relay paths in use
         self.paths: dict[tuple[str, LinkClass], tuple[str, ...]] = {}  #: any that are known
+        self.dead: set[str] = set()  #: names of brokers that were declared so
         self.misled: list[str] = []  #: brokers that go by a link of ours that is gone
         self.streams = Streams()  #: of links that :meth:`acknowledged` was called for
         self.router = Router(
@@ -60,7 +61,7 @@ class Bench:
             self.detours,
             self.ways,
             path=self.paths.get,
-            holding=Holding(self.streams, lambda peer: False),
+            holding=Holding(self.streams, lambda peer: peer.uid[0] in self.dead),
             on_misled=self.misled.append,
         )
         self.publisher = Session(PUBLISHER.hex(), 1, self.connection(secure=True))
