@@ -32,7 +32,6 @@ IGNORED = frozenset(
         "_failures",
         "_followed",
         "_past",
-        "_rng",
         "_row",
         "_row_of",
         "_settled",

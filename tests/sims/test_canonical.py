@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 from collections import defaultdict
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from pathlib import Path
 
 import pytest
 from msgspec import structs
@@ -16,13 +18,38 @@ from ring.messages import Failed, Relay
 from ring.node import RingNode
 from sims.canonical import ageless
 from sims.explore import Explorer
-from sims.freeze import IGNORED, shape
+from sims.freeze import IGNORED, RESET, shape
 from sims.numbering import Told
 from sims.scopes import COMPLETE
 from sims.untimed import Untimed
 
 #: What the shape leaves out although a broker does look at it.
 HELD_EQUAL = frozenset({"_unrepaired", "patience_ends", "probes", "seen", "tries"})
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def _attributes() -> Iterator[str]:
+    """Yield what the objects of a ring's machine have: fields of classes, and what they set."""
+    for path in (*ROOT.glob("ring/*.py"), ROOT / "overlay" / "machine.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            targets: list[ast.expr] = []
+            if isinstance(node, ast.AnnAssign):
+                targets = [node.target]
+            elif isinstance(node, ast.Assign):
+                targets = node.targets
+            for target in targets:
+                for each in target.elts if isinstance(target, ast.Tuple) else [target]:
+                    if isinstance(each, ast.Attribute):
+                        yield each.attr
+                    elif isinstance(each, ast.Name):
+                        yield each.id
+
+
+def test_what_is_not_told_apart_is_there_at_all() -> None:
+    """They are named by strings: whoever renames one would let it tell states apart again."""
+    assert (IGNORED | RESET | HELD_EQUAL) - set(_attributes()) == set()
 
 
 def _without_witnesses(message: Message) -> Message:
