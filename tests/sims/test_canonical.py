@@ -34,17 +34,10 @@ def _attributes() -> Iterator[str]:
     """Yield what the objects of a ring's machine have: fields of classes, and what they set."""
     for path in (*ROOT.glob("ring/*.py"), ROOT / "overlay" / "machine.py"):
         for node in ast.walk(ast.parse(path.read_text())):
-            targets: list[ast.expr] = []
-            if isinstance(node, ast.AnnAssign):
-                targets = [node.target]
-            elif isinstance(node, ast.Assign):
-                targets = node.targets
-            for target in targets:
-                for each in target.elts if isinstance(target, ast.Tuple) else [target]:
-                    if isinstance(each, ast.Attribute):
-                        yield each.attr
-                    elif isinstance(each, ast.Name):
-                        yield each.id
+            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                yield node.target.id
+            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                yield node.attr
 
 
 def test_what_is_not_told_apart_is_there_at_all() -> None:
