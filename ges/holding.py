@@ -92,7 +92,7 @@ class Holding:
         held = self.held[key]
         if now >= held.since + GIVE_UP_NS:
             return True
-        is_whole = self.around <= self.linked.keys() - {key[0]}
+        is_whole = key[0] not in self.around and self.around <= self.linked.keys()
         return is_whole and (now >= held.since + HOLD_NS or self._is_dead(held.peer))
 
     def next_deadline(self, now: Nanos) -> Nanos | None:
@@ -103,7 +103,7 @@ class Holding:
         """
         ends = (
             now + LOOK_NS
-            if self.is_over(key, now)
+            if self._streams.waits(key) and self.is_over(key, now)
             else max(held.since, now - HOLD_NS // 2) + HOLD_NS
             for key, held in self.held.items()
         )

@@ -65,7 +65,9 @@ class Horizon:
         )
         message = MeasuredLinks(self._own_uid, incarnation, version, told)
         self._tables[self._own_uid] = _Table(message, dict(links), Trust.SECURE, now)
-        return _differences(self._own_uid, known.links if known is not None else {}, links)
+        if known is None:
+            return self._about(self._own_uid)
+        return _differences(self._own_uid, known.links, links)
 
     def learn(
         self, message: MeasuredLinks, came_from: str, link_class: LinkClass, now: Nanos
@@ -89,9 +91,10 @@ class Horizon:
             if link.uid != origin
         }
         self._tables[origin] = _Table(message, links, trust, now)
+        changed = _differences(origin, known.links if known is not None else {}, links)
         if known is None or known.trust is not trust:
-            return self._about(origin)
-        return _differences(origin, known.links, links)
+            changed |= self._about(origin)
+        return changed
 
     def told_directly(self, uid: str) -> MeasuredLinks | None:
         """Return the table of ``uid`` if it came from there: that is passed on."""

@@ -96,6 +96,11 @@ class Connection:
         return f"{suite[1]} {suite[0]}" if suite else None
 
     @property
+    def is_closing(self) -> bool:
+        """Nothing more can be queued."""
+        return self._closing
+
+    @property
     def queued_bytes(self) -> int:
         """Bytes that the kernel has not taken yet."""
         return self.outbox.size + len(self._rest)

@@ -77,7 +77,7 @@ class _Gauge:
     waiting: tuple[int, Nanos] | None = None  #: token of the probe under way, and when it was sent
     due: Nanos = 0  #: when the next probe is
     idle: Nanos = 0  #: the pause at present, if it is idle and steady
-    restless: int = 0  #: probes of late that found it varying, less those that found it steady
+    restless: int = 0  #: probes that found it varying while idle, less those that found it steady
     events: int = 0  #: queued up to the last reading
     is_used: bool = False  #: events were queued between the last two readings
 
@@ -202,8 +202,11 @@ class Gauges:
         pace = self._pace
         if gauge.trip.samples < FIRST_PROBES:
             return pace.first_ns
-        gauge.restless += -1 if _is_steady(gauge) else 1
-        gauge.restless = max(0, min(gauge.restless, RESTLESS))
+        if gauge.is_used:
+            gauge.restless = 0
+        elif gauge.waiting is None:
+            gauge.restless += -1 if _is_steady(gauge) else 1
+            gauge.restless = max(0, min(gauge.restless, RESTLESS))
         if not _is_calm(gauge) or gauge.waiting is not None:
             gauge.idle = 0
             return pace.busy_ns

@@ -53,7 +53,7 @@ class Links:
         notices: Notices,
     ) -> None:
         self.up: dict[Key, Link] = {}
-        self.parting = Parting(partial(self._take_back, is_over=True))
+        self.parting = Parting(partial(bulkhead.contain, self._go_another_way))
         self.streams = Streams()
         self.turn = Turn()
         self.acknowledging = Acknowledging(self.up, codec, self.turn)
@@ -186,6 +186,10 @@ class Links:
             self._notices.count("events_kept_given_up", sum(events for _, events in items))
             self._upper.on_orphans(peer, link_class, items)
 
+    async def _go_another_way(self, link: Link) -> None:
+        """A link that was given up does not bring over what is under way on it."""
+        self._take_back(link, is_over=True)
+
     def _say_goodbye(self, link: Link, reason: Closed) -> None:
         """Send this last; the other end then sends what it has queued, and closes."""
         self._acknowledge_last(link)
@@ -195,8 +199,8 @@ class Links:
             self.parting.note(link)
 
     def _acknowledge_last(self, link: Link) -> None:
-        """Say what has come, while it can be said."""
-        if link.arrivals is not None and link.link_class in RELIABLE:
+        """Say what has come, if it can be said yet."""
+        if link.arrivals is not None and not link.connection.is_closing:
             ack = link.arrivals.incoming.ack()
             link.connection.send_ack(self._codec.encode(ack, link.agreed.version))
 
@@ -243,7 +247,8 @@ class Links:
         self._end(link, reason)
         self._acknowledge_last(link)
         link.connection.finish(PARTING_SECONDS)
-        self.parting.note(link)
+        if reason in PEACEFUL:
+            self.parting.note(link)
 
     def _end(self, link: Link, reason: Closed) -> None:
         if self._forget(link):

@@ -4,29 +4,32 @@ Whoever gives a link up in peace lets it drain, and what drains is not lost. But
 have been dead already, or cut off, when nobody knew; then nothing drains, and what was queued or
 not acknowledged would come to those beyond it when they have long ceased to wait. So a link that
 stands still goes on draining, but its events go another way. If it brings them over after all, they
-come twice, and are delivered once.
+come twice, and are delivered once; if the two are linked anew meanwhile, what comes over the old
+connection counts no more, and the other way is the only one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import trio
 
 from overlay.link import Link
 
-#: A link that neither sends nor brings anything for so long stands still. Whoever waits for events
-#: waits longer.
+#: A link over which nothing is taken and nothing comes for so long stands still. Whoever waits for
+#: events waits longer.
 STILL_SECONDS = 1.0
+
+Progress = tuple[int, int, int]
 
 
 class Parting:
     """The links that part, and how far each has come."""
 
-    def __init__(self, on_still: Callable[[Link], None]) -> None:
+    def __init__(self, on_still: Callable[[Link], Awaitable[object]]) -> None:
         """``on_still``: a link stands still; called once for each."""
         self._on_still = on_still
-        self._links: dict[Link, tuple[tuple[int, int], float]] = {}  #: progress, and since when
+        self._links: dict[Link, tuple[Progress, float]] = {}  #: how far it is, and since when
         self._more = trio.Event()
 
     def note(self, link: Link) -> None:
@@ -52,10 +55,12 @@ class Parting:
                     self._links[link] = (progress, now)
                 elif now >= since + STILL_SECONDS:
                     del self._links[link]
-                    self._on_still(link)
+                    await self._on_still(link)
 
 
-def _progress(link: Link) -> tuple[int, int]:
-    """Return bytes that the kernel has taken, and events that have come."""
+def _progress(link: Link) -> Progress:
+    """Return bytes that the kernel has taken, events that the other end has, and that have come."""
+    stream = link.connection.outbox.stream
+    taken = stream.acknowledged if stream is not None else 0
     came = link.arrivals.next if link.arrivals is not None else 0
-    return link.connection.sent_bytes, came
+    return link.connection.sent_bytes, taken, came

@@ -90,6 +90,11 @@ class Outgoing:
         return self.next - self.first
 
     @property
+    def acknowledged(self) -> int:
+        """The other end has all events before this number."""
+        return self._acked
+
+    @property
     def memory(self) -> int:
         """Bytes of memory that what is kept takes."""
         return self.size + ITEM_BYTES * len(self._kept)

@@ -169,7 +169,7 @@ class TcpTransport:
             raise ConnectionFailed(address.url, f"no such host ({error.strerror})") from error
         except OSError as error:
             code = _first_errno(error)
-            reason = "connection refused" if code == errno.ECONNREFUSED else str(error)
+            reason = os.strerror(code).lower() if code else str(error)
             raise ConnectionFailed(address.url, reason, was_cut=code in _CUT) from error
         if not address.tls:
             return Wire(stream, None, remote_host(stream))

@@ -67,6 +67,14 @@ class LiveBroker:
         with self._out.open("wb") as out, self._log.open("ab") as err:
             self._process = subprocess.Popen(command, stdout=out, stderr=err)
 
+    async def listening(self) -> None:
+        """Wait until its own port takes calls; whether it ever does, :meth:`ready` tells."""
+        with trio.move_on_after(JOIN_SECONDS):
+            while self.is_alive:
+                with suppress(OSError), socket.create_connection((HOST, self.port)):
+                    return
+                await trio.sleep(POLL_SECONDS)
+
     async def ready(self) -> None:
         """Wait for the line it prints when it is on the ring.
 
@@ -199,9 +207,10 @@ class Fleet:
 
     async def restart(self, broker: LiveBroker) -> None:
         """Begin a new life of a killed broker."""
-        if self.board is not None and broker.proxy is not None:
-            self.board.ask("heed", broker.proxy)
         broker.start(self.profile, self._seeds(self.healthy))
+        if self.board is not None and broker.proxy is not None:
+            await broker.listening()
+            self.board.ask("heed", broker.proxy)
         await broker.ready()
 
     def end(self) -> None:

@@ -190,3 +190,20 @@ def test_a_rate_below_nothing_is_no_message() -> None:
     bad = msgspec.msgpack.encode(["MeasuredLinks", "b" * 32, 1, 1, [["c" * 32, "normal", [-1, 0]]]])
     with pytest.raises(Exception, match="bad message"):
         LINK_CODEC.decode(bad)
+
+
+def test_our_first_table_denies_what_others_tell_of_us() -> None:
+    found = Horizon("a")
+    found.learn(table("c", ("a", NORMAL, 5), ("b", NORMAL, 5)), "c", NORMAL, 0)
+    assert found.own(1, {("b", NORMAL): rtt(1)}, 0) == {("a", "b"), ("a", "c")}
+    assert found.weights("a", "c", NORMAL) is None
+
+
+def test_links_that_only_the_table_before_told_of_may_have_changed_with_who_tells() -> None:
+    found = horizon(b=10)
+    found.learn(table("c", ("d", NORMAL, 5)), "b", NORMAL, 0)
+    assert found.weights("c", "d", NORMAL) is not None
+    changed = found.learn(table("c", ("a", NORMAL, 5), version=2), "c", NORMAL, 0)
+    assert changed is not None
+    assert ("c", "d") in changed
+    assert found.weights("c", "d", NORMAL) is None

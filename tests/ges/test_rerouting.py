@@ -126,6 +126,25 @@ async def test_that_a_broker_is_dead_counts_at_once_though_nothing_else_changes(
     assert not bench.router.keeps_events
 
 
+async def test_a_link_to_one_whose_place_is_not_known_yet_is_no_reason_to_look_all_the_time() -> (
+    None
+):
+    bench = Bench()
+    bench.acknowledged("c")
+    bench.publish(*event())
+    link = bench.links["c" * 32, NORMAL]
+    bench.cut("c", NORMAL)
+    bench.dead.add("c")
+    bench.links["c" * 32, NORMAL] = link  # it has been started again, and has not joined yet
+    bench.streams.attach(("c" * 32, NORMAL), link.peer, 1, link.connection.outbox)
+    bench.router.update(RING["a"], {"b" * 32: RING["b"]}, [RING["b"]])
+    looks = 0
+    while (due := bench.router.next_deadline()) is not None and due < nanos(5):
+        bench.now, looks = due, looks + 1
+        bench.router.expire()
+    assert looks < 40
+
+
 async def test_where_it_was_alone_in_its_part_of_the_ring_nothing_is_lost() -> None:
     bench = Bench()
     bench.acknowledged("b")

@@ -122,6 +122,7 @@ class Station:
         self.clients: list[Hello] = []
         self.busy = trio.Event()
         self.busy.set()
+        self.pause = 0.0  #: seconds behind each batch
         self.fault: Exception | None = None
 
     def do(self, *effects: Effect) -> None:
@@ -147,6 +148,8 @@ class Station:
     async def on_batch(self, link: Link) -> None:
         self.batches.append(len(self.frames))
         await self.busy.wait()
+        if self.pause:
+            await trio.sleep(self.pause)
 
     def on_changes(self) -> None:
         pass

@@ -7,6 +7,7 @@ import random
 import msgspec
 import pytest
 import trio
+import trio.testing
 from trio.testing import MockClock
 
 from overlay.frames import EVENT, frame
@@ -26,6 +27,7 @@ from overlay.machine import (
 )
 from overlay.memory import MemoryStream
 from overlay.resend import ACK_FRAMES, Resume
+from overlay.transport import TcpTransport
 from tests.helpers.stations import (
     CODEC,
     NORMAL,
@@ -36,6 +38,7 @@ from tests.helpers.stations import (
     answer,
     hello,
 )
+from tests.helpers.waiting import until
 
 # Links
 
@@ -56,6 +59,25 @@ async def test_messages_arrive_in_order(overlay: Overlay, autojump_clock: MockCl
     ]
     assert a.driver.counters["control_messages_sent"] == 100
     assert a.driver.sent_about == {"x": 3}
+
+
+async def test_what_is_sent_in_no_readers_turn_is_with_the_kernel_at_once() -> None:
+    here, there = TcpTransport(None), TcpTransport(None)
+    await here.listen("127.0.0.1", 0)
+    port = await there.listen("127.0.0.1", 0)
+    async with trio.open_nursery() as nursery:
+        a, b = Station("a", here), Station("b", there)
+        for station in (a, b):
+            await nursery.start(station.driver.run)
+        a.do(OpenLink(f"chordal://127.0.0.1:{port}", b.peer.uid))
+        await until(lambda: a.linked == ["b"] and b.linked == ["a"])
+        connection = a.driver.links[b.peer.uid, LinkClass.NORMAL].connection
+        await until(lambda: connection.queued_bytes == 0)
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        a.do(Send(b.peer.uid, Beat(1)), Send(b.peer.uid, Beat(2)))
+        assert connection.queued_bytes == 0, "not a checkpoint has passed"
+        await until(lambda: len(b.took(MessageReceived)) == 2)
+        nursery.cancel_scope.cancel()
 
 
 async def test_effects_are_performed_in_order(overlay: Overlay, autojump_clock: MockClock) -> None:

@@ -150,6 +150,19 @@ def test_what_never_ceases_to_vary_is_noise_and_probed_seldom() -> None:
     assert bench.weights().rtt_ns > 25 * MS, "and once it is steady, what changes is followed up"
 
 
+def test_what_varies_under_load_is_no_noise_when_the_load_ends() -> None:
+    bench = Bench(KEY)
+    load = random.Random(3)
+    for events in range(1, 61):
+        bench.rtt[KEY] = load.randrange(20, 400) * MS
+        bench.gauges.on_read([Reading(KEY, events, 0, events=events)], bench.now)
+        bench.run(0.5)
+    bench.gauges.on_read([Reading(KEY, 60, 0, events=60)], bench.now)
+    bench.rtt[KEY] = 2 * MS
+    bench.run(7)
+    assert bench.weights().rtt_ns < 10 * MS, "its recovery is followed every second"
+
+
 def test_the_first_event_on_an_idle_link_has_it_probed_within_a_second() -> None:
     bench = Bench(KEY)
     bench.run(200)

@@ -73,3 +73,41 @@ async def test_where_it_drains_in_time_nothing_is_sent_twice(
     await b.driver.drained()
     assert len(b.frames) == 1000
     assert given_away(a) == given_away(b) == []
+
+
+async def test_one_that_drains_slowly_has_its_time(
+    overlay: Overlay, autojump_clock: MockClock
+) -> None:
+    a, b = await overlay.linked()
+    overlay.rate = 100_000.0
+    b.busy = trio.Event()  # it says nothing of what it takes
+    connection = a.driver.links[b.peer.uid, LinkClass.NORMAL].connection
+    for number in range(8):
+        connection.send(frame(EVENT, bytes([number]) * 60_000), 1)  # a write each
+    a.do(CloseLink(b.peer.uid, Closed.UNWANTED))
+    await trio.sleep(2.5 * STILL_SECONDS)
+    assert len(b.frames) < 8
+    assert given_away(a) == []
+    overlay.rate = math.inf
+    b.busy.set()
+    await a.driver.drained()
+    assert len(b.frames) == 8
+
+
+async def test_so_has_one_whose_other_end_takes_and_acknowledges_slowly(
+    overlay: Overlay, autojump_clock: MockClock
+) -> None:
+    a, b = await overlay.linked()
+    connection = a.driver.links[b.peer.uid, LinkClass.NORMAL].connection
+    b.pause = 0.3 * STILL_SECONDS
+    for number in range(10):
+        connection.send(frame(EVENT, bytes([number]) * 60_000), 1)
+    await trio.sleep(0.01)
+    assert connection.queued_bytes == 0, "all is under way"
+    a.do(CloseLink(b.peer.uid, Closed.UNWANTED))
+    await trio.sleep(2.5 * STILL_SECONDS)
+    assert len(b.frames) < 10
+    assert given_away(a) == []
+    b.pause = 0
+    await a.driver.drained()
+    assert len(b.frames) == 10

@@ -212,6 +212,26 @@ async def test_a_connection_that_is_cut_as_it_is_made(
     assert failed.value.was_cut is was_cut
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+async def test_why_a_host_is_not_reached_is_said_in_the_systems_words(
+    monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    async def fail(self: object, address: object) -> None:
+        raise OSError(errno.EHOSTUNREACH, f"Error connecting to {address}: whatever")
+
+    with trio.socket.socket() as some:
+        monkeypatch.setattr(type(some), "connect", fail)
+    assert await failure(TcpTransport(None), Address(host, 1)) == "no route to host"
+
+
+async def test_an_address_is_not_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: object, **kwargs: object) -> None:
+        raise AssertionError("a resolver is asked")
+
+    monkeypatch.setattr(trio, "open_tcp_stream", fail)
+    assert await failure(TcpTransport(None), Address("127.0.0.1", 1)) == "connection refused"
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
 async def test_hosts_are_reached_by_address_and_by_name(host: str) -> None:
     family = socket.AF_INET6 if host == "::1" else socket.AF_INET
