@@ -76,6 +76,8 @@ class Repair:
         core, uid = self._core, subject.uid
         core.notify(Confirmed(subject, witnesses))
         self._unrepaired[uid] = subject
+        if not witnesses:
+            return  # whoever is there to be told was asked: it is we who are cut off
         around = {other for other in self._neighbourhood.adjacent if other != uid}
         for other in dict.fromkeys(told):
             if other != uid and other in self._links.up:
