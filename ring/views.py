@@ -1,12 +1,10 @@
 """Views: what brokers show each other of their neighbours, and what is made of it.
 
 Whoever is newly linked is told our place: with a view if it is a ring neighbour, else alone, unless
-a notice has named it; but not while the ring beside us does not fit together, as after a cut, or
-events would come for brokers behind us that we are not linked to yet. A view goes to all ring
-neighbours, as it changes; while somebody who would stand in a pointer is still being linked, a
-change is shown a little later, once for all. Heartbeats carry its version, so that one who has
-missed a change asks for it. What a view names are candidates (:mod:`ring.neighbourhood`): none
-becomes a pointer without a link.
+a notice has named it. A view goes to all ring neighbours, as it changes; while somebody who would
+stand in a pointer is still being linked, a change is shown a little later, once for all.
+Heartbeats carry its version, so that one who has missed a change asks for it. What a view names are
+candidates (:mod:`ring.neighbourhood`): none becomes a pointer without a link.
 """
 
 from __future__ import annotations
@@ -41,7 +39,6 @@ class Views:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._shown = (-1, -1)  #: generation of links and version of our view when last shown
-        self._untold = False  #: somebody linked is to be told our place when the ring fits together
 
     def send(self, uid: str) -> None:
         """Show ``uid`` our view as it is now."""
@@ -53,12 +50,9 @@ class Views:
     def send_changes(self) -> None:
         """Show our view to those ring neighbours that have an older one; soon, if it changes on."""
         core, links, hood = self._parts.core, self._parts.links, self._parts.hood
-        is_old = self._shown == (links.generation, hood.version)
-        if is_old and not self._untold:
+        if self._shown == (links.generation, hood.version):
             return
         self._introduce()
-        if is_old:
-            return
         if hood.candidates:
             if (Timer.SHOW, "") not in core.timers:
                 core.arm(Timer.SHOW, "", core.config.answer_ns)
@@ -83,17 +77,14 @@ class Views:
     def _introduce(self) -> None:
         """Say on new links where we stand, and what we see if they are ring links."""
         parts = self._parts
-        self._untold = False
         for uid, link in parts.links.up.items():
             if link.introduced:
                 continue
             if link.on_ring:
                 self.send(uid)
-            elif parts.hood.agrees():
+            else:
                 parts.core.send(uid, Place(parts.core.member), parts.repair.about)
                 link.introduced = True
-            else:
-                self._untold = True
 
     def on_heartbeat(self, uid: str, beat: Heartbeat) -> None:
         """Ask for the sender's view if the one held is older than the heartbeat says."""

@@ -22,16 +22,6 @@ def test_a_new_link_is_told_our_place() -> None:
     assert sent(effects, View) == []
 
 
-def test_our_place_is_told_when_the_ring_beside_us_fits_together() -> None:
-    """Until then events for those behind us would come to us, and we could not pass them on."""
-    node = bench()
-    node.down(B)
-    assert sent(node.up(member(9001)), Place) == []
-    node.up(B)
-    effects = node.receive(B, view_of(400, RING, version=2))
-    assert sent(effects, Place) == [(uid(9001), Place(member(300)))]
-
-
 def test_a_neighbour_that_is_back_is_shown_our_view_once_and_no_place() -> None:
     node = bench()
     node.down(B)
