@@ -76,8 +76,6 @@ class Repair:
         core, uid = self._core, subject.uid
         core.notify(Confirmed(subject, witnesses))
         self._unrepaired[uid] = subject
-        if not witnesses and self._is_cut_off(uid):
-            return  # that is no news to be told when we are not so any more
         around = {other for other in self._neighbourhood.adjacent if other != uid}
         for other in dict.fromkeys(told):
             if other != uid and other in self._links.up:
@@ -106,15 +104,6 @@ class Repair:
         for holder in mine:
             if holder.uid not in told and not hood.is_dead(holder.uid, holder.incarnation):
                 self._links.tell(holder, Failed(subject, witnesses, core.member), subject.uid)
-
-    def _is_cut_off(self, subject: str) -> bool:
-        """Nobody was heard while the subject was tested, though witnesses were asked."""
-        core = self._core
-        return all(
-            link.heard_at + core.config.test_ns <= core.now
-            for uid, link in self._links.up.items()
-            if uid != subject
-        )
 
     def _seen_by(self, subject: Member) -> set[str]:
         link = self._links.up.get(subject.uid)

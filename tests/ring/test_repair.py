@@ -52,16 +52,6 @@ def test_the_brokers_around_are_told() -> None:
     ]
 
 
-def test_who_has_heard_nobody_else_since_tells_nobody() -> None:
-    """It is cut off itself: links that come up again would bring its error to all."""
-    bench = with_backup(300)
-    effects = bench.wait(10)
-    assert [fact.subject for fact in told(effects, Confirmed)] != []
-    assert all(not fact.witnesses for fact in told(effects, Confirmed))
-    assert sent(effects, Failed) == []
-    assert sent(bench.up(HOLDERS[0]), Failed) == []
-
-
 def test_a_and_c_together_tell_every_holder_exactly_once() -> None:
     """A and C execute a divide-neighbour(B) and send messages to all the neighbours of B."""
     a, c = with_backup(300), with_backup(500)
