@@ -19,8 +19,8 @@ from overlay.streams import Key, Streams
 from ring.messages import Member
 
 HOLD_NS = nanos(0.4)  #: then others serve its part of the ring, unless it is a ring neighbour ...
-LOOK_NS = nanos(0.01)  #: when it may be over, though nothing here has changed: it is seen then
 GIVE_UP_NS = nanos(20)  #: ... for which we wait until it is judged, but no longer than this
+LOOK_NS = nanos(0.01)  #: what is over though nothing has changed here is seen after this
 MAX_KNOWN = 4096
 
 

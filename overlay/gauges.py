@@ -26,7 +26,7 @@ OWN_FAULT_NS = nanos(0.05)  #: a timer that late shows that this process stood s
 WATCH_NS = nanos(0.2)  #: while a probe is under way we see that often whether it does
 STEADY_RATIO = 4  #: jitter below 1/4 of the round trip is steady ...
 STEADY_NS = nanos(0.001)  #: ... and so is any below this
-RESTLESS = 12  #: more probes than that, beyond those that found it steady: the link always varies
+RESTLESS = 12  #: so many more probes that found an idle link varying than steady: it always varies
 
 
 class LinkProbe(LinkMessage, frozen=True):
@@ -76,7 +76,7 @@ class _Gauge:
     trip: RoundTrip = field(default_factory=RoundTrip)
     waiting: tuple[int, Nanos] | None = None  #: token of the probe under way, and when it was sent
     due: Nanos = 0  #: when the next probe is
-    idle: Nanos = 0  #: the pause at present, if it is idle and steady
+    idle: Nanos = 0  #: the pause at present, if it is idle, and steady or always varies
     restless: int = 0  #: probes that found it varying while idle, less those that found it steady
     events: int = 0  #: queued up to the last reading
     is_used: bool = False  #: events were queued between the last two readings
