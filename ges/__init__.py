@@ -12,9 +12,10 @@ Brokers
     ``exposition`` and ``software`` are what it says of itself.
 Events
     ``events`` and ``runs`` (frames), ``router`` (the way through a broker), ``tree``,
-    ``linkstate`` and ``hearsay`` (to whom next), ``forwarding``, ``roundabout``, ``holding`` and
-    ``rerouting`` (over which links), ``sequence`` and ``expiry`` (each once, in order),
-    ``express``, ``parking`` and ``parked``, ``delivery`` and ``topics`` (to whom here).
+    ``linkstate`` and ``hearsay`` (to whom next), ``latecomers`` (and to whom later),
+    ``forwarding``, ``roundabout``, ``holding`` and ``rerouting`` (over which links), ``sequence``
+    and ``expiry`` (each once, in order), ``express``, ``parking`` and ``parked``, ``delivery`` and
+    ``topics`` (to whom here).
 Ways
     ``companions`` (express and secure links), ``survey`` and ``horizon`` (links as measured and
     told), ``rate_limit`` (how often), ``ways`` (relay or direct).

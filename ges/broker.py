@@ -254,7 +254,7 @@ class Broker:
         """Links or places have changed: tell the router, and try parked events again."""
         self.attendance.intake.parked.stir()
         ring = self.node.ring
-        self.router.update(ring.member, ring.linked, ring.expected)
+        self.router.update(ring.member, ring.linked, ring.expected, is_whole=ring.is_whole)
         self._expiry.look()
 
     def on_cut(self, link: Link) -> None:

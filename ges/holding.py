@@ -41,12 +41,19 @@ class Holding:
         self.held: dict[Key, Held] = {}
         self.linked: Mapping[str, Member] = {}  #: by uid, as the ring has it
         self.around: frozenset[str] = frozenset()  #: uids of our ring neighbours
+        self._is_member = False  #: we are on the ring
         self._known: dict[str, int] = {}  #: ring ids of those that are or were linked, by uid
         self._streams = streams
         self._is_dead = is_dead
 
-    def note(self, linked: Mapping[str, Member], around: Iterable[Member]) -> None:
-        """Take the members linked now, by uid, and our ring neighbours, linked or not."""
+    def note(
+        self, linked: Mapping[str, Member], around: Iterable[Member], *, is_member: bool
+    ) -> None:
+        """Take the members linked now, by uid, and our ring neighbours, linked or not.
+
+        ``is_member``: we are on the ring ourselves.
+        """
+        self._is_member = is_member
         self.linked = dict(linked)
         self.around = frozenset(member.uid for member in around)
         if len(self._known) > MAX_KNOWN:
@@ -93,7 +100,11 @@ class Holding:
         if now >= held.since + GIVE_UP_NS:
             return True
         is_whole = key[0] not in self.around and self.around <= self.linked.keys()
-        return is_whole and (now >= held.since + HOLD_NS or self._is_dead(held.peer))
+        return (
+            self._is_member
+            and is_whole
+            and (now >= held.since + HOLD_NS or self._is_dead(held.peer))
+        )
 
     def next_deadline(self, now: Nanos) -> Nanos | None:
         """Return when to look at the holds again, though nothing has happened.

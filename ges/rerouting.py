@@ -39,10 +39,13 @@ class Rerouting:
         counters: Counter[str],
         *,
         plan: Callable[[], Sequence[str]],
+        on_passed: Callable[[Head, bytes, int, LinkClass, str], None],
         on_loss: Callable[[Head | None], None],
     ) -> None:
         """``plan`` lays the trees anew, and returns the uids at the other end of secure links;
-        ``on_loss``: this event is lost, or nobody knows which ones.
+        ``on_passed``: an event with these flags, for links of that class, goes to others than the
+        broker of that uid, which may be back; ``on_loss``: this event is lost, or nobody knows
+        which ones.
         """
         self._holding = holding
         self._forwarding = forwarding
@@ -51,6 +54,7 @@ class Rerouting:
         self._tree = tree
         self._counters = counters
         self._plan = plan
+        self._on_passed = on_passed
         self._on_loss = on_loss
         self._is_standing_in = False
 
@@ -65,7 +69,7 @@ class Rerouting:
 
     def on_orphans(self, key: Key, items: list[Item]) -> None:
         """Events for a broker that will not get them from us."""
-        self._send_on(items, self._holding.place(key[0]), key[1])
+        self._send_on(items, key, self._holding.place(key[0]))
 
     def on_stranded(self, uid: str, event: bytes, link_class: LinkClass) -> None:
         """No way leads to the broker that an event on its way round is for.
@@ -80,7 +84,7 @@ class Rerouting:
             return
         self._is_standing_in = True
         try:
-            self._send_on([(frame(EVENT, event), 1)], place, link_class)
+            self._send_on([(frame(EVENT, event), 1)], (uid, link_class), place)
         finally:
             self._is_standing_in = False
 
@@ -101,13 +105,13 @@ class Rerouting:
                 self._go_round(self._holding.release(key), way, SECURE)
             elif self._holding.is_over(key, now):
                 items = self._holding.release(key)
-                self._send_on(items, held.place, link_class)
+                self._send_on(items, key, held.place)
                 self._on_loss(None)  # what it had taken it may not have passed on
 
     def give_up(self) -> None:
         """Wait for no link any more: this broker leaves, and others stand in for those beyond."""
         for key, held in list(self._holding.held.items()):
-            self._send_on(self._holding.release(key), held.place, key[1])
+            self._send_on(self._holding.release(key), key, held.place)
 
     def _go_round(self, items: list[Item], path: tuple[str, ...], link_class: LinkClass) -> None:
         for kind, body in frames_of(items):
@@ -116,7 +120,8 @@ class Rerouting:
             whole = whole if len(whole) < MAX_PATH else way
             self._forwarding.send_round(whole, event, b"", link_class)
 
-    def _send_on(self, items: list[Item], place: int | None, link_class: LinkClass) -> None:
+    def _send_on(self, items: list[Item], key: Key, place: int | None) -> None:
+        uid, link_class = key
         secured = self._plan() if items else ()
         for kind, body in frames_of(items):
             way, event = read_way(body) if kind == DETOUR else ((), body)
@@ -132,6 +137,8 @@ class Rerouting:
             elif place is not None:
                 flags |= AGAIN_FLAG
                 onward = self._tree.instead(place, head.limit)
+            if not way:
+                self._on_passed(head, event, flags, link_class, uid)
             if onward:
                 self._counters["events_sent_on"] += 1
                 self._forwarding.forward(head, event, onward, flags, link_class)

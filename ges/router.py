@@ -23,6 +23,7 @@ from ges.events import (
 from ges.express import Express, ExpressHops
 from ges.forwarding import Forwarding
 from ges.holding import Holding
+from ges.latecomers import Latecomers, Passed
 from ges.linkstate import SecureGraph, describe
 from ges.rerouting import Rerouting
 from ges.roundabout import read_way
@@ -77,6 +78,7 @@ class Router:
         self._tree = ArcTree()
         self._secure_tree = ArcTree()  #: over secure links alone
         self._secured: list[str] = []  #: uids at the other end of secure links
+        self._latecomers = Latecomers()
         self._has_holes = False  #: a ring neighbour of ours has no secure link to us
         #: for whom events wait, as their link is down for the moment
         self._holding = holding or Holding(Streams(), lambda peer: False)
@@ -101,6 +103,7 @@ class Router:
             self._tree,
             counters,
             plan=self._plan,
+            on_passed=self._remember,
             on_loss=self.on_loss,
         )
         self.express = Express(
@@ -118,18 +121,39 @@ class Router:
     # ── what the broker sets ──────────────────────────────────────────────────────────────────
 
     def update(
-        self, member: Member | None, linked: Mapping[str, Member], around: Iterable[Member] = ()
+        self,
+        member: Member | None,
+        linked: Mapping[str, Member],
+        around: Iterable[Member] = (),
+        *,
+        is_whole: bool = True,
     ) -> None:
         """Note where this broker stands, whom it is linked to, and who are its ring neighbours.
 
-        ``around``: those as well that it has heard of and is not linked to yet.
+        ``around``: those as well that it has heard of and is not linked to yet; ``is_whole``: they
+        agree that this broker stands between them.
         """
         self._here = member.ring_id if member is not None else None
-        self._holding.note(linked, around)
+        self._holding.note(linked, around, is_member=member is not None)
         self._plan()
         if self._holding.held:
             self._rerouting.settle(self._now())
             self._plan()
+        now = self._now()
+        self._latecomers.note(is_whole=is_whole, now=now)
+        for passed, late in self._latecomers.missed(now, self._onward):
+            self._counters["events_sent_late"] += 1
+            flags = passed.flags | AGAIN_FLAG
+            self._forwarding.forward(passed.head, passed.body, late, flags, passed.link_class)
+
+    def _onward(self, passed: Passed) -> Sequence[tuple[str, int]]:
+        """Return (uid, limit) of those that an event would be passed to now."""
+        if self._here is None:
+            return ()
+        if passed.flags & FLOOD_FLAG:
+            return [(uid, passed.limit) for uid in self._secured]
+        tree = self._tree if passed.link_class is LinkClass.NORMAL else self._secure_tree
+        return tree.onward(passed.limit)
 
     def _plan(self) -> Sequence[str]:
         """Lay the trees, over the links that are up and those that are waited for."""
@@ -138,7 +162,10 @@ class Router:
         links = [uid for uid, link_class in self._links if link_class is LinkClass.SECURE]
         self._secured = [*links, *(uid for uid in held if uid not in links)]
         self._has_holes = not holding.around <= set(self._secured)
-        if self._here is not None:
+        if self._here is None:
+            self._tree.update(0, {})
+            self._secure_tree.update(0, {})
+        else:
             linked = {uid: m.ring_id for uid, m in holding.linked.items()}
             self._tree.update(self._here, holding.places(LinkClass.NORMAL) | linked)
             places = held | linked
@@ -286,7 +313,11 @@ class Router:
 
     def next_deadline(self) -> Nanos | None:
         """Return when :meth:`expire` has something to do."""
-        ends = (self.sequencer.next_deadline(), self._holding.next_deadline(self._now()))
+        ends = (
+            self.sequencer.next_deadline(),
+            self._holding.next_deadline(self._now()),
+            self._latecomers.next_deadline(),
+        )
         return min((end for end in ends if end is not None), default=None)
 
     def expire(self) -> None:
@@ -294,6 +325,7 @@ class Router:
         if self._holding.held:
             self._rerouting.settle(self._now())
             self._plan()
+        self._latecomers.forget(self._now())
         for topic, body, secure in self.sequencer.expire(self._now()):
             self._deliveries.deliver(topic, body, secure)
 
@@ -315,6 +347,7 @@ class Router:
             or head.marked
             or head.again
             or key in self._to_mark
+            or self._latecomers.is_unsure(self._now())
             or not self.sequencer.admit_run(key, head.sequence, run.count)
         ):
             return False
@@ -349,13 +382,33 @@ class Router:
             # One that came by the tree before may come again to all: it goes on, as only that way
             # it may reach those behind a hole.
             if self._flooded.first((key, head.sequence)):
-                everybody = [(uid, limit) for uid in self._secured]
                 flags |= SECURE_FLAG | FLOOD_FLAG
-                self._forwarding.forward(head, body, everybody, flags, LinkClass.SECURE)
+                self._pass_on(head, body, limit, flags, LinkClass.SECURE)
         elif ready is not None or head.again:
-            tree = self._secure_tree if head.secure else self._tree
             link_class = LinkClass.SECURE if head.secure else LinkClass.NORMAL
             flags |= (SECURE_FLAG if head.secure else 0) | (AGAIN_FLAG if head.again else 0)
-            self._forwarding.forward(head, body, tree.onward(limit), flags, link_class)
+            self._pass_on(head, body, limit, flags, link_class)
         for topic, ready_body, secure in ready or ():
             self._deliveries.deliver(topic, ready_body, secure)
+
+    def _pass_on(
+        self, head: Head, body: bytes, limit: int, flags: int, link_class: LinkClass
+    ) -> None:
+        """Send an event to those that come next, and remember it where there may be others."""
+        now = self._now()
+        passed = Passed(head, body, flags, link_class, limit, set(), now, len(body) + HELD_BYTES)
+        onward = self._onward(passed)
+        self._forwarding.forward(head, body, onward, flags, link_class)
+        if self._latecomers.is_unsure(now):
+            passed.told.update(uid for uid, _ in onward)
+            self._latecomers.keep(passed)
+
+    def _remember(
+        self, head: Head, body: bytes, flags: int, link_class: LinkClass, without: str
+    ) -> None:
+        """Remember an event that others get in place of one broker, for which it has waited."""
+        told, size = set[str](), len(body) + HELD_BYTES
+        passed = Passed(head, body, flags, link_class, head.limit, told, self._now(), size)
+        told.update(uid for uid, _ in self._onward(passed))
+        told.discard(without)
+        self._latecomers.keep(passed)

@@ -68,9 +68,13 @@ class Deaths:
     def _on_test_failed(self, uid: str, failed: Test | None) -> None:
         """A test for others failed: we are cut off from the subject as well, if it lives."""
         parts = self._parts
-        if failed is None or uid not in parts.hood.adjacent:
+        if failed is None:
             return
         subject = failed.subject
+        if uid not in parts.hood.adjacent:
+            if failed.notice is not None:
+                self._believe(failed.askers[0], failed.notice, witnessed=True)
+            return
         found_by = leader = parts.suspicions.leader(subject, failed.askers)
         if leader is None and not parts.suspicions.is_beside(subject):
             found_by = failed.askers[0]
@@ -112,7 +116,7 @@ class Deaths:
         heir = None
         if subject.uid in parts.hood.adjacent:
             heir = parts.repair.begin(subject, witnesses)
-        self._remove(subject, heir)
+        self._remove(subject, heir, witnessed=bool(witnesses))
 
     def _settle_all(self, verdicts: Iterable[Verdict]) -> None:
         for verdict in verdicts:
@@ -121,21 +125,30 @@ class Deaths:
     # ── what others say ───────────────────────────────────────────────────────────────────────
 
     def on_failed(self, uid: str, notice: Failed) -> None:
-        """A broker tells of a confirmed death; news that is old changes nothing."""
+        """A broker tells of a confirmed death; news that is old changes nothing.
+
+        Where nobody bears witness the teller may have been cut off, and its word comes late: then
+        whoever is linked to the subject tests it first.
+        """
         parts, subject, core = self._parts, notice.subject, self._parts.core
         if subject.uid == core.peer.uid:
             if subject.incarnation >= core.peer.incarnation:
-                self._membership.outlive(uid)
+                self._membership.outlive(uid, witnessed=bool(notice.witnesses))
             return
         if parts.hood.is_dead(subject.uid, subject.incarnation):
             return
         link = parts.links.up.get(subject.uid)
         if link is not None and link.peer.incarnation > subject.incarnation:
             return  # old news: it is back already
+        if notice.witnesses or not parts.tests.check(uid, notice):
+            self._believe(uid, notice, witnessed=bool(notice.witnesses))
+
+    def _believe(self, uid: str, notice: Failed, *, witnessed: bool) -> None:
+        parts, subject, core = self._parts, notice.subject, self._parts.core
         core.verdicts.note(Confirmed(subject, notice.witnesses), core.now)
         if subject.uid in parts.hood.adjacent:
             parts.repair.join_in(subject, notice.witnesses, notice.heir, uid)
-        self._remove(subject, notice.heir)
+        self._remove(subject, notice.heir, witnessed=witnessed)
 
     def on_leaving(self, uid: str, notice: Leaving) -> None:
         """A neighbour says good-bye; only its own word counts."""
@@ -148,16 +161,19 @@ class Deaths:
         """A member left of its own will, or came back under a new incarnation."""
         if member.uid in self._parts.hood.adjacent:
             self._parts.core.notify(Departed(member))
-        self._remove(member, None)
+        self._remove(member, None, witnessed=True)
 
-    def _remove(self, member: Member, heir: Member | None) -> None:
-        """Take a dead or departed broker out of every pointer."""
+    def _remove(self, member: Member, heir: Member | None, *, witnessed: bool) -> None:
+        """Take a dead or departed broker out of every pointer.
+
+        Its link says so to it where there are witnesses; else it is told when it is linked again.
+        """
         parts, uid = self._parts, member.uid
         parts.suspicions.close(uid)
         parts.detours.forget(uid)
         parts.queries.forget(uid)
         parts.links.damper.forget(uid)
-        parts.hood.bury(member)
+        parts.hood.bury(member, witnessed=witnessed)
         parts.chords.on_dead(uid, heir)
-        parts.links.close(uid, Closed.DECLARED_DEAD)
+        parts.links.close(uid, Closed.DECLARED_DEAD if witnessed else Closed.LOST)
         parts.duties.on_gone(member)

@@ -53,8 +53,13 @@ class LinkEvents:
         return self._admit_life(peer)
 
     def _admit_detour(self, peer: Peer) -> Refused | None:
-        """Say whether ``peer`` may talk to us round our failed link; not after its death."""
-        if self._parts.hood.is_dead(peer.uid, peer.incarnation, at_any_time=True):
+        """Say whether ``peer`` may talk to us round our failed link; not after its death.
+
+        If it is we alone who hold it for dead, it is told so over the way round.
+        """
+        hood = self._parts.hood
+        is_dead = hood.is_dead(peer.uid, peer.incarnation, at_any_time=True)
+        if is_dead and hood.is_witnessed(peer.uid):
             return Refused.DECLARED_DEAD
         return self._admit_life(peer)
 

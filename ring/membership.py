@@ -130,22 +130,23 @@ class Membership:
         """Somebody holds a life of ours for dead: outlive it, or show that this is a later one."""
         core = self._parts.core
         if notice.incarnation >= core.peer.incarnation:
-            self.outlive(uid)
+            self.outlive(uid, witnessed=notice.witnessed)
         elif core.joined:
             self._views.send(uid)
 
-    def outlive(self, holder: str) -> None:
+    def outlive(self, holder: str, *, witnessed: bool = True) -> None:
         """The linked broker ``holder`` holds us for dead: go on in a later life.
 
         A neighbour has closed the ring over us: we come back as a newcomer. To all others we are
-        members of another ring, and stay where we are; see :mod:`ring.merge`.
+        members of another ring, and stay where we are; see :mod:`ring.merge`. So we do where nobody
+        bears witness: the holder was cut off, and the ring has closed over it, if over anybody.
         """
         parts = self._parts
         core, hood = parts.core, parts.hood
         if not core.joined:
             if parts.newcomer.phase is not Phase.IDLE:
                 self._rejoin("declared dead by a neighbour")
-        elif holder in hood.adjacent or not hood.left:
+        elif (witnessed and holder in hood.adjacent) or not hood.left:
             self._rejoin("declared dead by a neighbour")
         else:
             core.peer = msgspec.structs.replace(core.peer, incarnation=core.peer.incarnation + 1)
@@ -153,6 +154,9 @@ class Membership:
             core.notify(Reincarnated(core.member, holder))
             if holder in parts.links.up:
                 self._views.send(holder)
+            if witnessed:
+                hood.forget_lone_verdicts()
+                parts.merge.stabilise()
 
     def _rejoin(self, reason: str) -> None:
         """Come back under the same uid with a larger incarnation."""

@@ -24,7 +24,9 @@ brokers with one ring id are told apart: the larger uid rejoins (:mod:`ring.memb
 is linked by a broker it holds dead says so (:class:`HeldDead`), and takes no view of it until that
 broker has answered with a larger incarnation. If it was a neighbour, its ring has closed over that
 broker, which must join anew. If not, that was another ring's verdict, and the broker keeps its
-place: a partition makes nobody rejoin.
+place: a partition makes nobody rejoin. Nor does the verdict of a neighbour to which nobody bears
+witness: that neighbour was cut off itself. As soon as it learns so, being held for dead by others,
+it drops such verdicts of its own.
 """
 
 from __future__ import annotations
@@ -94,9 +96,10 @@ class Merge:
 
     def on_linked(self, peer: Peer) -> None:
         """A link is up, directly or by a detour: tell one that we hold for dead."""
-        if self._neighbourhood.is_dead(peer.uid, peer.incarnation, at_any_time=True):
-            self._neighbourhood.limit_verdict(peer)
-            self._core.send(peer.uid, HeldDead(peer.incarnation))
+        hood = self._neighbourhood
+        if hood.is_dead(peer.uid, peer.incarnation, at_any_time=True):
+            hood.limit_verdict(peer)
+            self._core.send(peer.uid, HeldDead(peer.incarnation, hood.is_witnessed(peer.uid)))
 
     # ── meeting ───────────────────────────────────────────────────────────────────────────────
 

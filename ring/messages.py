@@ -220,6 +220,7 @@ class HeldDead(Message, frozen=True):
     """I hold this life of yours, and all before, for dead: show me that you live in a later one."""
 
     incarnation: WireCount
+    witnessed: bool  #: by others, so that it is not I alone who holds you for dead
 
 
 class Towards(StrEnum):

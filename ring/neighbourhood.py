@@ -31,6 +31,7 @@ class Burial(NamedTuple):
 
     incarnation: int
     at: Nanos
+    witnessed: bool  #: by others than the one that declared it
 
 
 class Neighbourhood:
@@ -75,6 +76,11 @@ class Neighbourhood:
         if burial is None or incarnation > burial.incarnation:
             return False
         return at_any_time or self._core.now - burial.at < SETTLED * self._core.config.silence_ns
+
+    def is_witnessed(self, uid: str) -> bool:
+        """Say whether others bear witness to the verdict that there is on ``uid``."""
+        burial = self._tombstones.get(uid)
+        return burial is not None and burial.witnessed
 
     def known(self) -> dict[str, Member]:
         """Everybody nearby: linked members, suspects, candidates, and what neighbours see."""
@@ -159,12 +165,15 @@ class Neighbourhood:
         if self.suspects.pop(uid, None) is not None:
             self._suspect_changes += 1
 
-    def bury(self, member: Member) -> None:
-        """Take a dead or departed member out of everything."""
+    def bury(self, member: Member, *, witnessed: bool = True) -> None:
+        """Take a dead or departed member out of everything.
+
+        ``witnessed``: others bear witness, or it said so itself.
+        """
         uid = member.uid
         self.clear_suspicion(uid)
         self.candidates.pop(uid, None)
-        burial = Burial(member.incarnation, self._core.now)
+        burial = Burial(member.incarnation, self._core.now, witnessed)
         _put(self._tombstones, uid, burial, self._core.config.remembered)
         self.remember(member.peer)
         self.losses += 1
@@ -176,7 +185,8 @@ class Neighbourhood:
         there is, and it could never come back.
         """
         burial = self._tombstones[peer.uid]
-        self._tombstones[peer.uid] = Burial(min(burial.incarnation, peer.incarnation), burial.at)
+        life = min(burial.incarnation, peer.incarnation)
+        self._tombstones[peer.uid] = burial._replace(incarnation=life)
 
     def remember(self, peer: Peer) -> None:
         """Note the address of a lost peer.
@@ -193,6 +203,13 @@ class Neighbourhood:
     def forget_verdicts(self) -> None:
         """Drop all verdicts, as when everybody seems dead and more likely we were cut off."""
         self._tombstones.clear()
+        self._shunned.clear()
+
+    def forget_lone_verdicts(self) -> None:
+        """Drop the verdicts that nobody bears witness to: it was we who were cut off."""
+        lone = [uid for uid, burial in self._tombstones.items() if not burial.witnessed]
+        for uid in lone:
+            del self._tombstones[uid]
         self._shunned.clear()
 
     def clear(self) -> None:

@@ -102,6 +102,11 @@ class RingNode:
         has_place = self._core.ring_id is not None
         return tuple(self._hood.nearest_wanted().values()) if has_place else ()
 
+    @property
+    def is_whole(self) -> bool:
+        """The neighbours on both sides show that this broker stands between them."""
+        return self._core.joined and self._hood.agrees()
+
     def is_dead(self, peer: Peer) -> bool:
         """Say whether that life of ``peer`` was declared dead."""
         return self._parts.hood.is_dead(peer.uid, peer.incarnation, at_any_time=True)

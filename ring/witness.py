@@ -2,7 +2,8 @@
 
 The counterpart of :mod:`ring.suspicions`: a witness probes the subject, over a link that it makes
 if there is none, and answers ``alive`` or ``failed`` to all that ask. While it tests, questions
-from others about the same subject join the test.
+from others about the same subject join the test. A notice of a death that nobody bears witness to
+is such a question: it may come from a broker that was cut off itself.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from ring.detector import Detector
 from ring.geometry import clockwise, distance
 from ring.health import LocalHealth
 from ring.links import Links
-from ring.messages import Member, Ping, Tested
+from ring.messages import Failed, Member, Ping, Tested
 
 MAX_TESTS = 256  #: tests made for others at once
 
@@ -60,6 +61,7 @@ class Test:
 
     subject: Member
     askers: list[str]
+    notice: Failed | None = None  #: of its death, which nobody bears witness to
     tries: int = 0  #: pings sent
 
 
@@ -95,6 +97,20 @@ class Tests:
                 self._detector.hasten_towards(subject.ring_id, uid)
             self._links.open(subject.peer.url, uid, uid)
             core.arm(Timer.PROBE, uid, self._health.stretch(core.config.test_ns))
+
+    def check(self, teller: str, notice: Failed) -> bool:
+        """Test whether the subject of ``notice`` is dead, over the link we have to it.
+
+        Say whether that can be done; a link by way of the teller shows nothing it does not know.
+        """
+        uid = notice.subject.uid
+        if uid not in self._links.up:
+            return False
+        self.begin(teller, notice.subject, is_dead=False)
+        test = self._open.get(uid)
+        if test is not None:
+            test.notice = notice
+        return test is not None
 
     def askers(self, uid: str) -> tuple[str, ...]:
         """Return for whom ``uid`` is being tested, in the order in which they asked."""

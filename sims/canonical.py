@@ -13,14 +13,16 @@ from msgspec import structs
 from overlay.machine import Message
 from ring.messages import Failed, View
 
+SOMEBODY = ""  #: stands for all that bear witness to one death
+
 
 def ageless(message: Message) -> Message:
-    """Return what a message comes to: without a version, and without the witnesses of a death.
+    """Return what a message comes to: without a version, and without names of witnesses of a death.
 
-    Those are only told on.
+    Those are only told on; but it counts whether there are any.
     """
     if isinstance(message, View):
         return message.ageless
     if isinstance(message, Failed):
-        return structs.replace(message, witnesses=())
+        return structs.replace(message, witnesses=message.witnesses and (SOMEBODY,))
     return message

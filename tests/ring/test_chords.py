@@ -58,7 +58,7 @@ def test_who_must_come_back_gives_no_verdict_on_a_chord_in_question() -> None:
     effects = node.refused(member(700))
     while not sent(effects, Route):
         effects = node.wait(0.1, OTHERS)
-    effects = node.receive(member(400), Failed(member(300), (), None))
+    effects = node.receive(member(400), Failed(member(300), (member(400).uid,), None))
     assert len(told(effects, Rejoining)) == 1
     assert told(effects, Undecided) == []
 
@@ -94,9 +94,9 @@ def test_the_heir_stands_in_for_a_dead_chord_and_those_who_asked_are_told() -> N
     """Paper 004, section 3.4.1: all the neighbours of B are told to route to A or C instead."""
     node = with_two_levels()
     node.receive(member(100), ChordQuery(1))
-    effects = node.receive(member(600), Failed(member(700), (), member(800)))
+    effects = node.receive(member(600), Failed(member(700), ("0" * 32,), member(800)))
     assert effects == [], "who is not linked is not heard"
-    effects = node.receive(member(500), Failed(member(700), (), member(800)))
+    effects = node.receive(member(500), Failed(member(700), ("0" * 32,), member(800)))
     assert told(effects, ChordLost) == [ChordLost(uid(700))]
     assert node.node.chords == (member(500), member(800))
     assert sent(effects, ChordAnswer) == [(uid(100), ChordAnswer(1, member(800)))]
@@ -104,7 +104,7 @@ def test_the_heir_stands_in_for_a_dead_chord_and_those_who_asked_are_told() -> N
 
 def test_chords_are_repaired_when_all_levels_have_been_found_anew() -> None:
     node = with_two_levels()
-    node.receive(member(500), Failed(member(700), (), member(800)))
+    node.receive(member(500), Failed(member(700), ("0" * 32,), member(800)))
     steps = [
         node.up(member(800)),
         node.receive(member(800), view_of(800, [i for i in RING if i != 700])),

@@ -171,7 +171,7 @@ def test_a_new_neighbour_is_probed_at_once() -> None:
     """In a run of dead brokers, the next is found after a few round trips."""
     node = bench()
     node.down(RIGHT)
-    effects = node.receive(LEFT, Failed(RIGHT, (), None))
+    effects = node.receive(LEFT, Failed(RIGHT, ("0" * 32,), None))
     assert uid(500) in [to for to, _ in sent(effects, Ping)]
     found = told(node.wait(LAN.test_min_ns / 1e9, alive=[member(100), LEFT]), Suspected)
     assert found == [Suspected(member(500), "silent")]

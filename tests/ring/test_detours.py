@@ -29,6 +29,7 @@ from ring.messages import (
     DetourOpened,
     Failed,
     Heartbeat,
+    HeldDead,
     Intent,
     Leaving,
     Member,
@@ -293,9 +294,18 @@ def test_b_with_a_link_younger_than_the_loss_keeps_it() -> None:
 
 def test_b_tells_one_it_holds_for_dead() -> None:
     node = Bench.on_ring(RING, 400)
-    node.receive(C, Failed(A, (), None))
+    node.receive(C, Failed(A, (C.uid,), None))
     effects = node.receive(C, arriving(PATH, DetourOpen(300, 0)))
     assert relayed(effects) == [(BACK, DetourClosed(Closed.DECLARED_DEAD))]
+
+
+def test_b_admits_one_that_it_alone_holds_for_dead_and_tells_it_so() -> None:
+    node = Bench.on_ring(RING, 400)
+    node.down(A)
+    node.receive(C, Failed(A, (), None))
+    words = [word for _, word in relayed(node.receive(C, arriving(PATH, DetourOpen(300, 0))))]
+    assert HeldDead(1, witnessed=False) in words
+    assert DetourClosed(Closed.DECLARED_DEAD) not in words
 
 
 def test_words_of_one_without_a_detour_are_answered_with_the_end_of_it() -> None:

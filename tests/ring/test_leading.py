@@ -78,7 +78,7 @@ def test_if_a_says_no_more_c_asks() -> None:
 
 def test_if_a_is_declared_dead_c_asks() -> None:
     c = led()
-    effects = c.receive(member(600), Failed(A, (), None))
+    effects = c.receive(member(600), Failed(A, ("0" * 32,), None))
     assert (uid(600), Question(B)) in sent(effects, Question)
 
 

@@ -159,7 +159,7 @@ def test_who_is_alone_knocks_after_a_second_and_then_ever_more_rarely() -> None:
 
 def test_who_is_linked_and_held_for_dead_is_told_and_not_believed() -> None:
     node = without(400)
-    assert sent(node.up(B), HeldDead) == [(B.uid, HeldDead(1))]
+    assert sent(node.up(B), HeldDead) == [(B.uid, HeldDead(1, witnessed=True))]
     node.receive(B, view_of(400, RING, 2))
     assert B not in node.node.right
     reborn = member(400, incarnation=2)
@@ -170,7 +170,7 @@ def test_who_is_linked_and_held_for_dead_is_told_and_not_believed() -> None:
 def test_a_verdict_of_another_ring_is_answered_in_place_by_a_later_life() -> None:
     node, holder = bench(), member(9000)
     node.up(holder)
-    effects = node.receive(holder, HeldDead(1))
+    effects = node.receive(holder, HeldDead(1, witnessed=True))
     ours = member(300, incarnation=2)
     assert told(effects, Reincarnated) == [Reincarnated(ours, holder.uid)]
     assert told(effects, Rejoining) == []
@@ -184,8 +184,8 @@ def test_a_verdict_of_another_ring_is_answered_in_place_by_a_later_life() -> Non
 def test_a_verdict_that_was_answered_is_answered_by_our_view() -> None:
     node, holder = bench(), member(9000)
     node.up(holder)
-    node.receive(holder, HeldDead(1))
-    effects = node.receive(holder, HeldDead(1))
+    node.receive(holder, HeldDead(1, witnessed=True))
+    effects = node.receive(holder, HeldDead(1, witnessed=True))
     assert told(effects, Reincarnated) == []
     assert [to for to, _ in sent(effects, View)] == [holder.uid]
 
@@ -193,7 +193,7 @@ def test_a_verdict_that_was_answered_is_answered_by_our_view() -> None:
 @pytest.mark.parametrize("holder", AROUND)
 def test_a_verdict_of_a_neighbour_means_that_our_ring_has_closed_over_us(holder: Member) -> None:
     node = bench()
-    effects = node.receive(holder, HeldDead(1))
+    effects = node.receive(holder, HeldDead(1, witnessed=True))
     assert [fact.incarnation for fact in told(effects, Rejoining)] == [2]
     assert node.node.member is None
 

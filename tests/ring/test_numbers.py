@@ -88,7 +88,7 @@ def with_duty() -> Bench:
 
 def test_the_record_of_a_dead_neighbour_is_taken_over() -> None:
     node = with_replica()
-    effects = decodable(node.receive(member(500), Failed(RIGHT, (), None)))
+    effects = decodable(node.receive(member(500), Failed(RIGHT, ("0" * 32,), None)))
     assert [fact.key for fact in told(effects, DutyTaken)] == ["key"]
     claims = {message.entry for _, message in sent(effects, Replicate)}
     assert claims
@@ -118,7 +118,7 @@ def test_a_record_is_handed_on_and_taken_back() -> None:
 
 def test_a_record_that_was_ours_is_claimed_anew_after_a_false_verdict() -> None:
     node = with_duty()
-    effects = decodable(node.receive(RIGHT, HeldDead(1)))
+    effects = decodable(node.receive(RIGHT, HeldDead(1, witnessed=True)))
     assert told(effects, Rejoining)
     effects += node.up(LEFT)
     effects += node.receive(LEFT, Peers((LEFT,)))
@@ -165,10 +165,10 @@ def test_loads_that_come_with_duties_add_up_to_what_can_be_told() -> None:
 def test_who_is_said_to_have_died_in_its_last_life_comes_back_all_the_same() -> None:
     """It shows the life it is in, and is told of it: the next one counts."""
     node = Bench.on_ring(RING, 300)
-    node.receive(member(500), Failed(member(400, HIGHEST), (), None))
+    node.receive(member(500), Failed(member(400, HIGHEST), ("0" * 32,), None))
     assert RIGHT not in node.node.right
     (notice,) = sent(node.up(member(400, 2)), HeldDead)
-    assert notice == (RIGHT.uid, HeldDead(2))
+    assert notice == (RIGHT.uid, HeldDead(2, witnessed=True))
     node.down(RIGHT)
     again = member(400, 3)
     assert sent(node.up(again), HeldDead) == []
@@ -245,7 +245,7 @@ SAID: st.SearchStrategy[Any] = st.one_of(
         OfferAnswer, key=st.sampled_from(["a", "b"]), epoch=NUMBERS, answer=st.sampled_from(Answer)
     ),
     st.builds(Fence, entries=ENTRIES.map(lambda one: (one,))),
-    st.sampled_from([Failed(RIGHT, (), None), Leaving(RIGHT), Failed(LEFT, (), None)]),
+    st.sampled_from([Failed(RIGHT, ("0" * 32,), None), Leaving(RIGHT), Failed(LEFT, (), None)]),
     st.builds(PutRecord, key=st.sampled_from(["a", "b"]), body=st.just(b"own")),
 )
 

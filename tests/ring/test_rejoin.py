@@ -109,16 +109,16 @@ def test_an_answer_about_no_record_is_not_asked_again_at_once() -> None:
 
 def test_old_news_of_ones_own_death_is_ignored() -> None:
     node = bench()
-    node.receive(B, Failed(member(300), (), None))
+    node.receive(B, Failed(member(300), ("0" * 32,), None))
     node.up(B)
-    effects = node.receive(B, Failed(member(300), (), None))
+    effects = node.receive(B, Failed(member(300), ("0" * 32,), None))
     assert told(effects, Rejoining) == []
     assert node.node.peer.incarnation == 2
 
 
 def test_the_way_back_is_a_join_like_any_other() -> None:
     node = bench()
-    node.receive(B, Failed(member(300), (), None))
+    node.receive(B, Failed(member(300), ("0" * 32,), None))
     node.join(C)
     effects = node.receive(C, JoinAccept(777, C, ()))
     [joined] = told(effects, Joined)
@@ -252,7 +252,7 @@ def test_a_member_tries_its_lost_peers_now_and_then() -> None:
 def test_who_finds_no_ring_any_more_founds_one() -> None:
     """Else brokers that lost their places together would wait for one another forever."""
     node = bench()
-    effects = node.receive(B, Failed(member(300), (), None))
+    effects = node.receive(B, Failed(member(300), ("0" * 32,), None))
     effects += unreachable(node, opened(effects), 4 * LAN.retry_max_ns // NANOS_PER_SECOND)
     [joined] = told(effects, Joined)
     assert joined.member.incarnation == 2

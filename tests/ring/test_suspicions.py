@@ -83,7 +83,7 @@ def test_a_second_neighbour_is_left_to_the_brokers_beside_it() -> None:
 def test_a_second_neighbour_that_comes_to_stand_beside_us_is_our_affair() -> None:
     node = bench()
     node.down(C)
-    effects = node.receive(Z, Failed(B, (), None))
+    effects = node.receive(Z, Failed(B, ("0" * 32,), None))
     assert opened(effects)[-1:] == [member(600).peer.url]
     assert (Z.uid, Question(C)) in sent(effects, Question)
 
@@ -177,7 +177,7 @@ def test_two_who_ask_are_one_test_and_both_are_told() -> None:
 
 def test_a_witness_that_knows_b_dead_says_so_at_once() -> None:
     c, a = bench(500), member(300)
-    c.receive(member(600), Failed(B, (), None))
+    c.receive(member(600), Failed(B, ("0" * 32,), None))
     effects = c.receive(a, Question(B))
     assert sent(effects, Answer) == [(a.uid, Answer(B, alive=False))]
     assert sent(effects, Ping) == []
@@ -494,6 +494,6 @@ def test_once_dead_is_dead() -> None:
     again = node.receive(C, Answer(B, alive=False))
     assert told(again, Confirmed) == []
     assert told(again, NeighboursChanged) == []
-    assert sent(node.up(B), HeldDead) == [(B.uid, HeldDead(1))]
+    assert sent(node.up(B), HeldDead) == [(B.uid, HeldDead(1, witnessed=True))]
     node.receive(B, view_of(400, RING, version=2))
     assert B not in node.node.right

@@ -47,14 +47,14 @@ def test_the_place_of_an_heir_is_taken_from_its_notice() -> None:
     node = bench()
     heir = member(350)
     node.up(heir)
-    node.receive(heir, Failed(member(9001), (), heir))
+    node.receive(heir, Failed(member(9001), ("0" * 32,), heir))
     assert node.node.right == (heir, B)
 
 
 def test_a_place_that_somebody_else_tells_with_a_notice_is_not_taken() -> None:
     node = bench()
     node.up(member(350))
-    node.receive(C, Failed(member(9001), (), member(350)))
+    node.receive(C, Failed(member(9001), ("0" * 32,), member(350)))
     assert node.node.right == (B, C)
 
 

@@ -114,6 +114,22 @@ def test_a_short_cut_heals_too_whatever_each_side_knows_by_then(seconds: float) 
         assert len(cluster.in_order) == 12
 
 
+def test_nobody_joins_anew_because_another_was_cut_off_and_is_back() -> None:
+    """Its verdicts come late, or while the links that were cut break one after the other."""
+    for seed in (5, 22, 47, 58, 64, 70, 71, 76):
+        rng = rng_for(seed, "cut off")
+        cluster = Cluster.ring_of(rng.randrange(10, 17), seed)
+        lone = rng.choice(cluster.alive)
+        for _ in range(4):
+            cluster.run(rng.uniform(3, 8))
+            cluster.partition([lone], [uid for uid in cluster.alive if uid != lone])
+            cluster.run(rng.uniform(1, 5))
+            cluster.heal()
+        cluster.rest(LIMIT_S)
+        anew = {uid for _, uid, fact in cluster.facts if isinstance(fact, Rejoining)}
+        assert anew <= {lone}
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_cuts_may_follow_one_another_before_the_last_has_healed(seed: int) -> None:
     cluster = Cluster.ring_of(12, seed)

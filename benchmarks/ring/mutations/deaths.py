@@ -33,7 +33,7 @@ DEATHS.add(
 
 def _only_remove(self: Deaths, uid: str, notice: Any) -> None:  # noqa: ANN401
     if notice.subject.uid != self._parts.core.peer.uid:
-        self._remove(notice.subject, notice.heir)
+        self._remove(notice.subject, notice.heir, witnessed=bool(notice.witnesses))
 
 
 DEATHS.add(

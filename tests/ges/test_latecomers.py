@@ -1,0 +1,143 @@
+"""Events for brokers that one comes to know late, as after a cut."""
+
+from __future__ import annotations
+
+from ges.events import PATCH, PATCH_AT, PATCH_END, pack_event, read_head
+from ges.latecomers import KEPT_BYTES, KEPT_NS, UNSURE_NS
+from overlay.ids import LinkClass
+from overlay.link import Link
+from tests.helpers.router_bench import (
+    NORMAL,
+    PUBLISHER,
+    RING,
+    SECURE,
+    Bench,
+    complete,
+    event,
+    member,
+)
+
+D, E = member("d", 15), member("e", 30)
+
+
+def know(bench: Bench, *names: str, is_whole: bool = False) -> None:
+    """Broker ``a`` is linked to these on the ring."""
+    linked = {m.uid: m for m in (*RING.values(), D, E) if m.uid[0] in names}
+    bench.router.update(RING["a"], linked, linked.values(), is_whole=is_whole)
+
+
+def link(bench: Bench, name: str, link_class: LinkClass = NORMAL) -> None:
+    """A link to a broker is up."""
+    peer = {"d": D, "e": E}[name].peer
+    connection = bench.connection(link_class is SECURE)
+    bench.links[peer.uid, link_class] = Link(peer, link_class, connection, 0)
+
+
+def unsure(*secure: str, limit_bytes: int = 10_000) -> Bench:
+    """Broker ``a`` is back from a cut, and does not know yet who stands beside it."""
+    bench = Bench(*secure, limit_bytes=limit_bytes)
+    know(bench, "b", "c")
+    return bench
+
+
+async def test_who_turns_up_gets_what_was_passed_on_before_and_nobody_else_does() -> None:
+    bench = unsure()
+    bench.publish(*event())
+    link(bench, "d")
+    know(bench, "b", "c", "d")
+    assert [(head.sequence, head.limit, head.again) for head in bench.sent("d")] == [(1, 20, True)]
+    assert (len(bench.sent("b")), len(bench.sent("c"))) == (1, 1)
+    assert bench.counters["events_sent_late"] == 1
+    know(bench, "b", "c", "d", is_whole=True)
+    assert len(bench.sent("d")) == 1, "once"
+
+
+async def test_who_turns_up_elsewhere_gets_nothing() -> None:
+    bench = unsure()
+    _, body = event()
+    body = body[:PATCH_AT] + PATCH.pack(1, 20) + body[PATCH_END:]
+    bench.router.relay(read_head(body), body)
+    for name in "de":
+        link(bench, name)
+    know(bench, "b", "c", "d", "e")
+    assert [(head.limit, head.again) for head in bench.sent("d")] == [(20, True)]
+    assert bench.sent("e") == [], "it is not in the part of the ring that is served from here"
+
+
+async def test_in_a_ring_that_is_whole_nothing_is_kept() -> None:
+    bench = Bench()
+    know(bench, "b", "c", is_whole=True)
+    bench.publish(*event())
+    link(bench, "d")
+    know(bench, "b", "c", "d", is_whole=True)
+    assert bench.sent("d") == []
+    assert bench.router.next_deadline() is None
+
+
+async def test_secure_events_go_to_latecomers_over_secure_links() -> None:
+    bench = unsure("b", "c")
+    complete(bench, "a", "b", "c")
+    bench.publish(*event(secure=True))
+    link(bench, "d")
+    know(bench, "b", "c", "d")
+    assert bench.sent("d") == []
+    link(bench, "d", SECURE)
+    know(bench, "b", "c", "d")
+    assert [head.secure for head in bench.sent("d", SECURE)] == [True]
+    assert bench.sent("d") == []
+
+
+async def test_what_nobody_waits_for_any_more_is_forgotten() -> None:
+    bench = unsure()
+    bench.publish(*event())
+    assert bench.router.next_deadline() == KEPT_NS
+    bench.now = KEPT_NS
+    bench.router.expire()
+    assert bench.router.next_deadline() is None
+    link(bench, "d")
+    know(bench, "b", "c", "d")
+    assert bench.sent("d") == []
+
+
+async def test_a_ring_that_is_not_whole_for_long_is_as_good_as_whole() -> None:
+    bench = unsure()
+    bench.now = UNSURE_NS
+    bench.publish(*event())
+    assert bench.router.next_deadline() is None
+
+
+async def test_no_more_is_kept_than_a_few_megabytes() -> None:
+    bench = unsure(limit_bytes=4 * KEPT_BYTES)
+    for number in range(1, 9):
+        body = pack_event(False, PUBLISHER, 1, number, 0, b"t", b"", bytes(KEPT_BYTES // 4))
+        bench.publish(read_head(body), body)
+    link(bench, "d")
+    know(bench, "b", "c", "d")
+    assert len(bench.sent("d")) == 3, "the latest"
+
+
+async def test_who_is_back_in_a_later_life_gets_what_waited_for_it() -> None:
+    """It was held for dead and lives: nobody else stands in its part of the ring."""
+    bench = Bench()
+    bench.acknowledged("c")
+    bench.publish(*event())
+    assert len(bench.sent("c")) == 1
+    kept = bench.links["c" * 32, NORMAL]
+    bench.gone("c")
+    bench.links["c" * 32, NORMAL] = Link(kept.peer, NORMAL, bench.connection(False), 0)
+    know(bench, "b", "c")
+    assert [(head.limit, head.again) for head in bench.sent("c")] == [(0, True)]
+
+
+async def test_a_broker_that_is_off_the_ring_gives_nothing_up_before_it_is_on_it_again() -> None:
+    """It stands nowhere: whom it would give events to in place of others it cannot say."""
+    bench = Bench()
+    bench.acknowledged("c")
+    bench.publish(*event())
+    bench.cut("c", NORMAL)
+    bench.dead.add("c")
+    bench.router.update(None, {}, ())
+    bench.router.expire()
+    assert bench.router.keeps_events
+    know(bench, "b")
+    assert [(head.limit, head.again) for head in bench.sent("b")] == [(20, False), (0, True)]
