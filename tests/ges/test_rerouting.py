@@ -10,6 +10,7 @@ from ges.events import (
     read_head,
 )
 from ges.holding import HOLD_NS
+from ges.latecomers import KEPT_NS
 from ges.roundabout import pack_way
 from overlay.ids import nanos
 from tests.helpers.router_bench import NORMAL, RING, SECURE, Bench, complete, event
@@ -106,6 +107,8 @@ async def test_a_ring_neighbour_that_nobody_judges_is_not_waited_for_for_ever() 
         bench.router.expire()
     assert nanos(20) <= bench.now
     assert [(head.limit, head.again) for head in bench.sent("b")] == [(20, False), (0, True)]
+    bench.now += KEPT_NS
+    bench.router.expire()
     assert bench.router.next_deadline() is None
 
 

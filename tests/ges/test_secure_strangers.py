@@ -50,7 +50,8 @@ def foreign(tmp_path: Path) -> ssl.SSLContext:
 
 @pytest.fixture
 async def expired(issue: Issue) -> ssl.SSLContext:
-    identity = load_identity(issue(Role.CLIENT, timedelta(seconds=1)))
+    before = datetime.now(UTC)
+    identity = load_identity(issue(Role.CLIENT, timedelta(seconds=1)), now=before)
     context = calm(client_context(identity))
     await until(lambda: datetime.now(UTC) > identity.not_after + timedelta(seconds=1))
     return context

@@ -15,6 +15,7 @@ from ring.link_events import LinkEvents
 from ring.membership import Membership
 from ring.messages import Member
 from ring.repair import Repair
+from ring.witness import Tests
 
 DEATHS = Chapter(first="deaths")
 
@@ -93,6 +94,23 @@ def _departure_is_loss(original: Method) -> Method:
     return on_lost
 
 
+def _all_are_witnessed(original: Method) -> Method:
+    def outlive(self: Membership, holder: str, *, witnessed: bool = True) -> None:
+        original(self, holder)
+
+    return outlive
+
+
+DEATHS.add(
+    "lone-verdicts-bind",
+    "a neighbour that was cut off makes a broker join anew by its verdict",
+    around(Membership, "outlive", _all_are_witnessed),
+)
+DEATHS.add(
+    "lone-notices-believed",
+    "a notice of a death that nobody bears witness to is believed without a test",
+    (Tests, "check", nothing),
+)
 DEATHS.add(
     "goodbyes-not-heard",
     "a broker that leaves is treated like one that is lost",

@@ -23,7 +23,7 @@ from benchmarks.ring.oracles.deaths import (
 from benchmarks.ring.oracles.joins import early_starters, joins
 from benchmarks.ring.oracles.links import carriers, chord_cuts, cuts, flaps, mended, tangles
 from benchmarks.ring.oracles.lives import alone, doors, leaves, pauses, restarts, wakings
-from benchmarks.ring.oracles.partitions import bridges, castaways, partitions, strangers
+from benchmarks.ring.oracles.partitions import bridges, castaways, partitions, returns, strangers
 from benchmarks.ring.oracles.quiet import quiet
 from benchmarks.ring.oracles.records import (
     comebacks,
@@ -58,6 +58,7 @@ STORIES: tuple[Oracle, ...] = (
     quiet,
     cuts,
     castaways,
+    returns,
     partitions,
     strangers,
     estates,

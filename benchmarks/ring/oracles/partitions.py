@@ -34,12 +34,26 @@ def castaways(seed: int) -> list[str]:
     found = cluster.ledger.ring_findings(rest)
     cluster.heal()
     cluster.rest(LIMIT_S)
-    found += [
-        f"{other[:8]} had to rejoin because {uid[:8]} was cut off"
-        for other, _ in cluster.told(Rejoining)
-        if other != uid
-    ]
-    return found + _with_the_dead(cluster) + cluster.ledger.findings
+    return found + _drawn_into(cluster, uid) + _with_the_dead(cluster) + cluster.ledger.findings
+
+
+def returns(seed: int) -> list[str]:
+    """One after the other is cut off, and back as it holds its neighbours for dead: none of them
+    has to join anew, and nobody else believes it.
+    """
+    cluster = Cluster.ring_of(12, seed)
+    rng = rng_for(seed, "mutants", "returns")
+    found = []
+    for _ in range(12):
+        lone = rng.choice(cluster.alive)
+        cluster.facts.clear()
+        cluster.partition([lone], [uid for uid in cluster.alive if uid != lone])
+        cluster.run(rng.uniform(1.0, 1.3))
+        cluster.heal()
+        cluster.run(8)
+        found += _drawn_into(cluster, lone)
+    cluster.rest(LIMIT_S)
+    return found + cluster.ledger.findings
 
 
 def strangers(seed: int) -> list[str]:
@@ -68,6 +82,21 @@ def bridges(seed: int) -> list[str]:
     cluster.start(founders)
     cluster.rest(LIMIT_S)
     return told(cluster, Rejoining) + cluster.ledger.findings
+
+
+def _drawn_into(cluster: Cluster, lone: str) -> list[str]:
+    """Return who had to rejoin, or held others for dead, because ``lone`` was cut off."""
+    found = [
+        f"{uid[:8]} had to rejoin because {lone[:8]} was cut off"
+        for uid, _ in cluster.told(Rejoining)
+        if uid != lone
+    ]
+    found += [
+        f"{uid[:8]} believes {lone[:8]}, which was cut off, that others are dead"
+        for uid, fact in cluster.told(Confirmed)
+        if isinstance(fact, Confirmed) and lone not in (uid, fact.subject.uid)
+    ]
+    return found
 
 
 def _with_the_dead(cluster: Cluster) -> list[str]:
