@@ -5,8 +5,8 @@
 Whole brokers, 10 to 16 of them, on a network in memory and in virtual time. All but one have a
 subscriber, three a publisher of 20 events a second. The one is cut off for 1 to 5 s, without a word
 to anybody, and is back for 3 to 8 s, ``--cuts`` times. Bar I1: none of the others has to join anew
-for it, as one that is held for dead by its own ring does. Bar I2: no event is missed by a subscriber
-of theirs that got a later one. Exit code 1 if one is not met.
+for it, as one that is held for dead by its own ring does. Bar I2: none of their subscribers misses
+an event, as one that came later shows. Exit code 1 if one is not met.
 """
 
 from __future__ import annotations
