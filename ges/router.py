@@ -23,7 +23,7 @@ from ges.events import (
 from ges.express import Express, ExpressHops
 from ges.forwarding import Forwarding
 from ges.holding import Holding
-from ges.latecomers import Latecomers, Passed
+from ges.latecomers import Latecomers, Onward, Passed
 from ges.linkstate import SecureGraph, describe
 from ges.rerouting import Rerouting
 from ges.roundabout import read_way
@@ -140,20 +140,24 @@ class Router:
             self._rerouting.settle(self._now())
             self._plan()
         now = self._now()
-        self._latecomers.note(is_whole=is_whole, now=now)
-        for passed, late in self._latecomers.missed(now, self._onward):
-            self._counters["events_sent_late"] += 1
-            flags = passed.flags | AGAIN_FLAG
-            self._forwarding.forward(passed.head, passed.body, late, flags, passed.link_class)
+        known = (self._here, dict(linked), tuple(self._secured))
+        if self._latecomers.note(known, is_whole=is_whole, now=now):
+            for passed, late in self._latecomers.missed(now, self._onward_now):
+                self._counters["events_sent_late"] += 1
+                flags = passed.flags | AGAIN_FLAG
+                self._forwarding.forward(passed.head, passed.body, late, flags, passed.link_class)
 
-    def _onward(self, passed: Passed) -> Sequence[tuple[str, int]]:
-        """Return (uid, limit) of those that an event would be passed to now."""
+    def _onward_now(self, passed: Passed) -> Onward:
+        return self._onward(passed.limit, passed.flags, passed.link_class)
+
+    def _onward(self, limit: int, flags: int, link_class: LinkClass) -> Onward:
+        """Return (uid, limit) of those to pass an event to."""
         if self._here is None:
             return ()
-        if passed.flags & FLOOD_FLAG:
-            return [(uid, passed.limit) for uid in self._secured]
-        tree = self._tree if passed.link_class is LinkClass.NORMAL else self._secure_tree
-        return tree.onward(passed.limit)
+        if flags & FLOOD_FLAG:
+            return tuple((uid, limit) for uid in self._secured)
+        tree = self._tree if link_class is LinkClass.NORMAL else self._secure_tree
+        return tree.onward(limit)
 
     def _plan(self) -> Sequence[str]:
         """Lay the trees, over the links that are up and those that are waited for."""
@@ -395,20 +399,19 @@ class Router:
         self, head: Head, body: bytes, limit: int, flags: int, link_class: LinkClass
     ) -> None:
         """Send an event to those that come next, and remember it where there may be others."""
-        now = self._now()
-        passed = Passed(head, body, flags, link_class, limit, set(), now, len(body) + HELD_BYTES)
-        onward = self._onward(passed)
+        onward = self._onward(limit, flags, link_class)
         self._forwarding.forward(head, body, onward, flags, link_class)
+        now = self._now()
         if self._latecomers.is_unsure(now):
-            passed.told.update(uid for uid, _ in onward)
-            self._latecomers.keep(passed)
+            size = len(body) + HELD_BYTES
+            self._latecomers.keep(Passed(head, body, flags, link_class, limit, now, size), onward)
 
     def _remember(
-        self, head: Head, body: bytes, flags: int, link_class: LinkClass, without: str
+        self, head: Head, body: bytes, flags: int, link_class: LinkClass, uid: str
     ) -> None:
         """Remember an event that others get in place of one broker, for which it has waited."""
-        told, size = set[str](), len(body) + HELD_BYTES
-        passed = Passed(head, body, flags, link_class, head.limit, told, self._now(), size)
-        told.update(uid for uid, _ in self._onward(passed))
-        told.discard(without)
-        self._latecomers.keep(passed)
+        onward = self._onward(head.limit, flags, link_class)
+        size = len(body) + HELD_BYTES
+        passed = Passed(head, body, flags, link_class, head.limit, self._now(), size, uid)
+        told = tuple(entry for entry in onward if entry[0] != uid)
+        self._latecomers.keep(passed, told)

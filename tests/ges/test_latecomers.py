@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ges.events import PATCH, PATCH_AT, PATCH_END, pack_event, read_head
 from ges.latecomers import KEPT_BYTES, KEPT_NS, UNSURE_NS
-from overlay.ids import LinkClass
+from overlay.ids import LinkClass, nanos
 from overlay.link import Link
 from tests.helpers.router_bench import (
     NORMAL,
@@ -17,7 +17,7 @@ from tests.helpers.router_bench import (
     member,
 )
 
-D, E = member("d", 15), member("e", 30)
+D, E = member("d", 5), member("e", 15)
 
 
 def know(bench: Bench, *names: str, is_whole: bool = False) -> None:
@@ -45,22 +45,34 @@ async def test_who_turns_up_gets_what_was_passed_on_before_and_nobody_else_does(
     bench.publish(*event())
     link(bench, "d")
     know(bench, "b", "c", "d")
-    assert [(head.sequence, head.limit, head.again) for head in bench.sent("d")] == [(1, 20, True)]
+    assert [(head.sequence, head.limit, head.again) for head in bench.sent("d")] == [(1, 10, True)]
     assert (len(bench.sent("b")), len(bench.sent("c"))) == (1, 1)
     assert bench.counters["events_sent_late"] == 1
+    know(bench, "b", "c", "d", is_whole=True)
+    know(bench, "b", "c", is_whole=True)
     know(bench, "b", "c", "d", is_whole=True)
     assert len(bench.sent("d")) == 1, "once"
 
 
-async def test_who_turns_up_elsewhere_gets_nothing() -> None:
+async def test_who_turns_up_beyond_the_nearest_is_left_to_that_one() -> None:
     bench = unsure()
+    bench.publish(*event())
+    link(bench, "e")
+    know(bench, "b", "c", "e")
+    assert bench.sent("e") == []
+
+
+async def test_who_turns_up_in_another_part_of_the_ring_gets_nothing() -> None:
+    bench = unsure()
+    know(bench, "c")
     _, body = event()
-    body = body[:PATCH_AT] + PATCH.pack(1, 20) + body[PATCH_END:]
+    body = body[:PATCH_AT] + PATCH.pack(1, 10) + body[PATCH_END:]
     bench.router.relay(read_head(body), body)
+    assert bench.sent("c") == []
     for name in "de":
         link(bench, name)
-    know(bench, "b", "c", "d", "e")
-    assert [(head.limit, head.again) for head in bench.sent("d")] == [(20, True)]
+    know(bench, "c", "d", "e")
+    assert [(head.limit, head.again) for head in bench.sent("d")] == [(10, True)]
     assert bench.sent("e") == [], "it is not in the part of the ring that is served from here"
 
 
@@ -101,9 +113,35 @@ async def test_what_nobody_waits_for_any_more_is_forgotten() -> None:
 
 async def test_a_ring_that_is_not_whole_for_long_is_as_good_as_whole() -> None:
     bench = unsure()
+    bench.now = nanos(2)
+    know(bench, "b", "c")
     bench.now = UNSURE_NS
     bench.publish(*event())
-    assert bench.router.next_deadline() is None
+    assert bench.router.next_deadline() is None, "that nothing changes is no news"
+    know(bench, "b")
+    bench.publish(*event(2))
+    assert bench.router.next_deadline() == UNSURE_NS + KEPT_NS
+
+
+async def test_a_ring_that_is_no_longer_whole_is_in_doubt_though_its_links_are_the_same() -> None:
+    bench = Bench()
+    know(bench, "b", "c", is_whole=True)
+    know(bench, "b", "c")
+    bench.publish(*event())
+    assert bench.router.next_deadline() == KEPT_NS
+
+
+async def test_what_is_kept_is_looked_through_once_and_not_event_by_event() -> None:
+    bench = unsure()
+    bench.publish(*event())
+    bench.now = nanos(1)
+    bench.publish(*event(2))
+    assert bench.router.next_deadline() == nanos(1) + KEPT_NS
+    bench.now = KEPT_NS
+    bench.publish(*event(3))
+    link(bench, "d")
+    know(bench, "b", "c", "d")
+    assert [head.sequence for head in bench.sent("d")] == [2]
 
 
 async def test_no_more_is_kept_than_a_few_megabytes() -> None:
