@@ -16,11 +16,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import takewhile
 
-from ges.events import FLOOD_FLAG, Head
+from ges.events import FLOOD_FLAG
+from ges.runs import EventRun
 from overlay.ids import LinkClass, Nanos, nanos
 
 UNSURE_NS = nanos(3)  #: after its links changed last, a broker whose ring is not whole holds still
-KEPT_NS = nanos(3)  #: an event is kept for so long ...
+KEPT_NS = nanos(3)  #: a run of events is kept for so long ...
 KEPT_BYTES = 4 * 1024 * 1024  #: ... and no more than this of all, the latest
 
 Onward = tuple[tuple[str, int], ...]  #: (uid, limit) of those to pass an event to, going right
@@ -28,16 +29,19 @@ Onward = tuple[tuple[str, int], ...]  #: (uid, limit) of those to pass an event 
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """An event that was passed on, to some."""
+    """Events that were passed on together, to some."""
 
-    head: Head
-    body: bytes
+    run: EventRun
     flags: int
     link_class: LinkClass
-    limit: int  #: of the part of the ring that it came with
+    limit: int  #: of the part of the ring that is served from here; ``here`` where published
     at: Nanos
-    size: int  #: bytes of memory
-    instead_of: str = ""  #: uid of the broker that others got it in place of; it may be back
+    instead_of: str = ""  #: uid of the broker that others got them in place of; it may be back
+
+    @property
+    def size(self) -> int:
+        """Bytes of memory, about."""
+        return len(self.run.data) + 64 * self.run.count + 1024
 
 
 class Latecomers:
@@ -46,17 +50,24 @@ class Latecomers:
     def __init__(self) -> None:
         self._passed: deque[tuple[Passed, frozenset[str]]] = deque()  #: with uids of those told
         self._bytes = 0
+        self._here: int | None = None
         self._known: object = None
         self._is_whole = True
         self._unsure_until: Nanos = 0
         self._uids: dict[Onward, frozenset[str]] = {}  #: each once, however many events went there
 
-    def note(self, known: object, *, is_whole: bool, now: Nanos) -> bool:
-        """Say who is linked, in a form that can be compared, and if the ring around us is whole.
+    def note(self, here: int | None, known: object, *, is_whole: bool, now: Nanos) -> bool:
+        """Say where this broker stands, who is linked, and whether the ring around it is whole.
+
+        ``known``: who is linked, in a form that can be compared.
 
         Returns:
             Whether others are linked than before: then somebody may have been left out.
         """
+        if here is not None and here != self._here:
+            self._here = here
+            self._passed.clear()  # the parts of the ring that are served from here are others
+            self._bytes = 0
         has_changed = known != self._known
         if is_whole:
             self._unsure_until = 0
@@ -72,7 +83,7 @@ class Latecomers:
         return now < self._unsure_until
 
     def keep(self, passed: Passed, onward: Onward) -> None:
-        """Remember an event that was passed on, to these."""
+        """Remember events that were passed on, to these."""
         told = self._uids.get(onward)
         if told is None:
             told = self._uids[onward] = frozenset(uid for uid, _ in onward)
@@ -103,7 +114,7 @@ class Latecomers:
 
 
 def _left_out(passed: Passed, told: frozenset[str], onward: Onward) -> Onward:
-    if passed.flags & FLOOD_FLAG:  # such an event is for everybody, and goes on from nobody twice
+    if passed.flags & FLOOD_FLAG:  # such events are for everybody, and go on from nobody twice
         return tuple(entry for entry in onward if entry[0] not in told)
     nearest = tuple(takewhile(lambda entry: entry[0] not in told, onward))
     back = (entry for entry in onward[len(nearest) :] if entry[0] == passed.instead_of)

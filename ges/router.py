@@ -140,12 +140,13 @@ class Router:
             self._rerouting.settle(self._now())
             self._plan()
         now = self._now()
-        known = (self._here, dict(linked), tuple(self._secured))
-        if self._latecomers.note(known, is_whole=is_whole, now=now):
+        known = (dict(linked), tuple(self._secured))
+        if self._latecomers.note(self._here, known, is_whole=is_whole, now=now):
             for passed, late in self._latecomers.missed(now, self._onward_now):
-                self._counters["events_sent_late"] += 1
+                self._counters["events_sent_late"] += passed.run.count
                 flags = passed.flags | AGAIN_FLAG
-                self._forwarding.forward(passed.head, passed.body, late, flags, passed.link_class)
+                for head, body in passed.run.singles():
+                    self._forwarding.forward(head, body, late, flags, passed.link_class)
 
     def _onward_now(self, passed: Passed) -> Onward:
         return self._onward(passed.limit, passed.flags, passed.link_class)
@@ -351,13 +352,16 @@ class Router:
             or head.marked
             or head.again
             or key in self._to_mark
-            or self._latecomers.is_unsure(self._now())
             or not self.sequencer.admit_run(key, head.sequence, run.count)
         ):
             return False
         onward = self._tree.onward(limit)
         if onward:
             self._forwarding.forward_run(run, onward)
+        now = self._now()
+        if self._latecomers.is_unsure(now):
+            kept = Passed(run.alone(), 0, LinkClass.NORMAL, limit, now)
+            self._latecomers.keep(kept, onward)
         targets = self._deliveries.targets_of(LinkClass.NORMAL, head.topic)
         if targets:
             self._deliveries.send(targets, run.frames, run.count)
@@ -403,15 +407,15 @@ class Router:
         self._forwarding.forward(head, body, onward, flags, link_class)
         now = self._now()
         if self._latecomers.is_unsure(now):
-            size = len(body) + HELD_BYTES
-            self._latecomers.keep(Passed(head, body, flags, link_class, limit, now, size), onward)
+            passed = Passed(EventRun.of(head, body), flags, link_class, limit, now)
+            self._latecomers.keep(passed, onward)
 
     def _remember(
         self, head: Head, body: bytes, flags: int, link_class: LinkClass, uid: str
     ) -> None:
         """Remember an event that others get in place of one broker, for which it has waited."""
         onward = self._onward(head.limit, flags, link_class)
-        size = len(body) + HELD_BYTES
-        passed = Passed(head, body, flags, link_class, head.limit, self._now(), size, uid)
+        run = EventRun.of(head, body)
+        passed = Passed(run, flags, link_class, head.limit, self._now(), uid)
         told = tuple(entry for entry in onward if entry[0] != uid)
         self._latecomers.keep(passed, told)

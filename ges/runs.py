@@ -23,6 +23,7 @@ from ges.events import (
     check_attributes,
     read_head,
 )
+from overlay.frames import EVENT, frame
 from overlay.frames import HEADER as FRAME_HEADER
 
 RUN_BYTES = 64 * 1024  #: of a run, unless it is a single event
@@ -39,6 +40,12 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
     head: Head  #: of the first
     data: bytes
     bounds: list[int]  #: frame ``i`` is ``data[bounds[i]:bounds[i + 1]]``
+
+    @classmethod
+    def of(cls, head: Head, body: bytes) -> EventRun:
+        """Return a run of one."""
+        data = frame(EVENT, body)
+        return cls(head, data, [0, len(data)])
 
     @property
     def count(self) -> int:
@@ -68,6 +75,11 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
         size = self.head.attribute_bytes
         for bound in self.bounds[:-1]:
             check_attributes(self.data[bound + shift : bound + shift + size])
+
+    def alone(self) -> EventRun:
+        """Return the run without what else came with it, which would be kept as long."""
+        first = self.bounds[0]
+        return EventRun(self.head, self.frames, [bound - first for bound in self.bounds])
 
     def without(self, count: int) -> EventRun:
         """Return the run without the first ``count`` events; there must be more."""

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 from ges.events import PATCH, PATCH_AT, PATCH_END, pack_event, read_head
 from ges.latecomers import KEPT_BYTES, KEPT_NS, UNSURE_NS
+from ges.runs import event_runs
+from overlay.frames import EVENT, frame
 from overlay.ids import LinkClass, nanos
 from overlay.link import Link
 from tests.helpers.router_bench import (
@@ -77,13 +81,38 @@ async def test_who_turns_up_in_another_part_of_the_ring_gets_nothing() -> None:
 
 
 async def test_in_a_ring_that_is_whole_nothing_is_kept() -> None:
-    bench = Bench()
+    bench = unsure()
     know(bench, "b", "c", is_whole=True)
     bench.publish(*event())
     link(bench, "d")
     know(bench, "b", "c", "d", is_whole=True)
     assert bench.sent("d") == []
     assert bench.router.next_deadline() is None
+
+
+async def test_events_that_come_together_are_kept_together() -> None:
+    bench = unsure()
+    frames = [frame(EVENT, event(number)[1]) for number in (1, 2, 3)]
+    bounds = list(accumulate(map(len, frames), initial=0))
+    for run in event_runs(b"".join(frames), bounds):
+        bench.router.publish_run(bench.publisher, run)
+    link(bench, "d")
+    know(bench, "b", "c", "d")
+    assert [(head.sequence, head.again) for head in bench.sent("d")] == [
+        (1, True),
+        (2, True),
+        (3, True),
+    ]
+    assert bench.counters["events_sent_late"] == 3
+
+
+async def test_who_has_moved_on_the_ring_has_another_part_of_it() -> None:
+    bench = unsure()
+    bench.publish(*event())
+    link(bench, "d")
+    linked = {m.uid: m for m in (RING["b"], RING["c"], D)}
+    bench.router.update(member("a", 2), linked, linked.values(), is_whole=False)
+    assert bench.sent("d") == []
 
 
 async def test_secure_events_go_to_latecomers_over_secure_links() -> None:
@@ -97,6 +126,17 @@ async def test_secure_events_go_to_latecomers_over_secure_links() -> None:
     know(bench, "b", "c", "d")
     assert [head.secure for head in bench.sent("d", SECURE)] == [True]
     assert bench.sent("d") == []
+
+
+async def test_a_secure_event_that_goes_to_all_goes_to_latecomers_as_well() -> None:
+    bench = unsure("b")
+    bench.publish(*event(secure=True))
+    assert [head.flood for head in bench.sent("b", SECURE)] == [True]
+    link(bench, "e", SECURE)
+    know(bench, "b", "c", "e")
+    assert [head.flood for head in bench.sent("e", SECURE)] == [True]
+    know(bench, "b", "c")
+    assert (len(bench.sent("b", SECURE)), len(bench.sent("e", SECURE))) == (1, 1)
 
 
 async def test_what_nobody_waits_for_any_more_is_forgotten() -> None:
