@@ -71,6 +71,8 @@ class Deaths:
         if failed is None:
             return
         subject = failed.subject
+        if parts.hood.is_dead(subject.uid, subject.incarnation):
+            return  # somebody else has told of it meanwhile
         if uid not in parts.hood.adjacent:
             if failed.notice is not None:
                 self._believe(failed.askers[0], failed.notice, witnessed=True)
@@ -128,7 +130,7 @@ class Deaths:
         """A broker tells of a confirmed death; news that is old changes nothing.
 
         Where nobody bears witness the teller may have been cut off, and its word comes late: then
-        whoever is linked to the subject tests it first.
+        whoever is linked to the subject tests it first, and who suspects it itself will know soon.
         """
         parts, subject, core = self._parts, notice.subject, self._parts.core
         if subject.uid == core.peer.uid:
@@ -140,8 +142,14 @@ class Deaths:
         link = parts.links.up.get(subject.uid)
         if link is not None and link.peer.incarnation > subject.incarnation:
             return  # old news: it is back already
-        if notice.witnesses or not parts.tests.check(uid, notice):
-            self._believe(uid, notice, witnessed=bool(notice.witnesses))
+        if notice.witnesses:
+            self._believe(uid, notice, witnessed=True)
+        elif subject.uid in parts.suspicions.open:
+            return
+        elif link is not None:
+            parts.tests.check(uid, notice)
+        else:
+            self._believe(uid, notice, witnessed=False)
 
     def _believe(self, uid: str, notice: Failed, *, witnessed: bool) -> None:
         parts, subject, core = self._parts, notice.subject, self._parts.core

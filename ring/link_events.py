@@ -131,7 +131,7 @@ class LinkEvents:
         self._deaths.on_witness_lost(uid)
         if reason is Closed.DECLARED_DEAD:
             parts.hood.remember(link.peer)  # who declares others dead is on the ring
-            self._membership.outlive(uid)
+            self._membership.outlive(uid, witnessed=True)
         elif link.member is None:
             return
         elif reason is Closed.LEAVING:
@@ -208,7 +208,7 @@ class LinkEvents:
             core.notify(DetourEnded(uid, restored=False))
             self._on_lost(uid, reason)
         elif reason is Closed.DECLARED_DEAD and core.joined:
-            self._membership.outlive(uid)
+            self._membership.outlive(uid, witnessed=True)
 
     def _on_no_detour(self, subject: Member) -> None:
         """Nobody can pass anything on to it now: only the link itself is left to be tried."""

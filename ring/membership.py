@@ -134,7 +134,7 @@ class Membership:
         elif core.joined:
             self._views.send(uid)
 
-    def outlive(self, holder: str, *, witnessed: bool = True) -> None:
+    def outlive(self, holder: str, *, witnessed: bool) -> None:
         """The linked broker ``holder`` holds us for dead: go on in a later life.
 
         A neighbour has closed the ring over us: we come back as a newcomer. To all others we are

@@ -165,7 +165,7 @@ class Neighbourhood:
         if self.suspects.pop(uid, None) is not None:
             self._suspect_changes += 1
 
-    def bury(self, member: Member, *, witnessed: bool = True) -> None:
+    def bury(self, member: Member, *, witnessed: bool) -> None:
         """Take a dead or departed member out of everything.
 
         ``witnessed``: others bear witness, or it said so itself.

@@ -63,6 +63,7 @@ class Test:
     askers: list[str]
     notice: Failed | None = None  #: of its death, which nobody bears witness to
     tries: int = 0  #: pings sent
+    called: bool = False  #: a link to it was asked for
 
 
 class Tests:
@@ -95,22 +96,17 @@ class Tests:
         else:
             if core.ring_id is not None:
                 self._detector.hasten_towards(subject.ring_id, uid)
-            self._links.open(subject.peer.url, uid, uid)
-            core.arm(Timer.PROBE, uid, self._health.stretch(core.config.test_ns))
+            self._call(self._open[uid])
 
-    def check(self, teller: str, notice: Failed) -> bool:
-        """Test whether the subject of ``notice`` is dead, over the link we have to it.
+    def check(self, teller: str, notice: Failed) -> None:
+        """Test whether the subject of ``notice`` is dead, to which we have a link.
 
-        Say whether that can be done; a link by way of the teller shows nothing it does not know.
+        A link by way of the teller shows nothing it does not know, and is not tested.
         """
-        uid = notice.subject.uid
-        if uid not in self._links.up:
-            return False
         self.begin(teller, notice.subject, is_dead=False)
-        test = self._open.get(uid)
+        test = self._open.get(notice.subject.uid)
         if test is not None:
             test.notice = notice
-        return test is not None
 
     def askers(self, uid: str) -> tuple[str, ...]:
         """Return for whom ``uid`` is being tested, in the order in which they asked."""
@@ -130,6 +126,9 @@ class Tests:
         if uid in self._links.up and test.tries < self._core.config.probes:
             self._probe(uid)
             return None
+        if uid not in self._links.up and test.notice is not None and not test.called:
+            self._call(test)  # the link went down meanwhile: that it did is no death
+            return None
         return self._answer(uid, alive=False)
 
     def on_failed(self, uid: str) -> Test | None:
@@ -141,6 +140,11 @@ class Tests:
         for uid in self._open:
             self._core.disarm(Timer.PROBE, uid)
         self._open.clear()
+
+    def _call(self, test: Test) -> None:
+        test.called, uid = True, test.subject.uid
+        self._links.open(test.subject.peer.url, uid, uid)
+        self._core.arm(Timer.PROBE, uid, self._health.stretch(self._core.config.test_ns))
 
     def _probe(self, uid: str) -> None:
         test, core = self._open[uid], self._core

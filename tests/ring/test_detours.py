@@ -301,8 +301,9 @@ def test_b_tells_one_it_holds_for_dead() -> None:
 
 def test_b_admits_one_that_it_alone_holds_for_dead_and_tells_it_so() -> None:
     node = Bench.on_ring(RING, 400)
-    node.down(A)
-    node.receive(C, Failed(A, (), None))
+    effects = node.down(A)
+    while not told(effects, Confirmed):
+        effects = node.wait(0.1, [C, member(500), member(600)])
     words = [word for _, word in relayed(node.receive(C, arriving(PATH, DetourOpen(300, 0))))]
     assert HeldDead(1, witnessed=False) in words
     assert DetourClosed(Closed.DECLARED_DEAD) not in words

@@ -6,8 +6,10 @@ import pytest
 
 from overlay.machine import Closed
 from ring.facts import Confirmed, Reincarnated, Rejoining, Suspected
-from ring.messages import Failed, HeldDead, Member, Ping, View
+from ring.messages import Failed, HeldDead, Meet, Member, Ping, View
 from ring.messages import Tested as Answer
+from ring.messages import TestNeighbour as Question
+from ring.witness import MAX_TESTS
 from tests.helpers.bench import Bench, closed, member, opened, sent, told, view_of
 
 RING = [100, 200, 300, 400, 500, 600, 700]
@@ -70,6 +72,43 @@ def test_a_chord_that_fails_the_test_is_dead() -> None:
     assert (CHORD.uid, Closed.DECLARED_DEAD) in closed(effects), "we bear witness to it now"
 
 
+def test_whom_we_suspect_ourselves_we_hear_of_by_our_own_witnesses() -> None:
+    node = bench()
+    asked = [to for to, _ in sent(node.down(B), Question)]
+    assert asked != []
+    effects = node.receive(A, Failed(B, (), None))
+    assert told(effects, Confirmed) == []
+    assert sent(effects, Failed) == []
+    witness = next(other for other in AROUND if other.uid == asked[0])
+    node.receive(witness, Answer(B, alive=True))
+    assert told(node.receive(A, Failed(B, (), None)), Confirmed) == []
+    assert B in node.node.right
+
+
+def test_that_the_link_goes_down_during_the_test_is_no_proof_of_death() -> None:
+    node = bench()
+    node.receive(A, Failed(CHORD, (), None))
+    effects = node.down(CHORD) + node.wait(0.3, AROUND)
+    assert CHORD.peer.url in opened(effects)
+    assert told(effects, Confirmed) == []
+    assert sent(node.up(CHORD), HeldDead) == []
+
+
+def test_of_whom_others_bear_witness_meanwhile_nothing_is_told_twice() -> None:
+    node = bench()
+    node.receive(A, Failed(CHORD, (), None))
+    node.receive(C, Failed(CHORD, (C.uid,), None))
+    node.wait(2, AROUND)
+    assert [ruling.witnesses for ruling in node.node.verdicts] == [(C.uid,)]
+
+
+def test_a_notice_that_cannot_be_tested_now_is_not_believed_of_one_that_is_linked() -> None:
+    node = bench()
+    for number in range(MAX_TESTS):
+        node.receive(A, Question(member(20_000 + number)))
+    assert closed(node.receive(A, Failed(CHORD, (), None))) == []
+
+
 def test_a_notice_about_one_that_is_not_linked_is_believed() -> None:
     node = bench()
     node.down(CHORD)
@@ -109,6 +148,21 @@ def test_whom_we_held_for_dead_alone_is_looked_for_at_once() -> None:
     node.receive(CHORD, View(2, CHORD, (B,), ()))
     assert B.peer.url not in opened(node.wait(0.01))
     assert B.peer.url in opened(node.receive(CHORD, HeldDead(1, witnessed=True)))
+
+
+def test_who_was_cut_off_asks_neighbours_that_see_others_there_at_once() -> None:
+    node = alone()
+    node.receive(A, view_of(200, [at for at in RING if at != 300], 9))
+    node.up(CHORD)
+    effects = node.receive(CHORD, HeldDead(1, witnessed=True))
+    assert (A.uid, Meet(member(300, incarnation=2), A.uid, 0)) in sent(effects, Meet)
+
+
+def test_lone_verdicts_stand_where_it_is_a_lone_broker_that_held_us_for_dead() -> None:
+    node = alone()
+    node.up(CHORD)
+    node.receive(CHORD, HeldDead(1, witnessed=False))
+    assert sent(node.up(B), HeldDead) == [(B.uid, HeldDead(1, witnessed=False))]
 
 
 def test_verdicts_with_witnesses_stand() -> None:

@@ -13,9 +13,8 @@ from ring.facts import Confirmed
 from ring.link_backups import LinkBackups
 from ring.link_events import LinkEvents
 from ring.membership import Membership
-from ring.messages import Member
+from ring.messages import Failed, Member
 from ring.repair import Repair
-from ring.witness import Tests
 
 DEATHS = Chapter(first="deaths")
 
@@ -95,10 +94,17 @@ def _departure_is_loss(original: Method) -> Method:
 
 
 def _all_are_witnessed(original: Method) -> Method:
-    def outlive(self: Membership, holder: str, *, witnessed: bool = True) -> None:
-        original(self, holder)
+    def outlive(self: Membership, holder: str, *, witnessed: bool) -> None:
+        original(self, holder, witnessed=True)
 
     return outlive
+
+
+def _none_is_tested(original: Method) -> Method:
+    def on_failed(self: Deaths, uid: str, notice: Failed) -> None:
+        original(self, uid, msgspec.structs.replace(notice, witnesses=notice.witnesses or (uid,)))
+
+    return on_failed
 
 
 DEATHS.add(
@@ -109,7 +115,7 @@ DEATHS.add(
 DEATHS.add(
     "lone-notices-believed",
     "a notice of a death that nobody bears witness to is believed without a test",
-    (Tests, "check", nothing),
+    around(Deaths, "on_failed", _none_is_tested),
 )
 DEATHS.add(
     "goodbyes-not-heard",
