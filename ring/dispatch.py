@@ -167,7 +167,7 @@ class Dispatch:
             Timer.COPY: duties.on_copy,
             Timer.RECONCILE: lambda _: duties.on_reconcile(),
             Timer.DUTIES: lambda _: duties.on_watch(),
-            Timer.LEAVE: lambda _: membership.go(),
+            Timer.LEAVE: lambda _: membership.on_turn(),
             Timer.RECLAIM: lambda _: duties.reclaimer.on_late(),
         }
 
@@ -207,7 +207,7 @@ class Dispatch:
         duties.handover.on_answer(uid, answer)
         duties.on_answered()
         if duties.has_left:
-            self._membership.go()
+            self._membership.on_handed_over()
 
     # ── timers for two parts ──────────────────────────────────────────────────────────────────
 

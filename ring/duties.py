@@ -93,18 +93,12 @@ class Duties:
         self.overload.relieve()
         self._keep_watch()
 
-    def leave(self) -> bool:
-        """Begin to hand over; returns whether there is anything to wait for."""
-        backups = self.backups
-        if not self._core.joined or not backups.own or not self.handover.heirs():
-            return False
-        if not backups.leaving:
-            backups.leaving = True
-            backups.compare()
-            self._core.arm(Timer.LEAVE, "", self._core.config.leave_ns)
-            self.handover.give_all()
-            self._keep_watch()
-        return True
+    def leave(self) -> None:
+        """Begin to hand over all there is."""
+        self.backups.leaving = True
+        self.backups.compare()
+        self.handover.give_all()
+        self._keep_watch()
 
     @property
     def has_left(self) -> bool:

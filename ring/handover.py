@@ -142,8 +142,8 @@ class Handover:
             member
             for member in hood.around()
             if member.uid not in self._backups.leavers
+            and member.uid in self._links.up  # of others nobody may know that they have left
             and member.uid not in hood.suspects
-            and member.uid != here.uid
         ]
         if not stay:
             return ()

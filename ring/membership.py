@@ -11,6 +11,7 @@ import msgspec
 
 from overlay.ids import Nanos
 from overlay.machine import Closed
+from ring.core import Timer
 from ring.facts import Alone, Joined, Left, Reincarnated, Rejoining
 from ring.geometry import FIRST_ID
 from ring.messages import HeldDead, JoinAccept, Leaving, Place, View
@@ -20,6 +21,7 @@ from ring.views import Outcome, Views
 
 SEEKS_IN_VAIN = 4  #: after that many a broker that lost its ring founds one
 OLD_PEERS_ASKED = 8  #: by one that comes back, beside its seeds
+TURNS = 8  #: who leaves draws its turn from that part of the time that a leave may take
 
 
 class Membership:
@@ -31,6 +33,7 @@ class Membership:
         self._seeds: tuple[str, ...] = ()
         self._had_neighbours = False
         self._alone = False  #: and that has been told
+        self._turn: Nanos | None = None  #: as one that leaves: go not before that
         self.gone = False  #: it has left, and does nothing more
 
     # ── joining ───────────────────────────────────────────────────────────────────────────────
@@ -190,9 +193,34 @@ class Membership:
     # ── leaving ───────────────────────────────────────────────────────────────────────────────
 
     def leave(self) -> None:
-        """Hand over what we own, then go."""
-        if not self._parts.duties.leave():
+        """Hand over what we own, and go when it is our turn.
+
+        Turns are drawn: if all that leave at one moment went at once, those that stay could have
+        lost everybody they knew.
+        """
+        parts, core = self._parts, self._parts.core
+        if not core.joined or not parts.hood.adjacent:
             self.go()
+        elif self._turn is None:
+            pause = core.rng.randrange(core.config.leave_ns // TURNS)
+            self._turn = core.now + pause
+            core.arm(Timer.LEAVE, "", pause)
+            parts.duties.leave()
+
+    def on_turn(self) -> None:
+        """Go, or hand over the rest, as long as there is time."""
+        core = self._parts.core
+        assert self._turn is not None
+        rest = core.config.leave_ns - core.config.leave_ns // TURNS
+        if self._parts.duties.has_left or core.now >= self._turn + rest:
+            self.go()
+        else:
+            core.arm(Timer.LEAVE, "", rest)
+
+    def on_handed_over(self) -> None:
+        """Somebody has taken a record: if it was the last, there is nothing to wait for."""
+        if self._turn is not None and self._turn <= self._parts.core.now:
+            self.on_turn()
 
     def go(self) -> None:
         """Say goodbye to all, and do nothing more."""

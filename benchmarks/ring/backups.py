@@ -29,6 +29,7 @@ RUNS = range(1, 9)
 BACKUPS = range(1, 5)
 ROLLING = (8, 14, 20, 35, 50)
 STORM = 200
+EXODUS = 60
 
 
 @dataclass
@@ -146,6 +147,22 @@ def storm(seeds: int) -> Tally:
     return tally
 
 
+def exodus(seeds: int) -> Tally:
+    """Nine of ten brokers leave at one moment."""
+    tally = Tally()
+    for seed in range(seeds):
+        ring = RecordRing.warm(EXODUS, seed, 1 + seed % 4)
+        keys = ring.put_everywhere(2)
+        leaving = rng_for("exodus", seed).sample(ring.in_order, EXODUS * 9 // 10)
+        for uid in leaving:
+            ring.leave(uid)
+        ring.run(4)
+        assert len(ring.told(Left)) == len(leaving)
+        ring.settle()
+        tally.count(ring, keys)
+    return tally
+
+
 #: name -> bar, statement, check
 CHECKS = {
     "loss": ("L-r", "runs of 1..8 dead, 1..4 backups: max(0, L - r) brokers' records lost", loss),
@@ -153,6 +170,7 @@ CHECKS = {
     "paused": ("B22", "brokers stopped for 5..30 s and back", paused),
     "rolling": ("own", f"rolling restarts of rings of {ROLLING}", rolling),
     "storm": ("own", f"half of a ring of {STORM} leaves within a second", storm),
+    "exodus": ("own", f"nine tenths of rings of {EXODUS} leave at one moment", exodus),
 }
 
 

@@ -312,6 +312,21 @@ def test_many_that_leave_at_once_lose_nothing() -> None:
     check_owners(ring, keys)
 
 
+@pytest.mark.parametrize("seed", range(100, 104))
+@pytest.mark.parametrize("records", [0, 2])
+def test_nine_of_ten_that_leave_at_one_moment_leave_a_whole_ring(records: int, seed: int) -> None:
+    """They go one after another: those that stay lose nobody before they know the next."""
+    ring = RecordRing.warm(40, seed, backups=2)
+    keys = ring.put_everywhere(records)
+    leaving = rng_for("leaving", seed).sample(ring.in_order, 36)
+    for uid in leaving:
+        ring.leave(uid)
+    ring.run(LAN.leave_ns / 1e9)
+    assert not set(leaving) & set(ring.alive)
+    ring.settle()
+    check_owners(ring, keys)
+
+
 def test_who_leaves_offers_nothing_to_one_that_has_said_it_leaves() -> None:
     """Two that stand side by side; copies are slow, so both are still there for a while."""
     ring = RecordRing.warm(8, 1, backups=2, config=replace(LAN, backup_rate=512 * 1024))

@@ -102,7 +102,12 @@ def _all_are_witnessed(original: Method) -> Method:
 
 def _none_is_tested(original: Method) -> Method:
     def on_failed(self: Deaths, uid: str, notice: Failed) -> None:
-        original(self, uid, msgspec.structs.replace(notice, witnesses=notice.witnesses or (uid,)))
+        hood, subject = self._parts.hood, notice.subject
+        is_news = not hood.is_dead(subject.uid, subject.incarnation)
+        if not notice.witnesses and subject.uid != self._parts.core.peer.uid and is_news:
+            self._believe(uid, notice, witnessed=False)
+        else:
+            original(self, uid, notice)
 
     return on_failed
 

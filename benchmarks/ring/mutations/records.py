@@ -14,6 +14,7 @@ from ring.duties import Duties
 from ring.handover import Handover
 from ring.holders import holders_among
 from ring.homes import Homes
+from ring.membership import Membership
 from ring.record_messages import Entry
 from ring.replicas import Held, Replicas
 
@@ -112,7 +113,7 @@ RECORDS.add(
 RECORDS.add(
     "leaves-at-once",
     "who leaves hands nothing over",
-    (Duties, "leave", lambda self: False),
+    (Membership, "leave", Membership.go),
 )
 
 

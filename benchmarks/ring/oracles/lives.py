@@ -46,6 +46,8 @@ def leaves(seed: int) -> list[str]:
     cluster = Cluster.ring_of(9, seed)
     uid = cluster.in_order[seed % 9]
     cluster.leave(uid)
+    while uid in cluster.alive:
+        cluster.run(0.01)
     cluster.run(0.2)
     held = [
         other
