@@ -10,8 +10,8 @@ already should meet somebody who knows.
 What is sent to one neighbour is bounded per second by a token bucket. When neighbours change, an
 old holder keeps its copies until the new ones have agreed.
 
-The paper backs up on "the neighbours" (004, section 3.2); digests, rates and the order of filling
-and dropping are this project's.
+Departs from the paper, which backs up on "the neighbours" (004, section 3.2) and says no more:
+digests, rates and the order of filling and dropping are this project's.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Chords drawn by lot: to ids at harmonic or at uniform distances, or none at all.
 
-The paper draws chords uniformly at random (004, section 3.2). The harmonic rule draws the distance
-with a density of 1/x, which makes greedy routes logarithmic (J. Kleinberg, "The small-world
-phenomenon", 2000; G. Manku, M. Bawa and P. Raghavan, "Symphony", 2003). They are here to compare
-with chords by rank; both take ids for evenly spread, which joins make them only roughly.
+Departs from the paper, which draws chords uniformly at random (004, section 3.2), in the harmonic
+rule: it draws the distance with a density of 1/x, which makes greedy routes logarithmic
+(J. Kleinberg, "The small-world phenomenon", 2000; G. Manku, M. Bawa and P. Raghavan, "Symphony",
+2003). They are here to compare with chords by rank; both take ids for evenly spread, which joins
+make them only roughly.
 
 As many chords are drawn as rank would have, log2(n) - 1, with n estimated from how dense ids are
 around. The broker nearest to the id drawn is found by a routed search. There is no level to ask

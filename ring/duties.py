@@ -17,8 +17,8 @@ gives way. Heirs that stand farther apart, as after a partition, meet at the rec
 for dead. Its place may be far away now, so it does not wait to be found out: it asks those that
 were around it before what has become of its records, and owns none until they have answered.
 
-The paper takes over as a whole what the backups hold, and does not say how two who act at the same
-time agree; epochs, the hash and the order of claims are this project's.
+Departs from the paper, which takes over as a whole what the backups hold, and does not say how two
+who act at the same time agree: epochs, the hash and the order of claims are this project's.
 """
 
 from __future__ import annotations

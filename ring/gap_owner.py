@@ -1,6 +1,6 @@
 """A member's side of a join: the owner of a gap (paper 004, section 3.3).
 
-Departs from the published listing in these points:
+Departs from the paper (its published listing) in these points:
 
 * Every gap between two brokers has one *owner*, the broker at its left (counter-clockwise) end, and
   only the owner inserts into it. Joins that race for one gap are thereby serialised without any

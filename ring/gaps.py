@@ -1,8 +1,8 @@
 """Which gap a newcomer is put into, as a pure choice (paper 004, section 3.3).
 
-The paper halves the wider of the contact's own two gaps and asks right-right where both are full.
-Ids run out that way after some 10^5 joins, and at 112 brokers when all newcomers ask one contact.
-So the default rule, a departure from the paper, looks farther, twice:
+Departs from the paper, which halves the wider of the contact's own two gaps and asks right-right
+where both are full: ids run out that way after some 10^5 joins, and at 112 brokers when all
+newcomers ask one contact. So the default rule looks farther, twice:
 
 * it takes the widest of all gaps the contact sees, up to eight around it;
 * where even that one is narrower than the mean gap of the ring, the request jumps along chords

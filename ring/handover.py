@@ -7,6 +7,9 @@ owner's, so that nobody can accept it later for good.
 
 A broker that leaves hands over everything first, to the brokers beside it, and to those beyond
 where these leave too. What it cannot hand over in time is taken over from its backups.
+
+Departs from the paper, which knows no leave that hands over: its records would be without an owner
+until they are taken over.
 """
 
 from __future__ import annotations

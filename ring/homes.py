@@ -12,8 +12,8 @@ first owner, if it is alive, and else those of the other heirs, which are rememb
 arrives by a route is hearsay, so nobody loses a record by it: the better claim's owner is asked to
 speak up (:class:`~ring.messages.Dispute`), as everywhere.
 
-Where nobody ever died or handed over, nothing is sent. The paper (004, section 3.2) knows no
-partitions of the ring; the home is this project's.
+Where nobody ever died or handed over, nothing is sent. Departs from the paper (004, section 3.2),
+which knows no partitions of the ring: the home is this project's.
 """
 
 from __future__ import annotations

@@ -16,9 +16,9 @@ network partitions in structured overlay networks", 2009; their ``mlookup`` and 
   seam of its own and asks back, so that seams multiply, from ring to ring and back, until the
   questions find everybody met: O(log n) rounds, then silence.
 
-Departs from that paper where this ring differs: places are found by links and chords from both
-ends; a stranger becomes a neighbour by a link alone (no pointer is adopted unchecked); and two
-brokers with one ring id are told apart: the larger uid rejoins (:mod:`ring.membership`).
+Departs from the paper of those three where this ring differs: places are found by links and chords
+from both ends; a stranger becomes a neighbour by a link alone (no pointer is adopted unchecked);
+and two brokers with one ring id are told apart: the larger uid rejoins (:mod:`ring.membership`).
 
 *Held for dead.* Either side holds brokers of the other for dead. A verdict concerns one life: who
 is linked by a broker it holds dead says so (:class:`HeldDead`), and takes no view of it until that

@@ -5,6 +5,9 @@ linked to; nothing else can stand in them. So no pointer is ever adopted uncheck
 from somebody's view is a *candidate* until its link is up, and only then can it replace another
 (P. Zave's rule for Chord, "How to make Chord correct", 2015). A suspected member keeps its place
 until it is confirmed dead.
+
+Departs from the paper, whose listings assign the pointers by hand at each event: some are forgotten
+there.
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ Claims meet here. Of two claims to one key the better one is kept, and the other
 it, but only from the better one's owner itself (:class:`~ring.record_messages.Dispute` asks it to
 speak up): what we remember of a third broker may be out of date, and a record that is fenced on
 hearsay would have no owner at all.
+
+Departs from the paper, which does not treat a record with two owners: hence the fence.
 """
 
 from __future__ import annotations

@@ -11,6 +11,8 @@ A link that leads into the gap cannot be trusted: a broker without power leaves 
 and a chord to it may have come to stand in a pointer. Those that did not answer the search are
 closed once the broker found is linked. Nobody is called dead for that: who lives links again. Those
 under suspicion already are tested by the broker found.
+
+Departs from the paper, which treats one death at a time: A and C, who repair, may be dead as well.
 """
 
 from __future__ import annotations

@@ -4,6 +4,9 @@ The counterpart of :mod:`ring.suspicions`: a witness probes the subject, over a 
 if there is none, and answers ``alive`` or ``failed`` to all that ask. While it tests, questions
 from others about the same subject join the test. A notice of a death that nobody bears witness to
 is such a question: it may come from a broker that was cut off itself.
+
+Departs from the paper in that a witness which reaches the subject only through the one that asks
+does not answer: it would learn nothing that one does not know.
 """
 
 from __future__ import annotations

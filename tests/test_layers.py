@@ -51,6 +51,12 @@ IMPURE = {
     "trio",
     "uuid",
 }
+#: Modules with the departures that docs/ring.md names.
+DEPARTURES = (
+    *("neighbourhood", "gap_owner", "gaps", "chords", "drawn", "routing", "suspicions", "witness"),
+    *("runs", "detours", "damping", "queries", "backups", "duties", "handover", "replicas"),
+    *("homes", "merge", "membership"),
+)
 HEAVY = {"matplotlib", "pandas", "pyarrow", "pyspark"}
 
 
@@ -140,6 +146,12 @@ def test_the_map_of_a_package_has_all_its_files(package: str) -> None:
     drawn = ast.get_docstring(parsed(ROOT / package / "__init__.py")) or ""
     names = set(re.findall(r"``(\w+)``", drawn))
     assert names >= {path.stem for path in (ROOT / package).glob("*.py")} - {"__init__"}
+
+
+@pytest.mark.parametrize("name", DEPARTURES)
+def test_a_departure_from_the_paper_is_marked(name: str) -> None:
+    said = ast.get_docstring(parsed(ROOT / "ring" / f"{name}.py")) or ""
+    assert "Departs from the paper" in " ".join(said.split())
 
 
 def test_drivers_are_files() -> None:
