@@ -95,10 +95,29 @@ def test_a_control_that_fails_is_not_met(
     assert "control FAILS" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("count", "with_control"), [(19, True), (20, False), (3, False)])
+@pytest.mark.parametrize("missed", [0, 1])
+def test_the_bar_is_not_judged_by_some_mutants_or_without_control(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    count: int,
+    with_control: bool,
+    missed: int,
+) -> None:
+    made = [Mutant(f"m{at}", "", False, ((Closed, "__doc__", str(at)),)) for at in range(count)]
+    seen = [str(at) for at in range(missed, count)]
+    monkeypatch.setattr(
+        mutants, "STORIES", (lambda seed: ["seen"] if Closed.__doc__ in seen else [],)
+    )
+    monkeypatch.setattr(mutants, "SCOPES", lambda seed: [])
+    assert judge(made, 1, with_control=with_control) is (missed == 0)
+    assert "threshold 95% of at least 20  not judged" in capsys.readouterr().out
+
+
 def test_an_unknown_mutant_is_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.argv", ["mutants", "--only", "no-such-rule"])
     with pytest.raises(SystemExit):
         mutants.main()
-    assert "no mutant no-such-rule; --list shows all" in capsys.readouterr().err
+    assert "--only: no 'no-such-rule'; --list shows all" in capsys.readouterr().err
