@@ -32,7 +32,9 @@ RELAY_QUEUE_BYTES = 16 * 1024 * 1024
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.events", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("--events", type=at_least(1), default=200_000)
     parser.add_argument("--size", type=at_least(1), default=256, help="payload bytes")
     parser.add_argument("--rounds", type=at_least(1), default=3)

@@ -21,7 +21,9 @@ NODES = (64, 256, 1024)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.simulator", description=__doc__.splitlines()[0]
+    )
     parser.add_argument(
         "--nodes", type=listed(at_least(1)), default=NODES, help="ring sizes, with commas"
     )

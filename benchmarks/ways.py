@@ -34,7 +34,9 @@ PATIENCE = 300  #: seconds, virtual
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.ways", description=__doc__.splitlines()[0]
+    )
     parser.add_argument(
         "--changes", type=at_least(1), default=300, help="changes of links for each size"
     )

@@ -39,7 +39,9 @@ SIZE = 256  #: payload bytes there
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.links", description=(__doc__ or "").splitlines()[0]
+    )
     parser.add_argument("parts", nargs="*", choices=[[], *PARTS], default=[])
     parser.add_argument("--sizes", default="16,256,4096", help="payload bytes, with commas")
     parser.add_argument("--events", type=int, default=1_200_000, help="of 256 bytes, in one flow")

@@ -197,7 +197,9 @@ async def _flow(
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.links.flaps", description=(__doc__ or "").splitlines()[0]
+    )
     parser.add_argument("--brokers", type=at_least(2), default=5)
     parser.add_argument("--seconds", type=above(0), default=30.0)
     parser.add_argument("--rate", type=at_least(1), default=1000)

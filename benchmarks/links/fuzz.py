@@ -342,7 +342,7 @@ def _allow_files(count: int) -> None:
 
 def main() -> int:
     """Run a campaign and print what was found; exit code 1 if anything is not as it must be."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.links.fuzz", description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--attack", choices=ATTACKS, action="append", help="this one alone")
     parser.add_argument("--short", action="store_true", help="as the tests do, in seconds")

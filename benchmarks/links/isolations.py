@@ -106,7 +106,9 @@ async def _run(seed: int, cuts: int) -> Run:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.links.isolations", description=(__doc__ or "").splitlines()[0]
+    )
     parser.add_argument("--runs", type=at_least(1), default=10)
     parser.add_argument("--first", type=int, default=0, help="seed of the first run")
     parser.add_argument("--cuts", type=at_least(1), default=4, help="of the one broker, a run")

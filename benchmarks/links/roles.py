@@ -15,7 +15,7 @@ from overlay.identity import load_identity
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.links.roles")
     parser.add_argument("system", choices=("bare", "naive", "links", "broker", "nats"))
     parser.add_argument("role", choices=("relay", "publish", "subscribe"))
     parser.add_argument("--at", default="")

@@ -175,7 +175,9 @@ CHECKS = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.ring.backups", description=__doc__.splitlines()[0]
+    )
     parser.add_argument(
         "--seeds", type=at_least(1), default=2, help="more: longer, and more certain"
     )

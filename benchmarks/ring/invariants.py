@@ -258,7 +258,9 @@ def _spread(work: Callable[[int], R], over: Sequence[int], jobs: int) -> Iterato
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.ring.invariants", description=__doc__.splitlines()[0]
+    )
     add_parts(parser, WHAT)
     parser.add_argument("--seeds", type=at_least(1), default=300, help="of churn")
     parser.add_argument("--first", type=int, default=1, help="the first seed")

@@ -177,7 +177,9 @@ def _until_ideal(cluster: Cluster, limit_s: float) -> tuple[float, list[str]]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.ring.joins", description=__doc__.splitlines()[0]
+    )
     add_parts(parser, WHAT)
     parser.add_argument("--joins", type=at_least(100), default=100_000, help="joins on the model")
     parser.add_argument(
