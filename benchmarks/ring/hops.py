@@ -6,7 +6,7 @@
 ``calibration``: exact tables on evenly spaced ids, against formulas from the literature.
 ``real``: simulated rings of the given sizes at ids as joins give them, routes over the links they
 have; ``--full`` adds 10^5 brokers as exact tables by rank at ids as joins give them.
-``strategies``: simulated rings of 1000 brokers, one for each strategy.
+``strategies``: simulated rings of the given sizes, one for each strategy.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ from ring.geometry import RING_SIZE
 from ring.messages import Towards
 
 PARTS = ("calibration", "real", "strategies")
-STRATEGY_NODES = 1000
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.ring.hops", description=(__doc__ or "").splitlines()[0]
+    )
     add_parts(parser, PARTS)
     parser.add_argument(
         "--nodes",
@@ -53,8 +54,9 @@ def main() -> int:
             ids = list(grow(10**5, one_contact=False, seed=options.seed).ids)
             report(bars, 10**5, "exact tables of 10^5", ideal(ids), options.pairs, options.seed)
     if "strategies" in options.what:
-        for strategy in ChordStrategy:
-            compare(bars, strategy, options.pairs, options.seed)
+        for n in options.nodes:
+            for strategy in ChordStrategy:
+                compare(bars, n, strategy, options.pairs, options.seed)
     return bars.exit_code
 
 
@@ -117,8 +119,7 @@ def report(bars: Bars, n: int, what: str, tables: Tables, pairs: int, seed: int)
     return found
 
 
-def compare(bars: Bars, strategy: ChordStrategy, pairs: int, seed: int) -> None:
-    n = STRATEGY_NODES
+def compare(bars: Bars, n: int, strategy: ChordStrategy, pairs: int, seed: int) -> None:
     tables = WarmRing(n, seed, strategy).tables
     pairs = pairs if strategy is not ChordStrategy.NONE else min(pairs, 2000)
     found = measure(tables, pairs, rng_for(seed, "pairs", n))
