@@ -26,6 +26,21 @@ class Bars:
         words = f"{what}: {measured:.2f}, threshold >= {threshold}"
         self.judge(bar, words, met=measured >= threshold)
 
+    def rate(self, bar: str, what: str, found: int, of: float, at_most: float) -> None:
+        """Print a bar that is met by a share of ``at_most`` or less, at 95 % where none is found.
+
+        That takes 3 / ``at_most`` to be drawn; with fewer, none is not judged.
+        """
+        if found or of >= 3 / at_most:
+            self.check(bar, what, float(f"{found / of:.3g}"), at_most)
+        else:
+            self.not_judged(bar, f"{what}  measured 0 of {of:g}  threshold {at_most:g}")
+
+    def not_judged(self, bar: str, words: str) -> None:
+        """Print a bar for which too little was drawn; it is not met, either."""
+        self._missed += 1
+        print_line(f"{bar}  {words}  not judged: too little was drawn")
+
     def judge(self, bar: str, words: str, *, met: bool) -> None:
         """Print a bar; ``words`` say what was measured and what the threshold is."""
         self._missed += not met

@@ -1,11 +1,35 @@
-"""The commands of the benchmarks refuse what they cannot measure."""
+"""The commands of the benchmarks refuse what they cannot measure, and judge nothing by too few."""
 
 from __future__ import annotations
 
 import runpy
 import sys
+from pathlib import Path
 
 import pytest
+
+from benchmarks.report import Bars
+from benchmarks.ring.detection import how_soon, how_surely
+from benchmarks.ring.rings import Ring
+from ring.config import RingConfig
+
+FOLDER = Path(__file__).parent.parent / "benchmarks"
+#: Those that take arguments, as what stands behind ``python -m benchmarks.``.
+COMMANDS = sorted(
+    ".".join(path.relative_to(FOLDER).with_suffix("").parts).removesuffix(".__main__")
+    for path in FOLDER.rglob("*.py")
+    if "ArgumentParser(" in path.read_text()
+)
+
+
+def run(command: str, monkeypatch: pytest.MonkeyPatch) -> object:
+    """Run a command; return its exit code."""
+    name, *arguments = command.split()
+    monkeypatch.setattr(sys, "argv", [name, *arguments])
+    monkeypatch.delitem(sys.modules, f"benchmarks.{name}", raising=False)  # runpy warns of those
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module(f"benchmarks.{name}", run_name="__main__")
+    return ended.value.code
 
 
 @pytest.mark.parametrize(
@@ -28,9 +52,11 @@ import pytest
         ("ring.merge --brokers 0", "--brokers: 0 is too few"),
         ("ring.merge --partition nan", "--partition: nan is not a number above 0"),
         ("ring.merge --sizes 300,", "--sizes: '' is no whole number"),
+        ("ring.mutants --only=", "--only: no ''; --list shows all"),
         ("ring.mutants --rounds 0", "--rounds: 0 is too few"),
         ("ring.resilience after --nodes 1", "--nodes: 1 is too few"),
         ("ring.runs --nodes 10", "--nodes: 10 is too few"),
+        ("ring.runs --nodes 198 --shares 0.99", "--shares: of 198 brokers fewer than 5 are left"),
         ("ring.runs --shares 1", "--shares: 1 is not from 0 to below 1"),
         ("ring.traffic --only B99", "--only: no 'B99'; there are B23, B25"),
         ("ring.traffic --only B23 --sizes 20", "--sizes: a line takes two of them"),
@@ -41,10 +67,76 @@ import pytest
 def test_what_measures_nothing_is_refused(
     command: str, named: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    name, *arguments = command.split()
-    monkeypatch.setattr(sys, "argv", [name, *arguments])
-    monkeypatch.delitem(sys.modules, f"benchmarks.{name}", raising=False)  # runpy warns of those
-    with pytest.raises(SystemExit) as ended:
-        runpy.run_module(f"benchmarks.{name}", run_name="__main__")
-    assert ended.value.code == 2
+    assert run(command, monkeypatch) == 2
     assert named in capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_a_command_says_how_it_is_called(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(f"{name} --help", monkeypatch) == 0
+    assert capsys.readouterr().out.startswith(f"usage: python -m benchmarks.{name} ")
+
+
+@pytest.mark.parametrize(
+    ("command", "not_judged"),
+    [
+        ("ring.detection --only B19 --scale 0.0001", 3),
+        ("ring.detection --only B21 --scale 0.0001", 2),
+        ("ring.links never --nodes 5 --seeds 1", 2),
+        ("ring.merge --brokers 5 --seeds 1 --sizes 5,6 --partition 0.001", 1),
+        ("ring.resilience before --static 20 --pairs 5", 2),
+        ("ring.traffic --only B25 --nodes 10 --small 10 --seconds 0.01 --settle 0.01", 2),
+    ],
+)
+def test_what_is_drawn_too_seldom_is_not_judged(
+    command: str,
+    not_judged: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(how_surely, "Ring", lambda n, *rest, **more: Ring(20, *rest, **more))
+    assert run(command, monkeypatch) == 1
+    said = capsys.readouterr().out
+    assert said.count("not judged: too little was drawn\n") == not_judged, said
+
+
+def test_none_found_meets_a_bar_only_where_enough_was_drawn(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    bars = Bars()
+    bars.rate("B", "of enough", 0, 300, 0.01)
+    assert bars.exit_code == 0
+    bars.rate("B", "of few", 0, 299, 0.01)
+    assert bars.exit_code == 1
+    bars.rate("B", "found", 1, 10, 0.01)
+    assert [
+        line.rsplit("threshold 0.01  ")[1] for line in capsys.readouterr().out.splitlines()
+    ] == [
+        "met",
+        "not judged: too little was drawn",
+        "NOT MET",
+    ]
+
+
+def test_the_law_of_silence_is_asked_of_the_profiles_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def suspicions(config: RingConfig, seed: int) -> list[list[float]]:
+        return [[config.heartbeat_ns / 1e9] * config.monitors] * 2
+
+    monkeypatch.setattr(how_soon, "_suspicions", suspicions)
+    run("ring.detection --only B17 --profiles wan", monkeypatch)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 9
+    assert {line[:11] for line in lines} == {"B17  wan, M"}
+    assert "first suspicion mean 3.000 s, law 2.300 s" in lines[0]
+
+
+def test_strategies_are_compared_in_rings_of_the_sizes_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("ring.hops strategies --nodes 20,30 --pairs 50", monkeypatch) == 0
+    said = capsys.readouterr().out
+    assert (said.count("n = 20, "), said.count("n = 30, ")) == (4, 4)

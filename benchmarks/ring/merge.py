@@ -81,8 +81,10 @@ class Trial:
     def run(self, partition_s: float) -> Merged:
         coin = rng_for(self._seed, "sides")
         sides: tuple[dict[str, None], dict[str, None]] = ({}, {})
-        for uid in self.nodes:
-            sides[coin.randrange(2)][uid] = None
+        while not all(sides):  # with everybody on one side nothing is cut
+            sides = ({}, {})
+            for uid in self.nodes:
+                sides[coin.randrange(2)][uid] = None
         partition = Partition(self.world, sides)
         self._run(partition_s)
         whole = not any(self.ledger.ring_findings(side) for side in sides)
@@ -95,7 +97,7 @@ class Trial:
             brokers=len(self.nodes),
             findings=self._findings(),
             sides_whole=whole,
-            seconds=(ideal - healed) / NANOS_PER_SECOND,
+            seconds=max(0, ideal - healed) / NANOS_PER_SECOND,
             messages=sent,
             changed=len(self._pairs() - before),
             rejoined=self._rejoined,
@@ -137,7 +139,9 @@ class Trial:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.ring.merge", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("--brokers", type=at_least(5), default=50, help="of the small ring")
     parser.add_argument("--seeds", type=at_least(1), default=30, help="runs of the small ring")
     parser.add_argument(
@@ -157,9 +161,12 @@ def main() -> int:
         _report_cost(bars, runs, size)
         times.append(statistics.median(run.seconds for run in runs))
     if len(times) > 1:
-        ratio = times[-1] / times[0]
         what = f"time at {options.sizes[-1]} to time at {options.sizes[0]} (bar: 10^5 to 10^3)"
-        _judge(bars, what, f"{ratio:.2f}", f"<= {TIME_RATIO}", met=ratio <= TIME_RATIO)
+        if min(times) > 0:
+            ratio = times[-1] / times[0]
+            _judge(bars, what, f"{ratio:.2f}", f"<= {TIME_RATIO}", met=ratio <= TIME_RATIO)
+        else:  # healed before anybody had noticed: no pointer changed
+            bars.not_judged("B31", what)
     return bars.exit_code
 
 
