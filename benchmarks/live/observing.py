@@ -41,7 +41,7 @@ class Whole:
     """A walk that found the ring whole, and what those before it found."""
 
     ring: Walk
-    waited_s: float  #: until that walk began
+    waited_s: float  #: until that walk began, or last waited for a broker in vain
     walk_s: float  #: that it took
     held_up: tuple[str, ...]  #: what the walk before it found; empty if it was the first
 
@@ -55,10 +55,10 @@ async def until_whole(fleet: Fleet, expect: int, limit_s: float) -> Whole:
     started = trio.current_time()
     held_up: tuple[str, ...] = ()
     while True:
-        begun = trio.current_time()
         found = await walk(fleet, expect)
         if not found.findings:
-            return Whole(found, begun - started, trio.current_time() - begun, held_up)
+            now = trio.current_time()
+            return Whole(found, found.began - started, now - found.began, held_up)
         held_up = found.findings
         if trio.current_time() - started > limit_s:
             told = "\n  ".join(found.findings[:12])

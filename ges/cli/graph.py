@@ -46,8 +46,8 @@ def graph(as_json: bool, broker: str, identity: Path | None, overlay: str, timeo
         _print(found)
         _print_ways(brokers)
         for link_class, each in strength.items():
-            click.echo(_in_words(link_class, each, is_partial=bool(walked.ends_early)))
-    if walked.ends_early:
+            click.echo(_in_words(link_class, each, is_partial=walked.is_partial))
+    if walked.is_partial:
         click.get_current_context().exit(1)
 
 
@@ -72,11 +72,12 @@ def _as_json(
             link_class.value: {
                 "brokers": each.brokers,
                 "links": each.links,
-                "k": None if walked.ends_early else each.k,
+                "k": None if walked.is_partial else each.k,
             }
             for link_class, each in strength.items()
         },
         "ends_early": walked.ends_early or None,
+        "silent": walked.silent,
     }
 
 

@@ -108,7 +108,7 @@ def console() -> Console:
 
 def warn_of_partial(walk: Walk) -> None:
     """Say on stderr that a walk round the ring has not met everybody, if so."""
-    for words in walk.passed_over:
+    for words in (*walk.passed_over, *walk.silent):
         click.echo(f"chordal: warning: {words}", err=True)
     if walk.ends_early:
         click.echo(f"chordal: warning: {walk.ends_early}; what lies beyond is not shown", err=True)

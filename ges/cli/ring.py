@@ -18,10 +18,6 @@ if TYPE_CHECKING:
     from ges.connectivity import Connectivity
     from ges.walk import Walk
 
-#: Seconds to wait for a broker on the way round, by who will look again: it may stand still, and
-#: its neighbours be about to find that out.
-LOOKING_AGAIN_S = 1.0
-
 
 @click.command()
 @click.option(
@@ -56,6 +52,7 @@ def ring(
 
     With --check every broker's four pointers are compared with the ideal ring of those met, and
     nobody may be pointed at who was not met; exit code 1 says that something is wrong, and what.
+    A broker that does not answer is given some seconds, for the ring to close over it.
     It also tells how many brokers the links can lose, whichever they are, before the others fall
     apart, and where they are weakest. A broker that owns records must have them backed up on its
     neighbours, up to date.
@@ -102,13 +99,7 @@ async def _walk(
     while True:
         is_over = trio.current_time() >= deadline
         try:
-            walk = await walk_ring(
-                broker,
-                identity=identity,
-                overlay=overlay,
-                timeout_s=timeout,
-                step_s=None if is_over else LOOKING_AGAIN_S,
-            )
+            walk = await walk_ring(broker, identity=identity, overlay=overlay, timeout_s=timeout)
         except ConnectionLost:
             if is_over:
                 raise
@@ -129,7 +120,7 @@ def _strength(walk: Walk) -> dict[str, Connectivity]:
 
     Of some of the brokers alone it would say little of the ring.
     """
-    if walk.ends_early or walk.passed_over:
+    if walk.is_partial or walk.passed_over:
         return {}
     from ges.connectivity import live_links, measure, ring_links
 

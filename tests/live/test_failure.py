@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 
 import msgspec
@@ -81,6 +82,50 @@ def test_a_check_that_waits_is_not_held_up_by_a_broker_that_stands_still(brokers
     ring[1].signal(signal.SIGSTOP)
     whole(ring[0].url, 2, seconds=8)  # less than the command's patience with one broker
     ring[1].signal(signal.SIGCONT)
+
+
+def in_ring_order(ring: list[Broker]) -> list[Broker]:
+    """Return the brokers as a walk from the first meets them."""
+    walked = json.loads(chordal("ring", "--json", "--broker", ring[0].url).stdout)
+    by_uid = {broker.uid: broker for broker in ring}
+    return [by_uid[row["uid"]] for row in walked["brokers"]]
+
+
+@pytest.mark.parametrize("frozen", [[1], [3], [5], [2, 3]], ids=str)
+def test_a_check_at_once_sees_the_ring_close_over_who_stands_still(
+    brokers: Fleet, frozen: list[int]
+) -> None:
+    """As many steps to the right of the broker asked; it need not be told to wait."""
+    ring = in_ring_order(brokers.ring_of(6))
+    for at in frozen:
+        ring[at].signal(signal.SIGSTOP)
+    checked = chordal("ring", "--check", "--expect", str(6 - len(frozen)), "--broker", ring[0].url)
+    assert (checked.returncode, checked.stderr) == (0, "")
+    assert f"the ring of {6 - len(frozen)} is whole" in checked.stdout
+    assert "not known" not in checked.stdout
+    for broker in ring:
+        assert (broker.uid[:8] in checked.stdout) is (broker not in [ring[at] for at in frozen])
+
+
+def test_one_that_stands_still_and_is_not_found_dead_yet_is_named(brokers: Fleet) -> None:
+    """The only other broker of a ring is waited for: for 10 s, between networks far apart."""
+    first, second = brokers.ring_of(2, "--profile", "wan")
+    second.signal(signal.SIGSTOP)
+    named = f"broker {second.uid[:8]} at {second.url} does not answer (no answer in time)"
+    checked = chordal("ring", "--check", "--expect", "2", "--broker", first.url)
+    assert checked.returncode == 1
+    (line,) = checked.stderr.splitlines()
+    assert line.startswith(f"chordal: error: {named}, and is pointed at by 1 of the 1 met: ")
+
+
+def test_a_broker_asked_that_stands_still_is_named_in_time(brokers: Fleet) -> None:
+    first, _ = brokers.ring_of(2)
+    first.signal(signal.SIGSTOP)
+    for command in (["ring", "--check"], ["ring"], ["graph"]):
+        refused = chordal(*command, "--broker", first.url, "--timeout", "1")
+        assert (refused.returncode, refused.stdout) == (1, "")
+        words = f"no broker to attach to: {first.url}: no answer in time"
+        assert refused.stderr == f"chordal: error: {words}\n"
 
 
 def test_a_subscriber_outlives_its_broker(brokers: Fleet) -> None:

@@ -48,6 +48,26 @@ def test_an_ideal_ring_has_no_findings(n: int) -> None:
     assert [local_findings(snapshot) for snapshot in snapshots] == [[]] * n
 
 
+@pytest.mark.parametrize("n", range(1, 7))
+def test_who_points_at_one_that_may_be_dead_is_not_wrong_for_that(n: int) -> None:
+    *others, last = ideal(IDS[:n])
+    silent = {last.member.uid}
+    assert ring_findings(others, silent) == []
+    assert n == 1 or ring_findings(others) != []
+    for at, here in enumerate(ideal(IDS[: n - 1])):
+        dropped = [*others[:at], here, *others[at + 1 :]]
+        assert ring_findings(dropped, silent) == [], "nor who no longer does"
+
+
+def test_what_else_is_wrong_beside_one_that_may_be_dead_is_found() -> None:
+    silent = {member(60).uid}
+    wrong = Snapshot(member(50), (member(30), member(40)), (member(60), member(20)))
+    found = ring_findings([*ideal(IDS)[:4], wrong], silent)
+    assert [" has left " in finding for finding in found] == [True, False]
+    fewer = Snapshot(member(50), (member(40),), (member(60), member(10)))
+    assert len(ring_findings([*ideal(IDS)[:4], fewer], silent)) == 1
+
+
 def test_nobody_at_all_is_no_broken_ring() -> None:
     assert ring_findings([]) == []
 
