@@ -8,7 +8,8 @@ Simulated rings of the ``lan`` profile; every broker owns records. One line a ba
 * ``heirs``: a neighbour dies at each of the messages of a take-over; every record has one owner;
 * ``paused``: a broker is stopped for 5 to 30 s, taken for dead, and comes back;
 * ``rolling``: each broker of a ring leaves and starts again, the one after the other;
-* ``storm``: half of a ring leaves within a second.
+* ``storm``: half of a ring leaves within a second;
+* ``exodus``: nine of ten leave at one moment.
 """
 
 from __future__ import annotations
