@@ -66,7 +66,7 @@ class Test:
     askers: list[str]
     notice: Failed | None = None  #: of its death, which nobody bears witness to
     tries: int = 0  #: pings sent
-    called: bool = False  #: a link to it was asked for
+    calls: int = 0  #: attempts at a link
 
 
 class Tests:
@@ -129,10 +129,13 @@ class Tests:
         if uid in self._links.up and test.tries < self._core.config.probes:
             self._probe(uid)
             return None
-        if uid not in self._links.up and test.notice is not None and not test.called:
-            self._call(test)  # the link went down meanwhile: that it did is no death
-            return None
         return self._answer(uid, alive=False)
+
+    def on_lost(self, uid: str) -> None:
+        """The link to the subject is gone: that alone is no death, so it is called."""
+        test = self._open.get(uid)
+        if test is not None and test.calls < self._core.config.probes:
+            self._call(test)
 
     def on_failed(self, uid: str) -> Test | None:
         """The subject could not be linked; tell those who asked."""
@@ -145,7 +148,8 @@ class Tests:
         self._open.clear()
 
     def _call(self, test: Test) -> None:
-        test.called, uid = True, test.subject.uid
+        test.calls += 1
+        uid = test.subject.uid
         self._links.open(test.subject.peer.url, uid, uid)
         self._core.arm(Timer.PROBE, uid, self._health.stretch(self._core.config.test_ns))
 

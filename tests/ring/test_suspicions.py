@@ -175,6 +175,24 @@ def test_two_who_ask_are_one_test_and_both_are_told() -> None:
     assert told_to == [a.uid, d.uid]
 
 
+def test_that_its_own_link_to_b_breaks_is_no_proof_to_c_which_calls_b() -> None:
+    """All links of a broker may break at one moment, as with its switch, and it lives."""
+    c, a = bench(500), member(300)
+    c.receive(a, Question(B))
+    effects = c.down(B)
+    assert B.peer.url in opened(effects)
+    effects += c.wait(TEST_S, alive=[a])
+    assert sent(effects, Answer) == []
+    assert (a.uid, Answer(B, alive=True)) in sent(c.up(B), Answer)
+
+
+def test_c_says_that_b_failed_once_it_refuses_calls() -> None:
+    c, a = bench(500), member(300)
+    c.receive(a, Question(B))
+    c.down(B)
+    assert (a.uid, Answer(B, alive=False)) in sent(c.refused(B), Answer)
+
+
 def test_a_witness_that_knows_b_dead_says_so_at_once() -> None:
     c, a = bench(500), member(300)
     c.receive(member(600), Failed(B, ("0" * 32,), None))
