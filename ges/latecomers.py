@@ -54,7 +54,8 @@ class Latecomers:
         self._known: object = None
         self._is_whole = True
         self._unsure_until: Nanos = 0
-        self._uids: dict[Onward, frozenset[str]] = {}  #: each once, however many events went there
+        #: each once, however many events went there: as many as the row of links has parts
+        self._uids: dict[frozenset[str], frozenset[str]] = {}
 
     def note(self, here: int | None, known: object, *, is_whole: bool, now: Nanos) -> bool:
         """Say where this broker stands, who is linked, and whether the ring around it is whole.
@@ -84,10 +85,8 @@ class Latecomers:
 
     def keep(self, passed: Passed, onward: Onward) -> None:
         """Remember events that were passed on, to these."""
-        told = self._uids.get(onward)
-        if told is None:
-            told = self._uids[onward] = frozenset(uid for uid, _ in onward)
-        self._passed.append((passed, told))
+        told = frozenset(uid for uid, _ in onward)
+        self._passed.append((passed, self._uids.setdefault(told, told)))
         self._bytes += passed.size
         self.forget(passed.at)
 

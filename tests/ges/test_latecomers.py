@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from itertools import accumulate
 
 from ges.events import PATCH, PATCH_AT, PATCH_END, pack_event, read_head
-from ges.latecomers import KEPT_BYTES, KEPT_NS, UNSURE_NS
-from ges.runs import event_runs
+from ges.latecomers import KEPT_BYTES, KEPT_NS, UNSURE_NS, Latecomers, Passed
+from ges.runs import EventRun, event_runs
 from overlay.frames import EVENT, frame
 from overlay.ids import LinkClass, nanos
 from overlay.link import Link
@@ -219,3 +220,17 @@ async def test_a_broker_that_is_off_the_ring_gives_nothing_up_before_it_is_on_it
     assert bench.router.keeps_events
     know(bench, "b")
     assert [(head.limit, head.again) for head in bench.sent("b")] == [(20, False), (0, True)]
+
+
+async def test_however_many_limits_events_come_with_what_is_kept_of_them_is_bounded() -> None:
+    kept, told = Latecomers(), ((RING["b"].peer.uid, 1),)
+    run = EventRun.of(*event())
+    tracemalloc.start()
+    try:
+        for limit in range(40_000):
+            onward = tuple((uid, limit) for uid, _ in told)
+            kept.keep(Passed(run, 0, NORMAL, limit, nanos(limit)), onward)
+        used, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert used < KEPT_BYTES
