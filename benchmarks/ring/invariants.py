@@ -27,6 +27,7 @@ from benchmarks.arguments import add_parts, at_least
 from benchmarks.report import Bars
 from overlay.ids import Nanos, nanos
 from overlay.rng import rng_for
+from sims.garbage import no_cycles_looked_for
 from sims.warm import spread_evenly
 from tests.helpers.cluster import KILL, POWER, Cluster
 from tests.helpers.deaths import deaths, survive
@@ -67,9 +68,10 @@ def measure_tables(bars: Bars, large: Sequence[int]) -> None:
         bars.note(line)
     for n in large:
         start = time.perf_counter()
-        cluster = Cluster(1)
-        cluster.start_warm(spread_evenly(n))
-        cluster.run(10.0)
+        with no_cycles_looked_for():
+            cluster = Cluster(1)
+            cluster.start_warm(spread_evenly(n))
+            cluster.run(10.0)
         found = cluster.findings()
         bars.check("B01", f"findings in a ring of {n}, started warm", len(found), 0)
         diameter = _diameter(_pointers(cluster), sources=1)
