@@ -39,7 +39,7 @@ from overlay.frames import DETOUR, EVENT
 from overlay.gauges import LinksRead, Reading
 from overlay.handshake import Hello, check_overlay
 from overlay.identity import Role, load_identity
-from overlay.ids import LinkClass, Peer, short
+from overlay.ids import NANOS_PER_SECOND, LinkClass, Peer, short
 from overlay.keyfiles import REVOKED, read_revoked
 from overlay.lanes import Policy
 from overlay.limits import LIMITS, Limits
@@ -60,6 +60,7 @@ from ring.facts import (
     Joined,
     JoinRejected,
     Leave,
+    Left,
     NeighboursChanged,
     Rejoining,
 )
@@ -146,6 +147,7 @@ class Broker:
         self._home: Home = open_home(config.directory, certified_uid=certified)
         self._composed = False
         self._joined = trio.Event()
+        self._left = trio.Event()
         self._failed: JoinFailed | None = None
         self._first_join = True
         self.driver: Driver
@@ -170,11 +172,13 @@ class Broker:
         if not self._composed:
             return
         with trio.move_on_after(LEAVE_SECONDS):
+            await trio.sleep(self.node.ring.draw_turn() / NANOS_PER_SECOND)  # events come meanwhile
             with trio.move_on_after(LINK_SECONDS):
                 await self._expiry.settled()
             self.router.part()
-            self.driver.give(Leave())
+            self.driver.give(Leave(turn=0))
             await self.attendance.dismiss()
+            await self._left.wait()  # links may be down for a moment before that
             await self.driver.drained()
         self.recorder.close(self.driver.sent_about)
 
@@ -286,6 +290,8 @@ class Broker:
             self._joined.set()
         elif isinstance(fact, Rejoining):
             self._joined = trio.Event()
+        elif isinstance(fact, Left):
+            self._left.set()
         elif isinstance(fact, NeighboursChanged):
             self.attendance.tell_alternates()
         elif isinstance(fact, DetourEnded) and not fact.restored:

@@ -97,7 +97,8 @@ class Latecomers:
         for at, (passed, told) in enumerate(self._passed):
             late = _left_out(passed, told, onward(passed))
             if late:
-                self._passed[at] = (passed, told.union(uid for uid, _ in late))
+                told = told.union(uid for uid, _ in late)
+                self._passed[at] = (passed, self._uids.setdefault(told, told))
                 found.append((passed, late))
         return found
 

@@ -216,7 +216,7 @@ class _Round:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._look_back, member, by, nursery.cancel_scope)
             try:
-                await self._ask(member.uid, url)
+                await self._wait_for(member.uid, url)
                 is_met = True
             except ChordalError as error:
                 reason = str(error).rpartition(f"{shown(url)}: ")[2]
@@ -236,11 +236,20 @@ class _Round:
         self._asking.closed_at = trio.current_time() + CLOSING_S
         waiting.cancel()
 
-    async def _ask(self, uid: str, url: str) -> None:
+    async def _wait_for(self, uid: str, url: str) -> None:
+        """Ask ``uid``; another broker at its address is no answer, as nobody is none."""
+        deadline = trio.current_time() + self._asking.patience_s
+        while not await self._ask(uid, url):
+            await trio.sleep(AGAIN_S)
+            if trio.current_time() >= deadline:
+                raise ConnectionLost(f"{url}: another broker answers there")
+
+    async def _ask(self, uid: str, url: str) -> bool:
+        """Ask what is to be ``uid``; say whether it is."""
         status, _ = await self._asking.ask(url, self._asking.patience_s)
-        if status.uid != uid:
-            raise ConnectionLost(f"{url}: another broker answers there")
-        self._met[uid], self._urls[uid] = status, url
+        if status.uid == uid:
+            self._met[uid], self._urls[uid] = status, url
+        return status.uid == uid
 
     def _conclude(self, ends_early: str) -> Walk:
         brokers = {uid: self._met[uid] for uid in self._route}

@@ -159,7 +159,7 @@ class Driver:
             task_status.started()
 
     async def drained(self) -> None:
-        """Wait until no link is left, as after a machine has left."""
+        """Wait until no link is left, once the machine has closed all."""
         await self._links.drained()
 
     # ── effects and timers ────────────────────────────────────────────────────────────────────

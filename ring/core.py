@@ -49,7 +49,7 @@ class Timer(IntEnum):
     COPY = auto()  #: subject: uid of a neighbour that is to get copies
     RECONCILE = auto()
     DUTIES = auto()  #: unclaimed records of the dead, unanswered offers
-    LEAVE = auto()  #: the handing over before a leave
+    LEAVE = auto()  #: the turn of one that leaves, and its handing over
     RECLAIM = auto()  #: records of before a rejoin
 
 

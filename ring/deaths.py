@@ -54,7 +54,8 @@ class Deaths:
         parts, subject = self._parts, question.subject
         if subject.uid == parts.core.peer.uid:
             return
-        is_dead = parts.hood.is_dead(subject.uid, subject.incarnation)
+        hood = parts.hood
+        is_dead = hood.is_dead(subject.uid, subject.incarnation) and hood.is_witnessed(subject.uid)
         parts.tests.begin(uid, subject, is_dead=is_dead)
 
     def on_probe_due(self, uid: str) -> None:
@@ -75,9 +76,9 @@ class Deaths:
             return  # somebody else has told of it meanwhile
         if uid not in parts.hood.adjacent:
             if failed.notice is not None:
-                self._believe(failed.askers[0], failed.notice, witnessed=True)
+                self._believe(failed.teller, failed.notice, witnessed=True)
             return
-        found_by = leader = parts.suspicions.leader(subject, failed.askers)
+        found_by = leader = parts.suspicions.leader(subject, failed.looking)
         if leader is None and not parts.suspicions.is_beside(subject):
             found_by = failed.askers[0]
         self.settle(parts.suspicions.suspect(subject, "test failed", found_by, leader))
@@ -130,14 +131,16 @@ class Deaths:
         """A broker tells of a confirmed death; news that is old changes nothing.
 
         Where nobody bears witness the teller may have been cut off, and its word comes late: then
-        whoever is linked to the subject tests it first, and who suspects it itself will know soon.
+        whoever is linked to the subject tests it first, and who suspects it itself goes on asking.
+        Who is neither has nothing to lose, and notes it.
         """
         parts, subject, core = self._parts, notice.subject, self._parts.core
         if subject.uid == core.peer.uid:
             if subject.incarnation >= core.peer.incarnation:
                 self._membership.outlive(uid, witnessed=bool(notice.witnesses))
             return
-        if parts.hood.is_dead(subject.uid, subject.incarnation):
+        says_more = notice.witnesses and not parts.hood.is_witnessed(subject.uid)
+        if parts.hood.is_dead(subject.uid, subject.incarnation) and not says_more:
             return
         link = parts.links.up.get(subject.uid)
         if link is not None and link.peer.incarnation > subject.incarnation:
@@ -145,7 +148,7 @@ class Deaths:
         if notice.witnesses:
             self._believe(uid, notice, witnessed=True)
         elif subject.uid in parts.suspicions.open:
-            return
+            self.settle(parts.suspicions.on_lone_verdict(uid, subject.uid))
         elif link is not None:
             parts.tests.check(uid, notice)
         else:

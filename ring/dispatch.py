@@ -81,7 +81,6 @@ PASSIVE: frozenset[type[Message]] = frozenset(
         RecordRequest,
         Replicate,
         Forget,
-        Fence,
         Dispute,
         Offer,
         Reclaim,
@@ -167,7 +166,7 @@ class Dispatch:
             Timer.COPY: duties.on_copy,
             Timer.RECONCILE: lambda _: duties.on_reconcile(),
             Timer.DUTIES: lambda _: duties.on_watch(),
-            Timer.LEAVE: lambda _: membership.on_turn(),
+            Timer.LEAVE: lambda _: membership.on_leave_due(),
             Timer.RECLAIM: lambda _: duties.reclaimer.on_late(),
         }
 
@@ -206,8 +205,6 @@ class Dispatch:
         duties = self._parts.duties
         duties.handover.on_answer(uid, answer)
         duties.on_answered()
-        if duties.has_left:
-            self._membership.on_handed_over()
 
     # ── timers for two parts ──────────────────────────────────────────────────────────────────
 

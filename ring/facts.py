@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from overlay.ids import Peer
+from overlay.ids import Nanos, Peer
 from overlay.machine import Command, Fact
 from ring.geometry import FIRST_ID
 from ring.messages import Member
@@ -33,8 +33,12 @@ class Join(Command):
 class Leave(Command):
     """Hand over what this broker owns, tell the neighbours and go.
 
-    ``Left`` is the last fact, at most ``RingConfig.leave_ns`` later.
+    ``turn``: nanoseconds to stay a full member first; drawn if None, 0 for one that has waited
+    :meth:`ring.node.RingNode.draw_turn` already. ``Left`` is the last fact, at most
+    ``RingConfig.leave_ns`` later.
     """
+
+    turn: Nanos | None = None
 
 
 @dataclass(frozen=True, slots=True)

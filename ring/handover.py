@@ -139,7 +139,7 @@ class Handover:
                 self.offer(key, heir, weight, must=True)
 
     def heirs(self) -> tuple[Member, ...]:
-        """Return the nearest broker on each side that does not leave, as far as known."""
+        """Return the nearest linked broker on each side that does not leave, as far as known."""
         hood, here = self._neighbourhood, self._core.member
         stay = [
             member

@@ -128,8 +128,7 @@ class LinkEvents:
             parts.queries.begin(link.member, at_once=True)
         parts.chords.on_link_gone(uid)
         parts.routing.on_link_gone(uid)
-        if reason is not Closed.LEAVING:
-            parts.tests.on_lost(uid)
+        parts.tests.on_lost(uid)
         self._deaths.on_witness_lost(uid)
         if reason is Closed.DECLARED_DEAD:
             parts.hood.remember(link.peer)  # who declares others dead is on the ring

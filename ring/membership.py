@@ -33,7 +33,7 @@ class Membership:
         self._seeds: tuple[str, ...] = ()
         self._had_neighbours = False
         self._alone = False  #: and that has been told
-        self._turn: Nanos | None = None  #: as one that leaves: go not before that
+        self._may_go = False  #: as one that leaves: it is our turn
         self.gone = False  #: it has left, and does nothing more
 
     # ── joining ───────────────────────────────────────────────────────────────────────────────
@@ -192,35 +192,43 @@ class Membership:
 
     # ── leaving ───────────────────────────────────────────────────────────────────────────────
 
-    def leave(self) -> None:
-        """Hand over what we own, and go when it is our turn.
+    def draw_turn(self) -> Nanos:
+        """Return how long to stay when leaving, so that not all who leave go at one moment.
 
-        Turns are drawn: if all that leave at one moment went at once, those that stay could have
-        lost everybody they knew.
+        Those that stay could else have lost everybody they knew. Nobody waits for one that has no
+        neighbours.
         """
+        core = self._parts.core
+        if not core.joined or not self._parts.hood.adjacent:
+            return 0
+        return core.rng.randrange(core.config.leave_ns // TURNS)
+
+    def leave(self, turn: Nanos | None) -> None:
+        """Hand over what we own, and go when it is our turn."""
         parts, core = self._parts, self._parts.core
         if not core.joined or not parts.hood.adjacent:
             self.go()
-        elif self._turn is None:
-            pause = core.rng.randrange(core.config.leave_ns // TURNS)
-            self._turn = core.now + pause
-            core.arm(Timer.LEAVE, "", pause)
+        elif not parts.duties.backups.leaving:
             parts.duties.leave()
+            turn = self.draw_turn() if turn is None else turn
+            if turn:
+                core.arm(Timer.LEAVE, "", turn)
+            else:
+                self.on_leave_due()
 
-    def on_turn(self) -> None:
-        """Go, or hand over the rest, as long as there is time."""
+    def on_leave_due(self) -> None:
+        """It is our turn; or it was, and the time to hand over is up."""
         core = self._parts.core
-        assert self._turn is not None
-        rest = core.config.leave_ns - core.config.leave_ns // TURNS
-        if self._parts.duties.has_left or core.now >= self._turn + rest:
+        if self._may_go:
             self.go()
         else:
-            core.arm(Timer.LEAVE, "", rest)
+            self._may_go = True
+            core.arm(Timer.LEAVE, "", core.config.leave_ns - core.config.leave_ns // TURNS)
 
-    def on_handed_over(self) -> None:
-        """Somebody has taken a record: if it was the last, there is nothing to wait for."""
-        if self._turn is not None and self._turn <= self._parts.core.now:
-            self.on_turn()
+    def go_if_done(self) -> None:
+        """Go, if it is our turn and nothing is left to hand over."""
+        if self._may_go and self._parts.duties.has_left:
+            self.go()
 
     def go(self) -> None:
         """Say goodbye to all, and do nothing more."""

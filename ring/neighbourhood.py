@@ -171,9 +171,12 @@ class Neighbourhood:
     def bury(self, member: Member, *, witnessed: bool) -> None:
         """Take a dead or departed member out of everything.
 
-        ``witnessed``: others bear witness, or it said so itself.
+        ``witnessed``: others bear witness, or it said so itself; then nobody who does not takes
+        that back.
         """
         uid = member.uid
+        if self.is_dead(uid, member.incarnation, at_any_time=True):
+            witnessed = witnessed or self.is_witnessed(uid)
         self.clear_suspicion(uid)
         self.candidates.pop(uid, None)
         burial = Burial(member.incarnation, self._core.now, witnessed)

@@ -171,6 +171,10 @@ class RingNode:
         """The brokers that keep copies of our records, and whether they have the latest."""
         return self._duties.backups.status
 
+    def draw_turn(self) -> Nanos:
+        """Return how many nanoseconds to wait before a leave that others may begin as well."""
+        return self._membership.draw_turn()
+
     def admit(self, peer: Peer) -> Refused | None:
         """Say whether a link to ``peer`` may be made."""
         return self._link_events.admit(peer)
@@ -193,7 +197,7 @@ class RingNode:
     # ── inputs ────────────────────────────────────────────────────────────────────────────────
 
     def handle(self, event: Input, now: Nanos) -> list[Effect]:
-        """Take one input; after :class:`~ring.facts.Leave` there are no more effects."""
+        """Take one input; after :class:`~ring.facts.Left` there are no more effects."""
         core = self._core
         core.now = now
         if self._membership.gone:
@@ -259,7 +263,7 @@ class RingNode:
         elif isinstance(command, Join):
             self._membership.join(command.seeds)
         elif isinstance(command, Leave):
-            self._membership.leave()
+            self._membership.leave(command.turn)
         elif isinstance(command, Locate):
             self._locate(command)
         elif isinstance(command, PutRecord):
@@ -314,6 +318,7 @@ class RingNode:
             if self._followed != now_at or parts.duties.is_dirty:
                 self._followed = now_at
                 parts.duties.follow()
+            membership.go_if_done()
 
     def _on_neighbours_changed(self) -> None:
         self._hood.learn_again()

@@ -240,6 +240,12 @@ class Suspicions:
         self._core.arm(Timer.TEST, uid, self._core.config.retry_ns << doublings)
         return None
 
+    def on_lone_verdict(self, teller: str, uid: str) -> Verdict | None:
+        """A broker holds ``uid`` for dead alone: if its word was waited for, we ask ourselves."""
+        case = self.open.get(uid)
+        waits = case is not None and case.led_by == teller and self.is_beside(case.subject)
+        return self._ask(case) if case is not None and waits else None
+
     def on_neighbours_changed(self) -> list[Verdict]:
         """Ask about those who stand beside us now, and whom others were to ask about before."""
         decided: list[Verdict | None] = []

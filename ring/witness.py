@@ -64,9 +64,15 @@ class Test:
 
     subject: Member
     askers: list[str]
-    notice: Failed | None = None  #: of its death, which nobody bears witness to
+    teller: str = ""  #: one of the askers: it holds the subject for dead, and asks nobody else
+    notice: Failed | None = None  #: of that death, which nobody bears witness to
     tries: int = 0  #: pings sent
-    calls: int = 0  #: attempts at a link
+    is_called: bool = False  #: there was no link, so one is attempted
+
+    @property
+    def looking(self) -> tuple[str, ...]:
+        """Uids of those that may ask others as well, in the order in which they asked."""
+        return tuple(uid for uid in self.askers if uid != self.teller)
 
 
 class Tests:
@@ -109,12 +115,12 @@ class Tests:
         self.begin(teller, notice.subject, is_dead=False)
         test = self._open.get(notice.subject.uid)
         if test is not None:
-            test.notice = notice
+            test.teller, test.notice = teller, notice
 
     def askers(self, uid: str) -> tuple[str, ...]:
-        """Return for whom ``uid`` is being tested, in the order in which they asked."""
+        """Return who looks into ``uid`` and has us test it, in the order in which they asked."""
         test = self._open.get(uid)
-        return tuple(test.askers) if test is not None else ()
+        return test.looking if test is not None else ()
 
     def on_alive(self, uid: str) -> None:
         """The subject gave a sign of life."""
@@ -126,15 +132,19 @@ class Tests:
         test = self._open.get(uid)
         if test is None:
             return None
-        if uid in self._links.up and test.tries < self._core.config.probes:
-            self._probe(uid)
+        if uid in self._links.up:
+            if test.tries < self._core.config.probes:
+                self._probe(uid)
+                return None
+        elif not test.is_called:  # we gave that link up ourselves meanwhile
+            self._call(test)
             return None
         return self._answer(uid, alive=False)
 
     def on_lost(self, uid: str) -> None:
         """The link to the subject is gone: that alone is no death, so it is called."""
         test = self._open.get(uid)
-        if test is not None and test.calls < self._core.config.probes:
+        if test is not None and not test.is_called:
             self._call(test)
 
     def on_failed(self, uid: str) -> Test | None:
@@ -148,7 +158,7 @@ class Tests:
         self._open.clear()
 
     def _call(self, test: Test) -> None:
-        test.calls += 1
+        test.is_called = True
         uid = test.subject.uid
         self._links.open(test.subject.peer.url, uid, uid)
         self._core.arm(Timer.PROBE, uid, self._health.stretch(self._core.config.test_ns))

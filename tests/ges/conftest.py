@@ -11,6 +11,7 @@ import pytest
 from overlay.authority import Authority, create_authority, issue_identity
 from overlay.identity import Role
 from tests.helpers.brokers import Brokers, running
+from tests.helpers.virtual import Weather
 
 DAY = timedelta(days=1)
 
@@ -21,6 +22,12 @@ Issue = Callable[..., Path]
 async def brokers() -> AsyncIterator[Brokers]:
     async with running() as started:
         yield started
+
+
+@pytest.fixture
+def weather(monkeypatch: pytest.MonkeyPatch) -> Weather:
+    """A network in memory for whole brokers, to be asked for before those."""
+    return Weather(monkeypatch)
 
 
 @pytest.fixture

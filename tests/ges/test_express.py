@@ -24,11 +24,6 @@ NORMAL, EXPRESS = LinkClass.NORMAL, LinkClass.EXPRESS
 DEADLINE_SECONDS = 20
 
 
-@pytest.fixture
-def weather(monkeypatch: pytest.MonkeyPatch) -> Weather:
-    return Weather(monkeypatch)
-
-
 def ports(*ends: Broker | Client) -> frozenset[int]:
     """Return the ports of two ends, as the weather between them is given."""
     urls = (

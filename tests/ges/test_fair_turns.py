@@ -23,11 +23,6 @@ COUNT = 200
 LONGEST = 2 * (SLICE_SECONDS + 2 * ONE_SECONDS)
 
 
-@pytest.fixture
-def weather(monkeypatch: pytest.MonkeyPatch) -> Weather:
-    return Weather(monkeypatch)
-
-
 class Watch:
     """Somebody else on the same broker, who wants a turn every millisecond."""
 

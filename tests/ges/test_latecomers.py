@@ -185,14 +185,34 @@ async def test_what_is_kept_is_looked_through_once_and_not_event_by_event() -> N
     assert [head.sequence for head in bench.sent("d")] == [2]
 
 
+def publish_quarter(bench: Bench, number: int) -> None:
+    """Publish an event of a quarter of what is kept, and a little more."""
+    body = pack_event(False, PUBLISHER, 1, number, 0, b"t", b"", bytes(KEPT_BYTES // 4))
+    bench.publish(read_head(body), body)
+
+
 async def test_no_more_is_kept_than_a_few_megabytes() -> None:
     bench = unsure(limit_bytes=4 * KEPT_BYTES)
     for number in range(1, 9):
-        body = pack_event(False, PUBLISHER, 1, number, 0, b"t", b"", bytes(KEPT_BYTES // 4))
-        bench.publish(read_head(body), body)
+        publish_quarter(bench, number)
     link(bench, "d")
     know(bench, "b", "c", "d")
     assert len(bench.sent("d")) == 3, "the latest"
+
+
+async def test_what_was_kept_at_another_place_does_not_count() -> None:
+    bench = unsure(limit_bytes=4 * KEPT_BYTES)
+    for number in (1, 2, 3):
+        publish_quarter(bench, number)
+    linked = {m.uid: m for m in (RING["b"], RING["c"])}
+    moved = member("a", 2)
+    bench.router.update(moved, linked, linked.values(), is_whole=False)
+    for number in (4, 5, 6):
+        publish_quarter(bench, number)
+    link(bench, "d")
+    linked[D.uid] = D
+    bench.router.update(moved, linked, linked.values(), is_whole=False)
+    assert [head.sequence for head in bench.sent("d")] == [4, 5, 6]
 
 
 async def test_who_is_back_in_a_later_life_gets_what_waited_for_it() -> None:
@@ -223,13 +243,14 @@ async def test_a_broker_that_is_off_the_ring_gives_nothing_up_before_it_is_on_it
 
 
 async def test_however_many_limits_events_come_with_what_is_kept_of_them_is_bounded() -> None:
-    kept, told = Latecomers(), ((RING["b"].peer.uid, 1),)
+    kept, told = Latecomers(), tuple((f"{number:032x}", 1) for number in range(60))
     run = EventRun.of(*event())
     tracemalloc.start()
     try:
         for limit in range(40_000):
             onward = tuple((uid, limit) for uid, _ in told)
-            kept.keep(Passed(run, 0, NORMAL, limit, nanos(limit)), onward)
+            kept.keep(Passed(run, 0, NORMAL, limit, limit), onward)
+        kept.missed(limit, lambda passed: (("late", 0), *told))
         used, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -31,11 +31,6 @@ LINGERING = 8  #: seconds until a new ring has no link any more that is of no us
 PATIENCE = 20  #: seconds for all of them
 
 
-@pytest.fixture
-def weather(monkeypatch: pytest.MonkeyPatch) -> Weather:
-    return Weather(monkeypatch)
-
-
 def cut_links(broker: Broker, uid: str | None = None) -> None:
     """Cut the links of a broker, or those to one other; what is under way on them is lost."""
     for link in list(broker.driver.links.values()):

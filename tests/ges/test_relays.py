@@ -21,11 +21,6 @@ NORMAL, EXPRESS = LinkClass.NORMAL, LinkClass.EXPRESS
 EVENTS_EVERY = 0.05  #: seconds
 
 
-@pytest.fixture
-def weather(monkeypatch: pytest.MonkeyPatch) -> Weather:
-    return Weather(monkeypatch)
-
-
 def uid(broker: Broker) -> str:
     return broker.node.peer.uid
 

@@ -33,11 +33,6 @@ HALF_SLICED = 8 * SLICE
 SLOW = 1000  #: bytes a second
 
 
-@pytest.fixture
-def weather(monkeypatch: pytest.MonkeyPatch) -> Weather:
-    return Weather(monkeypatch)
-
-
 @dataclass(eq=False)
 class Held:
     """A connection, and its holder, as far as relief looks at them."""

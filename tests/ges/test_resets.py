@@ -23,11 +23,6 @@ NORMAL, EXPRESS, SECURE = LinkClass.NORMAL, LinkClass.EXPRESS, LinkClass.SECURE
 FROZEN_MS = 1e6
 
 
-@pytest.fixture
-def weather(monkeypatch: pytest.MonkeyPatch) -> Weather:
-    return Weather(monkeypatch)
-
-
 def resets(here: Broker, there: Broker, *classes: LinkClass) -> list[int] | None:
     """Return how often links broke, rounded, by class; None: one is not there, or not measured."""
     links = {(link.uid, link.link_class): link for link in here.status().links}

@@ -33,11 +33,6 @@ def small_queues(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attendance, "CLIENT_QUEUE_BYTES", LIMIT)
 
 
-@pytest.fixture
-def weather(monkeypatch: pytest.MonkeyPatch) -> Weather:
-    return Weather(monkeypatch)
-
-
 def session_of(broker: Broker, client: Client) -> Session:
     (session,) = [s for s in broker.attendance._sessions if s.uid == client.uid]
     return session

@@ -32,11 +32,6 @@ BURST = 30  #: events without a pause between them, after one pause in fifty
 PATIENCE = 20  #: seconds for the last events
 
 
-@pytest.fixture
-def weather(monkeypatch: pytest.MonkeyPatch) -> Weather:
-    return Weather(monkeypatch)
-
-
 class Storm:
     """What befalls brokers, drawn at random; those it starts it also lets leave."""
 

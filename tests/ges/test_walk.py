@@ -176,6 +176,7 @@ class Silenced:
     def __init__(self, n: int, silent: Collection[int], monkeypatch: pytest.MonkeyPatch) -> None:
         self.ring = [Member(Peer(f"{at:032x}", 1, f"chordal://{at}.test:1"), at) for at in range(n)]
         self.silent = silent
+        self.replaced = False  #: others answer at the addresses of those
         self.dropping: dict[tuple[int, int], float] = {}
         self.chords: dict[int, int] = {}
         self.asked: list[int] = []
@@ -187,6 +188,8 @@ class Silenced:
 
     def status(self, at: int) -> Status:
         now = trio.current_time() - self.began
+        if at in self.silent:
+            return whole_ring(1, records=0)[0]
         near = [m for m in self.ring if now < self.dropping.get((at, m.ring_id), math.inf)]
         left, right = ideal_pointers(near, near.index(self.ring[at]))
         chord = self.ring[self.chords.get(at, at)]
@@ -201,7 +204,7 @@ class Silenced:
     async def connect(self, url: str, *, timeout: float, **_: object) -> AsyncIterator[Client]:
         at = next(m.ring_id for m in self.ring if m.peer.url == url)
         self.asked.append(at)
-        if at in self.silent:
+        if at in self.silent and not self.replaced:
             await trio.sleep(timeout)
             raise ConnectionLost(f"no broker to attach to: {url}: no answer in time")
         yield cast("Client", Answering(self, at, url))
@@ -227,12 +230,18 @@ class Answering:
 SILENT = [[1], [2], [3], [5], [2, 3], [1, 2], [4, 5], [1, 3], [2, 4], [1, 5]]
 
 
+@pytest.mark.parametrize("replaced", [False, True])
 @pytest.mark.parametrize("silent", SILENT, ids=str)
-async def test_it_sees_the_ring_close_over_who_stands_still(
-    silent: list[int], autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+async def test_it_sees_the_ring_close_over_who_stands_still_or_is_replaced(
+    silent: list[int],
+    replaced: bool,
+    autojump_clock: MockClock,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """Replaced: another broker, which is elsewhere on the ring, answers at its address."""
     ring = Silenced(6, silent, monkeypatch)
     ring.heals(2.0)
+    ring.replaced = replaced
     found, ids, took = await ring.walk()
     assert found.findings == ()
     assert ids == [at for at in range(6) if at not in silent]
@@ -265,18 +274,28 @@ async def test_who_still_points_at_one_that_the_way_round_misses_is_waited_for(
     assert took == pytest.approx(1, abs=0.5)
 
 
+@pytest.mark.parametrize(
+    ("replaced", "reason"),
+    [(False, "no answer in time"), (True, "another broker answers there")],
+    ids=["silent", "replaced"],
+)
 @pytest.mark.parametrize("silent", SILENT, ids=str)
 async def test_who_is_not_dropped_is_passed_and_named(
-    silent: list[int], autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+    silent: list[int],
+    replaced: bool,
+    reason: str,
+    autojump_clock: MockClock,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nothing is said of the pointers beside: they may be as they should."""
     ring = Silenced(6, silent, monkeypatch)
+    ring.replaced = replaced
     found, ids, took = await ring.walk()
     assert ids == [at for at in range(6) if at not in silent]
     assert found.findings == found.silent
-    assert sorted(
-        line.split(" does not answer (no answer in time)")[0] for line in found.silent
-    ) == [f"broker 00000000 at chordal://{at}.test:1" for at in silent]
+    assert sorted(line.split(f" does not answer ({reason})")[0] for line in found.silent) == [
+        f"broker 00000000 at chordal://{at}.test:1" for at in silent
+    ]
     assert took == pytest.approx(PATIENCE_S + LATER_PATIENCE_S * (len(silent) - 1), abs=0.5)
 
 

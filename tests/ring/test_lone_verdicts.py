@@ -6,7 +6,7 @@ import pytest
 
 from overlay.machine import Closed
 from ring.facts import Confirmed, Reincarnated, Rejoining, Suspected
-from ring.messages import Failed, HeldDead, Meet, Member, Ping, View
+from ring.messages import Failed, HeldDead, Meet, Member, Ping, Place, View
 from ring.messages import Tested as Answer
 from ring.messages import TestNeighbour as Question
 from ring.witness import MAX_TESTS
@@ -175,3 +175,59 @@ def test_verdicts_with_witnesses_stand() -> None:
     assert sent(node.up(B), HeldDead) == [(B.uid, HeldDead(1, witnessed=True))]
     node.receive(B, view_of(400, RING, 2))
     assert B not in node.node.right
+
+
+def test_who_only_heard_of_a_death_tests_before_it_bears_witness() -> None:
+    node, far = bench(), member(9500)
+    node.receive(A, Failed(far, (), None))
+    effects = node.receive(C, Question(far))
+    assert sent(effects, Answer) == []
+    assert far.peer.url in opened(effects)
+    node.receive(A, Failed(far, (A.uid,), None))
+    assert sent(node.receive(C, Question(far)), Answer) == [(C.uid, Answer(far, alive=False))]
+
+
+def test_who_gives_its_link_up_during_the_test_calls_before_it_says_failed() -> None:
+    node = Bench.on_ring(RING, 300)
+    node.up(CHORD)
+    node.receive(CHORD, Place(CHORD))
+    node.wait(1.999, [*AROUND, CHORD])  # nobody wants the link: in a moment it is closed
+    node.receive(A, Question(CHORD))
+    effects = node.wait(0.3, AROUND)
+    assert (CHORD.uid, Closed.UNWANTED) in closed(effects)
+    assert sent(effects, Answer) == []
+    assert CHORD.peer.url in opened(effects)
+    assert sent(node.up(CHORD), Answer) == [(A.uid, Answer(CHORD, alive=True))]
+
+
+@pytest.mark.parametrize("teller", [A, C])
+def test_witnesses_are_asked_as_soon_as_the_test_failed_whoever_told(teller: Member) -> None:
+    node = bench()
+    node.receive(teller, Failed(B, (), None))
+    assert sent(node.wait(0.5, [A, C, member(100), CHORD]), Question) != []
+
+
+def test_who_waits_for_the_word_of_another_asks_when_that_one_knows_no_more() -> None:
+    node = bench()
+    node.receive(C, Question(B))
+    assert sent(node.wait(0.5, [A, C, member(100), CHORD]), Question) == [], "C asks"
+    effects = node.receive(C, Failed(B, (), None))
+    assert told(effects, Confirmed) == []
+    assert sent(effects, Question) != []
+
+
+def test_witnesses_that_are_heard_of_later_count() -> None:
+    node = alone()
+    effects = node.receive(C, Failed(B, (C.uid, A.uid), None))
+    assert told(effects, Confirmed) == []
+    assert sent(node.up(B), HeldDead) == [(B.uid, HeldDead(1, witnessed=True))]
+
+
+def test_a_lone_verdict_does_not_take_away_the_witnesses_of_another() -> None:
+    node = bench()
+    node.receive(C, Failed(B, (C.uid,), None))
+    node.up(member(600))
+    node.receive(member(600), view_of(600, [at for at in RING if at != 400], 2))
+    node.wait(5, [A, C, member(100), CHORD, member(600)])
+    node.receive(A, Failed(B, (), None))
+    assert sent(node.up(B), HeldDead) == [(B.uid, HeldDead(1, witnessed=True))]

@@ -12,19 +12,15 @@ from overlay.machine import Closed, Effect, LinkRefused, LinkUp, Refused
 from ring.config import LAN
 from ring.facts import (
     Alone,
-    Confirmed,
     Departed,
     DutyTaken,
     Found,
     Joined,
-    Leave,
-    Left,
     PutRecord,
     Rejoining,
     Suspected,
 )
-from ring.membership import TURNS
-from ring.messages import Failed, JoinAccept, Leaving, Meet, Member, PeersRequest, Place, View
+from ring.messages import Failed, JoinAccept, Meet, Member, PeersRequest, Place, View
 from ring.record_messages import Reclaim, ReclaimAnswer
 from tests.helpers.bench import Bench, closed, member, opened, peer, sent, told, uid, view_of
 
@@ -174,52 +170,6 @@ def test_a_second_process_under_a_uid_that_is_linked_is_not_let_in() -> None:
     assert node.node.admit(replace(B.peer, incarnation=0)) is Refused.UID_IN_USE
     ours = replace(node.node.peer, url="chordal://elsewhere:1")
     assert node.node.admit(ours) is Refused.UID_IN_USE
-
-
-# Leaving
-
-
-def test_who_leaves_says_so_and_does_nothing_more() -> None:
-    node = bench()
-    effects = node.give(Leave())
-    assert sent(effects, Leaving) == [], "its turn comes"
-    assert node.node.admit(B.peer) is None
-    effects = node.wait(LAN.leave_ns / TURNS / NANOS_PER_SECOND, OTHERS)
-    assert sent(effects, Leaving) == [(m.uid, Leaving(member(300))) for m in RING_LINKS]
-    assert {reason for _, reason in closed(effects)} == {Closed.LEAVING}
-    assert told(effects, Left) == [Left()]
-    assert node.node.next_deadline() is None
-    assert node.receive(B, view_of(400, RING, 9)) == []
-    assert node.node.admit(B.peer) is Refused.LEAVING
-
-
-def test_turns_differ_from_broker_to_broker_and_a_second_word_changes_none() -> None:
-    turns = set()
-    for here in RING:
-        node = Bench.on_ring(RING, here)
-        node.give(Leave())
-        for _ in range(100):
-            others = [member(at) for at in RING if at != here]
-            if told(node.wait(0.005, others) + node.give(Leave()), Left):
-                break
-        turns.add(node.now)
-        assert node.node.next_deadline() is None
-    assert len(turns) > len(RING) // 2
-
-
-def test_a_neighbour_that_leaves_is_gone_without_suspicion() -> None:
-    node = bench()
-    effects = node.receive(B, Leaving(B))
-    assert told(effects, Departed) == [Departed(B)]
-    assert (told(effects, Suspected), told(effects, Confirmed)) == ([], [])
-    assert sent(effects, Failed) == []
-    assert node.node.right[0] == C
-
-
-def test_nobody_can_say_goodbye_for_another() -> None:
-    node = bench()
-    assert told(node.receive(C, Leaving(B)), Departed) == []
-    assert node.node.right == (B, C)
 
 
 # Alone
