@@ -83,8 +83,9 @@ def ring_findings(snapshots: Iterable[Snapshot], silent: Collection[str] = ()) -
         for ring_id, count in Counter(s.member.ring_id for s in ring).items()
         if count > 1
     ]
+    members = [snapshot.member for snapshot in ring]
     for at, snapshot in enumerate(ring):
-        left, right = ideal_pointers([s.member for s in ring], at)
+        left, right = ideal_pointers(members, at)
         for side, actual, ideal in (
             ("left", snapshot.left, left),
             ("right", snapshot.right, right),
