@@ -28,6 +28,7 @@ from ring.invariants import Snapshot, local_findings, ring_findings
 from ring.messages import Member
 
 MAX_STEPS = 100_000
+MAX_NAMES = 3  #: in one finding
 
 #: Seconds in which a broker on the way round is to answer. A silent one is found dead within 2.6 s
 #: in the ``lan`` profile, and mostly within 4.8 s in ``wan`` (B18), so in both the ring has closed
@@ -286,7 +287,8 @@ def judge(
         if status.member is None
     ]
     found += [
-        f"broker {short(uid)} at {shown(url)} is pointed at, but not met on the way round"
+        f"broker {short(uid)} at {shown(url)} is pointed at by "
+        f"{_who_names(uid, brokers.values())}, but not met on the way round"
         for uid, url in named.items()
         if uid not in brokers and uid not in silent
     ]
@@ -307,6 +309,13 @@ def _snapshots(brokers: Iterable[Status]) -> list[Snapshot]:
 
 def _named(status: Status) -> tuple[Member, ...]:
     return (*status.left, *status.right, *status.chords)
+
+
+def _who_names(uid: str, brokers: Iterable[Status]) -> str:
+    """Return those that name ``uid`` in a pointer or as a chord, the first few of them."""
+    names = [short(b.uid) for b in brokers if any(m.uid == uid for m in _named(b))]
+    more = [f"{len(names) - MAX_NAMES} more"] if len(names) > MAX_NAMES else []
+    return ", ".join(names[:MAX_NAMES] + more)
 
 
 def _pointed_at_in_vain(member: Member, reason: str, brokers: Collection[Status]) -> str:

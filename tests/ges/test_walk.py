@@ -299,6 +299,24 @@ async def test_who_is_not_dropped_is_passed_and_named(
     assert took == pytest.approx(PATIENCE_S + LATER_PATIENCE_S * (len(silent) - 1), abs=0.5)
 
 
+@pytest.mark.parametrize(
+    ("naming", "words"),
+    [([7], "00000000"), ([0, 6, 7, 8], "00000000, 00000000, 00000000, 1 more")],
+)
+async def test_who_lives_and_stands_nowhere_is_named_with_those_that_point_at_it(
+    naming: list[int], words: str, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ring = Silenced(9, [], monkeypatch)
+    ring.chords = dict.fromkeys(naming, 3)
+    ring.dropping = {(at, 3): 0.0 for at in range(9) if at not in (3, *naming)}
+    found, ids, _ = await ring.walk()
+    assert ids == [0, 1, 2, 4, 5, 6, 7, 8]
+    assert found.findings == (
+        "broker 00000000 at chordal://3.test:1 is pointed at by "
+        f"{words}, but not met on the way round",
+    )
+
+
 async def test_behind_two_that_stand_still_it_turns_back_for_the_nearest(
     autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
