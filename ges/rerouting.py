@@ -68,8 +68,13 @@ class Rerouting:
             self._on_loss(None)
 
     def on_orphans(self, key: Key, items: list[Item]) -> None:
-        """Events for a broker that will not get them from us."""
-        self._send_on(items, key, self._holding.place(key[0]))
+        """Events for a broker that will not get them from us.
+
+        Nor does it get what comes after them, should its link be down or that of a later life:
+        that one may have another place, or none yet, and would pass on nothing.
+        """
+        place = self._holding.place(key[0])
+        self._send_on([*items, *self._holding.release(key)], key, place)
 
     def on_stranded(self, uid: str, event: bytes, link_class: LinkClass) -> None:
         """No way leads to the broker that an event on its way round is for.
@@ -93,7 +98,8 @@ class Rerouting:
         for key, held in list(self._holding.held.items()):
             uid, link_class = key
             if key in self._links:
-                if uid in self._holding.linked:  # else its place is not known for sure yet
+                is_later = self._links[key].peer.incarnation > held.peer.incarnation
+                if uid in self._holding.linked or is_later:  # else its place is not known yet
                     self._holding.release(key)
             elif link_class is NORMAL and uid in self._detours:
                 self._go_round(self._holding.release(key), self._detours[uid][1:], NORMAL)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from ges.events import (
     MAX_HOPS,
     PATCH,
@@ -13,6 +15,8 @@ from ges.holding import HOLD_NS
 from ges.latecomers import KEPT_NS
 from ges.roundabout import pack_way
 from overlay.ids import nanos
+from overlay.link import Link
+from ring.messages import Member
 from tests.helpers.router_bench import NORMAL, RING, SECURE, Bench, complete, event
 
 
@@ -94,6 +98,35 @@ async def test_before_a_broker_leaves_what_waits_goes_to_who_stands_in() -> None
     bench.router.part()
     assert [(head.limit, head.again) for head in bench.sent("b")] == [(20, False), (0, True)]
     assert not bench.router.keeps_events
+
+
+async def test_who_is_back_in_a_later_life_has_no_part_of_the_ring_until_it_has_a_place() -> None:
+    """It would take what waited for it and what comes after, and pass on nothing."""
+    bench, c = waiting(), "c" * 32
+    later = replace(RING["c"].peer, incarnation=2)
+    link = bench.links[c, NORMAL] = Link(later, NORMAL, bench.connection(False), 0)
+    _, _, orphans = bench.streams.attach((c, NORMAL), later, 1, link.connection.outbox)
+    assert orphans != []
+    bench.router.on_orphans(later, NORMAL, orphans)
+    bench.publish(*event(2))
+    assert [(head.sequence, head.limit) for head in bench.sent("b")] == [(1, 20), (1, 0), (2, 0)]
+    assert bench.sent("c") == []
+    back = Member(later, RING["c"].ring_id)
+    bench.router.update(RING["a"], {"b" * 32: RING["b"], c: back}, [RING["b"], back])
+    assert [(head.sequence, head.limit, head.again) for head in bench.sent("c")] == [(1, 0, True)]
+
+
+async def test_nor_where_nothing_has_waited_for_it() -> None:
+    bench, c = Bench(), "c" * 32
+    bench.acknowledged("c")
+    bench.cut("c", NORMAL)
+    b = {"b" * 32: RING["b"]}
+    bench.router.update(RING["a"], b, [RING["b"], RING["c"]])
+    later = replace(RING["c"].peer, incarnation=2)
+    bench.links[c, NORMAL] = Link(later, NORMAL, bench.connection(False), 0)
+    bench.router.update(RING["a"], b, [RING["b"], RING["c"]])
+    bench.publish(*event())
+    assert ([head.limit for head in bench.sent("b")], bench.sent("c")) == ([0], [])
 
 
 async def test_a_ring_neighbour_that_nobody_judges_is_not_waited_for_for_ever() -> None:
