@@ -54,6 +54,7 @@ from overlay.weights import LinkKey
 from ring.config import DEFAULT_BACKUPS, ChordStrategy, GapRule, profile
 from ring.errors import JoinFailed
 from ring.facts import (
+    Alone,
     DetourEnded,
     Found,
     Join,
@@ -148,6 +149,7 @@ class Broker:
         self._composed = False
         self._joined = trio.Event()
         self._left = trio.Event()
+        self._is_leaving = False
         self._failed: JoinFailed | None = None
         self._first_join = True
         self.driver: Driver
@@ -171,6 +173,8 @@ class Broker:
         """Tell the neighbours and close all links; ``run`` is then to be cancelled."""
         if not self._composed:
             return
+        self._is_leaving = True
+        self._log.info("leaving")
         with trio.move_on_after(LEAVE_SECONDS):
             await trio.sleep(self.node.ring.draw_turn() / NANOS_PER_SECOND)  # events come meanwhile
             with trio.move_on_after(LINK_SECONDS):
@@ -275,7 +279,8 @@ class Broker:
 
     def on_fact(self, fact: Fact) -> None:
         """Write to the log and the trace what the machine says, and act upon it."""
-        tell(self._log, fact)
+        if not (self._is_leaving and isinstance(fact, Alone)):  # it does not serve on
+            tell(self._log, fact)
         if isinstance(fact, NoticeTaken):
             self._on_notice(fact)
             return

@@ -18,6 +18,7 @@ import msgspec
 
 from overlay.errors import ConfigError
 from overlay.ids import Uid, WireUid, parse_uid
+from overlay.wording import why_no_folder
 
 
 class _Life(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -49,7 +50,9 @@ def open_home(directory: Path | None, *, certified_uid: str | None) -> Home:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = (directory / "lock").open("w")
     except OSError as error:
-        raise ConfigError(f"data directory {directory}: {error.strerror}") from error
+        raise ConfigError(
+            f"data directory {directory}: {why_no_folder(error)}; name another"
+        ) from error
     try:
         life = _next_life(lock, directory, certified_uid)
     except ConfigError:

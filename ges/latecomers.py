@@ -1,10 +1,12 @@
 """Events for brokers that this one comes to know late.
 
-A broker may be given a part of the ring to serve before it knows who stands beside it, as one that
-is back from a cut: whoever links it knows its place at once. Those between it and the nearest that
-it is linked to get nothing then. So while the ring around it is not whole it keeps what it has
-passed on, and whoever turns up in that gap gets it, *again* as it were: delivered once, should it
-have come another way. Beyond the nearest the others see to it that nobody is left out.
+A broker may be given a part of the ring to serve before it knows who stands beside it, as one
+that is back from a cut: whoever links it knows its place at once. Those between it and the
+nearest that it is linked to get nothing then. So while the ring around it is not whole it keeps
+what it has passed on, and whoever turns up in that gap gets it, *again* as it were: delivered
+once, should it have come another way. Beyond the nearest the others see to it that nobody is left
+out. If it comes to stand elsewhere, as one whose ring has closed over it, what it could pass on
+to nobody goes to those that serve its part of the ring now.
 
 Bounded in bytes and in time. Sans-IO.
 """
@@ -65,10 +67,8 @@ class Latecomers:
         Returns:
             Whether others are linked than before: then somebody may have been left out.
         """
-        if here is not None and here != self._here:
+        if here is not None:
             self._here = here
-            self._passed.clear()  # the parts of the ring that are served from here are others
-            self._bytes = 0
         has_changed = known != self._known
         if is_whole:
             self._unsure_until = 0
@@ -78,6 +78,20 @@ class Latecomers:
         if has_changed:
             self._uids.clear()
         return has_changed
+
+    def move(self, here: int | None, now: Nanos) -> tuple[int, list[Passed]]:
+        """Return where we stood, and what went to nobody from there, if we stand elsewhere now.
+
+        Nothing is kept of that time: the parts of the ring that are served from here are others.
+        """
+        self.forget(now)
+        place = self._here
+        if here is None or place is None or here == place:
+            return 0, []
+        left = [passed for passed, told in self._passed if not told]
+        self._passed.clear()
+        self._bytes = 0
+        return place, left
 
     def is_unsure(self, now: Nanos) -> bool:
         """Say whether what is passed on now may leave somebody out."""

@@ -140,13 +140,27 @@ class Router:
             self._rerouting.settle(self._now())
             self._plan()
         now = self._now()
+        place, left = self._latecomers.move(self._here, now)
+        for passed in left:
+            self._send_late(passed, self._instead_of_us(place, passed))
         known = (dict(linked), tuple(self._secured))
         if self._latecomers.note(self._here, known, is_whole=is_whole, now=now):
             for passed, late in self._latecomers.missed(now, self._onward_now):
-                self._counters["events_sent_late"] += passed.run.count
-                flags = passed.flags | AGAIN_FLAG
-                for head, body in passed.run.singles():
-                    self._forwarding.forward(head, body, late, flags, passed.link_class)
+                self._send_late(passed, late)
+
+    def _send_late(self, passed: Passed, late: Onward) -> None:
+        if late:
+            self._counters["events_sent_late"] += passed.run.count
+            flags = passed.flags | AGAIN_FLAG
+            for head, body in passed.run.singles():
+                self._forwarding.forward(head, body, late, flags, passed.link_class)
+
+    def _instead_of_us(self, place: int, passed: Passed) -> Onward:
+        """Return (uid, limit) of those that serve now what we were to serve from ``place``."""
+        if passed.flags & FLOOD_FLAG or passed.limit == place:  # for everybody, from us on
+            return self._onward(self._here or 0, passed.flags, passed.link_class)
+        tree = self._tree if passed.link_class is LinkClass.NORMAL else self._secure_tree
+        return tree.instead(place, passed.limit)
 
     def _onward_now(self, passed: Passed) -> Onward:
         return self._onward(passed.limit, passed.flags, passed.link_class)

@@ -52,7 +52,7 @@ def tell(log: Log, fact: Fact) -> None:
         case Refuted(subject):
             log.info("lives after all", peer=short(subject.uid))
         case Departed(member):
-            log.info("left the ring", peer=short(member.uid))
+            log.info("a neighbour left", peer=short(member.uid))
         case Rejoining(incarnation, reason):
             log.warning("joining anew", incarnation=incarnation, why=reason)
         case Reincarnated(member, holder):

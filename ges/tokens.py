@@ -113,7 +113,7 @@ def parse_book(data: bytes, source: str) -> TokenBook:
     Raises:
         TokenError: it is none.
     """
-    mend = "make one with 'chordal token issue'"
+    mend = "name another file; 'chordal token issue' makes one"
     try:
         file = msgspec.json.decode(data, type=_File)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

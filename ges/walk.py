@@ -256,7 +256,7 @@ class _Round:
         brokers = {uid: self._met[uid] for uid in self._route}
         named = {m.uid: m.peer.url for status in brokers.values() for m in _named(status)}
         silent = {
-            member.uid: _pointed_at_in_vain(member, reason, brokers.values())
+            member.uid: _pointed_at_in_vain(member, reason, brokers.values(), tls=self._tls)
             for member, reason in self._silent.items()
             if member.uid in named and member.uid not in brokers
         }
@@ -318,12 +318,17 @@ def _who_names(uid: str, brokers: Iterable[Status]) -> str:
     return ", ".join(names[:MAX_NAMES] + more)
 
 
-def _pointed_at_in_vain(member: Member, reason: str, brokers: Collection[Status]) -> str:
+def _pointed_at_in_vain(
+    member: Member, reason: str, brokers: Collection[Status], *, tls: bool
+) -> str:
     by = sum(any(member.uid == other.uid for other in _named(status)) for status in brokers)
+    mend = "resume or end its process"
+    if tls:
+        mend += ", or see whether its identity has ended or is revoked"
     return (
         f"broker {short(member.uid)} at {shown(member.peer.url)} does not answer ({reason}), and "
         f"is pointed at by {by} of the {len(brokers)} met: they drop it once they find it dead, so "
-        "look again in some seconds; if it stays, resume or end its process"
+        f"look again in some seconds; if it stays, {mend}"
     )
 
 

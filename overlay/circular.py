@@ -16,6 +16,11 @@ def following(number: int) -> int:
     return number % HIGHEST + 1
 
 
+def preceding(number: int) -> int:
+    """Return what ``number`` comes after."""
+    return (number - 2) % HIGHEST + 1
+
+
 def is_after(one: int, other: int) -> bool:
     """Say whether ``one`` is the later of two; of two that differ, one is.
 

@@ -28,6 +28,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from overlay.errors import IdentityError
 from overlay.regular_file import read_regular
+from overlay.wording import why_no_folder
 
 IDENTITY_CERTIFICATE = "identity.crt"
 IDENTITY_KEY = "identity.key"
@@ -150,7 +151,7 @@ def unusable(path: Path, error: OSError, mend: str) -> IdentityError:
     """Put the operating system's complaint about ``path`` into words for the user."""
     if isinstance(error, PermissionError):
         mend = "run as the user who owns it"
-    return IdentityError(f"{path}: {error.strerror or error}; {mend}")
+    return IdentityError(f"{path}: {why_no_folder(error)}; {mend}")
 
 
 def _read(path: Path) -> tuple[bytes, int]:

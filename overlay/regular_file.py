@@ -40,4 +40,4 @@ def read_regular(path: Path, most: int) -> tuple[bytes, int]:
 
 
 def _too_large(path: Path, most: int) -> OSError:
-    return OSError(errno.EFBIG, f"Larger than {most} bytes", str(path))
+    return OSError(errno.EFBIG, f"larger than {most} bytes", str(path))

@@ -15,8 +15,8 @@ Failures
     ``detector``, ``arrivals``, ``health``, ``carriers``; ``suspicions``, ``witness``,
     ``verdicts``; ``deaths``, ``repair``, ``runs``; ``detours``, ``relay``.
 Records and duties
-    ``records``, ``backups``, ``holders``, ``link_backups``, ``replicas``, ``duties``, ``homes``,
-    ``handover``, ``reclaim``, ``overload``.
+    ``records``, ``backups``, ``holders``, ``link_backups``, ``replicas``, ``duties``, ``doubts``,
+    ``homes``, ``handover``, ``reclaim``, ``overload``.
 What must hold
     ``invariants``.
 """

@@ -91,15 +91,28 @@ class Backups:
             return
         old = self.own.get(key)
         entry = old.entry if old else Entry(key, 1, self._core.ring_id or 0, 0, 0)
-        self.hold(entry, body, old.previous if old else None, version=following(entry.version))
+        previous, taken_from = (old.previous, old.taken_from) if old else (None, None)
+        version = following(entry.version)
+        self.hold(entry, body, previous, version=version, taken_from=taken_from)
         self._core.timers.set((Timer.COPY, ""), self._core.now + self._core.config.backup_ns)
 
-    def hold(self, claim: Entry, body: bytes, previous: str | None, *, version: int) -> None:
-        """Own ``body`` under the epoch and place of ``claim``."""
+    def hold(
+        self,
+        claim: Entry,
+        body: bytes,
+        previous: str | None,
+        *,
+        version: int,
+        taken_from: Entry | None = None,
+    ) -> None:
+        """Own ``body`` under the epoch and place of ``claim``.
+
+        ``previous``: uid of the owner before; ``taken_from``: its claim, if only we say it is dead.
+        """
         old = self._take_out(claim.key)
         entry = Entry(claim.key, claim.epoch, claim.place, version, content_of(body))
         self._changes += 1
-        self.own[claim.key] = Own(entry, body, self._changes, previous)
+        self.own[claim.key] = Own(entry, body, self._changes, previous, taken_from)
         self._bytes += len(body)
         self._count(entry, 1)
         same_claim = old is not None and claim_of(old.entry) == claim_of(entry)
@@ -113,6 +126,14 @@ class Backups:
         core = self._core
         if (Timer.RECONCILE, "") not in core.timers:
             core.arm(Timer.RECONCILE, "", core.jitter(core.config.reconcile_ns))
+
+    def lower(self, key: str, claim: Entry) -> None:
+        """Own a record under a smaller claim: whoever has another one is to win."""
+        own = self.own[key]
+        for uid in self.targets:
+            if uid in self._links.up:  # of our claims it would keep the later one
+                self._core.send(uid, Forget(key))
+        self.hold(claim, own.body, own.previous, version=own.entry.version)
 
     def drop(self, key: str) -> Own | None:
         """Own a record no more."""
@@ -179,6 +200,9 @@ class Backups:
                 if not target.holder:
                     target.holder = True
                     target.restart()
+                    if self.own:
+                        self._changes += 1  # a number that it did not agree to for the claims
+                    target.holder_since = self._changes
                 target.releasing = False
             elif target.holder:
                 target.releasing = True
@@ -235,7 +259,7 @@ class Backups:
     def on_agreed(self, uid: str, answer: SummaryAgreed) -> None:
         """A holder has all that our summary counted, so old holders may be let go."""
         target = self.targets.get(uid)
-        if target is not None and answer.serial <= self._changes:
+        if target is not None and target.holder_since <= answer.serial <= self._changes:
             target.agreed = max(target.agreed, answer.serial)
             self._release(self._neighbourhood.adjacent, self.holders)
 

@@ -187,4 +187,4 @@ class Deaths:
         parts.hood.bury(member, witnessed=witnessed)
         parts.chords.on_dead(uid, heir)
         parts.links.close(uid, Closed.DECLARED_DEAD if witnessed else Closed.LOST)
-        parts.duties.on_gone(member)
+        parts.duties.on_gone(member, witnessed=witnessed)

@@ -27,6 +27,7 @@ from overlay.circular import following
 from overlay.ids import Nanos, Peer
 from ring.backups import Backups
 from ring.core import Core, Timer
+from ring.doubts import Doubts
 from ring.facts import DutyTaken
 from ring.geometry import between, clockwise
 from ring.handover import Handover
@@ -52,6 +53,7 @@ class Duties:
         self.replicas = Replicas(core, links, self.backups)
         self.handover = Handover(core, links, neighbourhood, self.backups, self.replicas)
         self.reclaimer = Reclaimer(core, links, neighbourhood, self.backups, self.replicas)
+        self.doubts = Doubts(neighbourhood, self.backups, self.replicas, self.handover)
         self.homes = Homes(core, links, self.backups, self.replicas)
         self.overload = Overload(core, neighbourhood, self.backups, self.replicas, self.handover)
         self.is_dirty = False  #: somebody is gone and has left records
@@ -75,7 +77,8 @@ class Duties:
             return
         held, known = replica.held, replica.entry
         claim = Entry(key, following(known.epoch), known.place, 0, 0)
-        backups.hold(claim, body, held.uid, version=following(known.version))
+        version, taken_from = following(known.version), known if held.is_lone else None
+        backups.hold(claim, body, held.uid, version=version, taken_from=taken_from)
         core.notify(DutyTaken(key, body, held.uid, claim.epoch))
         if held.gone_at is None:
             self._links.tell(held.peer, Fence((backups.own[key].entry,)))
@@ -84,6 +87,7 @@ class Duties:
     def drop(self, key: str) -> None:
         """Give up a record of ours for good, and its copies with it; an unknown key is no error."""
         self.reclaimer.suspended.pop(key, None)
+        self.handover.withdraw(key)
         if self.backups.drop(key) is not None:
             self.backups.pump_all()
 
@@ -107,15 +111,18 @@ class Duties:
 
     # ── what happens around ───────────────────────────────────────────────────────────────────
 
-    def on_gone(self, member: Member) -> None:
+    def on_gone(self, member: Member, *, witnessed: bool) -> None:
         """``member`` died or left; the pointers are about to change."""
-        if self.replicas.on_gone(member.uid, member.incarnation):
+        if witnessed:
+            self.doubts.settle(member.uid)
+        if self.replicas.on_gone(member.uid, member.incarnation, witnessed=witnessed):
             self.is_dirty = True
         self.handover.expire(gone=member.uid)
         self.handover.refusing.pop(member.uid, None)
 
     def on_link_up(self, peer: Peer) -> None:
         """A new link; its other end may have begun another life."""
+        self.doubts.on_link_up(peer)
         held = self.replicas.owners.get(peer.uid)
         if held is not None and held.peer.incarnation < peer.incarnation:
             self.is_dirty |= self.replicas.on_gone(peer.uid, held.peer.incarnation)
@@ -129,7 +136,13 @@ class Duties:
             if uid in self._links.up:
                 around.append(self._links.up[uid].peer)
         self.handover.clear()
+        self.doubts.doubt()
         self.reclaimer.suspend(around)
+
+    def on_cut_off(self) -> None:
+        """We were cut off for a while, and held others for dead; we have kept our place."""
+        self.doubts.doubt()
+        self.backups.pump_all()
 
     def follow(self) -> None:
         """Links or pointers have changed."""
@@ -188,13 +201,16 @@ class Duties:
             taken = 0
             known = max(1, held.summary.count if held.summary else len(held.keys))
             for key in sorted(held.keys):
-                has_bytes = self.replicas.records[key].body is not None
+                replica = self.replicas.records[key]
+                has_bytes = replica.body is not None
+                has_latest = replica.content == replica.entry.content  # as far as we were told
                 if age >= 3 and not (has_bytes and self._is_near(held.place)):
                     self.replicas.remove(key)  # up to those who have the bytes, and stand near
                 elif (
                     has_bytes
+                    and (has_latest or age >= 3)  # older bytes are better than none
                     and self._falls_to_us(key, held, heirs, age)
-                    and self._take(key, held.uid)
+                    and self._take(key, held)
                 ):
                     taken += 1
             if taken:
@@ -239,7 +255,7 @@ class Duties:
             return True
         return between(left[-1].ring_id, place, right[-1].ring_id)
 
-    def _take(self, key: str, previous: str) -> bool:
+    def _take(self, key: str, held: Held) -> bool:
         replica = self.replicas.records[key]
         body, entry = replica.body, replica.entry
         assert body is not None
@@ -248,8 +264,9 @@ class Duties:
             return False
         self.replicas.remove(key)
         claim = Entry(key, following(entry.epoch), entry.place, 0, 0)
-        self.backups.hold(claim, body, previous, version=following(entry.version))
-        self._core.notify(DutyTaken(key, body, previous, claim.epoch))
+        version, taken_from = following(entry.version), entry if held.is_lone else None
+        self.backups.hold(claim, body, held.uid, version=version, taken_from=taken_from)
+        self._core.notify(DutyTaken(key, body, held.uid, claim.epoch))
         return True
 
     # ── inside ──────────────────────────────────────────────────────────────────────────────────

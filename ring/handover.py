@@ -26,7 +26,7 @@ from ring.geometry import clockwise
 from ring.links import Links
 from ring.messages import Member
 from ring.neighbourhood import Neighbourhood
-from ring.record_messages import Answer, Entry, Fence, Offer, OfferAnswer
+from ring.record_messages import Answer, Entry, Fence, Forget, Offer, OfferAnswer
 from ring.records import fraction_of
 from ring.replicas import Replicas
 
@@ -88,6 +88,16 @@ class Handover:
             pending.claim = Entry(key, claim.epoch, claim.place, entry.version, entry.content)
             self._send(key, with_body=True)
 
+    def withdraw(self, key: str) -> None:
+        """The record is dropped: whoever has taken up our offer owns it no more, and forgets it."""
+        pending, own = self.pending.pop(key, None), self._backups.own.get(key)
+        if pending is not None and own is None:
+            self.on_weight(-pending.weight)  # its copies reached us before its answer
+        elif pending is not None and own is not None:
+            claim = Entry(key, following(pending.claim.epoch), own.entry.place, 0, 0)
+            self._links.tell(pending.to.peer, Fence((claim,)))
+            self._links.tell(pending.to.peer, Forget(key))
+
     def on_answer(self, uid: str, answer: OfferAnswer) -> None:
         """A broker takes a record that we offered, asks for its bytes, or declines."""
         key = answer.key
@@ -123,7 +133,13 @@ class Handover:
                 else:
                     self._replicas.remove(key)  # the claim that we offered, if it was taken up
                     claim = Entry(key, following(pending.claim.epoch), own.entry.place, 0, 0)
-                    self._backups.hold(claim, own.body, own.previous, version=own.entry.version)
+                    self._backups.hold(
+                        claim,
+                        own.body,
+                        own.previous,
+                        version=own.entry.version,
+                        taken_from=own.taken_from,
+                    )
 
     def give_all(self) -> None:
         """Offer what is left of our records to those beside us, as one who leaves."""

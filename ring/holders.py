@@ -25,6 +25,7 @@ class Target:
     index_after: str | None = None  #: it waits for our index from there on
     asked: int = -1  #: change up to which the latest summary goes
     agreed: int = -1  #: change up to which it has everything
+    holder_since: int = 0  #: what it agreed to before this change were claims without copies
     tokens: int = BURST_BYTES
     refilled_at: Nanos = 0
 

@@ -23,6 +23,7 @@ import msgspec
 from overlay.ids import Peer
 from ring.backups import Backups
 from ring.core import Core
+from ring.geometry import RING_SIZE, clockwise
 from ring.greedy import nearer
 from ring.links import Links
 from ring.record_messages import MAX_ENTRIES, Claims, Dispute, Entry, Fence
@@ -80,12 +81,31 @@ class Homes:
     def _pass_on(self, claims: Claims, without: str | None) -> bool:
         """Send claims to the link nearest to their home; returns False if that is here."""
         here = self._core.member.ring_id
-        onward = nearer(here, claims.home, self._links.up, without)
+        onward = nearer(here, claims.home, self._links.up, without) or self._opposite(claims.home)
         if onward is None:
             return False
         if claims.hops < MAX_HOPS:
             self._core.send(onward, claims)
         return True
+
+    def _opposite(self, home: int) -> str | None:
+        """Return the uid of the member as far to the right of a home as we are to its left.
+
+        Two are equally near to most homes whose owner is gone, as newcomers halve gaps. Claims that
+        come from both sides are to meet, so those that end at the left one go on to the right one.
+        """
+        far = clockwise(self._core.member.ring_id, home)
+        if not 0 < far < RING_SIZE // 2:
+            return None  # we stand there, or to its right
+        place = (home + far) % RING_SIZE
+        return next(
+            (
+                uid
+                for uid, link in self._links.up.items()
+                if link.member is not None and link.member.ring_id == place and link.is_used
+            ),
+            None,
+        )
 
     def _meet(self, entry: Entry, owner: Peer) -> None:
         """Compare a claim with all that is known here of the same record."""

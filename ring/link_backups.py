@@ -4,7 +4,9 @@ When it dies they divide that list between them, and tell each on it [divide-nei
 
 A list is sent whole over a new link, and as differences after that. They arrive in order or the
 link is gone, so one that does not fit what is held means that the other end has dropped its copy
-in between, as when it took us for no neighbour of its own for a while: it asks for the whole.
+in between, as when it took us for no neighbour of its own for a while: it asks for the whole. Lists
+of those that stand beside us no more are kept while they are second neighbours: who stood between
+may be gone before they have noticed, and then they send differences.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ class LinkBackups:
         self._core = core
         self._links = links
         self._neighbourhood = neighbourhood
-        self._held: dict[str, _Held] = {}  #: by uid of our left and right neighbour
+        self._held: dict[str, _Held] = {}  #: by uid of a ring neighbour
         self._sent: dict[str, _Sent] = {}
         self._version = 0
         self._latest: dict[str, Peer] = {}
@@ -60,8 +62,8 @@ class LinkBackups:
         linked = {uid: up[uid].peer for uid in sorted(up)[:MAX_HOLDERS]}
         if linked != self._latest:
             self._latest, self._version = linked, self._version + 1
-        beside = self.beside
-        self._held = {uid: self._held[uid] for uid in beside if uid in self._held}
+        beside, around = self.beside, self._neighbourhood.adjacent
+        self._held = {uid: held for uid, held in self._held.items() if uid in around}
         self._sent = {uid: self._sent[uid] for uid in beside if uid in self._sent}
         for uid in beside:
             if uid in up:

@@ -88,7 +88,8 @@ class LinkEvents:
         parts.queries.forget(uid)
         if core.detours.pop(uid, None) is not None:
             core.notify(DetourEnded(uid, restored=True))
-            parts.chords.on_link_gone(uid)
+        if old is not None:
+            parts.chords.on_link_gone(uid)  # what was asked may have gone down with it
         if old is not None and old.peer.incarnation < event.peer.incarnation and old.member:
             parts.links.on_down(uid)  # the new link has replaced it: there is nothing to close
             self._deaths.depart(old.member)  # it restarted; its old life is over

@@ -159,6 +159,7 @@ class Membership:
                 self._views.send(holder)
             if witnessed:
                 hood.forget_lone_verdicts()
+                parts.duties.on_cut_off()
                 parts.merge.stabilise()
 
     def _rejoin(self, reason: str) -> None:

@@ -34,6 +34,7 @@ class Own:
     body: bytes
     changed: int  #: the change of our records that made it as it is
     previous: str | None = None  #: uid of the owner before, if the duty was taken over
+    taken_from: Entry | None = None  #: its claim, if nobody else bore witness to its death
 
 
 def content_of(body: bytes) -> int:

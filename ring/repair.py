@@ -11,13 +11,25 @@ serves for both. The cost is O(degree(B)) messages.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 
+from overlay.ids import Peer
 from ring.core import Core
 from ring.facts import Confirmed, Repaired
 from ring.link_backups import LinkBackups
 from ring.links import Links
 from ring.messages import Failed, Member
 from ring.neighbourhood import Neighbourhood
+
+
+@dataclass(slots=True)
+class Loss:
+    """A death beside us, until the ring is whole again."""
+
+    subject: Member
+    witnesses: tuple[str, ...]
+    left_to: str | None = None  #: uid of the broker that is to tell the others
+    others: list[Peer] = field(default_factory=list)
 
 
 class Repair:
@@ -30,7 +42,7 @@ class Repair:
         self._links = links
         self._neighbourhood = neighbourhood
         self._backups = backups
-        self._unrepaired: dict[str, Member] = {}
+        self._unrepaired: dict[str, Loss] = {}
 
     @property
     def about(self) -> str | None:
@@ -58,8 +70,8 @@ class Repair:
     def check(self) -> None:
         """Notice that the ring around us is whole again."""
         if self._unrepaired and self._neighbourhood.agrees():
-            for subject in self._unrepaired.values():
-                self._core.notify(Repaired(subject))
+            for loss in self._unrepaired.values():
+                self._core.notify(Repaired(loss.subject))
             self._unrepaired.clear()
 
     def clear(self) -> None:
@@ -75,35 +87,48 @@ class Repair:
     ) -> None:
         core, uid = self._core, subject.uid
         core.notify(Confirmed(subject, witnesses))
-        self._unrepaired[uid] = subject
+        loss = self._unrepaired[uid] = Loss(subject, witnesses)
         around = {other for other in self._neighbourhood.adjacent if other != uid}
         for other in dict.fromkeys(told):
             if other != uid and other in self._links.up:
                 core.send(other, Failed(subject, witnesses, heir), uid)
+        for known in self._unrepaired.values():
+            if known.left_to == uid:
+                self._inform(known, known.others, around)
         if uid in self._backups.beside:
-            self._divide(subject, witnesses, around)
+            self._divide(loss, around)
 
-    def _divide(self, subject: Member, witnesses: tuple[str, ...], told: set[str]) -> None:
+    def _divide(self, loss: Loss, told: set[str]) -> None:
         """Tell our share of the subject's neighbours to route to us instead [divide-neighbour].
 
         The broker on the left takes the first half in order of uid, the one on the right the
-        second; the whole if the other one is not there to do its part. The subject's ring
-        neighbours hear of it from the two as their own.
+        second; the whole if the other one is not there to do its part, or may not have the list,
+        as where more than one died. It is the whole list that is halved, us and the other one
+        included, or the two would not halve the same. The subject's ring neighbours hear of it from
+        the two as their own.
         """
-        core, hood = self._core, self._neighbourhood
-        holders = [p for p in self._backups.take(subject.uid) or () if p.uid != core.peer.uid]
+        hood, subject = self._neighbourhood, loss.subject
+        holders = self._backups.take(subject.uid) or []
         half = (len(holders) + 1) // 2
         if any(m.uid == subject.uid for m in hood.right[:1]):
-            beyond, mine = hood.right[1:2], holders[:half]
+            beyond, mine, others = hood.right[1:2], holders[:half], holders[half:]
         else:
-            beyond, mine = hood.left[1:2], holders[half:]
-        if not beyond or beyond[0].uid in hood.suspects:
+            beyond, mine, others = hood.left[1:2], holders[half:], holders[:half]
+        if not beyond or beyond[0].uid in hood.suspects or len(self._unrepaired) > 1:
             mine = holders
         else:
+            loss.left_to, loss.others = beyond[0].uid, others
             told = told | self._seen_by(subject)
-        for holder in mine:
-            if holder.uid not in told and not hood.is_dead(holder.uid, holder.incarnation):
-                self._links.tell(holder, Failed(subject, witnesses, core.member), subject.uid)
+        self._inform(loss, mine, told)
+
+    def _inform(self, loss: Loss, holders: Iterable[Peer], told: set[str]) -> None:
+        core, hood, subject = self._core, self._neighbourhood, loss.subject
+        notice = Failed(subject, loss.witnesses, core.member)
+        for holder in holders:
+            if holder.uid == core.peer.uid or holder.uid in told:
+                continue
+            if not hood.is_dead(holder.uid, holder.incarnation):
+                self._links.tell(holder, notice, subject.uid)
 
     def _seen_by(self, subject: Member) -> set[str]:
         link = self._links.up.get(subject.uid)

@@ -61,6 +61,7 @@ class Held:
     syncing_since: Nanos | None = None  #: its index is being gone through
     missing: dict[str, None] = field(default_factory=dict)  #: keys of bytes asked for
     gone_at: Nanos | None = None  #: it died or left: its records are an estate
+    is_lone: bool = False  #: and nobody bore witness: we may have been cut off
 
     @property
     def uid(self) -> str:
@@ -109,6 +110,8 @@ class Replicas:
         is_same_link = held.heard_at >= self._links.up[uid].since
         if held.summary and is_same_link and summary.serial < held.summary.serial:
             return
+        if held.summary is not None and held.summary.holder is not summary.holder:
+            held.syncing_since = None  # its index has other entries now: begin anew
         held.summary, held.heard_at = summary, self._core.now
         held.agreed = -1  # the serial may be the same, but what it covers has changed
         if summary.leaving:
@@ -180,7 +183,7 @@ class Replicas:
 
     # ── owners come and go ────────────────────────────────────────────────────────────────────
 
-    def on_gone(self, uid: str, incarnation: int) -> bool:
+    def on_gone(self, uid: str, incarnation: int, *, witnessed: bool = True) -> bool:
         """A life of ``uid`` is over; returns whether it left records."""
         self._backups.leavers.pop(uid, None)
         held = self.owners.get(uid)
@@ -189,7 +192,7 @@ class Replicas:
         del self.owners[uid]
         if not held.keys:
             return False
-        held.gone_at = self._core.now
+        held.gone_at, held.is_lone = self._core.now, not witnessed
         held.missing.clear()
         self.estates.append(held)
         if len(self.estates) > MAX_OWNERS:
@@ -329,7 +332,9 @@ class Replicas:
                 held.agreed = summary.serial
                 self._core.send(uid, SummaryAgreed(summary.serial))
             return
-        since = held.syncing_since
+        since, linked = held.syncing_since, self._links.up[uid].since
+        if since is not None and since < linked:
+            since = None  # what was asked went down with the link before this one
         busy = since is not None and since + self._core.config.reconcile_ns > self._core.now
         if may_ask and not busy:
             held.syncing_since = self._core.now

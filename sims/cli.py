@@ -119,11 +119,14 @@ def run(
 
 @sim.command(short_help="Try every order of things in a small ring.")
 @click.argument("scenario")
-@click.option("--brokers", type=int, help="Brokers in all, newcomers included.")
+@click.option(
+    "--brokers", type=int, help="Brokers in all, newcomers included.  [default: the scenario's]"
+)
 @click.option(
     "--delays",
     type=click.IntRange(min=-1),
-    help="Try the orders with so many deliveries put off; -1: all orders there are.",
+    help="Try the orders with so many deliveries put off; -1: all orders there are.  "
+    "[default: the scenario's]",
 )
 @click.option(
     "--limit",
@@ -133,7 +136,9 @@ def run(
     help="States to look at, at most.",
 )
 @click.option(
-    "--early", type=click.IntRange(min=0), help="Timers that may run out before their time."
+    "--early",
+    type=click.IntRange(min=0),
+    help="Timers that may run out before their time.  [default: the scenario's]",
 )
 @click.option(
     "--grain",

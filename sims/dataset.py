@@ -19,6 +19,7 @@ from msgspec import inspect
 
 from overlay.errors import ConfigError, InvariantError
 from overlay.trace import Incident, Run
+from overlay.wording import why_no_folder
 from sims.experiment import RunResult
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def prepare(directory: Path) -> None:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise _unwritable(folder, error.strerror) from error
+            raise _unwritable(folder, why_no_folder(error)) from error
         if not os.access(folder, os.W_OK):
             raise _unwritable(folder, "permission denied")
 

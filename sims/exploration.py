@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from overlay.wording import counted
 from ring.core import Timer
 from sims.grain import Grain, together
 from sims.scopes import COMPLETE, Action
@@ -62,21 +63,23 @@ class Report:
 
     def in_words(self) -> str:
         """Say in one line how far the search went."""
-        within = "in any order" if self.delays == COMPLETE else f"with up to {self.delays} delays"
+        within = "in any order"
+        if self.delays != COMPLETE:
+            within = f"with up to {counted(self.delays, 'delay')}"
         if self.grain != Grain.PACKETS:
             within += f" of {self.grain}"
         if self.reduced:
             within += " (one for all that differ only in deliveries that commute)"
         if self.early:
-            within += f", with {self.early} early timer{'s' if self.early > 1 else ''}"
+            within += f", with {counted(self.early, 'early timer')}"
         if self.lists:
             within += ", without chords"
         if self.choices:
-            return f"{self.scenario}: {len(self.choices)} steps replayed"
+            return f"{self.scenario}: {counted(len(self.choices), 'step')} replayed"
         return (
             f"{self.scenario}, {self.brokers} brokers, {within}: {self.states} states, "
             f"{self.steps} steps ({self.seen_before} to states seen before), depth {self.depth}, "
-            f"{self.rests} ways to come to rest: {self._how_far}"
+            f"{counted(self.rests, 'way')} to come to rest: {self._how_far}"
         )
 
     @property

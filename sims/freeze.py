@@ -23,9 +23,9 @@ from ring.config import RingConfig
 
 #: Attributes that do not tell two states apart. Times, as the clock stands still while we explore;
 #: what is drawn at random or measured, as it decides only pauses and the contact; caches and their
-#: counters (``seen``: what a row was made of); who bore witness, which is only told; what traces
-#: are labelled with (``_unrepaired``); how many pings were sent (``probes``, ``tries``), of which
-#: one more or less only decides how often a timer has to run out until the ping is given up.
+#: counters (``seen``: what a row was made of); who bore witness, which is only told; how many pings
+#: were sent (``probes``, ``tries``), of which one more or less only decides how often a timer has
+#: to run out until the ping is given up.
 IGNORED = frozenset(
     {
         "_effects",
@@ -38,7 +38,6 @@ IGNORED = frozenset(
         "_shown",
         "_suspect_changes",
         "_token",
-        "_unrepaired",
         "asked_at",
         "deviation",
         "generation",

@@ -60,7 +60,7 @@ def recovery() -> None:
     help="One number: that many seeds. A list: these seeds.  [default: 5]",
 )
 @click.option("--crash-share", type=float, help="Share of the brokers that crash.")
-@click.option("--profile", help="Timing profile of the brokers.")
+@click.option("--profile", help="Timing profile of the brokers: local, lan or wan.  [default: lan]")
 @_master
 @_json
 def sweep(

@@ -37,9 +37,13 @@ def find_files(directory: Path, record: Record) -> list[Path]:
     """
     folder = directory / FOLDERS[record]
     if not directory.is_dir():
-        raise DatasetError(f"no folder {directory}: give the folder a simulation or sweep wrote")
+        raise DatasetError(
+            f"no folder {directory}: give one that a simulation, a sweep or a broker's trace made"
+        )
     if not folder.is_dir():
-        raise DatasetError(f"{directory} is no data set: it has no folder {folder.name!r}")
+        trace = directory / "trace"
+        mend = f"; the trace of a broker is in {trace}" if trace.is_dir() else ""
+        raise DatasetError(f"{directory} is no data set: it has no folder {folder.name!r}{mend}")
     found = sorted(path for path in folder.iterdir() if not path.name.startswith((".", "_")))
     if not found:
         raise DatasetError(f"{folder} is empty: nothing was recorded yet")

@@ -40,7 +40,9 @@ def read_grid(path: Path) -> dict[str, object]:
         grid = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise GridError(f"grid {path} cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise GridError(f"grid {path} is no text in UTF-8, so no TOML") from error
+    except tomllib.TOMLDecodeError as error:
         raise GridError(f"grid {path} is no TOML: {error}") from error
     for key in grid:
         if key not in KEYS:
@@ -65,6 +67,8 @@ def cells(grid: Mapping[str, object]) -> tuple[Experiment, ...]:
 
 def _listed(key: str, value: object) -> list[object]:
     if key == "seeds" and isinstance(value, int):
+        if value < 1:
+            raise GridError(f"seeds is {value}; it is the number of seeds, at least 1, or a list")
         value = list(range(1, value + 1))
     if not isinstance(value, list):
         return [value]

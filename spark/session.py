@@ -55,7 +55,7 @@ def open_session(master: str | None = None, *, memory: str = "2g") -> Iterator[S
             "k8s://URL or, for Spark Connect, sc://HOST:PORT"
         )
     # The JVM must still be there when an error of its is put into words.
-    with _termination_interrupts(), ExitStack() as stack, _translated_errors():
+    with _termination_interrupts(), ExitStack() as stack, _translated_errors(master):
         yield _enter(stack, master, memory)
 
 
@@ -212,8 +212,10 @@ def _stop_jvm() -> None:
 
 
 @contextmanager
-def _translated_errors() -> Iterator[None]:
+def _translated_errors(master: str | None) -> Iterator[None]:
     """Put what fails in Spark into words; an interrupt stays one, whatever it makes fail."""
+    away = master is not None and not master.startswith("local")
+    where, mend = (f" at {master}", "; see whether it can be reached") if away else ("", "")
     interrupts: list[int] = []
     try:
         with _interrupts_noted(interrupts):
@@ -222,7 +224,7 @@ def _translated_errors() -> Iterator[None]:
         if interrupts:  # py4j has swallowed it, and failed over what it left behind
             raise KeyboardInterrupt from None
         text = str(error)
-        failed = SparkFailed(f"Spark failed: {_gist(text)}")
+        failed = SparkFailed(f"Spark{where} failed: {_gist(text)}{mend}")
         failed.add_note(text)
         # Not "from error": its text is with the JVM, which is about to go.
         raise failed from None

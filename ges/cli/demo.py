@@ -16,6 +16,7 @@ import click
 
 from ges.cli.options import DIRECTORY, json_option, run_async
 from overlay.errors import ConfigError
+from overlay.wording import why_no_folder
 
 if TYPE_CHECKING:
     from ges.demo.findings import Findings
@@ -75,7 +76,7 @@ def _prepare(out: Path) -> None:
             shutil.rmtree(out / part)
         (out / MARK).write_text("Made by 'chordal demo'; the next one replaces it.\n")
     except OSError as error:
-        raise ConfigError(f"--out {out} cannot be used: {error.strerror or error}") from error
+        raise ConfigError(f"--out {out} cannot be used: {why_no_folder(error)}") from error
 
 
 async def _demo(scale: Scale, out: Path) -> Findings | signal.Signals:

@@ -23,6 +23,8 @@ from ges.cli.identity_options import (
     when,
 )
 
+LABELS = {"revoked": "list revokes"}  #: of facts that are called otherwise in JSON
+
 # overlay.identity and overlay.authority load the cryptography package, which takes longer than the
 # rest of the command: each command imports them when it runs.
 
@@ -149,7 +151,8 @@ def show(directory: Path, as_json: bool) -> None:
         print_json(directory=str(directory), **facts, refusal=refusal, warnings=warnings)
     else:
         for label, value in facts.items():
-            click.echo(f"{label.replace('_', ' '):<13} {'-' if value is None else value}")
+            shown = LABELS.get(label, label.replace("_", " "))
+            click.echo(f"{shown:<13} {'-' if value is None else value}")
         for warning in warnings:
             click.echo(f"warning: {warning}")
         click.echo("usable" if refusal is None else f"not usable: {refusal}")

@@ -103,7 +103,7 @@ def rotate(authority_dir: Path, finish: bool, force: bool, days: int, as_json: b
         click.echo(
             f"{authority_dir}: new key, expires {when(done.not_after)}; "
             f"{counted(waiting, 'identity', 'identities')} to be renewed, "
-            "then 'chordal identity rotate --finish'"
+            f"then 'chordal identity rotate {authority_dir} --finish'"
         )
 
 

@@ -78,7 +78,7 @@ def pub(
     if budget is not None and link_class != LinkClass.EXPRESS.value:
         raise click.UsageError("--budget is for express events; add --class express")
     check_topic(topic)  # before a broker is looked for
-    pairs = dict(_parse_attribute(text) for text in attributes)
+    pairs = _parse_attributes(attributes)
     run_async(
         _publish,
         broker,
@@ -96,11 +96,16 @@ def pub(
     )
 
 
-def _parse_attribute(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not key or not equals:
-        raise click.BadParameter(f"{text!r} is not KEY=VALUE", param_hint="--attr")
-    return key, value
+def _parse_attributes(texts: tuple[str, ...]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise click.BadParameter(f"{text!r} is not KEY=VALUE", param_hint="--attr")
+        if key in found:
+            raise click.BadParameter(f"{key!r} is given twice", param_hint="--attr")
+        found[key] = value
+    return found
 
 
 class _Given:

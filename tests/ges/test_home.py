@@ -107,6 +107,11 @@ def test_a_refused_broker_changes_nothing(tmp_path: Path) -> None:
         assert (tmp_path / "broker.json").read_bytes() == before
 
 
+def test_a_file_in_place_of_the_directory(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("mine")
+    assert "mine: there is a file of that name; name another" in refused(tmp_path / "mine")
+
+
 def test_the_directory_of_another_identity(tmp_path: Path) -> None:
     with life(tmp_path) as home:
         pass

@@ -255,3 +255,29 @@ async def test_however_many_limits_events_come_with_what_is_kept_of_them_is_boun
     finally:
         tracemalloc.stop()
     assert used < KEPT_BYTES
+
+
+async def test_what_went_to_nobody_goes_to_those_that_serve_that_part_of_the_ring_now() -> None:
+    """Alone, it was to serve the ring up to 10; then it is back at another place."""
+    bench = Bench()
+    know(bench)
+    _, body = event()
+    body = body[:PATCH_AT] + PATCH.pack(1, 10) + body[PATCH_END:]
+    bench.router.relay(read_head(body), body)
+    link(bench, "d")
+    linked = {m.uid: m for m in (RING["b"], RING["c"], D)}
+    bench.router.update(member("a", 12), linked, linked.values(), is_whole=True)
+    got = {n: [(head.limit, head.again) for head in bench.sent(n)] for n in "bcd"}
+    assert got == {"b": [], "c": [(5, True)], "d": [(10, True)]}
+
+
+async def test_what_was_published_while_alone_goes_to_all_from_another_place() -> None:
+    bench = Bench()
+    know(bench)
+    bench.publish(*event())
+    linked = {m.uid: m for m in (RING["b"], RING["c"])}
+    bench.router.update(member("a", 2), linked, linked.values(), is_whole=True)
+    assert [(head.sequence, head.again) for head in bench.sent("b")] == [(1, True)]
+    assert [(head.sequence, head.again) for head in bench.sent("c")] == [(1, True)]
+    bench.router.update(RING["a"], linked, linked.values(), is_whole=True)
+    assert len(bench.sent("b")) == 1, "once"

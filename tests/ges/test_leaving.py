@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 
 import pytest
+import structlog
 import trio
 from trio.testing import MockClock
 
@@ -79,3 +80,18 @@ async def test_who_loses_all_links_while_it_waits_for_its_turn_says_goodbye_all_
     await trio.sleep(8)
     verdicts = [ruling.verdict for broker in others for ruling in broker.node.ring.verdicts]
     assert Verdict.BROKER_FAILED not in verdicts
+
+
+async def test_the_last_to_leave_does_not_say_that_it_serves_on(
+    autojump_clock: MockClock, weather: Weather, brokers: Brokers
+) -> None:
+    first, second = await brokers.ring_of(2)
+    with structlog.testing.capture_logs() as lines:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(brokers.dismiss, first)
+            await trio.sleep(TURN / 2)
+            nursery.start_soon(brokers.dismiss, second)
+    told = [line["event"] for line in lines]
+    assert [event for event in told if event.startswith("alone")] == []
+    assert told.count("leaving") == 2
+    assert told.count("a neighbour left") == 1

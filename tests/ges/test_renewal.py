@@ -183,9 +183,14 @@ def are_fresh(ring: list[Broker]) -> bool:
 
 
 async def test_a_certificate_that_is_not_renewed_ends_links_and_clients(
-    brokers: Brokers, issue: Issue, capsys: pytest.CaptureFixture[str]
+    brokers: Brokers, issue: Issue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At its end, not at the next handshake; and publishing is refused from then on."""
+    """At its end, not at the next handshake; nor does the broker count on clients to leave."""
+
+    async def stay(*_: object) -> None:
+        await trio.sleep_forever()
+
+    monkeypatch.setattr("ges.attachment.stay_certified", stay)
     short = timedelta(seconds=5)
     ring = await started(brokers, [issue(Role.BROKER, short), issue(Role.BROKER)])
     failing, lasting = ring

@@ -168,7 +168,7 @@ def test_a_file_that_holds_no_token_is_named_and_not_quoted(tmp_path: Path, cont
 def test_what_is_no_file_of_a_sane_size_is_not_read(book: Path, tmp_path: Path) -> None:
     book.touch(0o600)
     os.truncate(book, MAX_BOOK_BYTES + 1)  # it takes no room
-    with pytest.raises(TokenError, match=rf"tokens\.json: Larger than {MAX_BOOK_BYTES} bytes"):
+    with pytest.raises(TokenError, match=rf"tokens\.json: larger than {MAX_BOOK_BYTES} bytes"):
         load_book(book)
     book.unlink()
     book.symlink_to("/dev/null")

@@ -161,8 +161,8 @@ class Cluster:
     @property
     def in_order(self) -> list[str]:
         """Uids of all members, going right from ring id 0."""
-        places = {uid: node.member for uid, node in self.nodes.items() if uid in self.alive}
-        return [m.uid for m in sorted((m for m in places.values() if m), key=lambda m: m.ring_id)]
+        members = (self.nodes[uid].member for uid in self.alive)
+        return [m.uid for m in sorted((m for m in members if m), key=lambda m: m.ring_id)]
 
     def findings(self) -> list[str]:
         """Return all that keeps the living from being one ideal ring."""

@@ -175,6 +175,12 @@ def test_a_name_that_no_overlay_has(command: list[str], name: str) -> None:
     assert "1 to 64 characters" in refused.stderr
 
 
+def test_an_attribute_is_given_once() -> None:
+    refused = chordal("pub", "t", "x", "--attr", "k=1", "--attr", "k=2")
+    assert refused.returncode == 2
+    assert "'k' is given twice" in refused.stderr
+
+
 def test_what_was_taken_is_delivered_before_the_broker_stops(brokers: Fleet) -> None:
     """Confirmed to the publisher, queued for the subscriber: a good-bye is no excuse."""
     broker = brokers.broker()

@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overlay.circular import HIGHEST, following, is_after
+from overlay.circular import HIGHEST, following, is_after, preceding
 from overlay.ids import WireCount
 
 NUMBERS = st.integers(1, HIGHEST) | st.sampled_from([1, 2, HIGHEST // 2, HIGHEST - 1, HIGHEST])
@@ -18,6 +18,14 @@ def test_after_every_number_there_is_a_later_one_that_can_be_told(number: int) -
     assert is_after(after, number)
     assert after > 0
     assert msgspec.convert(after, WireCount) == after
+
+
+@given(NUMBERS)
+def test_before_every_number_there_is_an_earlier_one(number: int) -> None:
+    before = preceding(number)
+    assert following(before) == number
+    assert is_after(number, before)
+    assert 0 < before <= HIGHEST
 
 
 @given(NUMBERS, NUMBERS)

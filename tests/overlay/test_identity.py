@@ -256,7 +256,7 @@ def test_what_is_no_file_of_a_sane_size_is_not_read(identity: Identity, name: st
     path = identity.directory / name
     content = path.read_bytes()
     path.write_bytes(content + b"#" * MAX_FILE_BYTES)
-    refused(identity.directory, str(path), f"Larger than {MAX_FILE_BYTES} bytes")
+    refused(identity.directory, str(path), f"larger than {MAX_FILE_BYTES} bytes")
     path.unlink()
     path.symlink_to("/dev/null")
     refused(identity.directory, str(path), "Not a regular file")

@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 
 from overlay.circular import HIGHEST, is_after
 from overlay.errors import ConfigError
-from overlay.machine import Effect, Message
+from overlay.ids import nanos
+from overlay.machine import Effect, Message, OpenLink, Send
 from ring.backups import ENTRY_BYTES
 from ring.config import LAN, RingConfig
 from ring.facts import DropRecord, PutRecord, RecordRefused
 from ring.holders import BURST_BYTES, holders_among
+from ring.messages import Leaving
 from ring.record_messages import (
     MAX_ENTRIES,
     MAX_RECORD_BYTES,
@@ -24,8 +26,10 @@ from ring.record_messages import (
     RecordIndex,
     RecordSummary,
     Replicate,
+    SummaryAgreed,
 )
 from ring.records import MAX_RECORDS, add_marks, content_of, mark_of, outranks
+from sims.world import CutMode
 from tests.helpers.bench import Bench, member, sent
 from tests.helpers.cluster import KILL
 from tests.helpers.records import Filter, RecordRing
@@ -255,3 +259,57 @@ def test_a_record_beyond_the_limits_is_refused_and_changes_nothing() -> None:
     refused = [fact.key for _, fact in ring.told(RecordRefused)]  # type: ignore[attr-defined]
     assert refused == ["key", "k" * 65, f"{MAX_RECORDS - 1}"]
     assert ring.nodes[uid].records["key"] == b"body"
+
+
+def test_a_link_that_breaks_while_an_index_is_gone_through_holds_nothing_up() -> None:
+    ring = RecordRing.warm(8, 1, backups=2)
+    owner, dead, holder = ring.in_order[3:6]
+    for number in range(300):
+        ring.put(owner, f"k{number}", b"x" * 1000)
+    ring.run(2)
+    cut_at: list[int] = []
+
+    def on_sent(uid: str, effect: Send | OpenLink) -> None:
+        is_index = isinstance(effect, Send) and isinstance(effect.message, IndexRequest)
+        if is_index and uid == holder and not cut_at:
+            cut_at.append(ring.world.now)
+            ring.cut(holder, owner, CutMode.BROKEN)
+            ring.world.at(ring.world.now + nanos(0.001), ring.mend, holder, owner)
+
+    ring.world.on_sent = on_sent
+    ring.crash(dead, KILL)
+    ring.run(2)
+    assert cut_at
+    assert ring.is_backed_up
+
+
+def test_a_neighbour_that_becomes_a_holder_while_it_goes_through_claims_begins_anew() -> None:
+    """Two deaths 3 ms apart: an index of several messages is under way at the second."""
+    ring = RecordRing.warm(10, 1, backups=2)
+    owner, first, second = ring.in_order[3:6]
+    for number in range(600):
+        ring.put(owner, f"k{number:04}", b"x" * 100)
+    ring.run(30)
+    assert ring.is_backed_up
+    ring.crash(first, KILL)
+    ring.run(0.003)
+    ring.crash(second, KILL)
+    ring.rest()
+    ring.run(2)
+    assert ring.is_backed_up
+
+
+def test_who_agreed_to_claims_has_not_agreed_to_copies() -> None:
+    """Its word is under way as it becomes a holder."""
+    bench = Bench.on_ring([100, 200, 300, 400, 500, 600, 700], 300, replace(LAN, backups=1))
+    others = [member(i) for i in (100, 200, 400, 500)]
+    right, second = member(400), member(500)
+    bench.give(PutRecord("k", b"x"))
+    told_of_claims = dict(sent(bench.wait(0.03, others), RecordSummary))[second.uid]
+    effects = bench.receive(right, Leaving(right))
+    assert [status.uid for status in bench.node.backups] == [second.uid]
+    bench.receive(second, SummaryAgreed(told_of_claims.serial))
+    assert [status.acknowledged for status in bench.node.backups] == [False]
+    told_of_copies = dict(sent(effects, RecordSummary))[second.uid]
+    bench.receive(second, SummaryAgreed(told_of_copies.serial))
+    assert [status.acknowledged for status in bench.node.backups] == [True]

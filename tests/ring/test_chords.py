@@ -156,3 +156,11 @@ def test_a_chord_far_off_moves_at_once() -> None:
 def refresh(node: Bench) -> None:
     effects = node.wait(1.5 * LAN.chord_refresh_ns / 1e9, alive=[*OTHERS, member(700)])
     assert (uid(500), ChordQuery(0)) in sent(effects, ChordQuery)
+
+
+def test_what_was_asked_over_a_link_that_another_replaces_is_asked_again() -> None:
+    """The other end had lost the link, and the question with it, and calls anew."""
+    node = bench()
+    node.receive(member(500), ChordAnswer(0, member(700)))
+    node.up(member(700))
+    assert sent(node.up(member(700)), ChordQuery) == [(uid(700), ChordQuery(1))]

@@ -12,6 +12,7 @@ from overlay.machine import Machine
 from overlay.rng import rng_for
 from ring.config import LAN
 from ring.facts import (
+    DropRecord,
     DutyLost,
     DutyTaken,
     Leave,
@@ -431,3 +432,127 @@ def test_a_fence_counts_on_a_link_that_was_made_for_it() -> None:
     assert len(ring.owners("key")) == 2
     ring.run(3 * LAN.reconcile_ns / 1e9)
     assert ring.owners("key") == [better]
+
+
+def test_bytes_of_before_do_not_win_over_the_latest() -> None:
+    """C is no holder any more, as another came between, and keeps for a while what it had."""
+    ring = RecordRing.warm(8, 1, backups=2)
+    ring.put_everywhere(6)
+    newcomer = ring.join(ring.in_order[:3])
+    ring.run(2)
+    order = ring.in_order
+    owner = order[order.index(newcomer) - 1]
+    keys = sorted(ring.nodes[owner].records)
+    assert keys
+    for key in keys:
+        ring.put(owner, key, b"latest")
+    ring.run(0.5)
+    assert ring.is_backed_up
+    for dead in (owner, newcomer):
+        ring.crash(dead, KILL)
+    ring.run(10)
+    check_owners(ring, keys)
+    assert {ring.nodes[ring.owners(key)[0]].records[key] for key in keys} == {b"latest"}
+
+
+@pytest.mark.parametrize("seconds", [2, 3, 20])
+def test_who_was_cut_off_takes_nothing_from_those_that_lived_on(seconds: float) -> None:
+    """Nobody bore witness to the deaths it believed in."""
+    ring = RecordRing.warm(12, 1, backups=2)
+    ring.put_everywhere()
+    order = ring.in_order
+    around, alone = (order[4], order[6]), order[5]
+    ring.partition([alone], [uid for uid in order if uid != alone])
+    ring.run(seconds / 2)
+    for uid in around:
+        ring.put(uid, f"{uid}/0", b"latest")
+    ring.run(seconds / 2)
+    ring.heal()
+    ring.settle()
+    assert [ring.owners(f"{uid}/0") for uid in around] == [[uid] for uid in around]
+    assert {ring.nodes[uid].records[f"{uid}/0"] for uid in around} == {b"latest"}
+
+
+@pytest.mark.parametrize("reason", [Leave(), ReportLoad(1000)])
+def test_a_record_dropped_while_it_is_offered_is_nobodys(reason: Leave | ReportLoad) -> None:
+    ring = RecordRing.warm(8, 1, backups=2)
+    ring.put_everywhere(10)
+    owner = ring.in_order[3]
+    keys = sorted(ring.nodes[owner].records)
+    ring.world.give(owner, reason)
+    ring.run(0.0005)
+    assert sorted(ring.nodes[owner].records) == keys, "nothing is answered yet"
+    for key in keys:
+        ring.world.give(owner, DropRecord(key))
+    ring.run(10)
+    assert {key: ring.owners(key) for key in keys} == {key: [] for key in keys}
+
+
+@pytest.mark.parametrize("seed", [3, 5, 6])
+def test_who_was_cut_off_does_not_claim_bytes_of_before_either(seed: int) -> None:
+    """It was a holder until another came between, and takes over what it had then."""
+    ring = RecordRing.warm(8, seed, backups=2)
+    ring.put_everywhere()
+    newcomer = ring.join(ring.in_order[:3])
+    ring.run(2)
+    order = ring.in_order
+    at = order.index(newcomer)
+    owner, alone = order[at - 1], order[(at + 1) % len(order)]
+    keys = sorted(ring.nodes[owner].records)
+    for key in keys:
+        ring.put(owner, key, b"latest")
+    ring.run(0.5)
+    ring.partition([alone], [uid for uid in order if uid != alone])
+    ring.run(2.5)
+    ring.heal()
+    ring.settle()
+    assert {key: ring.owners(key) for key in keys} == {key: [owner] for key in keys}
+    assert {ring.nodes[owner].records[key] for key in keys} == {b"latest"}
+
+
+def test_who_is_linked_again_in_the_same_life_owns_what_it_owned() -> None:
+    """Cut off from nearly all, a broker took that over for a death that was none."""
+    ring = RecordRing.warm(24, 3, backups=2)
+    rng = rng_for("linked again")
+    ring.put_everywhere(2)
+    order = ring.in_order
+    alone, owner = order[5], order[4]
+    far = set(rng.sample(order[10:], 3))
+    lost = [uid for uid in order if uid != alone and uid not in far]
+    for uid in lost:
+        ring.cut(uid, alone)
+    ring.run(1.05)
+    ring.put(owner, f"{owner}/0", b"latest")
+    ring.run(1.05)
+    for uid in lost:
+        if uid != owner:
+            ring.mend(uid, alone)
+    ring.run(10)
+    ring.mend(owner, alone)
+    ring.settle()
+    ring.run(30)
+    assert ring.owners(f"{owner}/0") == [owner]
+    assert ring.nodes[owner].records[f"{owner}/0"] == b"latest"
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_what_is_claimed_anew_after_a_cut_does_not_win_over_its_owner_later(seed: int) -> None:
+    """Back in a part of the ring that knows nothing of the owners, which live in the other."""
+    ring = RecordRing.warm(16, seed, backups=2)
+    ring.put_everywhere(1)
+    order = ring.in_order
+    alone, owners = order[5], (order[4], order[6])
+    ring.partition([alone], [uid for uid in order if uid != alone])
+    ring.run(3.5)
+    west = [uid for uid in order[:9] if uid != alone]
+    ring.partition(west, [*order[9:], alone])
+    ring.run(60)
+    for uid in owners:
+        ring.put(uid, f"{uid}/0", b"latest")
+    ring.run(0.5)
+    ring.heal()
+    ring.settle(120)
+    ring.run(60)
+    for uid in owners:
+        (here,) = ring.owners(f"{uid}/0")
+        assert ring.nodes[here].records[f"{uid}/0"] == b"latest"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ring.config import LAN
-from ring.messages import Backup, BackupRequest, Failed
+from ring.messages import Backup, BackupRequest, Failed, Leaving
 from ring.messages import Tested as Answer
-from tests.helpers.bench import Bench, member, opened, peer, sent, uid
+from tests.helpers.bench import Bench, member, opened, peer, sent, uid, view_of
 
 RING = [100, 200, 300, 400, 500, 600, 700]
 A, B, C = member(300), member(400), member(500)
@@ -69,3 +69,21 @@ def _all_told(bench: Bench) -> set[str]:
     effects += bench.receive(member(100), Answer(B, alive=False))
     strangers = [peer(i) for i in (9001, 9002, 9003, 9004) if peer(i).url in opened(effects)]
     return {name for stranger in strangers for name, _ in sent(bench.up(stranger), Failed)}
+
+
+def test_the_list_of_one_that_stood_beside_us_before_is_kept_for_when_it_does_again() -> None:
+    """Who came to stand between was gone before B noticed, so B goes on with differences."""
+    bench = Bench.on_ring(RING, 300)
+    bench.receive(B, Backup(1, (peer(9001),)))
+    between = member(350)
+    bench.up(between)
+    bench.receive(between, view_of(350, [*RING, 350]))
+    assert bench.node.right == (between, B)
+    beat(bench)
+    bench.receive(between, Leaving(between))
+    bench.down(between)
+    bench.receive(B, view_of(400, RING, version=2))
+    beat(bench)
+    bench.receive(B, Backup(2, (peer(9002),), (), 1))
+    bench.down(C)  # else C tells one half
+    assert _all_told(bench) == {uid(9001), uid(9002)}

@@ -5,8 +5,13 @@ A is broker 300, B its right neighbour 400, C the neighbour 500 on B's other sid
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Sequence
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from overlay.ids import Peer
 from overlay.machine import Closed, Effect
 from ring.config import LAN
 from ring.facts import Confirmed, Repaired
@@ -21,10 +26,10 @@ Z, D = member(200), member(600)  #: the second witnesses of A and C
 HOLDERS = tuple(peer(name) for name in (9001, 9002, 9003, 9004, 9005))
 
 
-def with_backup(here: int, ids: list[int] = RING, linked: tuple[int, ...] = (300, 500)) -> Bench:
+def with_backup(here: int, holders: Sequence[Peer] = HOLDERS) -> Bench:
     """A or C, to whom B has shown whom it is linked to: its neighbours and five holders."""
-    bench = Bench.on_ring(ids, here)
-    bench.receive(B, Backup(1, (*HOLDERS, *(peer(i) for i in linked))))
+    bench = Bench.on_ring(RING, here)
+    bench.receive(B, Backup(1, (*holders, A.peer, C.peer)))
     return bench
 
 
@@ -34,10 +39,12 @@ def confirm(bench: Bench, first: Member, second: Member) -> list[Effect]:
     return bench.receive(second, Answer(B, alive=False))
 
 
-def notices(bench: Bench, effects: list[Effect]) -> dict[str, Failed]:
+def notices(
+    bench: Bench, effects: list[Effect], holders: Sequence[Peer] = HOLDERS
+) -> dict[str, Failed]:
     """Return who is told of the failure, over links that are up and over those that come up."""
     found = sent(effects, Failed)
-    for holder in HOLDERS:
+    for holder in holders:
         if holder.url in opened(effects):
             found += sent(bench.up(holder), Failed)
     receivers = [receiver for receiver, _ in found]
@@ -60,6 +67,20 @@ def test_a_and_c_together_tell_every_holder_exactly_once() -> None:
     assert (by_a.keys() | by_c.keys()) >= holders
     assert by_a.keys() & by_c.keys() & holders == set()
     assert abs(len(by_a.keys() & holders) - len(by_c.keys() & holders)) <= 1
+
+
+@given(st.integers(0, 9), st.integers(0, 9), st.integers(0, 9))
+def test_no_holder_is_left_out_wherever_a_and_c_stand_in_the_list(
+    first: int, between: int, last: int
+) -> None:
+    """The list is in order of uid, and the uids of A and C are anywhere among the others."""
+    names = (*range(1, 1 + first), *range(301, 301 + between), *range(501, 501 + last))
+    holders = [peer(name) for name in names]
+    a, c = with_backup(300, holders), with_backup(500, holders)
+    by_a = notices(a, confirm(a, C, Z), holders).keys()
+    by_c = notices(c, confirm(c, A, D), holders).keys()
+    told_by = {holder.uid: [holder.uid in by_a, holder.uid in by_c] for holder in holders}
+    assert all(sum(by) == 1 for by in told_by.values()), told_by
 
 
 def test_holders_are_told_whom_to_route_to_instead() -> None:
@@ -155,3 +176,24 @@ def test_small_rings_are_repaired_as_well(n: int) -> None:
     assert len(told(effects, Confirmed)) == 1
     expected = view_of(100, [i for i in ids if i != 200])
     assert (bench.node.left[:1], bench.node.right[:1]) == (expected.left[:1], expected.right[:1])
+
+
+def test_what_was_left_to_one_that_is_found_dead_as_well_is_told_all_the_same() -> None:
+    bench = with_backup(300)
+    ours = notices(bench, confirm(bench, C, Z)).keys()
+    left = {holder.uid for holder in HOLDERS} - ours
+    assert left
+    effects = bench.receive(Z, Failed(C, (Z.uid, D.uid), None))
+    told_now = notices(bench, effects)
+    assert told_now.keys() >= left
+    assert all(told_now[name].subject == B for name in left)
+
+
+def test_while_another_gap_is_open_nobody_beyond_is_counted_on() -> None:
+    """C is dead, then B: who stands beyond B now never stood beside it, and has no list of it."""
+    bench = with_backup(300)
+    bench.receive(Z, Failed(C, (Z.uid, D.uid), None))
+    bench.up(D)
+    bench.receive(D, view_of(600, [100, 200, 300, 400, 600, 700], version=2))
+    effects = confirm(bench, Z, D)
+    assert notices(bench, effects).keys() >= {holder.uid for holder in HOLDERS}

@@ -118,7 +118,7 @@ def test_a_file_in_place_of_the_folder(tmp_path: Path) -> None:
 
 def test_a_file_in_place_of_a_sub_folder(tmp_path: Path) -> None:
     (tmp_path / "incidents").write_text("mine")
-    refused(tmp_path, str(tmp_path / "incidents"), "File exists")
+    refused(tmp_path, str(tmp_path / "incidents"), "there is a file of that name")
 
 
 def test_a_folder_in_place_of_a_file(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from overlay.rng import rng_for
 from ring.facts import DutyLost, Reincarnated
-from ring.record_messages import Claims
+from ring.record_messages import Claims, Entry
 from tests.helpers.cluster import KILL
 from tests.helpers.records import Filter, RecordRing
 
@@ -113,9 +113,9 @@ def test_two_owners_far_apart_are_found_by_claims_told_to_the_home() -> None:
     """Without these they would both go on: the test above would pass by chance else."""
     owners = {}
     for is_lost in (True, False):
-        ring = RecordRing.warm(8, 2, backups=4)
+        ring = RecordRing.warm(8, 1, backups=4)
         keys = ring.put_everywhere()
-        sides = split(ring, "every other", rng_for(2))
+        sides = split(ring, "every other", rng_for(1))
         ring.partition(*sides)
         ring.run(APART_S)
         for _ in range(4):
@@ -153,3 +153,19 @@ def test_an_heir_that_dies_while_another_leaves_takes_no_record_to_the_grave(see
         ring.leave(ring.in_order[3])
         ring.settle()
         assert {key: found for key in keys if len(found := ring.owners(key)) != 1} == {}
+
+
+def test_claims_from_both_sides_of_a_home_meet() -> None:
+    """The one whose place it was is gone, and its neighbours are equally near."""
+    ring = RecordRing.warm(64, 1, backups=2)
+    order = ring.in_order
+    home = ring.nodes[order[32]].member
+    assert home is not None
+    ring.leave(order[32])
+    ring.rest()
+    for uid in (order[26], order[38]):
+        backups = ring.nodes[uid]._duties.backups
+        backups.hold(Entry("k", 2, home.ring_id, 0, 0), b"x", None, version=1)
+        backups.pump_all()
+    ring.run(60)
+    assert len(ring.owners("k")) == 1

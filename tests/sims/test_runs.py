@@ -71,3 +71,21 @@ def test_no_link_to_a_broker_without_power_is_kept(seed: int) -> None:
     cluster.crash(dead, POWER)
     cluster.run(60)
     assert [uid for uid in cluster.alive if dead in cluster.nodes[uid].linked] == []
+
+
+@pytest.mark.parametrize("run", [1, 2])
+@pytest.mark.parametrize("mode", [KILL, POWER])
+def test_all_that_were_linked_to_the_dead_are_told(run: int, mode: CrashMode) -> None:
+    cluster = Cluster(run)
+    cluster.start_warm(spread_evenly(64))
+    cluster.run(25)
+    for at in (5, 25, 45):
+        dead = cluster.in_order[at : at + run]
+        peers = [cluster.nodes[uid].peer for uid in dead]
+        linked = {peer.uid: set(cluster.nodes[peer.uid].linked) - set(dead) for peer in peers}
+        for uid in dead:
+            cluster.crash(uid, mode)
+        cluster.run(4)
+        for peer in peers:
+            assert [u for u in linked[peer.uid] if not cluster.nodes[u].is_dead(peer)] == []
+        cluster.rest()

@@ -76,6 +76,14 @@ def test_a_folder_that_is_no_data_set_is_named(data: Path) -> None:
         find_files(data, Incident)
 
 
+def test_where_the_trace_of_a_broker_is_to_be_found_is_said(data: Path) -> None:
+    (home := data / "home").mkdir()
+    for folder in ("runs", "incidents"):
+        (home / "trace" / folder).mkdir(parents=True)
+    with pytest.raises(DatasetError, match=rf"{home} is no data set.*in {home / 'trace'}"):
+        find_files(home, Run)
+
+
 def test_an_empty_folder_is_named(tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / ".half.parquet").touch()

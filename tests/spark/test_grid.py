@@ -52,6 +52,12 @@ def test_what_is_no_toml_is_refused(tmp_path: Path) -> None:
         read_grid(grid_file(tmp_path, "nodes = [8]\nseeds = ]"))
 
 
+def test_a_grid_that_is_no_text_is_named(tmp_path: Path) -> None:
+    (tmp_path / "grid.toml").write_bytes(b"nodes = [8]\xff")
+    with pytest.raises(GridError, match=r"grid\.toml is no text in UTF-8"):
+        read_grid(tmp_path / "grid.toml")
+
+
 def test_a_missing_grid_is_named(tmp_path: Path) -> None:
     with pytest.raises(GridError, match=r"none\.toml"):
         read_grid(tmp_path / "none.toml")
@@ -61,7 +67,7 @@ def test_a_missing_grid_is_named(tmp_path: Path) -> None:
     ("grid", "named"),
     [
         ({"nodes": []}, "nodes"),
-        ({"seeds": 0}, "seeds"),
+        ({"seeds": 0}, "seeds is 0; .* at least 1"),
         ({"nodes": "many"}, "nodes"),
         ({"profile": "moon"}, "moon"),
         ({"crash_share": 1.5}, "1.5"),

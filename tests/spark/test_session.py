@@ -88,6 +88,14 @@ def test_what_fails_inside_spark_is_one_line(spark: SparkSession) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_where_the_master_is_another_machine_what_fails_names_it(spark: SparkSession) -> None:
+    master = "spark://127.0.0.1:1"
+    with pytest.raises(SparkFailed) as caught, open_session(master) as lent:
+        lent.range(1).select("no_such_column").collect()
+    assert str(caught.value).startswith(f"Spark at {master} failed: ")
+    assert str(caught.value).endswith("see whether it can be reached")
+
+
 def test_what_fails_in_a_job_is_one_line(spark: SparkSession) -> None:
     with pytest.raises(SparkFailed) as caught, open_session() as lent:
         lent.range(1).select(fn.raise_error(fn.lit("the reason"))).collect()

@@ -14,14 +14,14 @@ from ring.link_backups import LinkBackups
 from ring.link_events import LinkEvents
 from ring.membership import Membership
 from ring.messages import Failed, Member
-from ring.repair import Repair
+from ring.repair import Loss, Repair
 
 DEATHS = Chapter(first="deaths")
 
 
 def _tell_nobody(self: Repair, subject: Member, witnesses: tuple[str, ...]) -> None:
     self._core.notify(Confirmed(subject, witnesses))
-    self._unrepaired[subject.uid] = subject
+    self._unrepaired[subject.uid] = Loss(subject, witnesses)
 
 
 DEATHS.add(
