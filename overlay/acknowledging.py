@@ -52,6 +52,8 @@ class Acknowledging:
         key = (link.peer.uid, link.link_class)
         self._unsaid.pop(key, None)
         arrivals, used = link.arrivals, self._up.get(key)
+        if used is None and link.connection.is_closing:
+            used = link  # it is given up, and brings over what the other end has queued
         if arrivals is not None and used is not None:
             arrivals.size = 0
             ack = self._codec.encode(arrivals.incoming.ack(), used.agreed.version)

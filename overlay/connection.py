@@ -85,6 +85,7 @@ class Connection:
         self._parked = False
         self._wake = trio.Event()
         self._closing = False
+        self._is_over = False  #: nor is there anything more to acknowledge, once closing
         self._writing = trio.CancelScope()
         self._room = trio.Event()
         self._room.set()
@@ -97,7 +98,7 @@ class Connection:
 
     @property
     def is_closing(self) -> bool:
-        """Nothing more can be queued."""
+        """Nothing more can be queued, but acknowledgements while the other end has yet to part."""
         return self._closing
 
     @property
@@ -157,7 +158,7 @@ class Connection:
 
     def send_ack(self, item: Bytes) -> None:
         """Queue an acknowledgement before all else; it replaces one that still waits."""
-        if self._closing:
+        if self._closing and self._is_over:
             return
         self.outbox.ack = item
         if self._parked:
@@ -225,12 +226,21 @@ class Connection:
             await self.room()
         self._patience -= trio.current_time() - began
 
-    def finish(self, seconds: float = FINISH_SECONDS) -> None:
-        """Close after what is queued has been sent, if the other end takes it in time."""
+    def finish(self, seconds: float = FINISH_SECONDS, *, is_over: bool = True) -> None:
+        """Close after what is queued has been sent, if the other end takes it in time.
+
+        ``is_over``: else it is closed only after :meth:`end`, and acknowledges until then.
+        """
         self._closing = self.outbox.is_last = True
+        self._is_over = self._is_over or is_over
         self.closed_by = self._writing.deadline = trio.current_time() + seconds
         self._wake.set()
         self._room.set()
+
+    def end(self) -> None:
+        """There is nothing more to acknowledge."""
+        self._is_over = True
+        self._wake.set()
 
     def abort(self) -> None:
         """Close now, dropping what is queued, but for events of a stream: they are taken back."""
@@ -265,7 +275,7 @@ class Connection:
     async def write_forever(self) -> None:
         """Send what is queued until :meth:`finish`; raises one of :data:`BROKEN` on failure."""
         with self._writing:
-            while self.outbox or self._rest or not self._closing:
+            while self.outbox or self._rest or not (self._closing and self._is_over):
                 if self._failure is not None:
                     raise self._failure
                 if not self.outbox and not self._rest:

@@ -79,7 +79,7 @@ class Refusal(Message, frozen=True):
 
 
 class Goodbye(Message, frozen=True):
-    """The last message on a link."""
+    """The last message on a link, but for acknowledgements."""
 
     reason: Closed
 

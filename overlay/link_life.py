@@ -191,22 +191,28 @@ class Links:
         self._take_back(link, is_over=True)
 
     def _say_goodbye(self, link: Link, reason: Closed) -> None:
-        """Send this last; the other end then sends what it has queued, and closes."""
-        self._acknowledge_last(link)
+        """Send this last; the other end then sends what it has queued, and closes.
+
+        Where nobody has use for the link any more, each end says so, and the other acknowledges
+        what came before: so that neither sends it once more, another way.
+        """
+        self._acknowledge(link)
         link.connection.send(self._codec.encode(Goodbye(reason), link.agreed.version))
-        link.connection.finish(PARTING_SECONDS if reason in PEACEFUL else FINISH_SECONDS)
+        seconds = PARTING_SECONDS if reason in PEACEFUL else FINISH_SECONDS
+        link.connection.finish(seconds, is_over=reason is not Closed.UNWANTED)
         if reason in PEACEFUL:
             self.parting.note(link)
 
-    def _acknowledge_last(self, link: Link) -> None:
+    def _acknowledge(self, link: Link) -> None:
         """Say what has come, if it can be said yet."""
-        if link.arrivals is not None and not link.connection.is_closing:
+        if link.arrivals is not None:
             ack = link.arrivals.incoming.ack()
             link.connection.send_ack(self._codec.encode(ack, link.agreed.version))
 
     def _wind_up(self, link: Link) -> bool:
         """The tasks of a link have ended; say whether it was still in use."""
         connection = link.connection
+        connection.end()
         self.precedence.leave(connection.fileno)
         self._notices.count("express_dropped", connection.outbox.express.dropped)
         if connection.overflowed:
@@ -245,8 +251,11 @@ class Links:
         if reason is Closed.REPLACED and self._table.is_calling(link.peer.uid, link.link_class):
             return  # the other end has taken our call, but we have not heard so: `run` or `stay`
         self._end(link, reason)
-        self._acknowledge_last(link)
-        link.connection.finish(PARTING_SECONDS)
+        if reason is Closed.UNWANTED and not link.connection.is_closing:
+            self._say_goodbye(link, reason)
+            return
+        self._acknowledge(link)
+        link.connection.finish(PARTING_SECONDS, is_over=reason is not Closed.UNWANTED)
         if reason in PEACEFUL:
             self.parting.note(link)
 
@@ -266,6 +275,9 @@ class Links:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._write, link, nursery.cancel_scope)
                 reason = await self._read(link, reader)
+                if reason is Closed.UNWANTED:
+                    await self._hear_out(link, reader)
+                link.connection.end()
                 if not link.parted.is_set():
                     nursery.cancel_scope.cancel()
         return Closed.OVERFLOW if link.connection.overflowed else reason
@@ -307,6 +319,25 @@ class Links:
         except BROKEN:
             pass
         return Closed.LOST
+
+    async def _hear_out(self, link: Link, reader: FrameReader) -> None:
+        """Both ends have parted; take what the other one says of how much has come there."""
+        outbox = link.connection.outbox
+        try:
+            # Without a stream the next link brings over what this one has not.
+            while outbox.stream is not None and (outbox.stream.count or outbox.normal):
+                chunk = await link.connection.receive(reader.appetite)
+                if not chunk:
+                    return
+                reader.feed(chunk)
+                for run in reader.runs():
+                    for body in run.bodies() if run.kind == CONTROL else ():
+                        if isinstance(message := self._codec.decode(body), Ack):
+                            self._on_stream(link, message)
+        except ProtocolError as error:
+            self._protocol_error(link, error)
+        except BROKEN:
+            pass
 
     async def _take(self, link: Link, runs: list[Run]) -> Closed | None:
         """Hand over what has come; returns why, if the other end says good-bye."""

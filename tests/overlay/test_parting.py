@@ -111,3 +111,44 @@ async def test_so_has_one_whose_other_end_takes_and_acknowledges_slowly(
     b.pause = 0
     await a.driver.drained()
     assert len(b.frames) == 10
+
+
+async def test_what_is_under_way_to_the_end_that_gives_the_link_up_is_not_sent_twice(
+    overlay: Overlay, autojump_clock: MockClock
+) -> None:
+    a, b = await overlay.linked()
+    overlay.latency = lambda: nanos(0.05)
+    publish(a, b, 0, 1000)
+    b.do(CloseLink(a.peer.uid, Closed.UNWANTED))
+    await a.driver.drained()
+    await b.driver.drained()
+    assert len(b.frames) == 1000
+    assert given_away(a) == given_away(b) == []
+
+
+async def test_nor_is_what_is_under_way_both_ways_when_both_ends_give_it_up(
+    overlay: Overlay, autojump_clock: MockClock
+) -> None:
+    a, b = await overlay.linked()
+    overlay.latency = lambda: nanos(0.05)
+    publish(a, b, 0, 1000)
+    publish(b, a, 0, 1000)
+    a.do(CloseLink(b.peer.uid, Closed.UNWANTED))
+    b.do(CloseLink(a.peer.uid, Closed.UNWANTED))
+    await a.driver.drained()
+    await b.driver.drained()
+    assert len(a.frames) == len(b.frames) == 1000
+    assert given_away(a) == given_away(b) == []
+
+
+async def test_a_link_given_up_ends_as_soon_as_all_is_said(
+    overlay: Overlay, autojump_clock: MockClock
+) -> None:
+    a, b = await overlay.linked()
+    overlay.latency = lambda: nanos(0.05)
+    publish(a, b, 0, 10)
+    began = trio.current_time()
+    b.do(CloseLink(a.peer.uid, Closed.UNWANTED))
+    await a.driver.drained()
+    await b.driver.drained()
+    assert trio.current_time() - began < 0.3, "two round trips at most"
