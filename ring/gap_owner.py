@@ -91,7 +91,8 @@ class GapOwner:
         if choice.verdict is Verdict.INSERT:
             self._insert(newcomer)
         elif choice.verdict is Verdict.FULL:
-            self._links.tell(newcomer, JoinRefuse(full=True))
+            # Where room is only promised, there is more once those have come, or have not.
+            self._links.tell(newcomer, JoinRefuse(full=not self._reserved))
         else:
             hops = min(request.hops + 1, MAX_HOPS)
             onward = JoinRequest(newcomer, hops, insert=choice.verdict is Verdict.ASK)

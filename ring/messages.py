@@ -155,7 +155,10 @@ class JoinAccept(Message, frozen=True):
 
 
 class JoinRefuse(Message, frozen=True):
-    """No place: the id space is full as far as the search went, or the contact is no member."""
+    """No place: the id space is full as far as the search went, and stays so.
+
+    Else the contact is no member, or all that is free is promised to others.
+    """
 
     full: bool
 

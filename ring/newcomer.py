@@ -185,7 +185,7 @@ class Newcomer:
             reason = "the id space is full around every contact tried; join by other brokers"
             self._core.notify(JoinRejected(reason))
         else:
-            self._start_again("the contact is not on the ring, or has no room beside it")
+            self._start_again("the contact is not on the ring, or has no room at the moment")
 
     def on_late(self) -> None:
         """A step took too long, or the pause before a new attempt is over."""

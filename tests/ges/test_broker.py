@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from ges import attendance
 from ges.broker import Broker, BrokerConfig
@@ -31,6 +32,7 @@ from ring.errors import JoinFailed
 from tests.ges.conftest import Issue
 from tests.helpers.brokers import Brokers
 from tests.helpers.proxy import free_port
+from tests.helpers.virtual import Weather
 from tests.helpers.waiting import until
 
 DEADLINE_SECONDS = 20
@@ -272,3 +274,9 @@ async def test_a_life_is_traced(brokers: Brokers, tmp_path: Path) -> None:
     await broker.leave()
     name = f"live-{broker.node.peer.uid[:8]}-{broker.node.peer.incarnation}.jsonl"
     assert [p.name for p in (tmp_path / "data" / "trace" / "runs").iterdir()] == [name]
+
+
+async def test_all_of_many_that_come_to_a_lone_broker_at_one_moment_get_a_place(
+    autojump_clock: MockClock, weather: Weather, brokers: Brokers
+) -> None:
+    assert len(await brokers.ring_of(40)) == 40

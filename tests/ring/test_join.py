@@ -224,6 +224,21 @@ def test_a_request_passed_on_too_often_takes_whatever_fits() -> None:
     assert place(effects, NEW) == 7 * U
 
 
+def test_who_finds_all_room_promised_to_others_is_to_ask_again() -> None:
+    """More come to a lone broker at once than have room before the second one."""
+    bench = Bench(0)
+    bench.give(Found())
+    answers = [ask(bench, peer(5000 + number)) for number in range(40)]
+    accepted = [
+        place(a, peer(5000 + number)) for number, a in enumerate(answers) if sent(a, JoinAccept)
+    ]
+    assert accepted[0] == SECOND_ID
+    refused = [refuse for a in answers for _, refuse in sent(a, JoinRefuse)]
+    assert len(accepted) + len(refused) == 40
+    assert len(refused) > 0
+    assert set(refused) == {JoinRefuse(full=False)}
+
+
 def test_a_newcomer_refused_for_lack_of_room_gives_up_and_says_why() -> None:
     bench = Bench(5001)
     bench.join(member(0))

@@ -69,7 +69,7 @@ def test_a_crowd_through_one_contact_spreads_over_the_ring() -> None:
     assert max(widths) <= 2**12 * min(widths)
 
 
-@pytest.mark.parametrize("racers", [2, 3, 5, 9, 16])
+@pytest.mark.parametrize("racers", [2, 3, 5, 9, 16, 40])
 @pytest.mark.parametrize("n", [1, 2, 6])
 def test_newcomers_racing_for_one_gap_all_get_a_place(racers: int, n: int) -> None:
     cluster = Cluster.ring_of(n)
