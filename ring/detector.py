@@ -232,6 +232,15 @@ class Detector:
             return config.answer_ns
         return watch.round_trip.within(config.answer_ns // HASTE, config.answer_ns)
 
+    def watches(self, uid: str) -> bool:
+        """Say whether that is a ring neighbour of ours, and linked."""
+        return uid in self._watches
+
+    def expects_heartbeats(self, uid: str) -> bool:
+        """Say whether that broker is to send us heartbeats, and is missed where it does not."""
+        watch = self._watches.get(uid)
+        return watch is not None and watch.close
+
     def hasten(self, uid: str, about: str | None) -> None:
         """Find out now whether a neighbour lives."""
         watch = self._watches.get(uid)

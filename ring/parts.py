@@ -86,7 +86,7 @@ class Parts:
             routing=routing,
             chords=chords,
             runs=Runs(core, links, hood, routing),
-            carriers=Carriers(core, links),
+            carriers=Carriers(core, links, detector, health),
             duties=Duties(core, links, hood),
             newcomer=Newcomer(core, links, hood),
             owner=GapOwner(core, links, hood, chords),

@@ -1,4 +1,4 @@
-"""Chords that events go over, and through which nothing comes any more."""
+"""Links that events go over, and through which nothing comes any more."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RING = [100, 200, 300, 400, 500, 600, 700, 800, 900]
 OTHERS = [member(i) for i in (100, 200, 400, 500)]
 CHORD = member(700)
 SILENCE_S = LAN.silence_ns / 1e9
-ANSWER_S = 2 * LAN.test_ns / 1e9
+ANSWER_S = LAN.test_ns / 1e9
 
 
 def bench() -> Bench:
@@ -98,3 +98,34 @@ def test_a_link_that_only_the_other_end_wants_is_closed_if_it_stays_silent() -> 
     node.receive(other, Intent(Purpose.CHORD))
     node.wait(40.0, alive=[member(i) for i in (100, 200, 400, 500)])
     assert other.uid not in node.node._links.up
+
+
+def test_a_second_neighbour_is_probed_and_suspected() -> None:
+    """It sends its heartbeats to another; so would the link be silent for many periods."""
+    node, others = bench(), [member(i) for i in (100, 200, 400)]
+    node.node.told(uid(500), node.now)
+    effects = node.wait(0.99 * SILENCE_S, alive=others)
+    assert [to for to, _ in sent(effects, Ping)] == []
+    effects = node.wait(0.02 * SILENCE_S + ANSWER_S, alive=others)
+    probes = [to for to, ping in sent(effects, Ping) if ping.token]
+    assert probes == [uid(500)] * LAN.probes
+    assert [suspected.subject.uid for suspected in told(effects, Suspected)] == [uid(500)]
+    assert closed(effects) == [], "others are asked whether it is the link alone"
+
+
+def test_one_that_is_heard_is_not_probed() -> None:
+    node = bench()
+    for _ in range(50):
+        node.node.told(uid(500), node.now)
+        assert sent(node.wait(0.1, alive=OTHERS), Ping) == []
+
+
+def test_so_is_a_link_that_only_the_other_end_has_for_one_of_the_ring() -> None:
+    ids = [100, 200, 300, 400, 500, 600, 700, 800]
+    node, other = Bench.on_ring(ids, 300), member(800)
+    node.up(other)
+    node.receive(other, Intent(Purpose.RING))
+    node.node.told(other.uid, node.now)
+    effects = node.wait(1.01 * (SILENCE_S + ANSWER_S), alive=OTHERS)
+    assert [to for to, _ in sent(effects, Ping) if to == other.uid] == [other.uid]
+    assert closed(effects) == [(other.uid, Closed.LOST)]
