@@ -17,8 +17,8 @@ import trio
 from overlay.link import Link
 
 #: A link over which nothing is taken and nothing comes for so long stands still. Whoever waits for
-#: events waits longer.
-STILL_SECONDS = 1.0
+#: events waits longer, but may do so since the other end fell silent, a while before.
+STILL_SECONDS = 0.5
 
 Progress = tuple[int, int, int]
 

@@ -174,7 +174,7 @@ STATED: list[tuple[str, object, object]] = [
         (4, 10),
     ),
     ("not come back after 0.4 s", holding.HOLD_NS, nanos(0.4)),
-    ("nothing of them was taken for 1 s", parting.STILL_SECONDS, 1),
+    ("nothing of them was taken for 0.5 s", parting.STILL_SECONDS, 0.5),
     ("goes on draining for up to 10 s", link_life.PARTING_SECONDS, 10),
     ("nor been judged after 20 s", holding.GIVE_UP_NS, nanos(20)),
     ("waits up to 1.5 s for links", broker.LINK_SECONDS, 1.5),

@@ -79,7 +79,7 @@ async def test_one_that_drains_slowly_has_its_time(
     overlay: Overlay, autojump_clock: MockClock
 ) -> None:
     a, b = await overlay.linked()
-    overlay.rate = 100_000.0
+    overlay.rate = 100_000.0 / STILL_SECONDS
     b.busy = trio.Event()  # it says nothing of what it takes
     connection = a.driver.links[b.peer.uid, LinkClass.NORMAL].connection
     for number in range(8):
