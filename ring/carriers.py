@@ -38,10 +38,12 @@ class Carriers:
 
     def told(self, uid: str, now: Nanos) -> None:
         """Something was sent to ``uid`` that does not come by an effect, such as events."""
-        link, timers = self._links.up.get(uid), self._core.timers
-        if link is None or not self._is_carrier(uid, link) or (Timer.CARRIER, uid) in timers:
+        key, timers = (Timer.CARRIER, uid), self._core.timers
+        if key in timers:
             return
-        timers.set((Timer.CARRIER, uid), max(now, link.heard_at + self._core.config.silence_ns))
+        link = self._links.up.get(uid)
+        if link is not None and self._is_carrier(uid, link):
+            timers.set(key, max(now, link.heard_at + self._core.config.silence_ns))
 
     def on_due(self, uid: str) -> None:
         """It has been silent for long, or has not answered; unless it was heard meanwhile."""
