@@ -312,6 +312,7 @@ class Broker:
             for uid in told:
                 self.node.ring.told(uid, now)
             told.clear()
+            self.driver.look()
         crowded = tuple(self.router.crowded)
         self.router.crowded.clear()
         if crowded:

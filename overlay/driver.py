@@ -171,6 +171,10 @@ class Driver:
         else:
             with self.turn:
                 self._perform_each(effects)
+        self.look()
+
+    def look(self) -> None:
+        """The machine may be due earlier than before: it was given an input, or told something."""
         deadline = self.machine.next_deadline()
         if deadline is not None and (self._armed is None or deadline < self._armed):
             self._rearm.set()

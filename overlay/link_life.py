@@ -189,6 +189,8 @@ class Links:
     async def _go_another_way(self, link: Link) -> None:
         """A link that was given up does not bring over what is under way on it."""
         self._take_back(link, is_over=True)
+        if link.parted.is_set():
+            link.connection.end()  # nor is there anything left to hear of
 
     def _say_goodbye(self, link: Link, reason: Closed) -> None:
         """Send this last; the other end then sends what it has queued, and closes.
@@ -347,15 +349,21 @@ class Links:
         )
 
     def _steps(self, link: Link, runs: list[Run]) -> Generator[None, None, Closed | None]:
+        """Hand over what has come; behind a good-bye there are acknowledgements alone."""
         link_class = link.link_class
+        goodbye: Closed | None = None
         for run in runs:
             if run.kind != CONTROL:
-                yield from self._upper.on_frames(link, run)
+                if goodbye is None:
+                    yield from self._upper.on_frames(link, run)
                 continue
             for body in run.bodies():
                 message = self._codec.decode(body)
                 if isinstance(message, Goodbye):
-                    return message.reason
+                    goodbye = goodbye or message.reason
+                    continue
+                if goodbye is not None and not isinstance(message, Ack):
+                    continue
                 if isinstance(message, Ack | Resume):
                     self._on_stream(link, message)
                     continue
@@ -363,7 +371,7 @@ class Links:
                     raise ProtocolError(f"{type(message).__name__} on a link for events")
                 self._give(MessageReceived(link.peer.uid, message, link_class))
                 yield
-        return None
+        return goodbye
 
     def _on_stream(self, link: Link, message: Ack | Resume) -> None:
         key = (link.peer.uid, link.link_class)

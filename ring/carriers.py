@@ -34,7 +34,7 @@ class Carriers:
         self._links = links
         self._detector = detector
         self._health = health
-        self._asked: dict[str, Nanos] = {}  #: when a ping was sent that nothing has come after yet
+        self._asked: dict[str, Nanos] = {}  #: when it was, if nothing has come since
 
     def told(self, uid: str, now: Nanos) -> None:
         """Something was sent to ``uid`` that does not come by an effect, such as events."""
@@ -43,7 +43,8 @@ class Carriers:
             return
         link = self._links.up.get(uid)
         if link is not None and self._is_carrier(uid, link):
-            timers.set(key, max(now, link.heard_at + self._core.config.silence_ns))
+            since = max(link.heard_at, self._asked.get(uid, 0))
+            timers.set(key, max(now, since + self._core.config.silence_ns))
 
     def on_due(self, uid: str) -> None:
         """It has been silent for long, or has not answered; unless it was heard meanwhile."""
@@ -51,14 +52,17 @@ class Carriers:
         asked = self._asked.pop(uid, None)
         if link is None or not self._is_carrier(uid, link):
             return
-        if asked is not None and link.heard_at < asked:
-            self._links.close(uid, Closed.LOST)
-        elif link.heard_at + core.config.silence_ns > core.now:
+        is_heard = asked is not None and link.heard_at >= asked
+        if is_heard or link.heard_at + core.config.silence_ns > core.now:
             return
-        elif self._detector.watches(uid):
+        is_watched = self._detector.watches(uid)
+        if asked is not None and not is_watched:
+            self._links.close(uid, Closed.LOST)
+            return
+        self._asked[uid] = core.now
+        if is_watched:
             self._detector.hasten(uid, None)
         else:
-            self._asked[uid] = core.now
             core.send(uid, Ping(0))
             core.arm(Timer.CARRIER, uid, self._health.stretch(core.config.test_ns))
 

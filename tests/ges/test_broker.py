@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -29,6 +29,7 @@ from overlay.identity import Role
 from overlay.ids import NANOS_PER_SECOND, LinkClass, Peer
 from overlay.machine import OpenLink
 from ring.errors import JoinFailed
+from ring.health import LocalHealth
 from tests.ges.conftest import Issue
 from tests.helpers.brokers import Brokers
 from tests.helpers.proxy import free_port
@@ -280,3 +281,29 @@ async def test_all_of_many_that_come_to_a_lone_broker_at_one_moment_get_a_place(
     autojump_clock: MockClock, weather: Weather, brokers: Brokers
 ) -> None:
     assert len(await brokers.ring_of(40)) == 40
+
+
+async def test_who_sends_events_now_and_then_does_not_take_itself_for_one_that_stood_still(
+    autojump_clock: MockClock,
+    weather: Weather,
+    brokers: Brokers,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ring = await brokers.ring_of(5)
+    stood_still = []
+    worse = LocalHealth.worse
+
+    def doubt(health: LocalHealth) -> None:
+        stood_still.append(health)
+        worse(health)
+
+    monkeypatch.setattr(LocalHealth, "worse", doubt)
+    async with AsyncExitStack() as stack:
+        for broker in ring:
+            client = await stack.enter_async_context(connect(broker.url))
+            await stack.enter_async_context(client.subscribe("t"))
+        await trio.sleep(20)
+        for _ in range(40):
+            await client.publish("t", b"x")
+            await trio.sleep(1.7)
+    assert stood_still == []

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 
+import pytest
 import trio
 from trio.testing import MockClock
 
 from overlay.frames import EVENT, frame
 from overlay.ids import LinkClass, nanos
 from overlay.machine import Closed, CloseLink
+from overlay.memory import _Inbox
 from overlay.parting import STILL_SECONDS
 from tests.helpers.stations import Overlay, Station
 
@@ -152,3 +154,57 @@ async def test_a_link_given_up_ends_as_soon_as_all_is_said(
     await a.driver.drained()
     await b.driver.drained()
     assert trio.current_time() - began < 0.3, "two round trips at most"
+
+
+async def test_one_whose_other_end_dies_while_both_part_ends_as_soon_as_it_stands_still(
+    overlay: Overlay, autojump_clock: MockClock
+) -> None:
+    a, b = await overlay.linked()
+    sent = publish(b, a, 0, 10)
+    a.do(CloseLink(b.peer.uid, Closed.UNWANTED))
+    await trio.sleep(0.0015)
+    overlay.latency = lambda: UNHEARD  # b has read the good-bye, and waits for a's word
+    began = trio.current_time()
+    await b.driver.drained()
+    assert trio.current_time() - began < 1.5 * STILL_SECONDS
+    assert b"".join(given_away(b)) == b"".join(sent)
+
+
+async def test_what_is_acknowledged_right_behind_a_good_bye_is_not_sent_twice(
+    overlay: Overlay, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_Inbox, "get", all_that_is_due)
+    a, b = await overlay.linked()
+    overlay.latency = lambda: nanos(0.05)
+    publish(b, a, 0, 1)
+    await trio.sleep(0.5)
+    publish(b, a, 1, 1000)
+    publish(a, b, 0, 1)
+    await trio.sleep(0.051)
+    b.pause = 0.3  # so that it reads good-bye and acknowledgement at once
+    publish(a, b, 1, 2)
+    await trio.sleep(0.06)
+    publish(b, a, 1000, 1500)
+    a.do(CloseLink(b.peer.uid, Closed.UNWANTED))
+    b.do(CloseLink(a.peer.uid, Closed.UNWANTED))
+    await a.driver.drained()
+    await b.driver.drained()
+    assert len(a.frames) == 1500
+    assert given_away(b) == []
+
+
+async def all_that_is_due(self: _Inbox) -> bytes:
+    """Return what has come together, as a socket does; else it is a write each."""
+    while True:
+        while not self._due:
+            self._filled = trio.Event()
+            await self._filled.wait()
+        entry = at, data = self._due[0]
+        await trio.sleep_until(at)
+        if self._due[0] is not entry:
+            continue
+        if data:
+            self._due.popleft()
+            while self._due and self._due[0][1] and self._due[0][0] <= trio.current_time():
+                data += self._due.popleft()[1]
+        return data

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from overlay.machine import Closed
-from ring.config import LAN
+from ring.config import LAN, RingConfig
 from ring.facts import Suspected
 from ring.messages import ChordAnswer, Intent, Ping, Pong, Purpose
 from tests.helpers.bench import Bench, closed, member, opened, sent, told, uid, view_of
@@ -15,9 +17,9 @@ SILENCE_S = LAN.silence_ns / 1e9
 ANSWER_S = LAN.test_ns / 1e9
 
 
-def bench() -> Bench:
+def bench(config: RingConfig = LAN) -> Bench:
     """300 with the chords 500 and 700."""
-    node = Bench.on_ring(RING, 300)
+    node = Bench.on_ring(RING, 300, config)
     node.receive(member(500), ChordAnswer(0, CHORD))
     node.up(CHORD)
     node.receive(CHORD, view_of(700, RING))
@@ -129,3 +131,26 @@ def test_so_is_a_link_that_only_the_other_end_has_for_one_of_the_ring() -> None:
     effects = node.wait(1.01 * (SILENCE_S + ANSWER_S), alive=OTHERS)
     assert [to for to, _ in sent(effects, Ping) if to == other.uid] == [other.uid]
     assert closed(effects) == [(other.uid, Closed.LOST)]
+
+
+def test_a_second_neighbour_is_not_probed_for_every_event_while_it_is_silent() -> None:
+    node, others = bench(), [member(i) for i in (100, 200, 400)]
+    pings = 0
+    for _ in range(4000):  # four seconds
+        node.node.told(uid(500), node.now)
+        effects = node.wait(0.001, alive=others)
+        pings += sum(to == uid(500) and ping.token > 0 for to, ping in sent(effects, Ping))
+    assert LAN.probes <= pings <= 3 * LAN.probes
+
+
+def test_one_that_has_answered_is_not_asked_again_for_nothing() -> None:
+    """Though an answer may take longer than a silence."""
+    node = bench(replace(LAN, answer_max_ns=2 * LAN.answer_max_ns))
+    use(node)
+    pings = 0
+    for _ in range(50):  # five seconds
+        asked = [to for to, _ in sent(node.wait(0.1, alive=OTHERS), Ping)].count(CHORD.uid)
+        pings += asked
+        if asked:
+            node.receive(CHORD, Pong(0))
+    assert pings == 1
