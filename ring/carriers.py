@@ -34,7 +34,6 @@ class Carriers:
         self._links = links
         self._detector = detector
         self._health = health
-        self._asked: dict[str, Nanos] = {}  #: when it was, if nothing has come since
 
     def told(self, uid: str, now: Nanos) -> None:
         """Something was sent to ``uid`` that does not come by an effect, such as events."""
@@ -43,15 +42,15 @@ class Carriers:
             return
         link = self._links.up.get(uid)
         if link is not None and self._is_carrier(uid, link):
-            since = max(link.heard_at, self._asked.get(uid, 0))
+            since = max(link.heard_at, link.asked_at or 0)
             timers.set(key, max(now, since + self._core.config.silence_ns))
 
     def on_due(self, uid: str) -> None:
         """It has been silent for long, or has not answered; unless it was heard meanwhile."""
         core, link = self._core, self._links.up.get(uid)
-        asked = self._asked.pop(uid, None)
         if link is None or not self._is_carrier(uid, link):
             return
+        asked, link.asked_at = link.asked_at, None
         is_heard = asked is not None and link.heard_at >= asked
         if is_heard or link.heard_at + core.config.silence_ns > core.now:
             return
@@ -59,16 +58,12 @@ class Carriers:
         if asked is not None and not is_watched:
             self._links.close(uid, Closed.LOST)
             return
-        self._asked[uid] = core.now
+        link.asked_at = core.now
         if is_watched:
             self._detector.hasten(uid, None)
         else:
             core.send(uid, Ping(0))
             core.arm(Timer.CARRIER, uid, self._health.stretch(core.config.test_ns))
-
-    def clear(self) -> None:
-        """Ask nobody any more: this broker is off the ring."""
-        self._asked.clear()
 
     def _is_carrier(self, uid: str, link: Link) -> bool:
         """Say whether nothing else shows that the link is lost: no heartbeats, no way round it."""

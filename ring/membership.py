@@ -183,7 +183,6 @@ class Membership:
         parts.queries.clear()  # before the searches: that these end now says nothing of chords
         parts.routing.clear()
         parts.runs.clear()
-        parts.carriers.clear()
         parts.owner.clear()
         parts.detours.clear()
         parts.links.close_all(Closed.LEAVING)

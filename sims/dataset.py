@@ -117,5 +117,5 @@ def _require_pyarrow() -> None:
         import pyarrow  # noqa: F401
     except ImportError:
         raise ConfigError(
-            "writing a data set needs the sim extra: pip install 'chordal[sim]'"
+            "writing a data set needs the sim extra; in a checkout: pip install '.[sim]'"
         ) from None

@@ -164,4 +164,6 @@ def analyze(directory: Path, out: Path, master: str | None, as_json: bool) -> No
 
 def _require_extra() -> None:
     if any(find_spec(name) is None for name in _EXTRA):
-        raise MissingExtra("this command needs the analysis extra: pip install 'chordal[analysis]'")
+        raise MissingExtra(
+            "this command needs the analysis extra; in a checkout: pip install '.[analysis]'"
+        )

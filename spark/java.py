@@ -39,7 +39,7 @@ def find_java(environ: Mapping[str, str]) -> Path:
             return java
     raise MissingExtra(
         f"Spark needs Java {OLDEST_MAJOR} or newer, and neither JAVA_HOME nor PATH has one; "
-        "pip install 'chordal[analysis]' brings one along"
+        "pip install '.[analysis]' in a checkout brings one along"
     )
 
 

@@ -47,7 +47,9 @@ def demo(quick: bool, out: Path, as_json: bool) -> int:
     from ges.demo.steps import FULL, QUICK
 
     if find_spec("pyspark") is None:
-        raise ConfigError("the demo needs the analysis extra: pip install 'chordal[analysis]'")
+        raise ConfigError(
+            "the demo needs the analysis extra; in a checkout: pip install '.[analysis]'"
+        )
     _prepare(out)
     findings = run_async(_demo, QUICK if quick else FULL, out.resolve())
     if isinstance(findings, signal.Signals):

@@ -150,7 +150,11 @@ def revoke(
             spread_at=url,
         )
     else:
-        place = f"spread from {url}" if url else f"in {authority_dir / 'revoked.crl'}; not spread"
+        place = (
+            f"spread from {url}"
+            if url
+            else f"in {authority_dir / 'revoked.crl'}; not spread, --at does"
+        )
         click.echo(f"list {revoked.number}, {len(revoked.uids)} revoked, {place}")
 
 

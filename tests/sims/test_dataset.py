@@ -195,5 +195,7 @@ except ConfigError as error:
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    assert done.stdout == "writing a data set needs the sim extra: pip install 'chordal[sim]'\n"
+    assert done.stdout == (
+        "writing a data set needs the sim extra; in a checkout: pip install '.[sim]'\n"
+    )
     assert all_files(tmp_path) == []

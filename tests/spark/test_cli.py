@@ -69,7 +69,9 @@ def test_a_missing_extra_is_named(
     monkeypatch.setattr(spark.cli, "find_spec", lambda name: None if name == "pandas" else name)
     error = invoke(*command.format(tmp_path / "a", tmp_path / "b").split()).exception
     assert isinstance(error, MissingExtra)
-    assert str(error) == ("this command needs the analysis extra: pip install 'chordal[analysis]'")
+    assert str(error) == (
+        "this command needs the analysis extra; in a checkout: pip install '.[analysis]'"
+    )
 
 
 @pytest.mark.parametrize("option", ["--nodes", "--seeds"])
