@@ -44,7 +44,7 @@ class Link:
         self.purpose = Purpose.NONE  #: what we want it for
         self.remote = Purpose.NONE  #: what the other end wants it for
         self.heard_at = now
-        self.asked_at: Nanos | None = None  #: when it was to show that it carries events
+        self.asked_at: Nanos | None = None  #: for a sign of life, as events go over it
         self.member: Member | None = None  #: the other end's place, once it is on the ring
         self.view: View | None = None  #: its latest view
         self.viewed = False  #: that came over this very link
