@@ -32,6 +32,7 @@ from ges.story import tell, tell_incident
 from ges.warden import LOOK_SECONDS, Warden
 from overlay.address import Address, parse_url
 from overlay.codec import FrameReader, MessageCodec, Run
+from overlay.connection import hold_all
 from overlay.driver import Driver
 from overlay.errors import ConfigError, ProtocolError
 from overlay.express_range import DEFAULT_RANGE_NS, check_range
@@ -318,8 +319,7 @@ class Broker:
         if crowded:
             self.attendance.relief.look()
             self._links_relief.look()
-        for connection in crowded:
-            await connection.hold()
+            await hold_all(crowded)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 

@@ -213,14 +213,17 @@ class Connection:
                 self._room = trio.Event()
             await self._room.wait()
 
+    @property
+    def may_hold(self) -> bool:
+        """Whether :meth:`hold` would wait at all: its reader has earned time that is left."""
+        return self._patience > 0
+
     async def hold(self) -> None:
         """Wait for room, but not for a reader that hardly takes anything.
 
         A reader earns the time that others wait for it by what it takes, so that they are held back
         to the speed of the slowest reader, but not below :data:`HOLD_RATE`.
         """
-        if self._patience <= 0:
-            return
         began = trio.current_time()
         with trio.move_on_after(self._patience):
             await self.room()
@@ -359,6 +362,15 @@ class Connection:
                 if not data and not tls.is_over:
                     continue  # the record has only begun
             return data
+
+
+async def hold_all(connections: Iterable[Connection]) -> None:
+    """:meth:`Connection.hold` for all of them at once: that takes as long as the slowest needs."""
+    waited_for = [connection for connection in connections if connection.may_hold]
+    if waited_for:
+        async with trio.open_nursery() as nursery:
+            for connection in waited_for:
+                nursery.start_soon(connection.hold)
 
 
 def _below(stream: trio.abc.Stream) -> trio.SocketStream | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
+
 import pytest
 import trio
 from trio.testing import MockClock
@@ -102,6 +104,23 @@ async def test_a_client_that_takes_hardly_anything_is_not_waited_for(
             await publish(publisher)
         assert broker.status().counters["clients_too_slow"] == 1
         assert broker.attendance.size == 1
+
+
+async def test_many_that_take_hardly_anything_hold_others_back_no_longer_than_one(
+    autojump_clock: MockClock, weather: Weather, brokers: Brokers
+) -> None:
+    """Else a broker with some of them would not read its neighbours' heartbeats for seconds."""
+    broker = await brokers.start(slow_clients=Policy.DROP_OLDEST)
+    async with AsyncExitStack() as stack:
+        for _ in range(8):
+            slow = await stack.enter_async_context(connect(broker.url))
+            await stack.enter_async_context(slow.subscribe("#"))
+            weather.rate[ports(broker, slow)] = 1
+        publisher = await stack.enter_async_context(connect(broker.url))
+        began = trio.current_time()
+        for _ in range(COUNT):
+            await publisher.publish("t", PAYLOAD, confirm=True)
+        assert trio.current_time() - began < 2 * HOLD_SECONDS + COUNT * 0.01
 
 
 async def test_a_client_that_reads_on_is_waited_for(
