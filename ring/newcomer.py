@@ -180,7 +180,8 @@ class Newcomer:
         """No place was found: give up where the id space is full, else pause and start again."""
         if self.phase is not Phase.ASKING:
             return
-        if refuse.full and self._unanswered < UNANSWERED:
+        asked_beside_it, self._unanswered = self._unanswered >= UNANSWERED, 0
+        if refuse.full and not asked_beside_it:
             self.finish()
             reason = "the id space is full around every contact tried; join by other brokers"
             self._core.notify(JoinRejected(reason))

@@ -91,6 +91,10 @@ class Bench:
         """Go through a join up to the request to ``contact``, the only broker there is to ask."""
         self.give(Join((contact.peer.url,)))
         self.up(contact)
+        return self.measure(contact)
+
+    def measure(self, contact: Member) -> list[Effect]:
+        """Answer what a newcomer asks before its request, and return what it does then."""
         self.receive(contact, Peers((contact,)))
         effects: list[Effect] = []
         for token in range(1, PINGS + 1):

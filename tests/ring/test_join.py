@@ -25,7 +25,7 @@ from ring.messages import (
     Pong,
     View,
 )
-from ring.newcomer import PINGS
+from ring.newcomer import PINGS, UNANSWERED
 from tests.helpers.bench import Bench, member, opened, peer, sent, told, uid, view_of
 
 #: A sixteenth of the circle. The gap from 4 to 10 is the widest of the ring below.
@@ -246,6 +246,23 @@ def test_a_newcomer_refused_for_lack_of_room_gives_up_and_says_why() -> None:
     assert "full" in rejected.reason
     assert bench.node.member is None
     assert opened(bench.wait(60)) == []
+
+
+def test_a_newcomer_is_told_of_a_full_ring_however_many_requests_were_lost_before() -> None:
+    """That a contact asked for room beside it has none says nothing of the ring; the next may."""
+    bench, contact = Bench(5001), member(0)
+    bench.join(contact)
+    for _ in range(UNANSWERED):
+        [delayed] = told(bench.wait(LAN.join_ns / 1e9, [contact]), JoinDelayed)
+        bench.wait(delayed.retry_ns / 1e9, [contact])
+        effects = bench.measure(contact)
+    beside_it = JoinRequest(peer(5001), LAN.join_hops, insert=True)
+    assert sent(effects, JoinRequest) == [(contact.uid, beside_it)]
+    [delayed] = told(bench.receive(contact, JoinRefuse(full=True)), JoinDelayed)
+    bench.wait(delayed.retry_ns / 1e9, [contact])
+    anywhere = JoinRequest(peer(5001), 0, insert=False)
+    assert sent(bench.measure(contact), JoinRequest) == [(contact.uid, anywhere)]
+    assert told(bench.receive(contact, JoinRefuse(full=True)), JoinRejected) != []
 
 
 def test_who_is_no_member_itself_refuses_and_the_newcomer_tries_again() -> None:
