@@ -142,10 +142,11 @@ def choose(
 
 
 def _published(sight: Sight, asked: bool, may_pass_on: bool) -> Choice:
-    """The paper's rule: the wider of our own two gaps, or right-right chooses."""
+    """The paper's rule: the wider of our own two gaps, the left of equal ones, or right-right."""
     if asked and sight.room >= MIN_GAP:
         return Choice(Verdict.INSERT)
-    width, owner = max(sight.gaps(GapRule.PUBLISHED), key=lambda offered: offered[0])
+    right_and_left = sight.gaps(GapRule.PUBLISHED)
+    width, owner = max(reversed(right_and_left), key=lambda offered: offered[0])
     if width >= MIN_GAP and owner == sight.here:
         return Choice(Verdict.INSERT)
     if not may_pass_on:
