@@ -85,16 +85,19 @@ class Backups:
 
     def put(self, key: str, body: bytes) -> None:
         """Write a record we own, or a new one."""
+        core, old = self._core, self.own.get(key)
         why = self.refuses(key, body)
+        if why is None and old is None and core.ring_id is None:
+            why = "this broker has no place on the ring, which would be the record's home"
         if why is not None:
-            self._core.notify(RecordRefused(key, why))
+            core.notify(RecordRefused(key, why))
             return
-        old = self.own.get(key)
-        entry = old.entry if old else Entry(key, 1, self._core.ring_id or 0, 0, 0)
+        entry = old.entry if old else Entry(key, 1, core.ring_id or 0, 0, 0)
         previous, taken_from = (old.previous, old.taken_from) if old else (None, None)
         version = following(entry.version)
         self.hold(entry, body, previous, version=version, taken_from=taken_from)
-        self._core.timers.set((Timer.COPY, ""), self._core.now + self._core.config.backup_ns)
+        if (Timer.COPY, "") not in core.timers:  # put off by each write, it would not run out
+            core.arm(Timer.COPY, "", core.config.backup_ns)
 
     def hold(
         self,
@@ -223,7 +226,8 @@ class Backups:
 
     def announce(self, load: int) -> None:
         """Note our load; tell if it has changed by much."""
-        self.load = load = min(load, MAX_LOAD)  # loads that came with duties add up
+        # Loads that came with duties add up.
+        self.load = load = max(0, min(load, MAX_LOAD))
         if abs(load - self.announced) >= LOAD_STEP:
             self.announced = load
             self.compare()

@@ -124,6 +124,7 @@ _AT_LEAST = {
     **{field.name: 1 for field in fields(RingConfig) if field.name.endswith("_ns")},
     **dict.fromkeys(("probes", "agreeing", "measure_candidates", "closest", "remembered"), 1),
     **dict.fromkeys(("backup_rate", "overload"), 1),
+    "leave_ns": 8,  # turns are drawn from an eighth of it
     **dict.fromkeys(("witnesses", "join_hops"), 0),
 }
 

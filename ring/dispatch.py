@@ -186,7 +186,8 @@ class Dispatch:
         self._deaths.on_failed(uid, notice)
 
     def _on_route(self, uid: str, route: Route) -> None:
-        if route.towards is not Towards.NEAREST:  # there is a gap, and we may stand at its edge
+        if self._parts.core.joined and route.towards is not Towards.NEAREST:
+            # There is a gap, and we may stand at its edge.
             self._parts.detector.hasten_towards(route.target, route.origin.uid)
         self._parts.routing.on_route(uid, route)
 

@@ -260,7 +260,7 @@ class Duties:
         body, entry = replica.body, replica.entry
         assert body is not None
         if self.backups.refuses(key, body) is not None:
-            self.overload.ask_provisioner(self.backups.load)
+            self.overload.ask_provisioner(max(1, held.load // len(held.keys)))
             return False
         self.replicas.remove(key)
         claim = Entry(key, following(entry.epoch), entry.place, 0, 0)

@@ -46,7 +46,9 @@ class PutRecord(Command):
     """Own this record, or change it; copies go to ring neighbours.
 
     Where another broker is known to own it, the duty comes to this one. The keys are the ring's:
-    two brokers must not use one key for two things.
+    two brokers must not use one key for two things. ``key``: 1 to 64 characters; ``body``: at most
+    48 KiB. Beyond that, where this broker has too many, and while it has no place on the ring the
+    record is not put: :class:`RecordRefused`.
     """
 
     key: str
@@ -62,16 +64,16 @@ class DropRecord(Command):
 
 @dataclass(frozen=True, slots=True)
 class ReportLoad(Command):
-    """How loaded the layer above is, in thousandths of what it can bear."""
+    """How loaded the layer above is."""
 
-    permille: int
+    permille: int  #: thousandths of what it can bear; beyond 0 and a million the nearest of them
 
 
 @dataclass(frozen=True, slots=True)
 class Locate(Command):
     """Find the broker nearest to ``target``, or the broker ``uid`` there; told by ``Located``."""
 
-    target: int
+    target: int  #: a ring id, modulo the size of the ring
     uid: str | None = None
 
 
@@ -263,7 +265,10 @@ class RecordRefused(Fact):
 
 @dataclass(frozen=True, slots=True)
 class ProvisionerNeeded(Fact):
-    """This broker is overloaded and no neighbour has room: a new broker is needed."""
+    """This broker has more than it can bear, and nobody has room: a new broker is needed.
 
-    load: int  #: in thousandths
-    excess: int  #: of that, what should go elsewhere
+    That is load, or records of a dead broker beyond the number and the size it may own.
+    """
+
+    load: int  #: in thousandths of what it can bear
+    excess: int  #: what should go elsewhere, in the same measure

@@ -180,6 +180,7 @@ class Links:
             self._opening.pop(url, None)
             self._failures.pop(url, None)
             core.disarm(Timer.RETRY, url)
+            self._drop_waiting(url, but=uid)  # another broker answers there
         return self._install(uid, Link(event.peer, core.now))
 
     def on_detour_up(self, peer: Peer, path: tuple[str, ...]) -> Link:
@@ -204,8 +205,7 @@ class Links:
             # The other end's attempt goes through; should it not, ours is due again later.
             self._core.arm(Timer.RETRY, event.url, self._core.config.retry_ns)
             return
-        for uid in [uid for uid, waiting in self._waiting.items() if waiting.url == event.url]:
-            del self._waiting[uid]
+        self._drop_waiting(event.url)
         failures = self._failures[event.url] = self._failures.get(event.url, 0) + 1
         config = self._core.config
         pause = min(config.retry_ns << min(failures - 1, 16), config.retry_max_ns)
@@ -282,6 +282,12 @@ class Links:
         """Count a change of purpose, if it is one from or to a ring link."""
         if Purpose.RING in purposes:
             self.generation += 1
+
+    def _drop_waiting(self, url: str, but: str | None = None) -> None:
+        """Nobody but ``but`` is to be reached at ``url``: what waits for others is lost."""
+        for uid in [uid for uid, waiting in self._waiting.items() if waiting.url == url]:
+            if uid != but:
+                del self._waiting[uid]
 
     def _forget(self, uid: str) -> None:
         self._core.told.pop(uid, None)

@@ -148,9 +148,9 @@ class Membership:
         core, hood = parts.core, parts.hood
         if not core.joined:
             if parts.newcomer.phase is not Phase.IDLE:
-                self._rejoin("declared dead by a neighbour")
+                self._rejoin("held for dead by another broker")
         elif (witnessed and holder in hood.adjacent) or not hood.left:
-            self._rejoin("declared dead by a neighbour")
+            self._rejoin("held for dead by another broker")
         else:
             core.peer = msgspec.structs.replace(core.peer, incarnation=core.peer.incarnation + 1)
             hood.version += 1

@@ -36,6 +36,7 @@ from ring.facts import (
     PutRecord,
     ReportLoad,
 )
+from ring.geometry import RING_SIZE
 from ring.holders import BackupStatus
 from ring.link_events import LinkEvents
 from ring.membership import Membership
@@ -286,12 +287,14 @@ class RingNode:
                 )
             )
 
-        self._parts.routing.find(command.target, tell, uid=command.uid)
+        self._parts.routing.find(command.target % RING_SIZE, tell, uid=command.uid)
 
     # ── after every input ─────────────────────────────────────────────────────────────────────
 
     def _settle_down(self) -> None:
         """Bring pointers, links, views and chords up to what the input has changed."""
+        if self._membership.gone:
+            return
         parts, membership = self._parts, self._membership
         core, hood, chords = parts.core, parts.hood, parts.chords
         self._link_events.on_broken_detours()

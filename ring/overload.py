@@ -52,7 +52,7 @@ class Overload:
 
     def weigh(self, weight: int) -> None:
         """Our load has changed by what was taken or given, until the layer above says better."""
-        self._backups.announce(max(0, self._backups.load + weight))
+        self._backups.announce(self._backups.load + weight)
 
     def relieve(self) -> None:
         """Pass duties on while we are overloaded; ask for a new broker if nobody has room."""

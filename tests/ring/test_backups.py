@@ -30,7 +30,7 @@ from ring.record_messages import (
 )
 from ring.records import MAX_RECORDS, add_marks, content_of, mark_of, outranks
 from sims.world import CutMode
-from tests.helpers.bench import Bench, member, sent
+from tests.helpers.bench import Bench, member, sent, told
 from tests.helpers.cluster import KILL
 from tests.helpers.records import Filter, RecordRing
 from tests.helpers.strategies import structs
@@ -224,8 +224,8 @@ def test_an_index_asked_for_again_and_again_keeps_to_the_rate() -> None:
     start, size = bench.now, 0
     for _ in range(100):
         effects = bench.receive(around[0], IndexRequest("")) + bench.wait(0.1, around)
-        told = [index for to, index in sent(effects, RecordIndex) if to == around[0].uid]
-        size += sum(ENTRY_BYTES * len(index.entries) for index in told)
+        indexes = [index for to, index in sent(effects, RecordIndex) if to == around[0].uid]
+        size += sum(ENTRY_BYTES * len(index.entries) for index in indexes)
         allowed = BURST_BYTES + rate * (bench.now - start) / 1e9
         assert size <= allowed + ENTRY_BYTES * MAX_ENTRIES
     assert size >= 0.9 * allowed
@@ -246,6 +246,28 @@ def test_what_gets_lost_is_made_good(kind: type[Message]) -> None:
     assert ring.is_backed_up
     assert list(copies(ring, f"{uid}/0").values()) == [b"changed"] * 2
     assert copies(ring, f"{uid}/1") == {}
+
+
+def test_one_that_writes_all_the_time_is_backed_up_all_the_same() -> None:
+    """A write waits for others that come with it, and is not put off by those that follow."""
+    here = [100, 200, 300, 400, 500]
+    around = [member(at) for at in here if at != 300]
+    bench = Bench.on_ring(here, 300)
+    effects: list[Effect] = []
+    for number in range(5):
+        effects += bench.give(PutRecord("k", bytes([number]))) + bench.wait(0.01, around)
+    bodies = [message.body for _, message in sent(effects, Replicate)]
+    assert bodies[:1] == [b"\x01"]
+
+
+def test_a_broker_without_a_place_owns_nothing_new() -> None:
+    """The place is the record's home: where brokers turn to that do not know its owner."""
+    bench = Bench(300)
+    bench.join(member(100))
+    effects = bench.give(PutRecord("k", b"x"))
+    [refused] = told(effects, RecordRefused)
+    assert "no place on the ring" in refused.reason
+    assert bench.node.records == {}
 
 
 def test_a_record_beyond_the_limits_is_refused_and_changes_nothing() -> None:

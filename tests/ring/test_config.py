@@ -39,6 +39,7 @@ def test_an_unknown_profile_is_named_with_those_there_are() -> None:
         ({"join_hops": 256}, "join_hops is 256, must be 255 or less"),
         ({"witnesses": 17}, "witnesses is 17, must be 16 or less"),
         ({"backup_rate": 0}, "backup_rate is 0"),
+        ({"leave_ns": 7}, "leave_ns is 7, must be 8 or more"),
         ({"answer_ns": nanos(9)}, "answer_ns is 9000000000, above its longest: 400000000"),
         ({"gap_rule": "published"}, "'published' is no GapRule; there are widest, published"),
         ({"chords": "all"}, "'all' is no ChordStrategy; there are rank, harmonic, uniform, none"),

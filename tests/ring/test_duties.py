@@ -10,6 +10,7 @@ import pytest
 from overlay.ids import nanos
 from overlay.machine import Machine
 from overlay.rng import rng_for
+from ring import backups
 from ring.config import LAN
 from ring.facts import (
     DropRecord,
@@ -183,6 +184,23 @@ def test_where_nobody_has_room_a_new_broker_is_asked_for() -> None:
     asked = {uid for uid, _ in ring.told(ProvisionerNeeded)}
     assert asked <= {ring.in_order[1], ring.in_order[2]}
     assert asked
+
+
+def test_a_new_broker_is_asked_for_where_the_heirs_have_as_many_records_as_they_may(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What nobody can take is then a record, with its share of the load of the dead."""
+    monkeypatch.setattr(backups, "MAX_RECORDS", 4)
+    ring = RecordRing.warm(6, 1, backups=2)
+    ring.put_everywhere(4)
+    dead = ring.in_order[2]
+    ring.world.give(dead, ReportLoad(400))
+    ring.run(0.5)
+    ring.crash(dead, KILL)
+    ring.rest()
+    ring.run(2)
+    asked = ring.told(ProvisionerNeeded)
+    assert {fact for _, fact in asked} == {ProvisionerNeeded(0, 100)}
 
 
 def test_a_new_broker_is_asked_for_with_what_nobody_has_room_for() -> None:

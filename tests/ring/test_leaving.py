@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from overlay.ids import NANOS_PER_SECOND, nanos
-from overlay.machine import Closed, Refused
+from overlay.machine import Closed, Notify, Refused
 from ring.config import LAN
 from ring.facts import (
     Confirmed,
@@ -18,9 +18,9 @@ from ring.facts import (
     Suspected,
 )
 from ring.membership import TURNS
-from ring.messages import Failed, Leaving, Member
+from ring.messages import ChordAnswer, Failed, Leaving, Member, Place
 from ring.record_messages import Answer, Entry, Fence, Offer, OfferAnswer
-from tests.helpers.bench import Bench, closed, member, sent, told, view_of
+from tests.helpers.bench import Bench, closed, member, opened, sent, told, view_of
 
 RING = [100, 200, 300, 400, 500, 600, 700]
 B, C = member(400), member(500)
@@ -45,6 +45,18 @@ def test_who_leaves_says_so_and_does_nothing_more() -> None:
     assert node.node.next_deadline() is None
     assert node.receive(B, view_of(400, RING, 9)) == []
     assert node.node.admit(B.peer) is Refused.LEAVING
+
+
+def test_who_has_left_makes_no_link_anew() -> None:
+    """Nobody takes its record, so it goes when its time is up, in the middle of a timer's turn."""
+    node = bench()
+    node.up(chord := member(700))
+    node.receive(chord, Place(chord))
+    node.receive(C, ChordAnswer(0, chord))
+    node.give(PutRecord("key", b"body"))
+    effects = node.give(Leave(turn=0)) + node.wait(LAN.leave_ns / NANOS_PER_SECOND, OTHERS)
+    since = effects[effects.index(Notify(Left())) :]
+    assert (opened(since), node.node.next_deadline()) == ([], None)
 
 
 def test_turns_differ_from_broker_to_broker_and_a_second_word_changes_none() -> None:

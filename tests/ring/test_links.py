@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from overlay.ids import NANOS_PER_SECOND, Peer, nanos
 from overlay.machine import Closed, CloseLink, LinkRefused, LinkUp, OpenLink, Refused, Send
@@ -60,6 +61,18 @@ def test_what_waits_for_a_link_that_cannot_be_made_is_dropped(
     links.on_refused(LinkRefused(OTHER.url, expected, Refused.UNREACHABLE))
     core.take()
     up(links)
+    assert [effect for effect in core.take() if isinstance(effect, Send)] == []
+
+
+@pytest.mark.parametrize("expected", [OTHER.uid, None])
+def test_what_waits_for_a_link_is_dropped_if_another_answers_there(
+    core: Core, links: Links, expected: str | None
+) -> None:
+    """A process with another identity listens there now; the broker may be met again elsewhere."""
+    links.open(OTHER.url, expected)
+    links.tell(OTHER, Heartbeat(1))
+    links.on_up(LinkUp(replace(peer(8), url=OTHER.url), OTHER.url))
+    links.on_up(LinkUp(replace(OTHER, url="chordal://elsewhere:1"), "chordal://elsewhere:1"))
     assert [effect for effect in core.take() if isinstance(effect, Send)] == []
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +17,8 @@ from overlay.codec import MessageCodec
 from overlay.frames import HEADER
 from overlay.machine import Effect, Send
 from ring.config import LAN
-from ring.facts import DutyTaken, Leave, PutRecord, Rejoining, ReportLoad
+from ring.facts import DutyTaken, Leave, Locate, PutRecord, Rejoining, ReportLoad
+from ring.geometry import RING_SIZE
 from ring.messages import (
     Backup,
     BackupRequest,
@@ -29,10 +31,12 @@ from ring.messages import (
     Peers,
     Pong,
     Purpose,
+    Route,
     View,
     ViewRequest,
 )
 from ring.record_messages import (
+    MAX_LOAD,
     Answer,
     Entry,
     Fence,
@@ -114,6 +118,21 @@ def test_a_record_is_handed_on_and_taken_back() -> None:
     claims = [m.entry for _, m in sent(back, Replicate) if m.entry.key == "key"]
     assert claims
     assert outranks(claims[-1], "f", offer.entry, heir)
+
+
+@pytest.mark.parametrize("permille", [-60, 10**9])
+def test_a_load_beyond_all_measure_is_announced_as_the_nearest_there_is(permille: int) -> None:
+    node = with_duty()
+    for load in (500, permille):
+        effects = decodable(node.give(ReportLoad(load)))
+    loads = {summary.load for _, summary in sent(effects, RecordSummary)}
+    assert loads == {min(max(permille, 0), MAX_LOAD)}
+
+
+@pytest.mark.parametrize("target", [-1, 2**32, 10**20])
+def test_a_place_beyond_the_ring_is_looked_for_where_it_is_modulo_its_size(target: int) -> None:
+    routes = sent(decodable(with_duty().give(Locate(target))), Route)
+    assert [route.target for _, route in routes] == [target % RING_SIZE]
 
 
 def test_a_record_that_was_ours_is_claimed_anew_after_a_false_verdict() -> None:
