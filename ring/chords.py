@@ -46,7 +46,7 @@ class Chords:
         self._askers: dict[str, set[int]] = {}  #: uid -> levels it wants to be told of
         self._better: dict[int, str] = {}  #: level -> uid named in place of one a little off
         self._refreshing: set[int] = set()  #: levels asked in a refresh, not answered yet
-        self._lost: dict[str, str | None] = {}  #: dead uid -> heir put in its place, if any
+        self._lost: dict[str, None] = {}  #: uids of dead chords that are not replaced yet
         self._moved_at: Nanos | None = None  #: when right-right last became another
         self._untold = False  #: askers do not know right-right as it is now
 

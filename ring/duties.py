@@ -24,7 +24,7 @@ who act at the same time agree: epochs, the hash and the order of claims are thi
 from __future__ import annotations
 
 from overlay.circular import following
-from overlay.ids import Nanos, Peer
+from overlay.ids import Peer
 from ring.backups import Backups
 from ring.core import Core, Timer
 from ring.doubts import Doubts
@@ -232,7 +232,7 @@ class Duties:
         right = min(members, key=lambda m: clockwise(held.place, m.ring_id))
         return (left.uid, right.uid)
 
-    def _falls_to_us(self, key: str, held: Held, heirs: tuple[str, ...], age: Nanos) -> bool:
+    def _falls_to_us(self, key: str, held: Held, heirs: tuple[str, ...], age: int) -> bool:
         """Say whether we are to take a record; ``age`` counts detection times since the death."""
         me = self._core.peer.uid
         if me not in heirs:

@@ -54,8 +54,8 @@ class Repair:
 
         To be called while the subject still stands in its pointer.
         """
-        # a witness may stand beside the subject, and beyond what we see
         heir = self._core.member if subject.uid in self._backups.beside else None
+        # beside ours, the witnesses: one may stand beside the subject, beyond what we see
         around = (*self._neighbourhood.adjacent, *witnesses)
         self._tell(subject, witnesses, around, heir)
         return heir
@@ -63,7 +63,7 @@ class Repair:
     def join_in(
         self, subject: Member, witnesses: tuple[str, ...], heir: Member | None, teller: str
     ) -> None:
-        """The same on the word of ``teller``, which has told the witnesses."""
+        """Tell those around of a death that ``teller`` told us of; it has told the witnesses."""
         around = [other for other in self._neighbourhood.adjacent if other != teller]
         self._tell(subject, witnesses, around, heir)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from overlay.machine import Message
 from ring import messages, record_messages
 
-#: New ones go to the end.
 RING_MESSAGES: tuple[type[Message], ...] = (
     messages.Intent,
     messages.View,
