@@ -1,8 +1,8 @@
 """Running mean and deviation of times, as TCP keeps them for its round trips.
 
 V. Jacobson, M. Karels, "Congestion avoidance and control", 1988, appendix A: a sample moves the
-mean by an eighth of its error and the deviation by a quarter of the error's change. Integers only,
-so that every run is repeatable; both are in nanoseconds.
+mean by an eighth of its error, and the deviation by a quarter of its own distance from the error's
+size. Integers only, so that every run is repeatable; both are in nanoseconds.
 """
 
 from __future__ import annotations

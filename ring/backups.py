@@ -148,7 +148,7 @@ class Backups:
         return own
 
     def lose(self, key: str, owner: str, entry: Entry) -> Own | None:
-        """Another owns the record now."""
+        """Give up a record that ``owner`` owns now, and say so."""
         own = self.drop(key)
         if own is not None:
             self._core.notify(DutyLost(key, own.body, owner, entry.epoch))

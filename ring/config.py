@@ -65,7 +65,9 @@ class RingConfig:
     join_hops: int = 32  #: a join request is passed on at most that often
 
     chord_refresh_ns: Nanos = nanos(10.0)  #: mean time between refreshes of all chords
-    knock_ns: Nanos = nanos(1.0)  #: first pause between knocks at lost peers; doubles
+    #: first pause between knocks at lost peers of one that is alone; doubles up to 2^5 times that,
+    #: which is the pause of all others
+    knock_ns: Nanos = nanos(1.0)
     route_ns: Nanos = nanos(2.0)  #: a search without an answer is started again after this
     remembered: int = 64  #: lost peers remembered, and declared deaths remembered
 
@@ -105,7 +107,7 @@ class RingConfig:
 
     @property
     def silence_max_ns(self) -> Nanos:
-        """... and after this long at the latest, by an observer in good health."""
+        """The longest silence before an observer in good health suspects a monitored neighbour."""
         return self.heartbeat_ns + self.lateness_max_ns + self.test_ns
 
     @property

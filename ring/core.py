@@ -27,7 +27,7 @@ from ring.verdicts import Verdicts
 class Timer(IntEnum):
     """Kinds of timers; a timer's key is ``(kind, subject)``."""
 
-    HEARTBEAT = auto()
+    HEARTBEAT = auto()  #: subject: uid of the monitor
     SILENT = auto()  #: subject: uid of a ring neighbour
     TEST = auto()  #: subject: uid under suspicion; a witness has not answered
     PROBE = auto()  #: subject: uid tested for others
@@ -44,8 +44,8 @@ class Timer(IntEnum):
     DETOUR = auto()  #: subject: uid at the far end of a way round that is tried
     QUERY = auto()  #: subject: uid of a chord that cannot be linked
     GAP = auto()  #: subject: side on which all we knew are gone
-    DOUBT = auto()  #: subject: uid of a second neighbour that the first one does not see
-    CARRIER = auto()  #: subject: uid at the other end of a chord that events go over
+    DOUBT = auto()  #: subject: uid asked for a sign of life, as a gap may be where it stands
+    CARRIER = auto()  #: subject: uid at the other end of a link that carries events, no heartbeats
     COPY = auto()  #: subject: uid of a neighbour that is to get copies
     RECONCILE = auto()
     DUTIES = auto()  #: unclaimed records of the dead, unanswered offers

@@ -17,8 +17,8 @@ from overlay.ids import Nanos
 from ring.config import RingConfig
 
 FORGIVEN = 2  #: losses in a row without a pause
-STEADY = 25  #: a link that has held for that many silences is steady: 30 s on a LAN
-FIRST_PAUSE = 8  #: the first pause, in silences: 10 s on a LAN ...
+STEADY = 25  #: a link that has held for that many silences is steady: 26 s on a LAN
+FIRST_PAUSE = 8  #: the first pause, in silences: 8 s on a LAN ...
 MAX_DOUBLINGS = 5  #: ... and the longest is 2^5 times that
 MAX_WATCHED = 256
 

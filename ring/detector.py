@@ -45,7 +45,7 @@ from ring.neighbourhood import Neighbourhood
 FIRST_SAMPLES = 8  #: of a round trip, which may be those of a busy moment
 IDLE_PERIODS = 24  #: a neighbour that others monitor is probed after that long a silence ...
 IDLE_SPREAD = 12  #: ... and up to that much more: of two ends one is first, and that will do
-HASTE = 5  #: so many times shorter is the shortest wait for one said to have lost its link
+HASTE = 5  #: the shortest wait for one said to have lost its link is ``answer_ns`` divided by this
 SUPPRESSED = 8  #: heartbeats in a row that other traffic may replace; they carry our view's version
 
 

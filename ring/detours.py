@@ -89,7 +89,7 @@ class Detours:
         )
 
     def begin_along(self, subject: Member, ways: Iterable[Path]) -> None:
-        """The same along these paths, one after the other."""
+        """Look for a way to ``subject`` along these paths, one after the other."""
         uid = subject.uid
         if uid in self._attempts or uid in self._links.up or uid == self._core.peer.uid:
             return
@@ -121,12 +121,16 @@ class Detours:
     # ── one that has lost its link to us, as it is said ───────────────────────────────────────
 
     def on_pong(self, uid: str) -> None:
-        """``uid`` answers over the link that it is said to have lost: it has it."""
+        """``uid`` answers over the link that it is said to have lost: no way round is needed."""
         if self._asked.pop(uid, None) is not None:
             self._core.disarm(Timer.DETOUR, uid)
 
     def on_link_gone(self, uid: str) -> None:
-        """It does not, or the link is lost here too."""
+        """Agree to the way round that ``uid`` asked for.
+
+        It has not answered in time over the link that it is said to have lost, or that is lost here
+        too.
+        """
         asked = self._asked.pop(uid, None)
         if asked is not None:
             self._agree(*asked)

@@ -114,7 +114,7 @@ class NeighboursChanged(Fact):
 
 @dataclass(frozen=True, slots=True)
 class Suspected(Fact):
-    """A ring neighbour went silent, or its socket closed."""
+    """A ring neighbour went silent, its socket closed, or it failed a test made for another."""
 
     subject: Member
     reason: str
@@ -169,7 +169,7 @@ class ChordRepaired(Fact):
 
 @dataclass(frozen=True, slots=True)
 class Departed(Fact):
-    """A neighbour left of its own will."""
+    """A neighbour left of its own will, or came back in a later life."""
 
     member: Member
 
@@ -229,7 +229,10 @@ class Undecided(Fact):
 
 @dataclass(frozen=True, slots=True)
 class Reincarnated(Fact):
-    """Another ring held this broker for dead; it keeps its place, in a later life."""
+    """Another ring, or a broker that was cut off, held this broker for dead.
+
+    It keeps its place, in a later life.
+    """
 
     member: Member
     holder: str  #: uid of the broker that said so

@@ -47,7 +47,7 @@ class Link:
         self.asked_at: Nanos | None = None  #: for a sign of life, as events go over it
         self.member: Member | None = None  #: the other end's place, once it is on the ring
         self.view: View | None = None  #: its latest view
-        self.viewed = False  #: that came over this very link
+        self.viewed = False  #: the view came over this very link, not an earlier one
         self.sent_version = 0  #: of our view, as last sent
         self.introduced = False  #: the other end was told our place
 

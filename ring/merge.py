@@ -59,7 +59,7 @@ class Merge:
     # ── knocking ──────────────────────────────────────────────────────────────────────────────
 
     def on_neighbours_changed(self) -> None:
-        """Something is going on: knock soon again, with the shortest pause."""
+        """Count knocks anew: should this broker be alone soon, its first pauses are short."""
         self._knocks = 0
 
     def on_knock_due(self, seeds: tuple[str, ...], *, alone: bool) -> None:

@@ -155,9 +155,10 @@ class JoinAccept(Message, frozen=True):
 
 
 class JoinRefuse(Message, frozen=True):
-    """No place: the id space is full as far as the search went, and stays so.
+    """No place was found.
 
-    Else the contact is no member, or all that is free is promised to others.
+    ``full``: the id space is full as far as the search went, and stays so; if not, the contact is
+    no member, or all that is free is promised to others.
     """
 
     full: bool
@@ -195,7 +196,10 @@ class Leaving(Message, frozen=True):
 
 
 class ChordQuery(Message, frozen=True):
-    """Who is your chord of this level? Tell me again whenever it changes."""
+    """Who is your chord of this level?
+
+    Tell me again if it comes to be or ends, if its broker dies, and if right-right is another.
+    """
 
     level: Level
 

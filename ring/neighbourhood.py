@@ -164,7 +164,7 @@ class Neighbourhood:
         self._suspect_changes += 1
 
     def clear_suspicion(self, uid: str) -> None:
-        """It is in sight again, or judged."""
+        """End the suspicion of ``uid``: it is in sight again, or judged."""
         if self.suspects.pop(uid, None) is not None:
             self._suspect_changes += 1
 

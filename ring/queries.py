@@ -79,7 +79,7 @@ class Queries:
         self._routing.find(target, partial(self._found, uid), uid=uid, about=uid)
 
     def forget(self, uid: str) -> None:
-        """It is linked again, or judged."""
+        """Drop the question about ``uid``: it is linked again, or judged."""
         self._open.pop(uid, None)
         self._core.disarm(Timer.QUERY, uid)
 

@@ -106,7 +106,8 @@ class Views:
         parts = self._parts
         core, link = parts.core, parts.links.up[uid]
         is_same_life = link.peer.incarnation == view.member.incarnation
-        known = link.view if link.viewed else None  # of an earlier link nobody knows whose it was
+        # One shown over an earlier link may have been an impostor's: its version does not count.
+        known = link.view if link.viewed else None
         if is_same_life and known is not None and view.version < known.version:
             return Outcome.IGNORED
         outcome = self.on_place(uid, view.member)
@@ -121,7 +122,7 @@ class Views:
         return outcome
 
     def on_place(self, uid: str, member: Member) -> Outcome:
-        """Take the place of ``uid``, which is neither a candidate any more nor on its way.
+        """Note where ``uid`` stands; it is no candidate now, nor a newcomer that an id is kept for.
 
         Ignored if it is another broker's, of an older life, or of one that we hold for dead.
         """
