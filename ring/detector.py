@@ -64,8 +64,8 @@ class Watch:
 
     __slots__ = (
         "asked_at",
-        "close",
         "idle_ns",
+        "is_expected",
         "lateness",
         "link",
         "probes",
@@ -77,7 +77,7 @@ class Watch:
     def __init__(self, link: Link, idle_ns: Nanos) -> None:
         self.idle_ns = idle_ns  #: how long it may be silent where it sends us no heartbeats
         self.link = link  #: another link to the same broker is another matter
-        self.close = False  #: it sends us heartbeats
+        self.is_expected = False  #: it is to send us heartbeats, or has no place yet
         self.lateness = Arrivals()  #: of heartbeats
         self.round_trip = Arrivals()  #: of pings
         self.probes = 0  #: pings sent since it is overdue; 0: it is not
@@ -119,32 +119,15 @@ class Detector:
         monitors = self._core.config.monitors
         beside = (*left, *right) if monitors == 2 else tuple(hood.adjacent.values())
         self._beat_for([m.uid for m in (left if monitors == 1 else beside) if m.uid in links.up])
-        close = {m.uid for m in (right if monitors == 1 else beside)}
-        close.update(uid for uid, link in links.up.items() if link.member is None)
+        expected = {m.uid for m in (right if monitors == 1 else beside)}
+        expected.update(uid for uid, link in links.up.items() if link.member is None)
         ring = [uid for uid, link in links.up.items() if link.purpose is Purpose.RING]
         for uid in [uid for uid in self._watches if uid not in ring]:
             del self._watches[uid]
             self._core.disarm(Timer.SILENT, uid)
         for uid in ring:
-            watch = self._watches.get(uid)
-            link = links.up[uid]
-            if watch is None or watch.link is not link:
-                watch = self._watches[uid] = Watch(link, self._draw_idle())
-                watch.close = uid in close
-                self._probe(uid, watch, about)
-            elif watch.close != (uid in close):
-                watch.close = uid in close
-                if watch.close:
-                    self.hasten(uid, about)
-                else:
-                    self._rest(uid, watch)
-        for member in (*left, *right):  # one that died with its monitor may come to stand here
-            stands = links.up.get(member.uid)
-            if stands is None or member in self._beside:
-                continue
-            if stands.heard_at + self._core.config.answer_ns < self._core.now:
-                self.hasten(member.uid, about)
-        self._beside = (*left, *right)
+            self._watch(uid, about, is_expected=uid in expected)
+        self._look_at_new((*left, *right), about)
 
     def normalise(self) -> None:
         """Set what makes no difference to what follows to one value, for exploration of states."""
@@ -194,7 +177,7 @@ class Detector:
     def on_heartbeat(self, uid: str, after: Nanos) -> None:
         """A heartbeat came ``after`` ns without anything else from that broker."""
         watch = self._watches.get(uid)
-        if watch is not None and watch.close:
+        if watch is not None and watch.is_expected:
             config = self._core.config
             late = max(0, after - config.heartbeat_ns)
             watch.lateness.add(min(late, config.lateness_max_ns))  # one long gap is not for ever
@@ -239,7 +222,7 @@ class Detector:
     def expects_heartbeats(self, uid: str) -> bool:
         """Say whether that broker is to send us heartbeats, and is missed where it does not."""
         watch = self._watches.get(uid)
-        return watch is not None and watch.close
+        return watch is not None and watch.is_expected
 
     def hasten(self, uid: str, about: str | None) -> None:
         """Find out now whether a neighbour lives."""
@@ -309,6 +292,30 @@ class Detector:
                 self._beats[uid] = Beat()
                 core.arm(Timer.HEARTBEAT, uid, core.rng.randrange(core.config.heartbeat_ns))
 
+    def _watch(self, uid: str, about: str | None, *, is_expected: bool) -> None:
+        """Watch the link to ``uid`` that there is now; a new one is probed at once."""
+        watch, link = self._watches.get(uid), self._links.up[uid]
+        if watch is None or watch.link is not link:
+            watch = self._watches[uid] = Watch(link, self._draw_idle())
+            watch.is_expected = is_expected
+            self._probe(uid, watch, about)
+        elif watch.is_expected != is_expected:
+            watch.is_expected = is_expected
+            if is_expected:
+                self.hasten(uid, about)
+            else:
+                self._rest(uid, watch)
+
+    def _look_at_new(self, beside: tuple[Member, ...], about: str | None) -> None:
+        """Probe who has come to stand beside us: it may have died together with its monitor."""
+        for member in beside:
+            link = self._links.up.get(member.uid)
+            if link is None or member in self._beside:
+                continue
+            if link.heard_at + self._core.config.answer_ns < self._core.now:
+                self.hasten(member.uid, about)
+        self._beside = beside
+
     def _probe(self, uid: str, watch: Watch, about: str | None) -> None:
         core = self._core
         if watch.probes == 0:
@@ -338,7 +345,7 @@ class Detector:
     def _quiet_until(self, heard_at: Nanos, watch: Watch) -> Nanos:
         """Return until when nothing need be heard of a neighbour."""
         config = self._core.config
-        if not watch.close:
+        if not watch.is_expected:
             return heard_at + (config.heartbeat_ns if self._seems_long(watch) else watch.idle_ns)
         late = watch.lateness.within(config.lateness_ns, config.lateness_max_ns)
         return heard_at + config.heartbeat_ns + self._health.stretch(late)
