@@ -214,14 +214,20 @@ def _one_way(members: dict[Member, Snapshot], step: int) -> list[str]:
         if turns != RING_SIZE:  # the steps of an ordered ring add up to one time round
             found.append(f"OrderedRing: {_names(ring)} goes round {turns / RING_SIZE:g} times")
     on_ring = {member for ring in rings for member in ring}
-    for member in members:
-        here, seen = member, set[Member]()
-        while here not in on_ring and here in best and here not in seen:
-            seen.add(here)
-            here = best[here]
-        if here not in on_ring:
-            found.append(f"ConnectedAppendages: {_name(member)} does not lead to the ring")
+    found += [
+        f"ConnectedAppendages: {_name(member)} does not lead to the ring"
+        for member in members
+        if not _leads_to(on_ring, best, member)
+    ]
     return found
+
+
+def _leads_to(on_ring: set[Member], best: dict[Member, Member], start: Member) -> bool:
+    """Say whether best successors lead from ``start`` to a ring."""
+    here: Member | None = start
+    while here is not None and here not in on_ring:  # it ends: all cycles are rings
+        here = best.get(here)
+    return here is not None
 
 
 def _cycles(best: dict[Member, Member]) -> list[list[Member]]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from ring.backups import Backups
 from ring.core import Core
 from ring.facts import ProvisionerNeeded
-from ring.handover import Handover
+from ring.handover import Handover, Pending
 from ring.neighbourhood import Neighbourhood
 from ring.replicas import Replicas
 
@@ -54,21 +54,26 @@ class Overload:
         """Our load has changed by what was taken or given, until the layer above says better."""
         self._backups.announce(self._backups.load + weight)
 
+    def _rooms(self, pending: list[Pending]) -> dict[str, int]:
+        """Return what room those around have that may take more, when ``pending`` are taken."""
+        hood, leavers = self._neighbourhood, self._backups.leavers
+        return {
+            uid: self.room(uid) - sum(offer.weight for offer in pending if offer.to.uid == uid)
+            for uid in hood.adjacent
+            if uid not in hood.suspects
+            and uid not in leavers
+            and uid not in self._handover.refusing
+        }
+
     def relieve(self) -> None:
         """Pass duties on while we are overloaded; ask for a new broker if nobody has room."""
-        backups, handover, hood = self._backups, self._handover, self._neighbourhood
+        backups, handover = self._backups, self._handover
         pending = [offer for offer in handover.pending.values() if not offer.must]
         excess = backups.load - sum(p.weight for p in pending) - self._core.config.overload
         if excess <= 0 or backups.leaving or not self._core.joined or not backups.own:
             return
         weight = max(1, backups.load // len(backups.own))
-        rooms = {
-            uid: self.room(uid) - sum(p.weight for p in pending if p.to.uid == uid)
-            for uid, member in hood.adjacent.items()
-            if uid not in hood.suspects
-            and uid not in backups.leavers
-            and uid not in handover.refusing
-        }
+        rooms = self._rooms(pending)
         # Those taken over go first, the latest before the others.
         keys = [key for key in backups.own if key not in handover.pending]
         keys.sort(key=lambda k: (backups.own[k].previous is None, -backups.own[k].changed))
@@ -76,7 +81,7 @@ class Overload:
             best = max(rooms, key=lambda uid: rooms[uid], default=None)
             if excess <= 0 or best is None or rooms[best] <= weight:
                 break
-            handover.offer(key, hood.adjacent[best], weight, must=False)
+            handover.offer(key, self._neighbourhood.adjacent[best], weight, must=False)
             if key not in handover.pending:
                 return  # as many as may be under way; their answers bring us back
             rooms[best] -= weight
