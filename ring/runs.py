@@ -17,6 +17,7 @@ Departs from the paper, which treats one death at a time: A and C, who repair, m
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from overlay.ids import Nanos, Peer
@@ -42,6 +43,17 @@ class Side:
     broken_at: Nanos | None = None  #: since when the ring has not fitted together here
     searches: int = 0  #: for the gap that is open now
     found: Member | None = None  #: by the last search, until it is linked
+
+
+def _ahead(side: Side, seen: Neighbourhood | View) -> tuple[Member, ...]:
+    """Return the two neighbours on that side, ours or those a view shows, nearest first."""
+    return seen.right if side.towards is Towards.RIGHT else seen.left
+
+
+def _arc(side: Side, near: int, far: int) -> Callable[[int], bool]:
+    """Return the test whether a ring id lies strictly between ``near`` and ``far`` on that side."""
+    a, b = (near, far) if side.towards is Towards.RIGHT else (far, near)
+    return lambda ring_id: between(a, ring_id, b)
 
 
 class Runs:
@@ -157,14 +169,13 @@ class Runs:
         if side.doubted is None:
             return
         hood, (second, view) = self._neighbourhood, side.doubted
-        pointers = hood.right if side.towards is Towards.RIGHT else hood.left
+        pointers = _ahead(side, hood)
         fits = self._view_that_fits(side, self._near(side))
         is_same = pointers[1:] == (second,) and fits == view.ageless
         side.doubted = (second, view.ageless) if is_same else None
 
     def _near(self, side: Side) -> Member | None:
-        hood = self._neighbourhood
-        pointers = hood.right if side.towards is Towards.RIGHT else hood.left
+        pointers = _ahead(side, self._neighbourhood)
         return pointers[0] if pointers else None
 
     def _view_that_fits(self, side: Side, near: Member | None) -> View | None:
@@ -179,12 +190,11 @@ class Runs:
 
     def _see(self, side: Side, near: Member, view: View) -> None:
         """Take the row from the views of this side's two neighbours."""
-        hood, rightward = self._neighbourhood, side.towards is Towards.RIGHT
-        row = {m.uid: m for m in (hood.right if rightward else hood.left)}
+        row = {m.uid: m for m in _ahead(side, self._neighbourhood)}
         for member in tuple(row.values()):
             link = self._links.up.get(member.uid)
             if link is not None and link.view is not None:
-                for beyond in link.view.right if rightward else link.view.left:
+                for beyond in _ahead(side, link.view):
                     row.setdefault(beyond.uid, beyond)
         row.pop(self._core.peer.uid, None)
         side.row = tuple(row.values())[:ROW]
@@ -201,15 +211,12 @@ class Runs:
         One that is nearer may be a chord of ours into a gap that our first neighbour has just
         closed: it is asked for a sign of life. For one that is farther, we want our first's.
         """
-        hood, rightward = self._neighbourhood, side.towards is Towards.RIGHT
-        pointers = hood.right if rightward else hood.left
-        beyond = view.right if rightward else view.left
+        hood = self._neighbourhood
+        pointers, beyond = _ahead(side, hood), _ahead(side, view)
         if len(pointers) < 2 or not beyond:
             return
-        second, ends = pointers[1], (near.ring_id, beyond[0].ring_id)
-        if not rightward:
-            ends = (ends[1], ends[0])
-        if not between(ends[0], second.ring_id, ends[1]):
+        second, is_inside = pointers[1], _arc(side, near.ring_id, beyond[0].ring_id)
+        if not is_inside(second.ring_id):
             if second.uid != beyond[0].uid:
                 hood.learn(beyond[:1])
             return
@@ -221,7 +228,7 @@ class Runs:
         for uid, link in self._links.up.items():  # all of them: else one stands in after the other
             if link.member is None or uid in hood.suspects:
                 continue
-            if between(ends[0], link.member.ring_id, ends[1]):
+            if is_inside(link.member.ring_id):
                 self._doubt(uid, second.uid)
 
     def _doubt(self, uid: str, about: str) -> None:
@@ -314,16 +321,14 @@ class Runs:
         if found is None or link is None or link.member is None:
             return
         side.found, side.row, side.broken_at = None, (link.member,), self._core.now
-        ends = (self._core.member.ring_id, link.member.ring_id)
-        if side.towards is Towards.LEFT:
-            ends = (ends[1], ends[0])
+        is_inside = _arc(side, self._core.member.ring_id, link.member.ring_id)
         for uid, other in list(self._links.up.items()):
-            inside = other.member is not None and between(ends[0], other.member.ring_id, ends[1])
-            if inside and self._routing.is_deaf(uid):
+            is_skipped = other.member is not None and is_inside(other.member.ring_id)
+            if is_skipped and self._routing.is_deaf(uid):
                 self._links.close(uid, Closed.LOST)
         for uid, suspect in self._neighbourhood.suspects.items():
-            if between(ends[0], suspect.ring_id, ends[1]):
+            if is_inside(suspect.ring_id):
                 self._core.send(link.member.uid, TestNeighbour(suspect), uid)
         for uid, member in list(self._neighbourhood.candidates.items()):
-            if between(ends[0], member.ring_id, ends[1]):  # from views of the dead
+            if is_inside(member.ring_id):  # from views of the dead
                 del self._neighbourhood.candidates[uid]
