@@ -14,8 +14,8 @@ from ring.facts import Confirmed, Departed
 from ring.membership import Membership
 from ring.messages import Failed, Leaving, Member, Tested, TestNeighbour
 from ring.parts import Parts
-from ring.suspicions import Verdict
-from ring.witness import Test
+from ring.suspicions import Death
+from ring.witness import WitnessTest
 
 
 class Deaths:
@@ -66,7 +66,7 @@ class Deaths:
         """A broker tested for others cannot be linked."""
         self._on_test_failed(uid, self._parts.tests.on_failed(uid))
 
-    def _on_test_failed(self, uid: str, failed: Test | None) -> None:
+    def _on_test_failed(self, uid: str, failed: WitnessTest | None) -> None:
         """A test for others failed: we are cut off from the subject as well, if it lives."""
         parts = self._parts
         if failed is None:
@@ -109,7 +109,7 @@ class Deaths:
         """Others stand around us: open cases may have other witnesses, or be others' business."""
         self._settle_all(self._parts.suspicions.on_neighbours_changed())
 
-    def settle(self, verdict: Verdict | None) -> None:
+    def settle(self, verdict: Death | None) -> None:
         """Confirm a death for which there is a verdict."""
         if verdict is None:
             return
@@ -121,7 +121,7 @@ class Deaths:
             heir = parts.repair.begin(subject, witnesses)
         self._remove(subject, heir, witnessed=bool(witnesses))
 
-    def _settle_all(self, verdicts: Iterable[Verdict]) -> None:
+    def _settle_all(self, verdicts: Iterable[Death]) -> None:
         for verdict in verdicts:
             self.settle(verdict)
 

@@ -32,7 +32,7 @@ from ring.repair import Repair
 from ring.routing import Routing
 from ring.runs import Runs
 from ring.suspicions import Suspicions
-from ring.witness import Tests
+from ring.witness import WitnessTests
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ class Parts:
     hood: Neighbourhood
     detector: Detector
     suspicions: Suspicions
-    tests: Tests
+    tests: WitnessTests
     link_backups: LinkBackups
     repair: Repair
     routing: Routing
@@ -80,7 +80,7 @@ class Parts:
             hood=hood,
             detector=detector,
             suspicions=Suspicions(core, links, hood, detector, health),
-            tests=Tests(core, links, detector, health),
+            tests=WitnessTests(core, links, detector, health),
             link_backups=link_backups,
             repair=Repair(core, links, hood, link_backups),
             routing=routing,

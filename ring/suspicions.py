@@ -70,7 +70,7 @@ class Case:
         return self.reached_by is not None or self.link_failed
 
 
-Verdict = tuple[Member, tuple[str, ...]]  #: who is dead, and the witnesses of it
+Death = tuple[Member, tuple[str, ...]]  #: a verdict: who is dead, and the witnesses of it
 
 
 class Suspicions:
@@ -97,7 +97,7 @@ class Suspicions:
         reason: str,
         found_by: str | None = None,
         led_by: str | None = None,
-    ) -> Verdict | None:
+    ) -> Death | None:
         """Open a case; returns a verdict if it is decided at once, for nobody can be asked.
 
         ``found_by`` is a witness that finds the same already, ``led_by`` one that asks others too.
@@ -136,7 +136,7 @@ class Suspicions:
                 self._health.worse()
                 self._core.notify(Refuted(case.subject))
 
-    def on_tested(self, witness: str, answer: Tested) -> Verdict | None:
+    def on_tested(self, witness: str, answer: Tested) -> Death | None:
         """A witness answered; returns the verdict if that makes one."""
         case = self.open.get(answer.subject.uid)
         if case is None or answer.subject.incarnation != case.subject.incarnation:
@@ -170,7 +170,7 @@ class Suspicions:
             self._links.close(uid, Closed.LOST)
         self._links.reopen(case.subject.peer, uid)
 
-    def on_no_answer(self, uid: str) -> Verdict | None:
+    def on_no_answer(self, uid: str) -> Death | None:
         """Witnesses did not answer in time; returns the verdict if nobody is left to ask."""
         case = self.open.get(uid)
         if case is None:
@@ -186,7 +186,7 @@ class Suspicions:
         case.awaited.clear()
         return self._ask(case)
 
-    def on_witness_lost(self, uid: str) -> list[Verdict]:
+    def on_witness_lost(self, uid: str) -> list[Death]:
         """A broker cannot be reached: ask the next in its place, where it was to be a witness.
 
         Returns the verdicts on those for whom nobody is left to ask.
@@ -209,9 +209,9 @@ class Suspicions:
                 for those in (case.asked, case.awaited, case.doubted):
                     if uid in those:
                         those.remove(uid)
-                self._tell(case, peer)
+                self._ask_one(case, peer)
 
-    def on_refused(self, uid: str, *, lives: bool = False) -> Verdict | None:
+    def on_refused(self, uid: str, *, lives: bool = False) -> Death | None:
         """The subject cannot be linked again. If a witness reached it before, ask anew.
 
         At once, for it may have died meanwhile; but while the link stays cut, and the subject
@@ -240,15 +240,15 @@ class Suspicions:
         self._core.arm(Timer.TEST, uid, self._core.config.retry_ns << doublings)
         return None
 
-    def on_lone_verdict(self, teller: str, uid: str) -> Verdict | None:
+    def on_lone_verdict(self, teller: str, uid: str) -> Death | None:
         """A broker holds ``uid`` for dead alone: if its word was waited for, we ask ourselves."""
         case = self.open.get(uid)
         waits = case is not None and case.led_by == teller and self.is_beside(case.subject)
         return self._ask(case) if case is not None and waits else None
 
-    def on_neighbours_changed(self) -> list[Verdict]:
+    def on_neighbours_changed(self) -> list[Death]:
         """Ask about those who stand beside us now, and whom others were to ask about before."""
-        decided: list[Verdict | None] = []
+        decided: list[Death | None] = []
         for case in list(self.open.values()):
             if case.led_by is None:
                 waits = not case.asked and not case.link_failed and not case.retests
@@ -320,6 +320,7 @@ class Suspicions:
         """A witness is suspected now: ask others in its place where it was awaited."""
         for case in list(self.open.values()):
             if self._lose(case, witness) and self._ask(case) is not None:
+                # Not decided here: we may be in the middle of opening another case.
                 case.until = 0
                 self._core.arm(Timer.TEST, case.subject.uid, 0)
 
@@ -332,7 +333,7 @@ class Suspicions:
         case.awaited.remove(uid)
         return True
 
-    def _doubt(self, case: Case) -> Verdict | None:
+    def _doubt(self, case: Case) -> Death | None:
         """Witnesses had the time of a ping: ask others beside those not heard since."""
         for witness in case.awaited:
             link = self._links.up.get(witness)
@@ -344,7 +345,7 @@ class Suspicions:
             self._core.timers.set((Timer.TEST, uid), case.until)
         return verdict
 
-    def _ask(self, case: Case) -> Verdict | None:
+    def _ask(self, case: Case) -> Death | None:
         """Ask as many as are needed to agree; return the verdict once they do, or nobody is left.
 
         Of brokers that may only be cut off from us, those we are linked to are asked first.
@@ -358,18 +359,18 @@ class Suspicions:
         sure = [witness for witness in case.awaited if witness not in case.doubted]
         wanted = core.config.agreeing - len(case.failed) - len(sure)
         if wanted > 0 and len(case.asked) < core.config.witnesses:
-            for witness in self._in_question(subject):
+            for witness in self._witnesses_for(subject):
                 if wanted == 0 or len(case.asked) == core.config.witnesses:
                     break
                 if witness.uid not in case.asked:
-                    self._tell(case, witness.peer)
+                    self._ask_one(case, witness.peer)
                     wanted -= witness.uid not in case.doubted
-        if case.awaited or (not case.failed and self._may_answer(case)):
+        if case.awaited or (not case.failed and self._call_subject(case)):
             return None
         return subject, tuple(case.failed)
 
-    def _may_answer(self, case: Case) -> bool:
-        """Nobody is left to ask: call the subject if its link broke, and wait for what comes.
+    def _call_subject(self, case: Case) -> bool:
+        """Nobody is left to ask: call the subject if its link broke; say whether to wait for it.
 
         If nobody was there who might be, it is the only other broker of the ring as far as we know.
         Nothing but a broken link shows that it is dead, and nobody waits for a repair: so a sign of
@@ -377,7 +378,7 @@ class Suspicions:
         """
         core, subject = self._core, case.subject
         is_linked = subject.uid in self._links.up
-        is_only_other = not case.asked and not self._in_question(subject)
+        is_only_other = not case.asked and not self._witnesses_for(subject)
         until = case.patience_ends
         if is_only_other:
             until = max(until, case.since + core.config.alone_ns)
@@ -393,7 +394,7 @@ class Suspicions:
         core.arm(Timer.TEST, subject.uid, until - core.now)
         return is_only_other or self._links.is_opening(url)
 
-    def _tell(self, case: Case, witness: Peer) -> None:
+    def _ask_one(self, case: Case, witness: Peer) -> None:
         """Ask one witness, and whether it lives itself."""
         core, uid, subject = self._core, witness.uid, case.subject
         case.asked.append(uid)
@@ -409,7 +410,8 @@ class Suspicions:
             wait = self._detector.answer_ns(uid)
         core.arm(Timer.TEST, subject.uid, wait)
 
-    def _in_question(self, subject: Member) -> list[Member]:
+    def _witnesses_for(self, subject: Member) -> list[Member]:
+        """Return all that may be asked about ``subject``, the best witness first."""
         known = [m for uid, m in self._neighbourhood.known().items() if uid != subject.uid]
         here = self._core.member.ring_id
         return in_order(subject, here, known, linked=self._links.up, suspected=self.open)

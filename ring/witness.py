@@ -57,10 +57,8 @@ def in_order(
 
 
 @dataclass(slots=True)
-class Test:
+class WitnessTest:
     """One test made for others."""
-
-    __test__ = False  # not a test class, whatever pytest thinks of its name
 
     subject: Member
     askers: list[str]
@@ -75,17 +73,15 @@ class Test:
         return tuple(uid for uid in self.askers if uid != self.teller)
 
 
-class Tests:
+class WitnessTests:
     """Tests this broker makes as a witness for others."""
-
-    __test__ = False  # not a test class, whatever pytest thinks of its name
 
     def __init__(self, core: Core, links: Links, detector: Detector, health: LocalHealth) -> None:
         self._core = core
         self._links = links
         self._detector = detector
         self._health = health
-        self._open: dict[str, Test] = {}
+        self._open: dict[str, WitnessTest] = {}
 
     def begin(self, asker: str, subject: Member, *, is_dead: bool) -> None:
         """``asker`` wants to know whether ``subject`` lives; a repeated question is one."""
@@ -97,9 +93,11 @@ class Tests:
             if asker not in self._open[uid].askers:
                 self._open[uid].askers.append(asker)
             return
-        if len(self._open) >= MAX_TESTS or asker in core.detours.get(uid, ()):
+        if len(self._open) >= MAX_TESTS:
+            return
+        if asker in core.detours.get(uid, ()):
             return  # through the one that asks we would learn nothing it does not know
-        self._open[uid] = Test(subject, [asker])
+        self._open[uid] = WitnessTest(subject, [asker])
         if uid in self._links.up:
             self._probe(uid)
         else:
@@ -127,7 +125,7 @@ class Tests:
         if uid in self._open:
             self._answer(uid, alive=True)
 
-    def on_due(self, uid: str) -> Test | None:
+    def on_due(self, uid: str) -> WitnessTest | None:
         """Nothing heard of the subject: try again, or tell those who asked that it failed."""
         test = self._open.get(uid)
         if test is None:
@@ -147,7 +145,7 @@ class Tests:
         if test is not None and not test.is_called:
             self._call(test)
 
-    def on_failed(self, uid: str) -> Test | None:
+    def on_failed(self, uid: str) -> WitnessTest | None:
         """The subject could not be linked; tell those who asked."""
         return self._answer(uid, alive=False) if uid in self._open else None
 
@@ -157,7 +155,7 @@ class Tests:
             self._core.disarm(Timer.PROBE, uid)
         self._open.clear()
 
-    def _call(self, test: Test) -> None:
+    def _call(self, test: WitnessTest) -> None:
         test.is_called = True
         uid = test.subject.uid
         self._links.open(test.subject.peer.url, uid, uid)
@@ -167,14 +165,13 @@ class Tests:
         test, core = self._open[uid], self._core
         test.tries += 1
         core.send(uid, Ping(0), uid)
-        if (
-            test.tries == 2 and core.ring_id is not None
-        ):  # no answer: those that stand between may be dead with it
+        if test.tries == 2 and core.ring_id is not None:
+            # No answer: those that stand between may be dead with it.
             self._detector.hasten_towards(test.subject.ring_id, uid)
         wait = self._detector.answer_ns(uid)
         core.arm(Timer.PROBE, uid, wait if test.tries == core.config.probes else wait // 2)
 
-    def _answer(self, uid: str, *, alive: bool) -> Test:
+    def _answer(self, uid: str, *, alive: bool) -> WitnessTest:
         test = self._open.pop(uid)
         self._core.disarm(Timer.PROBE, uid)
         for asker in test.askers:

@@ -9,7 +9,7 @@ from ring.detector import Detector
 from ring.health import LocalHealth
 from ring.messages import Member, Tested
 from ring.suspicions import Suspicions
-from ring.witness import Tests
+from ring.witness import WitnessTests
 
 SUSPICION = Chapter(first="lives")
 
@@ -69,7 +69,7 @@ SUSPICION.add(
 
 
 def _answer(*, alive: bool) -> Method:
-    def begin(self: Tests, asker: str, subject: Member, *, is_dead: bool) -> None:
+    def begin(self: WitnessTests, asker: str, subject: Member, *, is_dead: bool) -> None:
         self._core.send(asker, Tested(subject, alive), subject.uid)
 
     return begin
@@ -78,21 +78,23 @@ def _answer(*, alive: bool) -> Method:
 SUSPICION.add(
     "witness-says-alive",
     "a witness answers that the subject lives, without a test",
-    (Tests, "begin", _answer(alive=True)),
+    (WitnessTests, "begin", _answer(alive=True)),
 )
 SUSPICION.add(
     "witness-says-dead",
     "a witness answers that the subject is dead, without a test",
-    (Tests, "begin", _answer(alive=False)),
+    (WitnessTests, "begin", _answer(alive=False)),
 )
 SUSPICION.add(
-    "witness-silent", "a witness does not test and does not answer", (Tests, "begin", nothing)
+    "witness-silent",
+    "a witness does not test and does not answer",
+    (WitnessTests, "begin", nothing),
 )
 SUSPICION.add(
     "test-without-end",
     "a witness waits for ever for the subject's answer",
-    (Tests, "on_due", nothing),
-    (Tests, "on_failed", nothing),
+    (WitnessTests, "on_due", nothing),
+    (WitnessTests, "on_failed", nothing),
 )
 
 
