@@ -52,7 +52,7 @@ class _Attempt:
     ways: list[Path] = field(default_factory=list)  #: the one tried now is the first
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Handlers:
     """What is done about what happens to detours: :class:`~ring.link_events.LinkEvents`."""
 
@@ -178,7 +178,7 @@ class Detours:
         elif isinstance(body, DetourBroken):
             self._on_broken(uid, body.uid)
         elif body is None or link is None or link.peer.incarnation < sender.incarnation:
-            self._answer(back, DetourClosed(Closed.LOST))
+            self._send_along(back, DetourClosed(Closed.LOST))
         elif link.detoured and link.peer.incarnation == sender.incarnation:
             return uid, body
         return None  # else it has crossed with the link's return, or is of an older life
@@ -214,13 +214,15 @@ class Detours:
             self.handlers.on_no_way(attempt.subject)
             return
         core.arm(Timer.DETOUR, uid, 2 * core.config.test_ns)
-        self._answer(ways[0], DetourOpen(core.ring_id if core.joined else None, attempt.down_ns))
+        self._send_along(
+            ways[0], DetourOpen(core.ring_id if core.joined else None, attempt.down_ns)
+        )
 
     def _is_open(self, uid: str) -> bool:
         link = self._links.up.get(uid)
         return link is not None and not link.detoured
 
-    def _answer(self, path: Path, message: Message) -> None:
+    def _send_along(self, path: Path, message: Message) -> None:
         """Send along a path that need be no detour of ours."""
         relay = wrap(self._core.peer, path, message)
         if relay is not None:
@@ -232,19 +234,21 @@ class Detours:
             self._core.send(uid, copy)
         else:
             back = relay.path[relay.at :: -1]
-            self._answer(back, DetourBroken(relay.path[-1]))
+            self._send_along(back, DetourBroken(relay.path[-1]))
 
     def _on_open(self, sender: Peer, request: DetourOpen, back: Path) -> None:
         core, uid = self._core, sender.uid
         refused = self.handlers.admit(sender)
         if refused is not None:
             is_dead = refused is Refused.DECLARED_DEAD
-            self._answer(back, DetourClosed(Closed.DECLARED_DEAD if is_dead else Closed.UNWANTED))
+            self._send_along(
+                back, DetourClosed(Closed.DECLARED_DEAD if is_dead else Closed.UNWANTED)
+            )
             return
         link = self._links.up.get(uid)
         if link is None or not link.detoured:
             if len(core.detours) + len(self._asked) >= MAX_DETOURS:
-                self._answer(back, DetourClosed(Closed.UNWANTED))
+                self._send_along(back, DetourClosed(Closed.UNWANTED))
                 return
             if link is not None and core.now - link.since < request.down_ns + core.config.test_ns:
                 return  # our link is younger than the loss it speaks of: it has it again
@@ -258,7 +262,7 @@ class Detours:
 
     def _agree(self, sender: Peer, request: DetourOpen, back: Path) -> None:
         core = self._core
-        self._answer(back, DetourOpened(core.ring_id if core.joined else None))
+        self._send_along(back, DetourOpened(core.ring_id if core.joined else None))
         self._up(sender, request.ring_id, back)  # what is sent now must come after the answer
 
     def _on_opened(self, sender: Peer, answer: DetourOpened, path: Path) -> None:
@@ -268,7 +272,7 @@ class Detours:
         if uid in self._attempts and self.handlers.admit(sender) is None:
             self._up(sender, answer.ring_id, path)
         else:
-            self._answer(path, DetourClosed(Closed.LOST))
+            self._send_along(path, DetourClosed(Closed.LOST))
 
     def _up(self, peer: Peer, ring_id: int | None, path: Path) -> None:
         self.forget(peer.uid)

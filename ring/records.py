@@ -23,7 +23,7 @@ from ring.record_messages import Entry
 MAX_RECORDS = 16_384  #: records of one broker, whether it owns them or we keep them for it
 MAX_RECORDS_BYTES = 64 * 1024 * 1024  #: and their size in sum
 
-_HALF_OF_64_BITS = 2**63 - 1
+_MASK_63_BITS = 2**63 - 1
 
 
 @dataclass(slots=True)
@@ -49,7 +49,7 @@ def mark_of(entry: Entry) -> int:
 
 def add_marks(total: int, mark: int) -> int:
     """Return the sum of two digests; to take one out, add its negative."""
-    return (total + mark) & _HALF_OF_64_BITS
+    return (total + mark) & _MASK_63_BITS
 
 
 def claim_of(entry: Entry) -> Entry:
@@ -70,4 +70,4 @@ def fraction_of(key: str) -> int:
 
 
 def _digest(data: bytes) -> int:
-    return int.from_bytes(blake2b(data, digest_size=8).digest(), "big") & _HALF_OF_64_BITS
+    return int.from_bytes(blake2b(data, digest_size=8).digest(), "big") & _MASK_63_BITS

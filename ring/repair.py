@@ -36,12 +36,12 @@ class Repair:
     """Tells those concerned, and knows when the four pointers are whole again."""
 
     def __init__(
-        self, core: Core, links: Links, neighbourhood: Neighbourhood, backups: LinkBackups
+        self, core: Core, links: Links, neighbourhood: Neighbourhood, link_backups: LinkBackups
     ) -> None:
         self._core = core
         self._links = links
         self._neighbourhood = neighbourhood
-        self._backups = backups
+        self._link_backups = link_backups
         self._unrepaired: dict[str, Loss] = {}
 
     @property
@@ -54,7 +54,7 @@ class Repair:
 
         To be called while the subject still stands in its pointer.
         """
-        heir = self._core.member if subject.uid in self._backups.beside else None
+        heir = self._core.member if subject.uid in self._link_backups.beside else None
         # beside ours, the witnesses: one may stand beside the subject, beyond what we see
         around = (*self._neighbourhood.adjacent, *witnesses)
         self._tell(subject, witnesses, around, heir)
@@ -95,7 +95,7 @@ class Repair:
         for known in self._unrepaired.values():
             if known.left_to == uid:
                 self._inform(known, known.others, around)
-        if uid in self._backups.beside:
+        if uid in self._link_backups.beside:
             self._divide(loss, around)
 
     def _divide(self, loss: Loss, told: set[str]) -> None:
@@ -108,7 +108,7 @@ class Repair:
         the two as their own.
         """
         hood, subject = self._neighbourhood, loss.subject
-        holders = self._backups.take(subject.uid) or []
+        holders = self._link_backups.take(subject.uid) or []
         half = (len(holders) + 1) // 2
         if any(m.uid == subject.uid for m in hood.right[:1]):
             beyond, mine, others = hood.right[1:2], holders[:half], holders[half:]
