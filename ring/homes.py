@@ -26,13 +26,13 @@ from ring.core import Core
 from ring.geometry import RING_SIZE, clockwise
 from ring.greedy import nearer
 from ring.links import Links
+from ring.messages import MAX_ROUTE_HOPS
 from ring.record_messages import MAX_ENTRIES, Claims, Dispute, Entry, Fence
 from ring.records import claim_of, outranks
 from ring.replicas import Replicas
 
 MAX_HEARD = 4096  #: claims remembered; the one not heard for longest gives way
 MAX_TOLD = 4  #: messages sent each time; who has more to tell goes on from there the next time
-MAX_HOPS = 64  #: a claim is passed on at most that often; a whole ring takes about log2(n)
 
 
 class Homes:
@@ -84,7 +84,7 @@ class Homes:
         onward = nearer(here, claims.home, self._links.up, without) or self._opposite(claims.home)
         if onward is None:
             return False
-        if claims.hops < MAX_HOPS:
+        if claims.hops < MAX_ROUTE_HOPS:
             self._core.send(onward, claims)
         return True
 

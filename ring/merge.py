@@ -36,11 +36,11 @@ from ring.core import Core, Timer
 from ring.geometry import clockwise
 from ring.greedy import nearer
 from ring.links import Links
-from ring.messages import HeldDead, Meet, Member
+from ring.messages import MAX_ROUTE_HOPS, HeldDead, Meet, Member
 from ring.neighbourhood import Neighbourhood
 
 FAN_OUT = 1  #: chords of ours that a stranger's ring is asked to meet
-MAX_HOPS = 64  #: a question is passed on at most that often; a whole ring takes about log2(n)
+MAX_FOUND = 64  #: seeds known to be in our ring
 MAX_PATIENCE = 5  #: the pause between knocks doubles that often; only who is alone starts short
 
 
@@ -114,7 +114,7 @@ class Merge:
         onward = self._nearer(meet.subject, without=uid if meet.hops == 0 else None)
         if onward is None:
             self._land(meet.subject)
-        elif meet.hops < MAX_HOPS:
+        elif meet.hops < MAX_ROUTE_HOPS:
             core.send(onward, Meet(meet.subject, meet.entry, meet.hops + 1))
 
     def stabilise(self) -> None:
@@ -141,7 +141,7 @@ class Merge:
         peer = self._neighbourhood.remembered.pop(entry, None)
         link = self._links.up.get(entry)
         for known in (peer, link.peer if link is not None else None):
-            if known is not None and len(self._found) < 64:
+            if known is not None and len(self._found) < MAX_FOUND:
                 self._found.add(known.url)
 
     def _nearer(self, subject: Member, without: str | None) -> str | None:

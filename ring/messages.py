@@ -238,7 +238,8 @@ class Towards(StrEnum):
     LEFT = "left"  #: the first broker at the target or to the left of it
 
 
-MAX_ROUTE_HOPS = 64  #: moves of one message, going back included
+#: Moves of one message towards a place, going back included; a whole ring takes about log2(n).
+MAX_ROUTE_HOPS = 64
 
 Trail = Annotated[tuple[WireUid, ...], msgspec.Meta(max_length=MAX_ROUTE_HOPS + 1)]
 

@@ -7,8 +7,17 @@ import pytest
 from overlay.machine import Closed, Effect, LinkRefused, Refused
 from ring.config import LAN
 from ring.facts import Alone, Reincarnated, Rejoining
-from ring.merge import FAN_OUT, MAX_HOPS
-from ring.messages import Failed, HeldDead, Intent, Meet, Member, Purpose, View
+from ring.merge import FAN_OUT
+from ring.messages import (
+    MAX_ROUTE_HOPS,
+    Failed,
+    HeldDead,
+    Intent,
+    Meet,
+    Member,
+    Purpose,
+    View,
+)
 from ring.neighbourhood import SETTLED
 from tests.helpers.bench import Bench, closed, member, opened, sent, told, uid, view_of
 
@@ -57,7 +66,7 @@ def test_who_gave_us_a_question_does_not_get_it_back() -> None:
 
 
 def test_a_question_that_wanders_is_dropped() -> None:
-    assert sent(bench().receive(A, Meet(member(480), ENTRY, MAX_HOPS)), Meet) == []
+    assert sent(bench().receive(A, Meet(member(480), ENTRY, MAX_ROUTE_HOPS)), Meet) == []
 
 
 def test_a_stranger_whose_place_is_beside_us_is_met_and_asked_to_find_ours() -> None:
