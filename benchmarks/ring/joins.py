@@ -18,7 +18,9 @@ import argparse
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from sortedcontainers import SortedList
 
@@ -48,13 +50,18 @@ class Grown:
     @property
     def spread(self) -> float:
         """Widest gap over narrowest."""
-        widths = [gap(a, b) for a, b in zip(self.ids, self.ids[1:], strict=False)]
-        widths.append(gap(self.ids[-1], self.ids[0]))
-        return max(widths) / min(widths)
+        return spread(self.ids)
 
     @property
     def mean_jumps(self) -> float:
         return sum(jumps * times for jumps, times in self.jumps.items()) / self.jumps.total()
+
+
+def spread(ids: Sequence[int]) -> float:
+    """Return the widest gap of a ring over the narrowest; ``ids`` are in order."""
+    widths = [gap(a, b) for a, b in pairwise(ids)]
+    widths.append(gap(ids[-1], ids[0]))
+    return max(widths) / min(widths)
 
 
 def sight_of(ids: SortedList[int], here: int) -> Sight:
@@ -131,16 +138,12 @@ def measure_crowd(bars: Bars, joins: int, seed: int) -> None:
     seconds, findings = _until_ideal(cluster, 2 * REST_S)
     took = time.perf_counter() - start
     what = f"{joins} joins through one contact in {CROWD_S:.0f} s"
-    ids = [member.ring_id for node in cluster.nodes.values() if (member := node.member)]
+    ids = sorted(member.ring_id for node in cluster.nodes.values() if (member := node.member))
     bars.check("B07", f"{what}: not on the ring", 1 + joins - len(ids), 0)
     bars.check("B07", f"{what}: ids held twice", len(ids) - len(set(ids)), 0)
     bars.check("B07", f"{what}: seconds from the last join to an ideal ring", seconds, REST_S)
     bars.check("B07", f"{what}: broken local invariants", len(cluster.ledger.findings), 0)
-    widths = [gap(a, b) for a, b in zip(sorted(ids), sorted(ids)[1:], strict=False)]
-    widths.append(gap(max(ids), min(ids)))
-    bars.note(
-        f"widest gap over narrowest {max(widths) / min(widths):.0f}; {took:.0f} s in real time"
-    )
+    bars.note(f"widest gap over narrowest {spread(ids):.0f}; {took:.0f} s in real time")
     for finding in findings[:5]:
         bars.note(finding)
 
