@@ -38,7 +38,7 @@ from ring.neighbourhood import Neighbourhood
 from ring.overload import Overload
 from ring.reclaim import Reclaimer
 from ring.record_messages import Entry, Fence
-from ring.records import fraction_of
+from ring.records import fraction_of, next_claim
 from ring.replicas import Held, Replicas
 
 
@@ -62,7 +62,7 @@ class Duties:
 
     def put(self, key: str, body: bytes) -> None:
         """Own a record, or write it; a duty known to be another's comes to us."""
-        core, backups = self._core, self.backups
+        backups = self.backups
         suspended = self.reclaimer.suspended.get(key)
         if suspended is not None and backups.refuses(key, body) is None:
             suspended.body = body
@@ -75,11 +75,8 @@ class Duties:
         if replica is None:
             backups.put(key, body)
             return
-        held, known = replica.held, replica.entry
-        claim = Entry(key, following(known.epoch), known.place, 0, 0)
-        version, taken_from = following(known.version), known if held.is_lone else None
-        backups.hold(claim, body, held.uid, version=version, taken_from=taken_from)
-        core.notify(DutyTaken(key, body, held.uid, claim.epoch))
+        held = replica.held
+        self._claim(replica.entry, held, body)
         if held.gone_at is None:
             self._links.tell(held.peer, Fence((backups.own[key].entry,)))
         backups.pump_all()
@@ -257,17 +254,21 @@ class Duties:
 
     def _take(self, key: str, held: Held) -> bool:
         replica = self.replicas.records[key]
-        body, entry = replica.body, replica.entry
+        body = replica.body
         assert body is not None
         if self.backups.refuses(key, body) is not None:
             self.overload.ask_provisioner(max(1, held.load // len(held.keys)))
             return False
         self.replicas.remove(key)
-        claim = Entry(key, following(entry.epoch), entry.place, 0, 0)
+        self._claim(replica.entry, held, body)
+        return True
+
+    def _claim(self, entry: Entry, held: Held, body: bytes) -> None:
+        """Own the record ``entry`` of ``held``, with ``body`` in it, by the next claim."""
+        claim = next_claim(entry)
         version, taken_from = following(entry.version), entry if held.is_lone else None
         self.backups.hold(claim, body, held.uid, version=version, taken_from=taken_from)
-        self._core.notify(DutyTaken(key, body, held.uid, claim.epoch))
-        return True
+        self._core.notify(DutyTaken(entry.key, body, held.uid, claim.epoch))
 
     # ── inside ──────────────────────────────────────────────────────────────────────────────────
 

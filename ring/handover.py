@@ -27,7 +27,7 @@ from ring.links import Links
 from ring.messages import Member
 from ring.neighbourhood import Neighbourhood
 from ring.record_messages import Answer, Entry, Fence, Forget, Offer, OfferAnswer
-from ring.records import fraction_of
+from ring.records import claim_of, fraction_of
 from ring.replicas import Replicas
 
 WINDOW = 24  #: offers under way at once; less than the links keep for one that comes up
@@ -198,8 +198,7 @@ class Handover:
                 self._links.tell(peer, OfferAnswer(key, entry.epoch, Answer.WITHOUT_BODY))
                 return
             self._replicas.remove(key)
-            claim = Entry(key, entry.epoch, entry.place, 0, 0)
-            backups.hold(claim, body, uid, version=entry.version)
+            backups.hold(claim_of(entry), body, uid, version=entry.version)
             core.notify(DutyTaken(key, body, uid, entry.epoch))
             self.on_weight(offer.weight)
         if offer.must:  # whoever says that is leaving

@@ -25,7 +25,7 @@ from ring.links import Links
 from ring.messages import Member
 from ring.neighbourhood import Neighbourhood
 from ring.record_messages import MAX_ENTRIES, Entry, Fence, Reclaim, ReclaimAnswer, Taken
-from ring.records import outranks
+from ring.records import next_claim, outranks
 from ring.replicas import Replicas
 
 MAX_ASKED = 32
@@ -215,7 +215,7 @@ class Reclaimer:
         """Claim anew what nobody else has claimed."""
         for key, record in self.suspended.items():
             entry = record.entry
-            claim = Entry(key, following(entry.epoch), entry.place, 0, 0)
+            claim = next_claim(entry)
             self._backups.hold(claim, record.body, None, version=following(entry.version))
             self._core.notify(DutyTaken(key, record.body, record.owner, claim.epoch))
         self.suspended.clear()

@@ -17,7 +17,7 @@ from hashlib import blake2b
 
 import msgspec
 
-from overlay.circular import is_after
+from overlay.circular import following, is_after
 from ring.record_messages import Entry
 
 MAX_RECORDS = 16_384  #: records of one broker, whether it owns them or we keep them for it
@@ -55,6 +55,11 @@ def add_marks(total: int, mark: int) -> int:
 def claim_of(entry: Entry) -> Entry:
     """Return the entry without what it says of the contents."""
     return Entry(entry.key, entry.epoch, entry.place, 0, 0)
+
+
+def next_claim(entry: Entry) -> Entry:
+    """Return the claim after that of ``entry``: whoever takes the record over makes it."""
+    return Entry(entry.key, following(entry.epoch), entry.place, 0, 0)
 
 
 def outranks(entry: Entry, owner: str, other: Entry, other_owner: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import ring.duties
@@ -16,7 +15,7 @@ from ring.handover import Handover
 from ring.holders import holders_among
 from ring.homes import Homes
 from ring.membership import Membership
-from ring.record_messages import Entry
+from ring.records import claim_of
 from ring.replicas import Held, Replicas
 
 RECORDS = Chapter(first="records")
@@ -69,17 +68,10 @@ RECORDS.add(
 )
 
 
-def _same_epoch(original: Callable[..., Entry]) -> Callable[..., Entry]:
-    def entry(key: str, epoch: int, *more: int) -> Entry:
-        return original(key, max(1, epoch - 1), *more)
-
-    return entry
-
-
 RECORDS.add(
     "epochs-stand-still",
     "who takes a record over claims it under the epoch of the dead",
-    (ring.duties, "Entry", _same_epoch(Entry)),
+    (ring.duties, "next_claim", claim_of),
 )
 RECORDS.add(
     "older-claims-win",
