@@ -8,7 +8,7 @@ down (1 to 5 % of them at 30 % dead), so it is asked again.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from overlay.ids import Nanos
 from overlay.machine import Fact
@@ -18,7 +18,7 @@ from ring.facts import Confirmed, Detoured, DetourEnded, LinkFailed, Undecided
 MAX_VERDICTS = 64
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Ruling:
     """A verdict on the broker ``uid`` or the link to it."""
 
@@ -64,7 +64,7 @@ class Verdicts:
         """There is a link to ``uid``: if it had failed, it is back."""
         ruling = self._rulings.get(uid)
         if ruling is not None and ruling.verdict is Verdict.LINK_FAILED:
-            ruling.restored_ns = ruling.restored_ns or now
+            self._rulings[uid] = replace(ruling, restored_ns=ruling.restored_ns or now)
 
     def note(self, fact: Fact, now: Nanos) -> None:
         """Take what the ring says; only some of it is a verdict, or ends one."""
@@ -82,23 +82,26 @@ class Verdicts:
                 ruling = Ruling(peer.uid, peer.incarnation, Verdict.OPEN, (), now)
             case Detoured(uid, path):
                 self._paths[uid] = path
-                if uid in self._rulings:
-                    self._rulings[uid].path = path
+                self._go_along(uid, path)
                 return
             case DetourEnded(uid):
                 self._paths.pop(uid, None)
-                if uid in self._rulings:
-                    self._rulings[uid].path = ()
+                self._go_along(uid, ())
                 return
             case _:
                 return
-        ruling.path = self._paths.get(ruling.uid, ())
+        ruling = replace(ruling, path=self._paths.get(ruling.uid, ()))
         old = self._rulings.pop(ruling.uid, None)
         if old is not None and old.is_over and not _is_same(old, ruling):
             self._past = [*self._past, old][-MAX_VERDICTS:]
         self._rulings[ruling.uid] = ruling
         if len(self._rulings) > MAX_VERDICTS:
             self._rulings.popitem(last=False)
+
+    def _go_along(self, uid: str, path: tuple[str, ...]) -> None:
+        """Note which way round to ``uid`` is in use now; empty: none."""
+        if uid in self._rulings:
+            self._rulings[uid] = replace(self._rulings[uid], path=path)
 
 
 def _is_same(old: Ruling, new: Ruling) -> bool:
