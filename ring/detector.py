@@ -8,7 +8,7 @@ broker's heartbeats to its monitors are drawn independently of each other.
 
 A monitor that has waited for T and for as long as heartbeats have been late on this link before
 (:class:`~ring.arrivals.Arrivals`) sends ``probes`` pings, half a wait for an answer apart; a
-round trip after the last, the neighbour is suspected. So of the k misses that make a suspicion only
+whole one after the last, the neighbour is suspected. So of the k misses that make a suspicion only
 the first costs a whole period. With Ta the wait for a late heartbeat and Tr the one for an answer,
 a broker that dies at any time is suspected
 
