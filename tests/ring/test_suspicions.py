@@ -14,7 +14,7 @@ from overlay.ids import nanos
 from overlay.machine import Closed, Notify, OpenLink, Refused, Send
 from ring.config import LAN
 from ring.facts import Confirmed, LinkFailed, NeighboursChanged, Refuted, Suspected
-from ring.messages import Failed, Heartbeat, HeldDead, Ping, Pong, Relay
+from ring.messages import Failed, Heartbeat, HeldDead, Ping, Place, Pong, Relay
 from ring.messages import Tested as Answer
 from ring.messages import TestNeighbour as Question
 from tests.helpers.bench import Bench, closed, member, opened, sent, told, uid, view_of
@@ -100,9 +100,12 @@ def test_a_link_closed_with_a_word_is_no_failure(reason: Closed) -> None:
 
 
 def test_a_broker_that_is_no_neighbour_is_not_suspected() -> None:
-    node = bench()
-    node.up(member(5000))
-    assert told(node.down(member(5000)), Suspected) == []
+    """Though it has told its place: others stand beside it, and miss it."""
+    node, far = bench(), member(5000)
+    node.up(far)
+    node.receive(far, Place(far))
+    assert far.uid in node.node.linked
+    assert told(node.down(far), Suspected) == []
 
 
 # C tests B
@@ -202,7 +205,12 @@ def test_a_witness_that_knows_b_dead_says_so_at_once() -> None:
 
 
 def test_nobody_tests_itself() -> None:
-    assert bench(400).receive(member(300), Question(B)) == []
+    """It has no link to itself, so it would find that it is dead."""
+    node, others = bench(400), [member(i) for i in (200, 300, 500, 600)]
+    effects = node.receive(member(300), Question(B))
+    effects += node.wait(2 * LAN.test_ns / 1e9, alive=others)
+    assert sent(effects, Answer) == []
+    assert B.peer.url not in opened(effects)
 
 
 # What A concludes
@@ -305,8 +313,10 @@ def test_across_a_link_that_stays_cut_b_is_tested_now_and_then() -> None:
 
 
 def test_an_answer_about_another_life_is_ignored() -> None:
-    node = suspecting()
-    effects = node.receive(C, Answer(member(400, incarnation=2), alive=False))
+    """Both witnesses answer: of one life, their words would be the verdict."""
+    node, later = suspecting(), member(400, incarnation=2)
+    effects = node.receive(C, Answer(later, alive=False))
+    effects += node.receive(Z, Answer(later, alive=False))
     assert told(effects, Confirmed) == []
 
 
