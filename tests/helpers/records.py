@@ -142,14 +142,14 @@ class Mortal(Wrapper):
 
 
 class Filter(Wrapper):
-    """Loses the messages that ``loses`` picks, and notes all others with their receivers."""
+    """Loses the messages that ``loses`` picks now, and notes all others with their receivers."""
 
     def __init__(self, machine: Machine, loses: Callable[[Message], bool]) -> None:
         super().__init__(machine)
-        self._loses = loses
+        self.loses = loses
         self.sent: list[tuple[str, Message]] = []
 
     def pass_on(self, effects: list[Effect]) -> list[Effect]:
-        kept = [e for e in effects if not (isinstance(e, Send) and self._loses(e.message))]
+        kept = [e for e in effects if not (isinstance(e, Send) and self.loses(e.message))]
         self.sent += [(e.uid, e.message) for e in kept if isinstance(e, Send)]
         return kept

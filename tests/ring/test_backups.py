@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
@@ -62,12 +63,12 @@ def test_of_two_claims_exactly_one_is_better(a: Entry, x: str, b: Entry, y: str)
 
 @given(st.lists(ENTRIES, unique=True, max_size=8), st.randoms())
 def test_a_sum_of_marks_does_not_depend_on_the_order_and_can_be_undone(
-    entries: list[Entry], rng: st.DataObject
+    entries: list[Entry], rng: random.Random
 ) -> None:
     total = 0
     for entry in entries:
         total = add_marks(total, mark_of(entry))
-    rng.shuffle(entries)  # type: ignore[attr-defined]
+    rng.shuffle(entries)
     for entry in entries:
         total = add_marks(total, -mark_of(entry))
     assert total == 0
@@ -241,7 +242,7 @@ def test_what_gets_lost_is_made_good(kind: type[Message]) -> None:
     ring.put(uid, f"{uid}/0", b"changed")
     ring.world.give(uid, DropRecord(f"{uid}/1"))
     ring.run(0.2)
-    seen._loses = lambda message: False
+    seen.loses = lambda message: False
     ring.run(2 * LAN.reconcile_ns / 1e9)
     assert ring.is_backed_up
     assert list(copies(ring, f"{uid}/0").values()) == [b"changed"] * 2

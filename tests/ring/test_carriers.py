@@ -98,8 +98,8 @@ def test_a_link_that_only_the_other_end_wants_is_closed_if_it_stays_silent() -> 
     node, other = Bench.on_ring(ids, 300), member(800)
     node.up(other)
     node.receive(other, Intent(Purpose.CHORD))
-    node.wait(40.0, alive=[member(i) for i in (100, 200, 400, 500)])
-    assert other.uid not in node.node._links.up
+    effects = node.wait(40.0, alive=[member(i) for i in (100, 200, 400, 500)])
+    assert (other.uid, Closed.LOST) in closed(effects)
 
 
 def test_a_second_neighbour_is_probed_and_suspected() -> None:

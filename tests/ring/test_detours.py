@@ -37,6 +37,7 @@ from ring.messages import (
     Pong,
     Relay,
     View,
+    ViewRequest,
 )
 from ring.messages import Tested as Answer
 from ring.messages import TestNeighbour as Question
@@ -115,7 +116,8 @@ def test_a_monitor_is_heard_of_by_way_of_the_detour() -> None:
     node.receive(C, arriving(PATH, DetourOpen(300, 0)))
     node.wait(LAN.answer_max_ns / 1e9, alive=[member(200), C, member(600)])
     beats = node.wait(2 * LAN.heartbeat_ns / 1e9, alive=[member(200), A, C, member(600)])
-    assert (BACK, Heartbeat(node.node._hood.version)) in relayed(beats)
+    [(_, view)] = sent(node.receive(C, ViewRequest()), View)
+    assert (BACK, Heartbeat(view.version)) in relayed(beats)
     assert sent(beats, Heartbeat) == []
 
 
@@ -432,7 +434,7 @@ def test_a_link_held_back_is_not_made_while_there_is_a_way_round_it() -> None:
         node.down(B)
         node.receive(C, Answer(B, alive=True))
         node.receive(C, arriving(BACK, DetourOpened(B.ring_id)))
-        if not node.node._links.damper.held_ns(B.uid, node.now):
+        if node.node.admit(B.peer) is None:
             node.up(B)
     assert node.node.admit(B.peer) is Refused.DAMPED
     assert node.node.admit(peer(400, 2)) is None, "another life of it has done nothing wrong"

@@ -134,7 +134,7 @@ def test_an_id_is_free_again_if_its_newcomer_does_not_come() -> None:
     bench = Bench.on_ring(RING, 4 * U)
     neighbours = [member(i) for i in RING]
     ask(bench, NEW, insert=True)
-    bench.wait(3 * bench.node._core.config.join_ns / NANOS_PER_SECOND, alive=neighbours)
+    bench.wait(3 * LAN.join_ns / NANOS_PER_SECOND, alive=neighbours)
     assert place(ask(bench, OTHER, insert=True), OTHER) == 7 * U
 
 
