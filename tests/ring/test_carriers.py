@@ -26,6 +26,18 @@ def bench(config: RingConfig = LAN) -> Bench:
     return node
 
 
+def running_late() -> Bench:
+    """The same, with timers that have been late a few times, so that it doubts itself."""
+    node = bench()
+    for _ in range(4):
+        node.wait(0.2, alive=OTHERS)
+        node.now = max(node.now, node.node.next_deadline() or 0)
+        node.oversleep(0.6 * LAN.answer_ns / 1e9)
+        for other in OTHERS:
+            node.node.heard(other.uid, node.now)
+    return node
+
+
 def use(node: Bench) -> None:
     node.node.told(CHORD.uid, node.now)
 
@@ -78,10 +90,13 @@ def test_one_that_was_silent_for_long_is_asked_at_once() -> None:
 
 
 def test_a_ring_link_is_watched_by_the_detector_alone() -> None:
-    node = bench()
-    node.node.told(uid(400), node.now)
-    node.node.told(uid(999), node.now)  # nor is there a link to this one
-    assert sent(node.wait(2 * SILENCE_S, alive=OTHERS), Ping) == []
+    """Who runs late waits for more than a silence, and no event over the link makes it hasten."""
+    others, used, unused = [member(i) for i in (100, 200, 500)], running_late(), running_late()
+    used.node.told(uid(400), used.now)
+    used.node.told(uid(999), used.now)  # nor is there a link to this one
+    effects = used.wait(2 * SILENCE_S, alive=others)
+    assert uid(400) in [to for to, _ in sent(effects, Ping)]
+    assert effects == unused.wait(2 * SILENCE_S, alive=others)
 
 
 def test_a_pause_of_our_own_is_no_silence() -> None:
@@ -154,3 +169,4 @@ def test_one_that_has_answered_is_not_asked_again_for_nothing() -> None:
         if asked:
             node.receive(CHORD, Pong(0))
     assert pings == 1
+    assert CHORD.uid in node.node.linked, "nor given up"
