@@ -144,11 +144,13 @@ def test_lone_verdicts_fall_when_others_show_that_it_was_we_who_were_cut_off() -
 
 
 def test_whom_we_held_for_dead_alone_is_looked_for_at_once() -> None:
+    """In the place it had: the views of its neighbours still name it."""
     node = alone()
     node.up(CHORD)
-    node.receive(CHORD, View(2, CHORD, (B,), ()))
     assert B.peer.url not in opened(node.wait(0.01))
-    assert B.peer.url in opened(node.receive(CHORD, HeldDead(1, witnessed=True)))
+    effects = node.receive(CHORD, HeldDead(1, witnessed=True))
+    assert told(effects, Rejoining) == []
+    assert B.peer.url in opened(effects)
 
 
 def test_who_was_cut_off_asks_neighbours_that_see_others_there_at_once() -> None:

@@ -15,12 +15,14 @@ from ring.facts import (
     Departed,
     DutyTaken,
     Found,
+    Join,
     Joined,
     PutRecord,
     Rejoining,
     Suspected,
 )
-from ring.messages import Failed, JoinAccept, Meet, Member, PeersRequest, Place, View
+from ring.membership import SEEKS_IN_VAIN
+from ring.messages import Failed, HeldDead, JoinAccept, Meet, Member, PeersRequest, Place, View
 from ring.record_messages import Reclaim, ReclaimAnswer
 from tests.helpers.bench import Bench, closed, member, opened, peer, sent, told, uid, view_of
 
@@ -184,7 +186,11 @@ def test_who_has_lost_everybody_goes_on_as_a_ring_of_one_and_knocks() -> None:
 
 
 def test_verdicts_of_who_was_cut_off_do_not_count() -> None:
-    assert seen_alone().node.admit(peer(100)) is None
+    """Who seems to be the last is more likely to have been cut off, and tells nobody off."""
+    node, other = seen_alone(), member(100)
+    assert sent(node.up(other), HeldDead) == []
+    node.receive(other, Place(other))
+    assert node.node.right == (other,)
 
 
 def test_a_founder_that_nobody_has_joined_does_not_knock() -> None:
@@ -229,9 +235,11 @@ def test_who_finds_no_ring_any_more_founds_one() -> None:
 
 def test_a_newcomer_that_finds_no_ring_founds_none() -> None:
     """It was given addresses of a ring; that nobody answers there yet makes it no founder."""
-    node = Bench(5001)
-    node.join(member(0))
-    assert told(node.wait(120), Joined) == []
+    node, seed = Bench(5001), member(0).peer.url
+    calls = node.give(Join((seed,)))
+    effects = unreachable(node, opened(calls), 4 * LAN.retry_max_ns // NANOS_PER_SECOND)
+    assert opened(effects).count(seed) > SEEKS_IN_VAIN
+    assert told(effects, Joined) == []
     assert node.node.member is None
 
 
