@@ -111,15 +111,21 @@ def test_a_broker_further_off_leaves_the_holders_to_a_and_c() -> None:
 def test_hearing_of_it_again_costs_nothing() -> None:
     bench = with_backup(300)
     confirm(bench, C, Z)
+    bench.wait(0.1, alive=[C, Z, member(100)])
+    before = [(ruling.witnesses, ruling.at_ns) for ruling in bench.node.verdicts]
     assert bench.receive(C, Failed(B, (C.uid,), None)) == []
+    assert [(ruling.witnesses, ruling.at_ns) for ruling in bench.node.verdicts] == before
 
 
 def test_news_of_an_earlier_life_is_ignored() -> None:
-    bench = Bench.on_ring(RING, 300)
-    bench.up(peer(400, incarnation=2))
-    effects = bench.receive(C, Failed(B, (C.uid,), None))
-    assert told(effects, Confirmed) == []
-    assert closed(effects) == []
+    """Of one that was here in that life, and of one that is known in a later one only."""
+    for subject in (B, member(9001)):
+        bench = Bench.on_ring(RING, 300)
+        bench.up(peer(subject.ring_id, incarnation=2))
+        effects = bench.receive(C, Failed(subject, (C.uid,), None))
+        assert told(effects, Confirmed) == []
+        assert closed(effects) == []
+        assert bench.node.verdicts == ()
 
 
 def test_the_ring_is_repaired_when_both_neighbours_see_it_as_we_do() -> None:
@@ -134,6 +140,19 @@ def test_the_ring_is_repaired_when_both_neighbours_see_it_as_we_do() -> None:
     ]
     assert [told(effects, Repaired) for effects in steps] == [[], [], [Repaired(B)], []]
     assert bench.node.right == (C, member(600))
+
+
+def test_the_ring_is_not_repaired_while_either_neighbour_sees_another_beside_it() -> None:
+    bench = Bench.on_ring(RING, 300)
+    bench.receive(Z, view_of(200, [i for i in RING if i != 300], version=2))
+    confirm(bench, C, Z)
+    steps = [
+        bench.up(peer(600)),
+        bench.receive(member(600), view_of(600, SURVIVORS, version=2)),
+        bench.receive(C, view_of(500, SURVIVORS, version=2)),
+        bench.receive(Z, view_of(200, SURVIVORS, version=3)),
+    ]
+    assert [told(effects, Repaired) for effects in steps] == [[], [], [], [Repaired(B)]]
 
 
 def test_a_dead_brokers_link_is_closed_with_the_verdict() -> None:
