@@ -196,10 +196,15 @@ def test_the_link_is_tried_all_the_while_and_takes_over_when_it_is_back() -> Non
 
 
 def test_a_refused_link_does_not_end_the_detour() -> None:
-    node = detoured()
+    """Nor is it a word to give to others: B answers them the way round."""
+    node, asker = detoured(), member(100)
+    node.receive(asker, Question(B))
     effects = node.refused(B, Refused.UNREACHABLE)
     assert (told(effects, Suspected), told(effects, DetourEnded)) == ([], [])
+    assert sent(effects, Answer) == []
     assert node.node.detours == {B.uid: PATH}
+    effects = node.receive(C, arriving(BACK, Pong(0)))
+    assert sent(effects, Answer) == [(asker.uid, Answer(B, alive=True))]
 
 
 def test_who_declares_us_dead_over_a_detour_is_believed() -> None:

@@ -137,11 +137,15 @@ def test_it_ends_after_so_many_hops() -> None:
     assert (answer.reached, answer.member) == (False, member(300))
 
 
-def test_a_search_to_one_side_ends_at_the_edge_of_the_gap() -> None:
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_a_search_to_one_side_ends_at_the_edge_of_the_gap(is_whole: bool) -> None:
+    """Whoever asks wants to close the gap, though nobody here can be sure who stands in it."""
     node = bench()
+    if not is_whole:
+        node.down(member(200))
     edge = route(250, towards=Towards.RIGHT, trail=(uid(800), uid(700)), best=member(700))
     [(_, answer)] = sent(node.receive(member(700), edge), Routed)
-    assert (answer.reached, answer.member) == (True, member(300))
+    assert (answer.reached, answer.member) == (is_whole, member(300))
     assert distance(Towards.RIGHT, 250, 240) > distance(Towards.RIGHT, 250, 900)
     assert distance(Towards.LEFT, 250, 240) == 10
 
