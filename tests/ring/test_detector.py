@@ -88,9 +88,15 @@ def test_every_monitor_hears_from_us_in_every_period(monitors: int, heard_by: li
         assert beats(effects) == [uid(i) for i in heard_by]
 
 
-def test_heartbeats_to_several_monitors_are_spread_over_the_period() -> None:
+@pytest.mark.parametrize("all_at_once", [False, True])
+def test_heartbeats_to_several_monitors_are_spread_over_the_period(all_at_once: bool) -> None:
+    """From the first on, and also after something has gone to all of them at once."""
     node = bench(monitors=4)
-    node.wait(PERIOD_S, alive=EVERYBODY)
+    if all_at_once:
+        node.wait(PERIOD_S, alive=EVERYBODY)
+        for other in EVERYBODY:
+            node.node.told(other.uid, node.now)
+        node.wait(PERIOD_S, alive=EVERYBODY)
     in_parts = [len(beats(node.wait(PERIOD_S / 8, alive=EVERYBODY))) for _ in range(8)]
     assert sum(in_parts) == 4
     assert max(in_parts) < 4
