@@ -30,6 +30,10 @@ BY_PROXY = (Fault.CUT, Fault.DARK, Fault.ISOLATE)
 
 
 def main() -> None:
+    """Soak and print what came of it; exit code 1 if a bar is missed, 130 if stopped, else 0.
+
+    Data, logs and traces are deleted only if all bars are met and ``--keep`` is not given.
+    """
     options = _options()
     folder = Path(tempfile.mkdtemp(prefix="chordal-soak-"))
     plan = Plan(

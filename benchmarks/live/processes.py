@@ -54,6 +54,7 @@ class LiveBroker:
 
     @property
     def is_alive(self) -> bool:
+        """Whether it has a process that has not ended; it may be frozen."""
         return self._process is not None and self._process.poll() is None
 
     def start(self, profile: str, seeds: Iterable[str]) -> None:
@@ -91,6 +92,7 @@ class LiveBroker:
         raise SoakFailed(f"{self.name} is not on the ring; see {self._log}")
 
     def signal(self, number: signal.Signals) -> None:
+        """Send its process a signal; SIGSTOP makes it frozen, SIGCONT ends that."""
         assert self._process is not None
         self._process.send_signal(number)
         if number in (signal.SIGSTOP, signal.SIGCONT):
@@ -174,6 +176,7 @@ class Fleet:
 
     @property
     def by_uid(self) -> dict[str, LiveBroker]:
+        """The brokers by uid, as each had it when it was last ready."""
         return {broker.uid: broker for broker in self.brokers}
 
     @property
@@ -214,6 +217,7 @@ class Fleet:
         await broker.ready()
 
     def end(self) -> None:
+        """Kill all brokers that run, frozen ones too, and wait until they are gone."""
         for broker in self.brokers:
             with suppress(ProcessLookupError):
                 broker.kill()
@@ -243,4 +247,5 @@ def free_ports(count: int, rng: random.Random) -> list[int]:
 
 
 def cores() -> int:
+    """Return how many processors the machine has; 1 if it does not tell."""
     return os.cpu_count() or 1

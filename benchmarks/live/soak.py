@@ -62,6 +62,7 @@ class Outcome:
     stall_s: float = 0.0
 
     def of(self, fault: Fault) -> list[Round]:
+        """Return the rounds of one kind of fault, in the order in which they were begun."""
         return [round_ for round_ in self.rounds if round_.fault is fault]
 
 

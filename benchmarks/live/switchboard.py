@@ -66,6 +66,7 @@ class Connection:
 
     @property
     def sides(self) -> list[Side]:
+        """The caller's side, and the broker's once it is called."""
         return [self.caller] if self.broker is None else [self.caller, self.broker]
 
     def beyond(self, side: Side) -> Side | None:
