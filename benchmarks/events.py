@@ -32,6 +32,11 @@ RELAY_QUEUE_BYTES = 16 * 1024 * 1024
 
 
 def main() -> None:
+    """Print the events per second of the bare relay and of the broker, and their ratio; medians.
+
+    With ``--role`` it is one of the processes that are measured, and prints what that one has to
+    say.
+    """
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.events", description=__doc__.splitlines()[0]
     )

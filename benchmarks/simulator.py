@@ -21,6 +21,7 @@ NODES = (64, 256, 1024)
 
 
 def main() -> None:
+    """Print a line for each ring size: real and virtual seconds, their ratio, events per second."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.simulator", description=__doc__.splitlines()[0]
     )

@@ -34,6 +34,7 @@ PATIENCE = 300  #: seconds, virtual
 
 
 def main() -> None:
+    """Print the four tables, each with its units; there are no bars."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.ways", description=__doc__.splitlines()[0]
     )

@@ -39,6 +39,7 @@ SIZE = 256  #: payload bytes there
 
 
 def main() -> int:
+    """Run the parts named and print what is measured; return 1 if a bar is missed, else 0."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.links", description=(__doc__ or "").splitlines()[0]
     )

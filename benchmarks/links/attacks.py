@@ -90,6 +90,7 @@ async def all_of(visits: Iterable[Callable[[], Awaitable[bool]]], at_once: int =
 
 
 def client_hello(rng: random.Random) -> Hello:
+    """Return the greeting of a client nobody knows: its secret, and so its uid, is drawn."""
     return greetings.client_hello(rng.randbytes(SECRET_BYTES))
 
 

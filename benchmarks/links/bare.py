@@ -34,16 +34,19 @@ class Queue:
         self._sent = trio.Event()
 
     def put(self, part: bytes) -> None:
+        """Append a run of whole frames, to be sent when the writer has its turn."""
         self._parts.append(part)
         self._size += len(part)
         self._filled.set()
 
     async def room(self) -> None:
+        """Wait until :data:`HOLD_BYTES` or less are queued."""
         while self._size > HOLD_BYTES:
             self._sent = trio.Event()
             await self._sent.wait()
 
     async def write(self) -> None:
+        """Send what has gathered, in one piece, as often as there is anything; until cancelled."""
         while True:
             if not self._parts:
                 self._filled = trio.Event()
@@ -102,6 +105,11 @@ async def naive_relay(identity: Identity | None) -> None:
 
 
 async def publish(port: int, flow: Flow, identity: Identity | None) -> None:
+    """Send the events of ``flow`` to the relay at ``port``, and then wait to be ended.
+
+    Paced events go one by one, stamped with nanoseconds; others :data:`BURST` at a time, with their
+    numbers for stamps.
+    """
     async with _called(port, identity) as stream:
         payload = b"x" * flow.size
         if flow.rate:
@@ -115,6 +123,7 @@ async def publish(port: int, flow: Flow, identity: Identity | None) -> None:
 
 
 async def subscribe(port: int, flow: Flow, identity: Identity | None) -> None:
+    """Say that it is ready; hand the stamps of what comes to a sink until the relay is gone."""
     sink = Sink(flow)
     async with _called(port, identity) as stream:
         say(ready=True)

@@ -11,6 +11,11 @@ TOPIC = "bench/links"
 
 
 async def publish(url: str, flow: Flow, identity: Identity | None) -> None:
+    """Publish the events of ``flow`` at the broker ``url``; end when all are confirmed.
+
+    A payload begins with nanoseconds if the flow is paced, else with the event's number, and has
+    the eight bytes of that at least. There is no TLS here, so ``identity`` is not used.
+    """
     rest = b"x" * max(0, flow.size - STAMP.size)
     async with connect(url) as client:
         if flow.rate:
@@ -23,6 +28,7 @@ async def publish(url: str, flow: Flow, identity: Identity | None) -> None:
 
 
 async def subscribe(url: str, flow: Flow, identity: Identity | None) -> None:
+    """Say that it is ready, and hand the stamps of what comes, batch by batch, to a sink."""
     sink = Sink(flow)
     async with connect(url) as client, client.subscribe(TOPIC) as subscription:
         say(ready=True)

@@ -42,17 +42,21 @@ class Idle:
         self.peer = peer
 
     def admit(self, peer: Peer) -> Refused | None:
+        """Admit everybody."""
         return None
 
     def handle(self, event: Input, now: Nanos) -> list[Effect]:
+        """Open the link that a :class:`Call` asks for; all other inputs lead to nothing."""
         if isinstance(event, Call):
             return [OpenLink(event.url, link_class=event.link_class)]
         return []
 
     def handle_timers(self, now: Nanos) -> list[Effect]:
+        """Do nothing: there are no timers."""
         return []
 
     def next_deadline(self) -> Nanos | None:
+        """Return None: there are no timers."""
         return None
 
 
@@ -92,26 +96,32 @@ class End:
         """What an end does once it is linked."""
 
     def on_fact(self, fact: Fact) -> None:
-        pass
+        """Take no notice: an idle machine states no facts."""
 
     def on_frames(self, link: Link, run: Run) -> Iterable[None]:
+        """Refuse: an end to which events are sent says itself what it does with them.
+
+        Raises:
+            NotImplementedError: always.
+        """
         raise NotImplementedError
 
     async def on_batch(self, link: Link) -> None:
-        pass
+        """Let the driver read on at once."""
 
     def on_changes(self) -> None:
+        """Let :meth:`run` go on to :meth:`work` once a link is up."""
         if self.driver.links:
             self.linked.set()
 
     def on_cut(self, link: Link) -> None:
-        pass
+        """Take no notice: a link that broke is not replaced here."""
 
     def on_orphans(self, peer: Peer, link_class: LinkClass, items: list[Item]) -> None:
-        pass
+        """Drop the events: there is no other way to where they should go."""
 
     async def on_client(self, hello: Hello, wire: Wire, reader: FrameReader) -> None:
-        pass
+        """Return at once: clients are not served here."""
 
 
 class Relay(End):
@@ -122,10 +132,12 @@ class Relay(End):
         self._targets: dict[bytes, Link] = {}
 
     def on_changes(self) -> None:
+        """Make the link that came up first, the subscriber's, the destination of the topic."""
         if self.driver.links and not self._targets:
             self._targets[TOPIC] = next(iter(self.driver.links.values()))
 
     def on_frames(self, link: Link, run: Run) -> Iterable[None]:
+        """Pass runs of frames for one destination on as slices; nothing is left for later."""
         data, bounds, targets = run.data, run.bounds, self._targets
         link.arrived(len(bounds) - 1)
         first = start = bounds[0]
@@ -143,6 +155,7 @@ class Relay(End):
         return ()
 
     async def on_batch(self, link: Link) -> None:
+        """Wait while the destination is crowded; nothing more is read from ``link`` meanwhile."""
         for target in self._targets.values():
             if target.connection.crowded:
                 await target.connection.room()
@@ -156,6 +169,10 @@ class Publisher(End):
         self._flow = flow
 
     async def work(self) -> None:
+        """Send the events of the flow: paced, each by itself; else in bursts, as there is room.
+
+        Stamps are nanoseconds if the flow is paced, else numbers.
+        """
         flow, turn, connection = self._flow, self.driver.turn, self.link.connection
         payload = b"x" * flow.size
         if flow.rate:
@@ -180,9 +197,11 @@ class Subscriber(End):
         self._sink = Sink(flow)
 
     async def work(self) -> None:
+        """Say that it is linked, and so ready for events."""
         say(ready=True)
 
     def on_frames(self, link: Link, run: Run) -> Iterable[None]:
+        """Count the events, so that they are acknowledged; hand their stamps to the sink."""
         link.arrived(len(run.bounds) - 1)
         unpack, data = STAMP.unpack_from, run.data
         stamps: list[int] = []
@@ -193,12 +212,15 @@ class Subscriber(End):
 
 
 async def relay(identity: Identity | None) -> None:
+    """Listen, say at which port, and relay until ended."""
     await Relay(identity).run()
 
 
 async def publish(port: int, flow: Flow, identity: Identity | None) -> None:
+    """Link to the relay at ``port``, send the events of ``flow``, and then wait to be ended."""
     await Publisher(flow, identity).run(port)
 
 
 async def subscribe(port: int, flow: Flow, identity: Identity | None) -> None:
+    """Link to the relay at ``port`` and take the events of ``flow``, until ended."""
     await Subscriber(flow, identity).run(port)

@@ -101,6 +101,10 @@ def _go_last() -> None:
 
 
 def main() -> None:
+    """Run the end that the command line names until it is killed.
+
+    Subscribers print lines of JSON: that they are ready, and then what they have measured.
+    """
     role, url, *more = sys.argv[1:]
     if role.startswith("load"):
         _go_last()

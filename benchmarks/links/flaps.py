@@ -60,6 +60,7 @@ class Plan:
 
     @property
     def events(self) -> int:
+        """How many events the publisher sends."""
         return round(self.seconds * self.rate)
 
 
@@ -76,14 +77,17 @@ class Outcome:
 
     @property
     def missed(self) -> int:
+        """Events that never came, summed over the subscribers."""
         return sum(self.expected - len(set(numbers)) for numbers in self.got)
 
     @property
     def doubled(self) -> int:
+        """Events that came again, each time they did, summed over the subscribers."""
         return sum(len(numbers) - len(set(numbers)) for numbers in self.got)
 
     @property
     def disordered(self) -> int:
+        """Events that came right after a later one, summed over the subscribers."""
         return sum(a > b for numbers in self.got for a, b in pairwise(numbers))
 
     def total(self, counter: str) -> int:
@@ -197,6 +201,7 @@ async def _flow(
 
 
 def main() -> int:
+    """Carry out a plan and print harm, counters and bars; return 1 if R1 or R2 is missed."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.links.flaps", description=(__doc__ or "").splitlines()[0]
     )

@@ -50,6 +50,7 @@ class Figure:
 
     @property
     def is_met(self) -> bool:
+        """Whether the figure is no larger than its threshold."""
         return self.measured <= self.threshold
 
     def __str__(self) -> str:
@@ -67,6 +68,7 @@ class Campaign:
 
     @property
     def failures(self) -> list[str]:
+        """The figures that are not met, each as the line that is printed of it."""
         return [str(figure) for figure in self.figures if not figure.is_met]
 
 
@@ -82,6 +84,12 @@ class Stream:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
+        """Publish for the length of the block; then wait up to 10 s for what has not come yet.
+
+        Raises:
+            TimeoutError: there is no subscription after 30 s.
+            subprocess.TimeoutExpired: the publisher has not confirmed all 30 s after the block.
+        """
         topic = f"stream/{self.name}"
         with self._out.open("w") as out, self._err.open("w") as err:
             sub = _start("sub", topic, "--broker", self._sink, out=out, err=err)
@@ -147,6 +155,7 @@ class Use:
 
 
 def use_of(broker: Broker) -> Use:
+    """Return what a broker that runs uses now: resident memory in MiB, and open descriptors."""
     process = Path("/proc", str(broker.process.pid))
     pages = int((process / "statm").read_text().split()[1])
     return Use(pages * resource.getpagesize() / MIB, len(os.listdir(process / "fd")))

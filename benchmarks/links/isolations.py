@@ -48,6 +48,11 @@ class Run:
         self._is_over = False
 
     async def run(self, cuts: int) -> None:
+        """Form a ring, cut one broker off ``cuts`` times while events flow, and count the harm.
+
+        ``moved`` and ``lost`` are complete when it ends, :data:`SETTLE_SECONDS` after the last
+        event.
+        """
         ring = await self._brokers.ring_of(self._rng.randint(10, 16))
         victim, *others = self._rng.sample(ring, len(ring))
         places = [broker.node.ring.member for broker in others]
@@ -106,6 +111,7 @@ async def _run(seed: int, cuts: int) -> Run:
 
 
 def main() -> int:
+    """Run one ring a seed and print those with findings and the bars; return 1 if one is missed."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.links.isolations", description=(__doc__ or "").splitlines()[0]
     )

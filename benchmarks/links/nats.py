@@ -33,6 +33,11 @@ def server_command() -> tuple[list[str], int]:
 
 
 async def publish(port: int, flow: Flow) -> None:
+    """Publish the events of ``flow`` at the server on ``port``; then stay for :data:`SECONDS`.
+
+    A payload begins with nanoseconds if the flow is paced, else with the event's number, and has
+    the eight bytes of that at least.
+    """
     import nats
 
     client = await nats.connect(f"nats://127.0.0.1:{port}")
@@ -52,6 +57,7 @@ async def publish(port: int, flow: Flow) -> None:
 
 
 async def subscribe(port: int, flow: Flow) -> None:
+    """Say that it is ready, and hand the stamps of what comes to a sink, for :data:`SECONDS`."""
     import nats
 
     sink = Sink(flow)

@@ -15,6 +15,7 @@ from overlay.identity import load_identity
 
 
 def main() -> None:
+    """Be the one process that the command line names; what it has to say it prints as JSON."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.links.roles")
     parser.add_argument("system", choices=("bare", "naive", "links", "broker", "nats"))
     parser.add_argument("role", choices=("relay", "publish", "subscribe"))
