@@ -176,6 +176,7 @@ CHECKS = {
 
 
 def main() -> None:
+    """Run the checks named and print three bars of each; exit code 1 if one is missed, else 0."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.ring.backups", description=__doc__.splitlines()[0]
     )

@@ -29,6 +29,7 @@ PARTS = ("calibration", "real", "strategies")
 
 
 def main() -> int:
+    """Measure the parts named and print them; return 1 if B08 or B09 is missed, else 0."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.ring.hops", description=(__doc__ or "").splitlines()[0]
     )
@@ -106,6 +107,10 @@ def _mean_distance(n: int) -> float:
 
 
 def report(bars: Bars, n: int, what: str, tables: Tables, pairs: int, seed: int) -> Hops:
+    """Route ``pairs`` random pairs, print B09, and return what the routes took.
+
+    None may fail; mean, p99 and longest are at most 0.45, 0.8 and 1.5 times log2 n hops.
+    """
     found = measure(tables, pairs, rng_for(seed, "pairs", n))
     bars.check("B09", f"{what}: greedy routes that fail", found.failed, 0)
     for name, hops, factor in (
@@ -120,6 +125,10 @@ def report(bars: Bars, n: int, what: str, tables: Tables, pairs: int, seed: int)
 
 
 def compare(bars: Bars, n: int, strategy: ChordStrategy, pairs: int, seed: int) -> None:
+    """Print hops, failures and degree of a simulated ring with chords of one strategy; no bar.
+
+    Without chords routes are long, and 2000 pairs are drawn at most.
+    """
     tables = WarmRing(n, seed, strategy).tables
     pairs = pairs if strategy is not ChordStrategy.NONE else min(pairs, 2000)
     found = measure(tables, pairs, rng_for(seed, "pairs", n))

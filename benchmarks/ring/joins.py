@@ -54,6 +54,7 @@ class Grown:
 
     @property
     def mean_jumps(self) -> float:
+        """How often the request of a join was passed on, in the mean over those that succeeded."""
         return sum(jumps * times for jumps, times in self.jumps.items()) / self.jumps.total()
 
 
@@ -105,6 +106,10 @@ def grow(n: int, *, one_contact: bool, rule: GapRule = GapRule.WIDEST, seed: int
 
 
 def measure_ids(bars: Bars, joins: int, contacts: tuple[str, ...], seed: int) -> None:
+    """Grow a ring of ``joins`` ids once for each kind of contact, "any" and "one"; B06.
+
+    No join may fail, no id be given twice, and no gap be wider than 2^12 times another.
+    """
     for words in contacts:
         start = time.perf_counter()
         grown = grow(joins, one_contact=words == "one", seed=seed)
@@ -180,6 +185,7 @@ def _until_ideal(cluster: Cluster, limit_s: float) -> tuple[float, list[str]]:
 
 
 def main() -> int:
+    """Measure the parts named and print them; return 1 if B06 or B07 is missed, else 0."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.ring.joins", description=__doc__.splitlines()[0]
     )

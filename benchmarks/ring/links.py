@@ -53,6 +53,11 @@ def seconds_until_round(cluster: Cluster, a: str, b: str, *, going: bool) -> flo
 
 
 def one(bars: Bars, nodes: int, seeds: int) -> None:
+    """Cut the link of two neighbours, then of two second ones, for 300 s; once a seed each.
+
+    Bars: no broker taken for dead, no pointer moved; the longest time, in virtual seconds, until
+    both ends go round the link, and until both use it again.
+    """
     for step, limit in ((1, FOUND_S), (2, IDLE_S + FOUND_S)):
         found, back, deaths, moves = [], [], 0, 0
         for seed in range(1, seeds + 1):
@@ -76,6 +81,11 @@ def one(bars: Bars, nodes: int, seeds: int) -> None:
 
 
 def death(bars: Bars, nodes: int, seeds: int) -> None:
+    """Cut a link for 60 s; then one of its ends loses power, once a seed.
+
+    Bars: every ring ideal 10 s after it was found out; the longest time, in virtual seconds, until
+    the other end has no link to the dead any more.
+    """
     unnoticed, took = 0, []
     for seed in range(1, seeds + 1):
         cluster = Cluster.ring_of(nodes, seed)
@@ -99,6 +109,10 @@ def death(bars: Bars, nodes: int, seeds: int) -> None:
 
 
 def many(bars: Bars, nodes: int, seeds: int) -> None:
+    """Cut and mend links of first and second neighbours for 600 s, four at most at once.
+
+    Bars: no broker taken for dead; every ring ideal 60 s after the last is mended.
+    """
     deaths = broken = cuts = 0
     for seed in range(1, seeds + 1):
         cluster = Cluster.ring_of(nodes, seed)
@@ -132,6 +146,11 @@ def many(bars: Bars, nodes: int, seeds: int) -> None:
 
 
 def never(bars: Bars, nodes: int, seeds: int) -> None:
+    """Form rings while 2.3, 5 and 20 % of all pairs cannot reach each other, once a seed each.
+
+    Bars: every ring ideal 120 s after the last has started and 120 s later, no broker taken for
+    dead in between; not judged where no such pair was drawn.
+    """
     for share in (0.023, 0.05, 0.2):
         broken = deaths = drawn = cut = 0
         for seed in range(1, seeds + 1):
@@ -171,6 +190,10 @@ def never(bars: Bars, nodes: int, seeds: int) -> None:
 
 
 def flap(bars: Bars, nodes: int, seeds: int) -> None:
+    """Break a link for 0.1 s in every second, 600 times, once a seed.
+
+    Bars: given up for a way round 20 times at most; no broker taken for dead.
+    """
     uses, deaths = [], 0
     for seed in range(1, seeds + 1):
         cluster = Cluster.ring_of(nodes, seed)
@@ -188,6 +211,7 @@ def flap(bars: Bars, nodes: int, seeds: int) -> None:
 
 
 def main() -> int:
+    """Measure the parts named and print them; return 1 if a bar is missed or not judged, else 0."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.ring.links")
     add_parts(parser, WHAT)
     parser.add_argument("--seeds", type=at_least(1), default=10)

@@ -80,6 +80,10 @@ class Trial:
         self._run(WARM_S)
 
     def run(self, partition_s: float) -> Merged:
+        """Part the ring for so many virtual seconds, heal it, and run until it is one ideal ring.
+
+        After :data:`LIMIT_S` that is given up; then the result has findings.
+        """
         coin = rng_for(self._seed, "sides")
         sides: tuple[dict[str, None], dict[str, None]] = ({}, {})
         while not all(sides):  # with everybody on one side nothing is cut
@@ -140,6 +144,7 @@ class Trial:
 
 
 def main() -> int:
+    """Run both series and print B31; return 1 if it is missed or not judged, else 0."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.ring.merge", description=__doc__.splitlines()[0]
     )

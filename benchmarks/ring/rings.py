@@ -19,6 +19,7 @@ from sims.world import CrashMode, World
 
 
 def draw_uid(rng: Random) -> str:
+    """Return a uid of 32 hexadecimal digits."""
     return f"{rng.getrandbits(128):032x}"
 
 
@@ -57,6 +58,7 @@ class Ring:
         self.order = sorted(places, key=places.__getitem__)  #: as it was at first, going right
 
     def run(self, seconds: float) -> None:
+        """Let so many seconds of virtual time pass."""
         self.world.run(self.world.now + nanos(seconds))
 
     def join(self) -> str:
@@ -70,10 +72,12 @@ class Ring:
         return uid
 
     def crash(self, uid: str, mode: CrashMode) -> None:
+        """Let a broker die now; the ledger is told of it, and how many it was linked to."""
         self.ledger.on_crash(uid, len(self.nodes[uid].linked), self.world.now)
         self.world.crash(uid, mode)
 
     def told(self, kind: type[Fact]) -> list[tuple[Nanos, str, Fact]]:
+        """Return those of the facts kept that are of this kind: virtual time, who said it, fact."""
         return [entry for entry in self.facts if type(entry[2]) is kind]
 
     def _add(self) -> str:

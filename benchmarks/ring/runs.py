@@ -53,6 +53,7 @@ class Searches:
 
 
 def main() -> int:
+    """Measure each mode with each share and print B15; return 1 if it is missed or not judged."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.ring.runs", description=(__doc__ or "").splitlines()[0]
     )
@@ -77,6 +78,11 @@ def main() -> int:
 
 
 def measure(bars: Bars, n: int, share: float, mode: CrashMode, seeds: int) -> None:
+    """Kill the planted runs and a share of the others at once, once a seed; B15.
+
+    From the ends of runs of up to three no message may be routed. For longer ones the rings must be
+    whole in 120 s, and the median of the messages from an end be 2 log2 n at most.
+    """
     short: list[int] = []
     long: list[int] = []
     open_rings, seconds = 0, []

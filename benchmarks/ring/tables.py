@@ -43,6 +43,7 @@ class Tables:
 
     @property
     def degree(self) -> float:
+        """Links of a broker, in the mean."""
         return sum(map(len, self.links.values())) / len(self.links)
 
 
@@ -144,6 +145,7 @@ class WarmRing:
         self.run(10.0)
 
     def run(self, seconds: float) -> None:
+        """Let so many seconds of virtual time pass."""
         self.world.run(self.world.now + nanos(seconds))
 
     def rest(self, limit_s: float, step_s: float = 0.25) -> float | None:

@@ -26,6 +26,7 @@ BARS = ("B13", "B17", "B18", "B19", "B21", "B22")
 
 
 def main() -> None:
+    """Measure and print the bars named; exit code 1 if one is missed or not judged, else 0."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.ring.detection", description=__doc__.splitlines()[0]
     )

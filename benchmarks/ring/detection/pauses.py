@@ -21,9 +21,10 @@ class NaiveDetector(Detector):
     """Suspects whoever it has not heard for long enough, whatever the reason."""
 
     def forgive_pause(self, now: Nanos) -> None:
-        pass
+        """Forgive nothing: deadlines stay where they are, however long this process stood still."""
 
     def on_silent(self, uid: str) -> Member | None:
+        """Return a neighbour that is overdue, without a ping; None if it was heard, or is gone."""
         link, watch = self._links.up.get(uid), self._watches.get(uid)
         if link is None or watch is None:
             return None

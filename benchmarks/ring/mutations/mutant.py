@@ -49,6 +49,7 @@ class Chapter(list[Mutant]):
         self._first = first
 
     def add(self, name: str, what: str, *patches: Patch, zave: bool = False) -> None:
+        """Append a :class:`Mutant` of this part; ``what`` is the rule that ``patches`` break."""
         self.append(Mutant(name, what, zave, patches, self._first))
 
 
