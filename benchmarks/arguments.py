@@ -1,7 +1,8 @@
 """What the commands take. Values with which nothing is measured are refused: it would look like a
 bar that is met.
 
-The functions return types for :mod:`argparse`, but for :func:`add_parts`.
+The functions return types for :mod:`argparse`, but for :func:`fraction`, which is one itself, and
+:func:`add_parts`.
 """
 
 from __future__ import annotations

@@ -3,8 +3,9 @@
     python -m benchmarks.events [--events N] [--size BYTES] [--rounds R]
 
 One publisher process, one broker process, one subscriber process over loopback TCP. The bare relay
-forwards the same frames between the same kind of processes: it coalesces as the broker does, but
-reads no header, keeps no order and matches nothing. Compare the ratio, not the absolute figures.
+forwards frames of about the same size between the same kind of processes: it coalesces as the
+broker does, but reads no event's header, keeps no order and matches nothing. Compare the ratio, not
+the absolute figures.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What strangers may do to the port of a broker, each kind an attack that a seed repeats.
 
-An attack makes so many connections, some hundreds at a time, and closes them all in the end.
+An attack makes so many connections, some or all at a time, and closes them all in the end.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def mutated(data: bytes, rng: random.Random) -> bytes:
 
 
 def disorders(rng: random.Random) -> list[bytes]:
-    """Return right frames where they do not belong."""
+    """Return right frames where they do not belong, and headers that are wrong."""
     hello, session = GREETINGS.encode(client_hello(rng)), client_session(rng)
     peer = GREETINGS.encode(peer_hello(rng))
     welcome = GREETINGS.encode(Welcome(Peer("c" * 32, 1, "chordal://127.0.0.1:1"), 1))

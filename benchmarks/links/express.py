@@ -4,7 +4,7 @@ Two brokers, linked by a normal and an express link. Probes go from a client of 
 of the other: express ones and normal ones, first with nothing else under way, then while another
 client publishes normal events as fast as the brokers take them. All ends are processes of their own
 (:mod:`benchmarks.links.express_ends`), and so are the brokers. The one that publishers feed has the
-most to do and a processor to itself; the other one shares the next with the load.
+most to do and a processor to itself; the other one shares the last with the load.
 """
 
 from __future__ import annotations

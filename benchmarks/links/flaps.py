@@ -3,11 +3,12 @@
     python -m benchmarks.links.flaps [--brokers N] [--seconds S] [--rate R] [--seed SEED]
         [--faults cut,truncate,late,stall] [--every S] [--all] [--clients] [--secure]
 
-Every broker is a process behind a proxy that harms about half of the connections it carries, or
-all at once with ``--all``, every so often. With ``--clients`` the publisher's is harmed as well.
-With ``--secure`` the events are secure ones, parked where there is no all-secure way for a moment.
-Each broker has a subscriber. Printed for each: events missed, doubled and out of order, which are
-to be none (bar R1), and the longest time from publisher to subscriber (R2).
+Every broker is a process behind a proxy. Every so often one of these harms about half of the
+connections it carries, or with ``--all`` every one harms all of its own. With ``--clients`` the
+publisher's is harmed as well. With ``--secure`` the events are secure ones, parked where there is
+no all-secure way for a moment. Each broker has a subscriber. Printed are, for all of these
+together, the events missed, doubled and out of order, which are to be none (bar R1), and the
+longest time from publisher to subscriber (R2).
 """
 
 from __future__ import annotations

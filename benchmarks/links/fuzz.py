@@ -64,7 +64,7 @@ class Campaign:
 
     connections: dict[str, int] = field(default_factory=dict)  #: made, by attack
     figures: list[Figure] = field(default_factory=list)
-    counters: dict[str, int] = field(default_factory=dict)  #: of all brokers, by kind of refusal
+    counters: dict[str, int] = field(default_factory=dict)  #: by name, summed over the brokers
 
     @property
     def failures(self) -> list[str]:

@@ -15,7 +15,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Failed(Exception):
-    """A process of the measurement ended before it had said anything."""
+    """A process of the measurement ended early, or did not come to what was waited for."""
 
 
 @contextmanager

@@ -189,7 +189,7 @@ class Fleet:
         return next((b for b in self.brokers if url in (b.url, b.advertised)), None)
 
     async def form(self) -> None:
-        """Start all; a handful at a time, each joining through some that are there."""
+        """Start all, as many at a time as are there already, each joining through some of those."""
         first, *others = self.brokers
         first.start(self.profile, ())
         await first.ready()

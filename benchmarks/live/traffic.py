@@ -75,7 +75,7 @@ class Traffic:
         ]
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Publish and subscribe until cancelled; started once all subscribers are."""
+        """Publish and subscribe until cancelled; started once all are attached."""
         async with trio.open_nursery() as nursery:
             for number, url in enumerate(self._subscribe_at):
                 await nursery.start(self._subscriber, number, url)

@@ -2,11 +2,11 @@
 
     python -m benchmarks.ring.backups [--seeds N] [--only NAME,...]
 
-Simulated rings of the ``lan`` profile; every broker owns records. One line a bar:
+Simulated rings of the ``lan`` profile; every broker owns records. Three bars a check:
 
 * ``loss``: L brokers in a row die at once; with r backups max(0, L - r) brokers' records are lost;
 * ``heirs``: a neighbour dies at each of the messages of a take-over; every record has one owner;
-* ``paused``: a broker is stopped for 5 to 30 s, taken for dead, and comes back;
+* ``paused``: one broker or two are stopped for 5 to 30 s, taken for dead, and come back;
 * ``rolling``: each broker of a ring leaves and starts again, the one after the other;
 * ``storm``: half of a ring leaves within a second;
 * ``exodus``: nine of ten leave at one moment.
@@ -96,7 +96,7 @@ def heirs(seeds: int) -> Tally:
 
 
 def paused(seeds: int) -> Tally:
-    """A broker stands still until it is taken for dead, and goes on."""
+    """One broker or two stand still until they are taken for dead, and go on."""
     tally = Tally()
     for seed in range(10 * seeds):
         rng = rng_for("paused", seed)

@@ -3,13 +3,13 @@
     python -m benchmarks.ring.invariants [tables] [diameter] [churn] [shrink] [deaths]
         [--seeds N] [--first S] [--shrinks N] [--large N ...] [--jobs N] [--full]
 
-``tables``: rings of 5 to 200 by joins, and large ones from warm starts, compared with the sorted
+``tables``: rings of 2 to 200 by joins, and large ones from warm starts, compared with the sorted
 ids at rest; the diameter of their pointers by breadth-first search. ``churn``: joins and crashes in
-rings of up to 12, one run a seed; P. Zave's invariants are asked for after every event that changes
+rings of up to 15, one run a seed; P. Zave's invariants are asked for after every event that changes
 a pointer or a member, and the ring must be ideal at rest. Crashes obey her assumption: everybody
 keeps a live neighbour on each side, and a newcomer keeps one live address. ``shrink``: 200 to 1 by
 crashes and leaves, and back by joins. ``deaths``: somebody dies after each single step of a join,
-for every step. ``--full`` runs the sizes that the bars name.
+for every step (B07). ``--full`` runs the sizes that the bars name.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tests.helpers.cluster import KILL, POWER, Cluster
 from tests.helpers.deaths import deaths, survive
 from tests.helpers.watched import Watched
 
-LIMIT = 12  #: brokers at once, in churn
+LIMIT = 12  #: brokers from which on none is started in churn; up to four start together
 CHURN_S = 20.0
 PEAK = 200  #: of a ring that shrinks to one
 WHAT = ("tables", "diameter", "churn", "shrink", "deaths")

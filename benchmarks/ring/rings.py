@@ -55,14 +55,14 @@ class Ring:
         self._count = 0
         places = {self._add(): place for place in spread_evenly(n)}
         start_warm(self.world, places)
-        self.order = sorted(places, key=places.__getitem__)  #: as it was at first, going right
+        self.order = sorted(places, key=places.__getitem__)  #: going right; newcomers come last
 
     def run(self, seconds: float) -> None:
         """Let so many seconds of virtual time pass."""
         self.world.run(self.world.now + nanos(seconds))
 
     def join(self) -> str:
-        """Start a newcomer that knows three live brokers."""
+        """Start a newcomer that knows three live brokers at most, and return its uid."""
         rng = rng_for(self.seed, "contacts", self._count)
         contacts = rng.sample(self.order, min(len(self.order), 20))
         alive = [uid for uid in contacts if self.world.hosts[uid].alive][:3]

@@ -48,7 +48,10 @@ class Tables:
 
 
 def ideal(ids: Sequence[int], *, two_way: bool = True, ring: bool = True) -> Tables:
-    """Return exact tables by rank: 1, 2, 4, ... brokers to the right, and back if ``two_way``."""
+    """Return exact tables by rank: 1, 2, 4, ... brokers to the right, and back if ``two_way``.
+
+    With ``ring`` the first two of these lead back in any case.
+    """
     n = len(ids)
     row = [(f"{at:08x}", ring_id) for at, ring_id in enumerate(sorted(ids))]
     links: dict[str, dict[str, int]] = {uid: {} for uid, _ in row}
@@ -159,7 +162,7 @@ class WarmRing:
 
     @property
     def tables(self) -> Tables:
-        """Links between living brokers that both ends have, as they are now."""
+        """Links that living brokers have to living ones, as they are now."""
         alive = frozenset(self.world.alive)
         links = {
             uid: [
