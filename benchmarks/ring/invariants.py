@@ -163,7 +163,7 @@ def _something(cluster: Watched, rng: Random) -> None:
 
 
 def measure_churn(bars: Bars, seeds: int, first: int, jobs: int) -> None:
-    """Run :func:`churn` with each seed; B02: how many seeds break each of the invariants, 0."""
+    """Run :func:`churn` with each seed in ``jobs`` processes; B02: no seed breaks an invariant."""
     broken: Counter[str] = Counter()
     bad: Counter[str] = Counter()
     checks = 0
@@ -219,7 +219,7 @@ def shrink(seed: int) -> tuple[int, list[str], Nanos]:
 
 
 def measure_shrink(bars: Bars, seeds: int, first: int, jobs: int) -> None:
-    """Run :func:`shrink` with each seed; B04: how many have a finding, 0."""
+    """Run :func:`shrink` with each seed, in ``jobs`` processes; B04: no seed has a finding."""
     failed = [
         f"seed {seed}: {findings[:2]}"
         for seed, findings, _ in _spread(shrink, range(first, first + seeds), jobs)
@@ -241,7 +241,7 @@ def every_death(n: int) -> tuple[int, int, list[str]]:
 
 
 def measure_deaths(bars: Bars, jobs: int) -> None:
-    """Run :func:`every_death` in rings of 1 to 12; B07: deaths after which anything is amiss, 0."""
+    """Run :func:`every_death` in rings of 1 to 12; B07: nothing is amiss after any death."""
     tried = 0
     wrong: list[str] = []
     for n, count, failed in _spread(every_death, (1, 2, 3, 4, 5, 6, 7, 9, 12), jobs):

@@ -81,7 +81,7 @@ def one(bars: Bars, nodes: int, seeds: int) -> None:
 
 
 def death(bars: Bars, nodes: int, seeds: int) -> None:
-    """Cut a link for 60 s; then one of its ends loses power, once a seed.
+    """Cut a link; 60 s later one of its ends loses power, once a seed.
 
     Bars: every ring ideal 10 s after it was found out; the longest time, in virtual seconds, until
     the other end has no link to the dead any more.

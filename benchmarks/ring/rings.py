@@ -19,7 +19,7 @@ from sims.world import CrashMode, World
 
 
 def draw_uid(rng: Random) -> str:
-    """Return a uid of 32 hexadecimal digits."""
+    """Return a random uid: 128 bits, as 32 hexadecimal digits."""
     return f"{rng.getrandbits(128):032x}"
 
 
@@ -77,7 +77,7 @@ class Ring:
         self.world.crash(uid, mode)
 
     def told(self, kind: type[Fact]) -> list[tuple[Nanos, str, Fact]]:
-        """Return those of the facts kept that are of this kind: virtual time, who said it, fact."""
+        """Return the facts kept of this kind: virtual nanoseconds, who said it, fact."""
         return [entry for entry in self.facts if type(entry[2]) is kind]
 
     def _add(self) -> str:
