@@ -248,8 +248,10 @@ class Links:
         It reads on until we close, so no event is lost where a link is given up in peace.
         """
         link.parted.set()
-        if reason is Closed.LEAVING:
-            self._take_back(link)  # it would not pass on what comes now
+        if reason not in PEACEFUL:
+            # One that leaves would not pass on what comes now; and where it holds this link for
+            # lost, what is under way waits for the next one.
+            self._take_back(link)
         if reason is Closed.REPLACED and self._table.is_calling(link.peer.uid, link.link_class):
             return  # the other end has taken our call, but we have not heard so: `run` or `stay`
         self._end(link, reason)
