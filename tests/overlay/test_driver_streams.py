@@ -8,8 +8,8 @@ from trio.testing import MockClock
 
 from overlay import resend
 from overlay.frames import EVENT, frame
-from overlay.ids import LinkClass
-from overlay.machine import OpenLink
+from overlay.ids import LinkClass, nanos
+from overlay.machine import Closed, CloseLink, OpenLink
 from overlay.memory import MemoryStream
 from tests.helpers.stations import Overlay, Station
 
@@ -41,6 +41,24 @@ async def test_of_several_lost_links_the_one_with_most_is_not_waited_for(
         a.do(OpenLink(other.peer.url, other.peer.uid))
     await trio.sleep(1)
     assert (len(b.frames), len(c.frames)) == (2, 0)
+
+
+async def test_what_is_under_way_to_an_end_that_holds_the_link_for_lost_waits_for_the_next_one(
+    overlay: Overlay, autojump_clock: MockClock
+) -> None:
+    """As a secure link is held for, where the normal one beside it broke."""
+    a, b = await overlay.linked()
+    overlay.latency = lambda: nanos(0.05)
+    link = a.driver.links[b.peer.uid, LinkClass.NORMAL]
+    for number in range(100):
+        link.connection.send(frame(EVENT, b"%d" % number), 1)
+    b.do(CloseLink(a.peer.uid, Closed.LOST))
+    await a.driver.drained()
+    await b.driver.drained()
+    assert a.orphans == []
+    a.do(OpenLink(b.peer.url, b.peer.uid))
+    await trio.sleep(1)
+    assert b.frames == [(EVENT, b"%d" % number) for number in range(100)]
 
 
 @pytest.mark.parametrize(("seconds", "again"), [(0.15, 1), (0.25, 0)])
