@@ -248,12 +248,12 @@ class Links:
         It reads on until we close, so no event is lost where a link is given up in peace.
         """
         link.parted.set()
-        if reason not in PEACEFUL:
-            # One that leaves would not pass on what comes now; and where it holds this link for
-            # lost, what is under way waits for the next one.
-            self._take_back(link)
         if reason is Closed.REPLACED and self._table.is_calling(link.peer.uid, link.link_class):
             return  # the other end has taken our call, but we have not heard so: `run` or `stay`
+        if reason is not Closed.UNWANTED:
+            # One that leaves would not pass on what comes now; and where it holds this link for
+            # lost, or for replaced by one that has not come up here, the next one brings it over.
+            self._take_back(link)
         self._end(link, reason)
         if reason is Closed.UNWANTED and not link.connection.is_closing:
             self._say_goodbye(link, reason)
@@ -265,7 +265,7 @@ class Links:
 
     def _end(self, link: Link, reason: Closed) -> None:
         if self._forget(link):
-            if reason not in PEACEFUL:
+            if reason is not Closed.UNWANTED:
                 self._upper.on_cut(link)
             self._tell_end(link, reason)
 

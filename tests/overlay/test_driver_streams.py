@@ -9,7 +9,7 @@ from trio.testing import MockClock
 from overlay import resend
 from overlay.frames import EVENT, frame
 from overlay.ids import LinkClass, nanos
-from overlay.machine import Closed, CloseLink, OpenLink
+from overlay.machine import Closed, CloseLink, LinkDown, OpenLink
 from overlay.memory import MemoryStream
 from tests.helpers.stations import Overlay, Station
 
@@ -56,6 +56,29 @@ async def test_what_is_under_way_to_an_end_that_holds_the_link_for_lost_waits_fo
     await a.driver.drained()
     await b.driver.drained()
     assert a.orphans == []
+    a.do(OpenLink(b.peer.url, b.peer.uid))
+    await trio.sleep(1)
+    assert b.frames == [(EVENT, b"%d" % number) for number in range(100)]
+
+
+async def test_so_does_what_a_link_does_not_bring_that_is_replaced_by_none_here(
+    overlay: Overlay, autojump_clock: MockClock
+) -> None:
+    """The call that has won at the other end has led nowhere at this one."""
+    a, b = await overlay.linked()
+    overlay.latency = lambda: nanos(0.05)
+    stream = b.driver.links[a.peer.uid, LinkClass.NORMAL].connection.stream
+    assert isinstance(stream, MemoryStream)
+    b.do(CloseLink(a.peer.uid, Closed.REPLACED))
+    await trio.sleep(0.04)
+    link = a.driver.links[b.peer.uid, LinkClass.NORMAL]
+    for number in range(100):
+        link.connection.send(frame(EVENT, b"%d" % number), 1)
+    await trio.sleep(0.02)
+    assert a.took(LinkDown) == [LinkDown(b.peer.uid, Closed.REPLACED)]
+    stream.cut()
+    await a.driver.drained()
+    assert (a.orphans, a.cut, b.frames) == ([], ["b"], [])
     a.do(OpenLink(b.peer.url, b.peer.uid))
     await trio.sleep(1)
     assert b.frames == [(EVENT, b"%d" % number) for number in range(100)]
