@@ -10,7 +10,10 @@ import click
 
 
 class NumberRange(click.FloatRange):
-    """A number between bounds; ``nan`` lies between none, which click's own range lets pass."""
+    """A number between bounds; ``nan`` lies between none, which click's own range lets pass.
+
+    Whatever is no number is called that: click says that it is no "float range".
+    """
 
     def convert(
         self,
@@ -23,9 +26,13 @@ class NumberRange(click.FloatRange):
         Raises:
             click.BadParameter: it is none, or not between the bounds.
         """
-        number: float = super().convert(value, param, ctx)
-        if math.isnan(number):
+        try:
+            is_number = not math.isnan(float(value))
+        except ValueError:
+            is_number = False
+        if not is_number:
             self.fail(f"{value!r} is not a number.", param, ctx)
+        number: float = super().convert(value, param, ctx)
         return number
 
 

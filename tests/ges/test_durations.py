@@ -36,7 +36,13 @@ def test_what_is_no_time_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    ["status --timeout nan", "ring --check --wait nan", "sub # --wait nan", "ring --timeout -nan"],
+    [
+        "status --timeout nan",
+        "ring --check --wait nan",
+        "sub # --wait nan",
+        "ring --timeout -nan",
+        "ring --check --wait soon",
+    ],
 )
 def test_what_is_not_a_number_is_refused(words: str) -> None:
     done = CliRunner().invoke(cli, words.split())
