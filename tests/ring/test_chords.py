@@ -114,6 +114,22 @@ def test_chords_are_repaired_when_all_levels_have_been_found_anew() -> None:
     assert [told(step, ChordRepaired) for step in steps] == [[], [], [], [ChordRepaired(uid(700))]]
 
 
+def test_nor_are_they_repaired_while_one_of_them_is_not_linked() -> None:
+    node = with_two_levels()
+    node.receive(member(500), Failed(member(700), ("0" * 32,), member(800)))
+    steps = [
+        node.up(member(800)),
+        node.receive(member(800), view_of(800, [i for i in RING if i != 700])),
+        node.receive(member(500), ChordAnswer(0, member(800))),
+        node.down(member(500)),
+        node.receive(member(800), ChordAnswer(1, None)),
+    ]
+    assert [told(step, ChordRepaired) for step in steps] == [[]] * 5
+    assert told(node.up(member(500)), ChordRepaired) == []
+    effects = node.receive(member(500), ChordAnswer(0, member(800)))
+    assert told(effects, ChordRepaired) == [ChordRepaired(uid(700))]
+
+
 def test_a_chord_that_leaves_is_replaced_like_a_dead_one() -> None:
     node = with_two_levels()
     effects = node.receive(member(700), Leaving(member(700)))

@@ -232,6 +232,13 @@ def test_a_link_that_calms_down_is_given_less_time_again() -> None:
     assert suspected_after(node) == pytest.approx(SILENCE_S, abs=0.02)
 
 
+def test_one_long_gap_is_forgotten_as_soon_as_one_of_the_longest_that_is_waited_for() -> None:
+    node = bench()
+    for late_s in [0.0] * 5 + [LATE_MAX_S + 0.7 * LAN.test_ns / 1e9] + [0.0] * 10:
+        beat(node, late_s)
+    assert suspected_after(node) == pytest.approx(SILENCE_S, abs=0.02)
+
+
 def test_a_long_round_trip_is_given_more_time() -> None:
     longest_s = PERIOD_S + LATE_S + LAN.test_ns / 1e9
     assert SILENCE_S + 0.1 < suspected_after(measured_first(0.19)) < longest_s

@@ -93,6 +93,20 @@ def test_a_witness_that_agrees_asks_at_once_if_a_is_lost() -> None:
     assert sent(effects, Question)[0] == (uid(100), Question(B))
 
 
+def test_who_points_a_second_neighbour_to_b_is_a_witness_and_those_beside_b_go_first() -> None:
+    node = Bench.on_ring(RING, 200)
+    pointer, around = member(100), [member(700), member(100), A]
+    node.receive(pointer, Question(B))
+    effects = node.wait(1.01 * TEST_S, alive=around)
+    assert told(effects, Suspected) == [Suspected(B, "test failed")]
+    effects += node.wait(0.97 * PATIENCE_S, alive=around)
+    assert sent(effects, Question) == []
+    effects = node.wait(0.05 * PATIENCE_S, alive=around)
+    assert sent(effects, Question) == [(A.uid, Question(B))]
+    effects = node.receive(A, Answer(B, alive=False))
+    assert told(effects, Confirmed) == [Confirmed(B, (pointer.uid, A.uid))]
+
+
 def test_who_points_us_to_b_does_not_lead() -> None:
     """Z, behind us, waits for our word: to wait for its word would take the time of both."""
     node = Bench.on_ring(RING, 300)
