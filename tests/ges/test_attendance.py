@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from ges import attendance
 from ges.broker import Broker
@@ -40,6 +41,7 @@ from overlay.limits import Limits
 from overlay.machine import Message, Refused
 from tests.helpers.brokers import Brokers
 from tests.helpers.greetings import UID, client_hello
+from tests.helpers.virtual import Weather
 from tests.helpers.waiting import until
 
 DEADLINE_SECONDS = 20
@@ -48,7 +50,7 @@ DEADLINE_SECONDS = 20
 class Raw:
     """A client without a library: says anything, and reads when told to."""
 
-    def __init__(self, stream: trio.SocketStream) -> None:
+    def __init__(self, stream: trio.abc.Stream) -> None:
         self.stream = stream
         self._reader = FrameReader()
         self._heard: deque[tuple[int, bytes]] = deque()
@@ -97,10 +99,15 @@ def event(sequence: int, **changes: Any) -> bytes:  # noqa: ANN401 - fields of a
 
 
 @asynccontextmanager
-async def raw(broker: Broker) -> AsyncIterator[Raw]:
-    """Attach to ``broker``."""
+async def raw(broker: Broker, weather: Weather | None = None) -> AsyncIterator[Raw]:
+    """Attach to ``broker``, over the network in memory where there is one."""
     address = parse_url(broker.url)
-    async with await trio.open_tcp_stream(address.host, address.port) as stream:
+    stream: trio.abc.Stream
+    if weather is not None:
+        stream = await weather.network.connect("chordal://127.0.0.1:1", broker.url)
+    else:
+        stream = await trio.open_tcp_stream(address.host, address.port)
+    async with stream:
         client = Raw(stream)
         await stream.send_all(GREETINGS.encode(client_hello()))
         assert await client.hear() == Attached(broker.node.peer.uid, broker.url, secure=False)
@@ -147,6 +154,7 @@ async def test_what_was_sent_together_is_acknowledged_together(broker: Broker) -
         answers: list[object] = []
         while not answers or answers[-1] != Accepted(LinkClass.NORMAL, 100):
             answers.append(await client.hear())
+            assert answers[-1] is not None
         assert len(answers) <= 10
         for token in (1, 2):
             await client.say(KeepAlive(token, answer=False))
@@ -237,8 +245,8 @@ async def test_events_that_are_refused_come_back_with_a_reason(
             assert refused.sequence == 1
             assert words in refused.reason
             await client.publish(2, payload=b"good")
-            while await client.hear() != Accepted(LinkClass.NORMAL, 2):
-                pass
+            while (answer := await client.hear()) != Accepted(LinkClass.NORMAL, 2):
+                assert answer is not None
         with trio.fail_after(DEADLINE_SECONDS):
             assert (await anext(events)).payload == b"good"
     assert broker.driver.counters["events_refused"] == 1
@@ -294,8 +302,10 @@ async def test_the_memory_of_filters_is_bounded(broker: Broker) -> None:
 
 
 @pytest.mark.parametrize("limits", [Limits(frame_seconds=0.2)])
-async def test_a_frame_that_drips_is_given_up(broker: Broker) -> None:
-    async with raw(broker) as client:
+async def test_a_frame_that_drips_is_given_up(
+    autojump_clock: MockClock, weather: Weather, broker: Broker
+) -> None:
+    async with raw(broker, weather) as client:
         with suppress(trio.BrokenResourceError):
             for byte in frame(EVENT, event(1, payload=bytes(1000))):
                 await client.stream.send_all(bytes([byte]))
@@ -305,10 +315,12 @@ async def test_a_frame_that_drips_is_given_up(broker: Broker) -> None:
 
 
 @pytest.mark.parametrize("limits", [Limits(frame_seconds=0.2)])
-async def test_a_frame_in_slices_that_is_never_whole_is_given_up(broker: Broker) -> None:
+async def test_a_frame_in_slices_that_is_never_whole_is_given_up(
+    autojump_clock: MockClock, weather: Weather, broker: Broker
+) -> None:
     """Whatever comes whole between its slices."""
     begun = frame(FRAGMENT, b"\0" + bytes(MIN_SLICE_BYTES))
-    async with raw(broker) as client:
+    async with raw(broker, weather) as client:
         with suppress(trio.BrokenResourceError):
             await client.stream.send_all(begun)
             for token in range(100):
@@ -319,24 +331,28 @@ async def test_a_frame_in_slices_that_is_never_whole_is_given_up(broker: Broker)
 
 
 @pytest.mark.parametrize("limits", [Limits(frame_seconds=0.2)])
-async def test_frames_in_slices_that_become_whole_may_go_on_for_ever(broker: Broker) -> None:
+async def test_frames_in_slices_that_become_whole_may_go_on_for_ever(
+    autojump_clock: MockClock, weather: Weather, broker: Broker
+) -> None:
     whole = frame(EVENT, event(1, payload=bytes(2 * MIN_SLICE_BYTES)))
     at = 2 * MIN_SLICE_BYTES
     begun, rest = frame(FRAGMENT, b"\0" + whole[:at]), frame(FRAGMENT, b"\1" + whole[at:])
-    async with raw(broker) as client:
+    async with raw(broker, weather) as client:
         await client.stream.send_all(begun)
         for _ in range(50):
             await client.stream.send_all(rest + begun)  # one is never finished
             await trio.sleep(0.01)
         await client.stream.send_all(rest)
         await client.say(KeepAlive(7, answer=False))
-        while await client.hear() != KeepAlive(7, answer=True):
-            pass
+        while (answer := await client.hear()) != KeepAlive(7, answer=True):
+            assert answer is not None
 
 
 @pytest.mark.parametrize("limits", [Limits(frame_seconds=0.2)])
-async def test_frames_that_come_one_after_another_may_go_on_for_ever(broker: Broker) -> None:
-    async with raw(broker) as client:
+async def test_frames_that_come_one_after_another_may_go_on_for_ever(
+    autojump_clock: MockClock, weather: Weather, broker: Broker
+) -> None:
+    async with raw(broker, weather) as client:
         one = CLIENT_CODEC.encode(KeepAlive(1, answer=True))
         await client.stream.send_all(one[:5])
         for _ in range(50):
@@ -422,6 +438,7 @@ async def test_what_was_taken_is_delivered_before_the_broker_leaves(
     """Confirmed to the publisher, queued for a subscriber: a good-bye is no excuse."""
     count, payload = 60, b"x" * 100_000
     async with raw(broker) as client:
+        assert isinstance(client.stream, trio.SocketStream)
         client.stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 50_000)
         await client.say(Subscribe(1, "a", None))
         assert await client.hear() == Subscribed(1)

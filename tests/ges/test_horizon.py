@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from ges.horizon import EXPIRE_NS, MAX_TABLES, Horizon
 from ges.link_codec import LINK_CODEC
 from ges.messages import MAX_LINKS_TOLD, MeasuredLinks, ToldLink
+from overlay.errors import ProtocolError
 from overlay.frames import MAX_CONTROL_BYTES
 from overlay.gauges import LinkEcho, LinkProbe
 from overlay.ids import LinkClass
@@ -188,7 +189,7 @@ def test_whatever_is_told_the_tables_stay_sound(
 
 def test_a_rate_below_nothing_is_no_message() -> None:
     bad = msgspec.msgpack.encode(["MeasuredLinks", "b" * 32, 1, 1, [["c" * 32, "normal", [-1, 0]]]])
-    with pytest.raises(Exception, match="bad message"):
+    with pytest.raises(ProtocolError, match="bad message"):
         LINK_CODEC.decode(bad)
 
 

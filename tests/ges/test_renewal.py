@@ -64,7 +64,9 @@ async def test_an_identity_open_to_too_many_is_warned_of_once(
     open_to_all(folder)
     with structlog.testing.capture_logs() as lines:
         broker = await brokers.start(identity=folder, look_seconds=LOOK_SECONDS)
-        await trio.sleep(3 * LOOK_SECONDS)
+        # It has looked twice more once it complains of what it cannot use.
+        (folder / "identity.crt").write_bytes(b"rubbish")
+        await until(lambda: broker.warden and broker.warden.has_complained)
     told = [line for line in lines if line["event"] == "identity open to too many"]
     assert [line["log_level"] for line in told] == ["warning"] * 2
     assert [line["why"].partition(": ")[2] for line in told] == [

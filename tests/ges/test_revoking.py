@@ -126,7 +126,7 @@ async def test_the_answer_is_the_last_that_it_is_sent_and_then_it_is_cut_off(
     revoked = revoke_certificate(authority, me)
     async with wire.stream:
         await wire.stream.send_all(GREETINGS.encode(hello))
-        client = Raw(wire.stream)  # type: ignore[arg-type]
+        client = Raw(wire.stream)
         await client.say(Subscribe(1, "a", None), RevocationNotice(revoked.crl, b""))
         while not isinstance(answer := await client.hear(), RevocationTaken):
             assert answer is not None

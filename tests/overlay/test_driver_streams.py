@@ -24,7 +24,7 @@ def break_with(station: Station, other: Station, sizes: list[int]) -> None:
 
 
 async def test_of_several_lost_links_the_one_with_most_is_not_waited_for(
-    overlay: Overlay, monkeypatch: pytest.MonkeyPatch
+    overlay: Overlay, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(resend, "KEPT_BYTES_TOTAL", 100_000)
     a, b = await overlay.linked()

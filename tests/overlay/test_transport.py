@@ -238,6 +238,8 @@ async def test_hosts_are_reached_by_address_and_by_name(host: str) -> None:
     try:
         listening = socket.create_server((host, 0), family=family)
     except OSError:
+        if host == "127.0.0.1":
+            raise
         pytest.skip(f"{host} is not to be had here")
     with listening:
         port = listening.getsockname()[1]
