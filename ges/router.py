@@ -74,6 +74,7 @@ class Router:
         detours = detours if detours is not None else {}  # ways round failed links
         # Relay paths in use, by who they lead to and class: the brokers to pass, that one last.
         ways = ways if ways is not None else {}
+        self._member: Member | None = None  #: as we stand on the ring, or stood on it last
         self._here: int | None = None
         self._tree = ArcTree()
         self._secure_tree = ArcTree()  #: over secure links alone
@@ -134,12 +135,15 @@ class Router:
         agree that this broker stands between them.
         """
         self._here = member.ring_id if member is not None else None
+        now = self._now()
+        if member is not None and member != self._member:
+            self._member = member
+            self.sequencer.doubt(now)
         self._holding.note(linked, around, is_member=member is not None)
         self._plan()
         if self._holding.held:
-            self._rerouting.settle(self._now())
+            self._rerouting.settle(now)
             self._plan()
-        now = self._now()
         place, left = self._latecomers.move(self._here, now)
         for passed in left:
             self._send_late(passed, self._instead_of_us(place, passed))
@@ -382,11 +386,8 @@ class Router:
         return True
 
     def _admit(self, key: Key, head: Head, body: bytes, limit: int, *, flood: bool) -> None:
-        marked = head.marked
-        if self._to_mark and key in self._to_mark:
-            if self._here is not None and not self._tree.is_empty:
-                self._to_mark.pop(key, None)  # else nobody sees the mark: the next is marked, too
-            marked = True
+        is_due = key in self._to_mark
+        marked = head.marked or is_due
         ready = self.sequencer.admit(
             key,
             head.sequence,
@@ -398,6 +399,8 @@ class Router:
         flags = MARK_FLAG if marked else 0
         if ready is None:
             self._counters["events_duplicate"] += 1
+        if is_due and (ready is not None or head.again) and not self._tree.is_empty:
+            del self._to_mark[key]  # else nobody sees the mark: the next is marked, too
         if self._here is None:
             pass
         elif head.secure and (flood or self._has_holes):

@@ -10,7 +10,9 @@ queue: then the wait is long. An event is *marked* by a broker that knows that o
 be lost (a link was given up, or an event refused): then the wait is shorter, but longer than events
 are held for a link that may come back (:mod:`ges.holding`), as these are not lost. Of a publisher
 first met in mid-stream, by a broker that has just joined or to which an overtaking event is the
-first to come, nobody can say which it is: the wait is the shorter one, too.
+first to come, nobody can say which it is: the wait is the shorter one, too. So it is for a while
+where a broker has joined anew: what came meanwhile has gone to those that stood in for it, and
+who knows that it is lost here does not send to it.
 """
 
 from __future__ import annotations
@@ -51,6 +53,7 @@ class Sequencer(Generic[T]):
         self._streams: OrderedDict[Key, _Stream[T]] = OrderedDict()
         self._waiting: TimerTable[Key] = TimerTable()
         self._held_bytes = 0
+        self._in_doubt_until: Nanos = 0
         self.duplicates = 0
         self.lost = 0  #: events given up; at most :data:`MAX_HELD` for one gap
 
@@ -59,6 +62,10 @@ class Sequencer(Generic[T]):
         """All publishers known."""
         return self._streams.keys()
 
+    def doubt(self, now: Nanos) -> None:
+        """Of every publisher events may be lost: for a while no gap is waited for long."""
+        self._in_doubt_until = now + LONG_GAP_NS
+
     def admit(
         self, key: Key, sequence: int, item: T, now: Nanos, *, size: int = 0, marked: bool = False
     ) -> list[T] | None:
@@ -66,7 +73,8 @@ class Sequencer(Generic[T]):
 
         None: it came before, and is not to be delivered.
         """
-        patience = GAP_NS if marked else LONG_GAP_NS
+        is_short = marked or now < self._in_doubt_until
+        patience = GAP_NS if is_short else LONG_GAP_NS
         stream = self._streams.get(key)
         if stream is None:
             # A publisher first met in mid-stream: an event it published earlier may be on its way.
@@ -87,7 +95,7 @@ class Sequencer(Generic[T]):
         is_full = len(stream.held) > MAX_HELD or self._held_bytes > MAX_HELD_BYTES
         if sequence == stream.next or is_full:
             return self._release(key, stream, now, skip=sequence != stream.next)
-        if marked or key not in self._waiting:
+        if is_short or key not in self._waiting:
             self._wait(key, stream)
         return []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import signal
 import time
@@ -25,6 +26,7 @@ LOOK_LIMIT_SECONDS = 20.0
 WHOLE_LIMIT_SECONDS = 60.0
 CALM_SECONDS = 1.5  #: between two rounds
 EVENTS_AFTER_SECONDS = 1.0  #: events are watched for so much longer than the ring takes to heal
+AGAIN_LIMIT_SECONDS = 20.0
 
 
 class Fault(StrEnum):
@@ -55,6 +57,9 @@ class Round:
     back_s: float | None = None  #: since the end of the fault: the ring of all is whole
     pauses_s: list[float] = field(default_factory=list)  #: per pair of survivors
     pauses_back_s: list[float] = field(default_factory=list)  #: the same, as the ring grows again
+    #: since the end of the fault, per pair with a client at the broker that failed: it has got an
+    #: event published after that
+    again_s: list[float] = field(default_factory=list)
     lost: int = 0  #: events between survivors that never came
     walk_s: float | None = None  #: that walk took so long
     held_up: tuple[str, ...] = ()  #: what the walk before it found wrong
@@ -110,9 +115,16 @@ class Rounds:
                     await trio.sleep_until(began + HOLD_SECONDS)
         await trio.sleep(EVENTS_AFTER_SECONDS if fault is Fault.KILL else 0)
         over = trio.current_time()
+        published = list(self._traffic.published)
         await self._end(fault, broker)
         found.back_s = (await until_whole(fleet, size, WHOLE_LIMIT_SECONDS)).waited_s
         await trio.sleep(EVENTS_AFTER_SECONDS)
+        for pair in self._traffic.pairs.values():
+            if pair not in pairs:
+                with trio.move_on_after(AGAIN_LIMIT_SECONDS) as limit:
+                    found.again_s.append(await pair.arrival(published[pair.publisher]) - over)
+                if limit.cancelled_caught:
+                    found.again_s.append(math.inf)
         found.ended_ns = time.time_ns()
         self._count_events(found, pairs, began, over)
         return found

@@ -25,6 +25,8 @@ from ring.config import profile
 KILL_REPAIRED_S = 0.5  #: p99; lan profile on loopback
 STOP_CONFIRMED_S = 2.0
 STOP_REPAIRED_S = 3.0
+#: A broker that is back joins anew, and waits 2 s for what has gone to others meanwhile.
+AGAIN_S = 5.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,6 +183,9 @@ def judge(outcome: Outcome) -> list[Bar]:
             bars.append(bar(f"{fault}: over, to the ring of all, longest", back, 1.0, None))
             after = [pause for round_ in found for pause in round_.pauses_back_s]
             bars.append(bar(f"{fault}: over, events pause, longest", after, 1.0, None))
+        again = [seconds for round_ in found for seconds in round_.again_s]
+        if again:
+            bars.append(bar(f"{fault}: over, its own events flow again", again, 1.0, AGAIN_S))
     lost = sum(round_.lost for round_ in outcome.rounds)
     bars += [
         Bar("healthy brokers declared dead", len(outcome.accused), 0, ""),
@@ -218,7 +223,8 @@ def _in_words(number: int, found: Round) -> str:
         f"{held_up}), events paused "
         f"{told(max(found.pauses_s, default=None))} ({found.slowest}), lost {found.lost}; "
         f"over: whole "
-        f"{told(found.back_s)}, events paused {told(max(found.pauses_back_s, default=None))}"
+        f"{told(found.back_s)}, events paused {told(max(found.pauses_back_s, default=None))}, "
+        f"its own again {told(max(found.again_s, default=None))}"
         f"{' ' + found.trouble if found.trouble else ''}"
     )
 

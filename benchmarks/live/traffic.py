@@ -25,6 +25,7 @@ class Pair:
     times: list[float] = field(default_factory=list)  #: of arrivals, growing
     numbers: list[int] = field(default_factory=list)
     disorder: int = 0  #: events that came again, or after a later one
+    _more: trio.Event = field(default_factory=trio.Event, compare=False, repr=False)
 
     def pause(self, start: float, end: float) -> float:
         """Return the longest time without an arrival that touches ``start`` to ``end``.
@@ -38,6 +39,22 @@ class Pair:
             return end - start
         ends = [*seen, end] if seen[-1] < end else seen
         return max((b - a for a, b in itertools.pairwise(ends)), default=end - start)
+
+    def take(self, number: int, now: float) -> None:
+        """An event arrived."""
+        if self.numbers and number <= self.numbers[-1]:
+            self.disorder += 1
+            return
+        self.times.append(now)
+        self.numbers.append(number)
+        self._more.set()
+        self._more = trio.Event()
+
+    async def arrival(self, number: int) -> float:
+        """Wait for the event with that number, or a later one; return when it arrived."""
+        while not self.numbers or self.numbers[-1] < number:
+            await self._more.wait()
+        return self.times[bisect_left(self.numbers, number)]
 
     def lost(self, start: float, end: float) -> int:
         """Return how many numbers are missing among those that arrived in that time."""
@@ -53,7 +70,7 @@ class Traffic:
         self.pairs = {
             (p, s): Pair(p, s) for p in range(len(publish_at)) for s in range(len(subscribe_at))
         }
-        self.published = [0] * len(publish_at)
+        self.published = [0] * len(publish_at)  #: by each publisher so far
         self.stall_s = 0.0  #: how late the soak's own clock was at worst: it shares the machine
         self._publish_at = publish_at
         self._subscribe_at = subscribe_at
@@ -113,11 +130,4 @@ class Traffic:
                 now = trio.current_time()
                 for event in batch:
                     publisher = int(event.topic.rpartition("/")[2])
-                    self._take(self.pairs[publisher, number], int(event.payload), now)
-
-    def _take(self, pair: Pair, number: int, now: float) -> None:
-        if pair.numbers and number <= pair.numbers[-1]:
-            pair.disorder += 1
-            return
-        pair.times.append(now)
-        pair.numbers.append(number)
+                    self.pairs[publisher, number].take(int(event.payload), now)

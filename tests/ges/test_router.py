@@ -15,7 +15,9 @@ from ges.events import (
 from ges.messages import SecureState
 from ges.router import HELD_BYTES
 from ges.runs import event_runs
+from ges.sequence import GAP_NS, LONG_GAP_NS
 from overlay.frames import EVENT, frame
+from overlay.ids import nanos
 from overlay.lanes import Policy
 from tests.helpers.router_bench import (
     NORMAL,
@@ -228,6 +230,44 @@ async def test_where_nobody_sees_the_mark_the_next_event_is_marked_too() -> None
         (3, True),
         (4, False),
     ]
+
+
+async def test_what_came_before_and_goes_no_further_does_not_use_the_mark_up() -> None:
+    bench = Bench()
+    for sequence in (1, 2):
+        bench.router.relay(*event(sequence))
+    bench.router.on_loss()
+    for sequence in (2, 3, 4):
+        bench.router.relay(*event(sequence))
+    assert [(head.sequence, head.marked) for head in bench.sent("b")] == [
+        (1, False),
+        (2, False),
+        (3, True),
+        (4, False),
+    ]
+
+
+@pytest.mark.parametrize("is_new_life", [False, True])
+async def test_who_has_joined_anew_waits_for_what_it_missed_as_for_what_is_lost(
+    is_new_life: bool,
+) -> None:
+    """Whoever knows that it missed something has no reason to tell it so."""
+    bench = Bench()
+    subscriber = bench.session("t")
+    bench.router.relay(*event(1))
+    bench.now += LONG_GAP_NS  # it stood where it stands now for so long
+    others = {"b" * 32: RING["b"]}
+    bench.router.update(None, {})
+    bench.now += nanos(1)
+    peer = msgspec.structs.replace(RING["a"].peer, incarnation=2)
+    back = msgspec.structs.replace(RING["a"], peer=peer) if is_new_life else RING["a"]
+    bench.router.update(back, others)
+    for number in (2, 9):
+        bench.router.relay(*event(number))
+    bench.now += GAP_NS
+    bench.router.expire()
+    came = [payload for _, payload in delivered(subscriber)]
+    assert came == ([b"1", b"2", b"9"] if is_new_life else [b"1", b"2"])
 
 
 async def test_a_mark_goes_all_the_way() -> None:

@@ -124,6 +124,17 @@ def test_what_came_before_a_marked_one_is_not_waited_for_long() -> None:
     assert take(sequencer, [8], now=6 + GAP_NS) == [8, 9]
 
 
+def test_while_in_doubt_no_gap_is_waited_for_long() -> None:
+    sequencer: Sequencer[int] = Sequencer()
+    take(sequencer, [1, 3])
+    sequencer.doubt(0)
+    assert take(sequencer, [5], now=LONG_GAP_NS - GAP_NS - 1) == []
+    assert sequencer.next_deadline() == LONG_GAP_NS - 1, "nor is one that was waited for already"
+    assert sequencer.expire(LONG_GAP_NS - 1) == [3, 5]
+    take(sequencer, [7], now=LONG_GAP_NS)
+    assert sequencer.next_deadline() == 2 * LONG_GAP_NS
+
+
 def test_streams_do_not_wait_for_one_another() -> None:
     sequencer: Sequencer[int] = Sequencer()
     take(sequencer, [1, 3])
