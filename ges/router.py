@@ -137,8 +137,9 @@ class Router:
         self._here = member.ring_id if member is not None else None
         now = self._now()
         if member is not None and member != self._member:
+            if self._member is not None:  # it has joined anew
+                self.sequencer.doubt(now)
             self._member = member
-            self.sequencer.doubt(now)
         self._holding.note(linked, around, is_member=member is not None)
         self._plan()
         if self._holding.held:

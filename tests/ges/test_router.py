@@ -15,7 +15,7 @@ from ges.events import (
 from ges.messages import SecureState
 from ges.router import HELD_BYTES
 from ges.runs import event_runs
-from ges.sequence import GAP_NS, LONG_GAP_NS
+from ges.sequence import GAP_NS
 from overlay.frames import EVENT, frame
 from overlay.ids import nanos
 from overlay.lanes import Policy
@@ -255,7 +255,6 @@ async def test_who_has_joined_anew_waits_for_what_it_missed_as_for_what_is_lost(
     bench = Bench()
     subscriber = bench.session("t")
     bench.router.relay(*event(1))
-    bench.now += LONG_GAP_NS  # it stood where it stands now for so long
     others = {"b" * 32: RING["b"]}
     bench.router.update(None, {})
     bench.now += nanos(1)
