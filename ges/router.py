@@ -387,8 +387,11 @@ class Router:
         return True
 
     def _admit(self, key: Key, head: Head, body: bytes, limit: int, *, flood: bool) -> None:
-        is_due = key in self._to_mark
-        marked = head.marked or is_due
+        marked = head.marked
+        if self._to_mark and key in self._to_mark:
+            if self._here is not None and not self._tree.is_empty:
+                self._to_mark.pop(key, None)  # else nobody sees the mark: the next is marked, too
+            marked = True
         ready = self.sequencer.admit(
             key,
             head.sequence,
@@ -400,8 +403,6 @@ class Router:
         flags = MARK_FLAG if marked else 0
         if ready is None:
             self._counters["events_duplicate"] += 1
-        if is_due and (ready is not None or head.again) and not self._tree.is_empty:
-            del self._to_mark[key]  # else nobody sees the mark: the next is marked, too
         if self._here is None:
             pass
         elif head.secure and (flood or self._has_holes):

@@ -232,21 +232,6 @@ async def test_where_nobody_sees_the_mark_the_next_event_is_marked_too() -> None
     ]
 
 
-async def test_what_came_before_and_goes_no_further_does_not_use_the_mark_up() -> None:
-    bench = Bench()
-    for sequence in (1, 2):
-        bench.router.relay(*event(sequence))
-    bench.router.on_loss()
-    for sequence in (2, 3, 4):
-        bench.router.relay(*event(sequence))
-    assert [(head.sequence, head.marked) for head in bench.sent("b")] == [
-        (1, False),
-        (2, False),
-        (3, True),
-        (4, False),
-    ]
-
-
 @pytest.mark.parametrize("is_new_life", [False, True])
 async def test_who_has_joined_anew_waits_for_what_it_missed_as_for_what_is_lost(
     is_new_life: bool,
