@@ -8,11 +8,12 @@ overtook has come, or is given up for lost.
 How long to wait? While nothing fails nothing is lost, and what is late only stands in a long
 queue: then the wait is long. An event is *marked* by a broker that knows that others before it may
 be lost (a link was given up, or an event refused): then the wait is shorter, but longer than events
-are held for a link that may come back (:mod:`ges.holding`), as these are not lost. Of a publisher
-first met in mid-stream, by a broker that has just joined or to which an overtaking event is the
-first to come, nobody can say which it is: the wait is the shorter one, too. So it is for a while
-where a broker has joined anew: what came meanwhile has gone to those that stood in for it, and
-who knows that it is lost here does not send to it.
+are held for a link that may come back (:mod:`ges.holding`), as these are not lost. For a ring
+neighbour that is until it is judged, and its part of the ring may go to another that is dead, too.
+Of a publisher first met in mid-stream, by a broker that has just joined or to which an overtaking
+event is the first to come, nobody can say which it is, and clients wait for their first events: the
+wait is the shortest. So it is for a while where a broker has joined anew: what came meanwhile has
+gone to those that stood in for it, and who knows that it is lost here does not send to it.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from typing import Generic, TypeVar
 from overlay.ids import Nanos, nanos
 from overlay.machine import TimerTable
 
-GAP_NS = nanos(2)  #: what comes before a marked event is given up after this
-MET_GAP_NS = GAP_NS  #: what comes before the first event of a publisher that is seen
+GAP_NS = nanos(4)  #: what comes before a marked event is given up after this
+MET_GAP_NS = nanos(2)  #: what comes before the first event of a publisher seen, or while in doubt
 LONG_GAP_NS = nanos(10)  #: what comes before any other
 MAX_HELD = 65536  #: events held for one publisher ...
 MAX_HELD_BYTES = 64 * 1024 * 1024  #: ... and bytes for all
@@ -73,8 +74,8 @@ class Sequencer(Generic[T]):
 
         None: it came before, and is not to be delivered.
         """
-        is_short = marked or now < self._in_doubt_until
-        patience = GAP_NS if is_short else LONG_GAP_NS
+        is_in_doubt = now < self._in_doubt_until
+        patience = MET_GAP_NS if is_in_doubt else GAP_NS if marked else LONG_GAP_NS
         stream = self._streams.get(key)
         if stream is None:
             # A publisher first met in mid-stream: an event it published earlier may be on its way.
@@ -95,7 +96,7 @@ class Sequencer(Generic[T]):
         is_full = len(stream.held) > MAX_HELD or self._held_bytes > MAX_HELD_BYTES
         if sequence == stream.next or is_full:
             return self._release(key, stream, now, skip=sequence != stream.next)
-        if is_short or key not in self._waiting:
+        if marked or is_in_doubt or key not in self._waiting:
             self._wait(key, stream)
         return []
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.links.flowing import Arrivals
 from benchmarks.report import Bars
 from benchmarks.ring.detection import how_soon, how_surely
 from benchmarks.ring.rings import Ring
@@ -36,6 +37,8 @@ def run(command: str, monkeypatch: pytest.MonkeyPatch) -> object:
     ("command", "named"),
     [
         ("events --events 0", "--events: 0 is too few"),
+        ("links.halves --brokers 4", "--brokers: 4 is too few: at least 5"),
+        ("links.halves --seconds 0", "--seconds: 0 is not a number above 0"),
         ("live --minutes -1", "--minutes: -1 is not a number above 0"),
         ("ring.backups --only gain", "--only: no 'gain'; there are loss"),
         ("ring.backups --seeds 0", "--seeds: 0 is too few: at least 1"),
@@ -140,3 +143,12 @@ def test_strategies_are_compared_in_rings_of_the_sizes_asked_for(
     assert run("ring.hops strategies --nodes 20,30 --pairs 50", monkeypatch) == 0
     said = capsys.readouterr().out
     assert (said.count("n = 20, "), said.count("n = 30, ")) == (4, 4)
+
+
+def test_what_never_came_is_told_from_what_came_twice_or_late() -> None:
+    arrivals = Arrivals()
+    arrivals.of[0, 1] += [(1.0, 0), (2.0, 3), (4.0, 2), (5.0, 2), (6.0, 4)]
+    assert arrivals.missed((0, 1)) == 1
+    assert arrivals.disordered((0, 1)) == 2
+    assert arrivals.next_after((0, 1), 2.5) == 1.5
+    assert arrivals.next_after((0, 1), 6.0) == float("inf")

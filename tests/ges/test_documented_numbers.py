@@ -10,7 +10,7 @@ from ges import broker, companions, forwarding, holding, horizon, patience, sear
 from ges import session as sessions
 from ges.attachment import KEPT_BYTES as UNCONFIRMED_BYTES
 from ges.rate_limit import Rate
-from ges.sequence import GAP_NS
+from ges.sequence import GAP_NS, LONG_GAP_NS, MET_GAP_NS
 from overlay import (
     calling,
     choice,
@@ -179,7 +179,9 @@ STATED: list[tuple[str, object, object]] = [
     ("nor been judged after 20 s", holding.GIVE_UP_NS, nanos(20)),
     ("waits up to 1.5 s for links", broker.LINK_SECONDS, 1.5),
     ("Up to 8 MiB of each class are kept", UNCONFIRMED_BYTES, 8 * MIB),
-    ("the streams concerned go on after two seconds", GAP_NS, nanos(2)),
+    ("the streams concerned go on after four seconds", GAP_NS, nanos(4)),
+    ("waits for two seconds for what may be missing", MET_GAP_NS, nanos(2)),
+    ("waits for up to 10 s for what only the others had", LONG_GAP_NS, nanos(10)),
 ]
 
 

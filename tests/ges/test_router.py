@@ -15,7 +15,7 @@ from ges.events import (
 from ges.messages import SecureState
 from ges.router import HELD_BYTES
 from ges.runs import event_runs
-from ges.sequence import GAP_NS
+from ges.sequence import MET_GAP_NS
 from overlay.frames import EVENT, frame
 from overlay.ids import nanos
 from overlay.lanes import Policy
@@ -248,7 +248,7 @@ async def test_who_has_joined_anew_waits_for_what_it_missed_as_for_what_is_lost(
     bench.router.update(back, others)
     for number in (2, 9):
         bench.router.relay(*event(number))
-    bench.now += GAP_NS
+    bench.now += MET_GAP_NS
     bench.router.expire()
     came = [payload for _, payload in delivered(subscriber)]
     assert came == ([b"1", b"2", b"9"] if is_new_life else [b"1", b"2"])

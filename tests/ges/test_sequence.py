@@ -18,6 +18,7 @@ from ges.sequence import (
     Seen,
     Sequencer,
 )
+from ring.config import LAN
 
 KEY = (b"publisher", 1, False)
 OTHER = (b"publisher", 2, False)
@@ -128,11 +129,24 @@ def test_while_in_doubt_no_gap_is_waited_for_long() -> None:
     sequencer: Sequencer[int] = Sequencer()
     take(sequencer, [1, 3])
     sequencer.doubt(0)
-    assert take(sequencer, [5], now=LONG_GAP_NS - GAP_NS - 1) == []
+    assert take(sequencer, [5], now=LONG_GAP_NS - MET_GAP_NS - 1) == []
     assert sequencer.next_deadline() == LONG_GAP_NS - 1, "nor is one that was waited for already"
     assert sequencer.expire(LONG_GAP_NS - 1) == [3, 5]
     take(sequencer, [7], now=LONG_GAP_NS)
     assert sequencer.next_deadline() == 2 * LONG_GAP_NS
+
+
+def test_while_in_doubt_a_mark_makes_no_wait_longer() -> None:
+    sequencer: Sequencer[int] = Sequencer()
+    take(sequencer, [1])
+    sequencer.doubt(0)
+    assert sequencer.admit(KEY, 3, 3, 0, marked=True) == []
+    assert sequencer.next_deadline() == MET_GAP_NS
+
+
+def test_what_waits_until_a_ring_neighbour_is_judged_is_not_given_up_for_a_mark() -> None:
+    judged_ns = LAN.silence_max_ns + LAN.test_ns  # a witness tests it, too
+    assert judged_ns < GAP_NS < LONG_GAP_NS
 
 
 def test_streams_do_not_wait_for_one_another() -> None:
