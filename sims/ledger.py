@@ -6,7 +6,7 @@ really whole, which it decides by comparing pointers with the ideal ring of thos
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
@@ -28,6 +28,9 @@ from ring.facts import (
 )
 from ring.invariants import Snapshot, ideal_pointers, local_findings, ring_findings
 from ring.messages import Member
+
+REACH = 2  #: live brokers on each side of a death that must point right
+NEAR = 2 * REACH  #: and so far on each side stand those that they point at
 
 
 @dataclass(slots=True)
@@ -58,7 +61,7 @@ class Ledger:
         self._ring: list[tuple[int, str]] = []  #: live members by ring id
         self._incidents: dict[str, _Open] = {}  #: by "uid/incarnation"
         self._current: dict[str, str] = {}  #: uid -> key of its latest incident
-        self._unrepaired: dict[str, _Open] = {}
+        self._unrepaired: list[tuple[int, str]] = []  #: keys of incidents, by ring id
 
     # ── what happens ──────────────────────────────────────────────────────────────────────────
 
@@ -116,7 +119,7 @@ class Ledger:
                 del self._incidents[key]  # a suspicion that came to nothing is not of this failure
             entry = self._entry(snapshot.member)
             entry.failed_ns, entry.degree = now, degree
-            self._unrepaired[key] = entry
+            insort(self._unrepaired, (snapshot.member.ring_id, key))
         self._exit(uid)
         if snapshot is not None:
             self._note_repairs_near(snapshot.member.ring_id, now)
@@ -193,7 +196,7 @@ class Ledger:
     def _exit(self, uid: str) -> None:
         snapshot = self._snapshots.pop(uid, None)
         if snapshot is not None:
-            self._ring.remove((snapshot.member.ring_id, uid))
+            del self._ring[bisect_left(self._ring, (snapshot.member.ring_id, uid))]
 
     def _on_neighbours(
         self, uid: str, left: tuple[Member, ...], right: tuple[Member, ...], now: Nanos
@@ -201,38 +204,53 @@ class Ledger:
         member = self._snapshots[uid].member
         snapshot = self._snapshots[uid] = Snapshot(member, left, right)
         self.findings += local_findings(snapshot)
-        for key, entry in list(self._unrepaired.items()):
-            if self._is_whole_around(entry.subject.ring_id):
-                entry.repaired_ns = now
-                del self._unrepaired[key]
+        self._note_repairs_near(member.ring_id, now)
 
     def _note_repairs_near(self, ring_id: int, now: Nanos) -> None:
-        """A member at ``ring_id`` is gone or has come: that alone may leave the ring there whole.
+        """Pointers at ``ring_id`` have changed, or a member there is gone or has come.
 
-        So it is if nobody alive had seen the dead one, and if one comes back who is the only one
-        left: no pointer will change any more.
+        Going or coming alone may leave the ring there whole: if nobody alive had seen the dead one,
+        and if one comes back who is the only one left, no pointer will change any more.
         """
-        n, here = len(self._ring), bisect_left(self._ring, (ring_id, ""))
-        for key, entry in list(self._unrepaired.items()):
-            steps = abs(bisect_left(self._ring, (entry.subject.ring_id, "")) - here)
-            near = n > 0 and min(steps, n - steps) <= 4
-            if near and self._is_whole_around(entry.subject.ring_id):
-                entry.repaired_ns = now
-                del self._unrepaired[key]
+        if not self._ring:
+            return
+        for place, key in self._unrepaired_near(ring_id):
+            if self._is_whole_around(place):
+                self._incidents[key].repaired_ns = now
+                self._unrepaired.remove((place, key))
+
+    def _unrepaired_near(self, ring_id: int) -> list[tuple[int, str]]:
+        """Return the deaths with fewer than ``NEAR`` live members between them and ``ring_id``.
+
+        One in ten thousand changes what it looks like around a death: looking at all of them each
+        time would take n^2 steps where a share of all die.
+        """
+        deaths, n = self._unrepaired, len(self._ring)
+        if n <= 2 * NEAR + 1:
+            return list(deaths)
+        here = bisect_left(self._ring, (ring_id, ""))
+        after, upto = self._ring[(here - NEAR - 1) % n][0], self._ring[(here + NEAR) % n][0]
+        first = bisect_right(deaths, after, key=_place)
+        end = bisect_right(deaths, upto, key=_place)
+        return deaths[first:end] if after < upto else deaths[first:] + deaths[:end]
 
     def _is_whole_around(self, ring_id: int) -> bool:
         """Compare the pointers of the two live members on each side of ``ring_id``."""
         n = len(self._ring)
         at = bisect_left(self._ring, (ring_id, ""))
         # Their pointers reach two further; in a small ring that may be round and back.
-        start, size = (at - 4, 9) if n > 12 else (0, n)
+        start, size = (at - NEAR, 2 * NEAR + 1) if n > 12 else (0, n)
         uids = [self._ring[(start + step) % n][1] for step in range(size)]
         members = [self._snapshots[uid].member for uid in uids]
-        for index in range(at - 2, at + 2) if n > 4 else range(n):
+        for index in range(at - REACH, at + REACH) if n > NEAR else range(n):
             snapshot = self._snapshots[self._ring[index % n][1]]
             if (snapshot.left, snapshot.right) != ideal_pointers(members, (index - start) % size):
                 return False
         return True
+
+
+def _place(death: tuple[int, str]) -> int:
+    return death[0]
 
 
 def _first(known: Nanos | None, now: Nanos) -> Nanos:

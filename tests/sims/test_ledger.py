@@ -208,12 +208,18 @@ def test_impossible_pointers_are_noted_when_they_are_stated(ledger: Ledger) -> N
     assert len(ledger.findings) == 1, "they are not forgotten when they are right again"
 
 
-def test_in_a_large_ring_only_those_near_count() -> None:
+def large_ring() -> tuple[Ledger, list[int]]:
+    """Twenty at rest: more than those whose pointers concern one death."""
     ids = list(range(0, 2000, 100))
     ledger = Ledger()
     for ring_id in ids:
         ledger.on_fact(uid(ring_id), Joined(member(ring_id), None, None), 0)
     whole(ledger, ids, 1)
+    return ledger, ids
+
+
+def test_in_a_large_ring_only_those_near_count() -> None:
+    ledger, ids = large_ring()
     for dead in (0, 1000, 1900):
         ledger.on_crash(uid(dead), 7, 10)
     left = [i for i in ids if i not in (0, 1000, 1900)]
@@ -223,6 +229,19 @@ def test_in_a_large_ring_only_those_near_count() -> None:
     for ring_id in (1700, 1800, 100, 200):
         point(ledger, left, ring_id, 30)
     assert [i.repaired_ns for i in ledger.incidents("run")] == [30, 20, 30]
+
+
+@pytest.mark.parametrize("dead", range(0, 2000, 100))
+def test_a_death_where_ids_begin_again_is_like_any_other(dead: int) -> None:
+    ledger, ids = large_ring()
+    ledger.on_crash(uid(dead), 7, 10)
+    left = [i for i in ids if i != dead]
+    at = ids.index(dead)
+    for step in (-2, 2, -1):
+        point(ledger, left, ids[(at + step) % len(ids)], 20)
+    assert ledger.unrepaired == 1
+    point(ledger, left, ids[(at + 1) % len(ids)], 30)
+    assert row(ledger).repaired_ns == 30
 
 
 def test_the_death_of_one_that_nobody_had_seen_leaves_the_ring_whole(ledger: Ledger) -> None:
