@@ -59,6 +59,8 @@ class Newcomer:
         self.contact: str | None = None
         self.in_vain = 0  #: times in a row that no member was found
         self._seeds: tuple[str, ...] = ()
+        self._named: tuple[str, ...] = ()  #: URLs of the candidates that a seed named last
+        self._doors: tuple[str, ...] = ()  #: URLs where the ring is looked for now
         self._patient = False
         self._attempts = 0
         self._unanswered = 0  #: requests in a row to which nobody had an answer
@@ -85,6 +87,7 @@ class Newcomer:
         """
         self._patient = patient
         self._seeds = tuple(dict.fromkeys(seeds))
+        self._named = ()
         self._attempts = self._unanswered = self.in_vain = 0
         self._seek()
 
@@ -96,14 +99,15 @@ class Newcomer:
             self._ping(uid)
 
     def on_refused(self, event: LinkRefused) -> None:
-        """A seed or candidate cannot be linked; after the last seed, wait and start again."""
-        if self.phase is Phase.SEEKING and event.url in self._seeds:
-            if event.reason in _HOPELESS and not self._patient:
+        """A seed or candidate cannot be linked; after the last of them, wait and start again."""
+        if self.phase is Phase.SEEKING and event.url in self._doors:
+            is_given = event.url in self._seeds
+            if event.reason in _HOPELESS and is_given and not self._patient:
                 self.finish()
                 self._core.notify(JoinRejected(_describe(event)))
                 return
-            waiting = any(self._links.is_opening(url) for url in self._seeds)
-            linked = any(link.peer.url in self._seeds for link in self._links.up.values())
+            waiting = any(self._links.is_opening(url) for url in self._doors)
+            linked = any(link.peer.url in self._doors for link in self._links.up.values())
             if not waiting and not linked:
                 self._start_again(_describe(event))
         elif event.uid in self._candidates:
@@ -123,6 +127,7 @@ class Newcomer:
         self.phase = Phase.MEASURING
         self.in_vain = 0
         self._candidates = {uid: _Candidate(known[uid]) for uid in drawn}
+        self._named = tuple(known[uid].url for uid in drawn)
         core.arm(Timer.MEASURE, "", core.config.measure_ns)
         core.disarm(Timer.JOIN)
         for uid in drawn:
@@ -218,23 +223,27 @@ class Newcomer:
         """Set what makes no difference to what follows to one value, for exploration of states."""
         if self.phase is Phase.IDLE:  # what was measured has had its use
             self._candidates.clear()
+            self._named = self._doors = ()
             self.contact = None
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
     @property
     def _pausing(self) -> bool:
-        return self.phase is Phase.SEEKING and not any(map(self._links.is_opening, self._seeds))
+        return self.phase is Phase.SEEKING and not any(map(self._links.is_opening, self._doors))
 
     def _seek(self) -> None:
         core = self._core
         self.phase = Phase.SEEKING
         self.in_vain += 1
         self._candidates.clear()
+        # A seed may have died since it named others: where none answers, these are called as well.
+        named = self._named if self.in_vain > 1 else ()
+        self._doors = tuple(dict.fromkeys((*self._seeds, *named)))
         core.ring_id = None
         core.arm(Timer.JOIN, "", core.config.join_ns)
         linked = {link.peer.url: uid for uid, link in self._links.up.items()}
-        for url in self._seeds:
+        for url in self._doors:
             if url in linked:
                 core.send(linked[url], PeersRequest())
             else:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ring.newcomer import Phase
 from sims.world import CrashMode
 from tests.helpers.cluster import KILL, POWER, Cluster
 
@@ -23,6 +24,7 @@ class Party(StrEnum):
     LEFT_LEFT = "left-left"
     RIGHT_RIGHT = "right-right"
     CONTACT = "contact"  #: to whom the newcomer sends its request
+    SEED = "seed"  #: the only one that the newcomer was given, once it has named others
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +41,15 @@ class Death:
 class OneJoin:
     """A small ring and a newcomer to it, event by event; the same each time."""
 
-    def __init__(self, n: int, seed: int) -> None:
+    def __init__(self, n: int, seed: int, *, by_one: bool = False) -> None:
         self.cluster = Cluster.ring_of(n, seed)
         self.before = list(self.cluster.alive)
-        self.newcomer = self.cluster.start(self.before)
+        self.newcomer = self.cluster.start(self.before[:1] if by_one else self.before)
+
+    @property
+    def is_seeking(self) -> bool:
+        """The newcomer knows no more than what it was given."""
+        return self.cluster.nodes[self.newcomer]._parts.newcomer.phase is Phase.SEEKING
 
     def step(self) -> bool:
         """Let the next thing happen; False once the newcomer is on the ring, as all can see."""
@@ -83,6 +90,20 @@ def deaths(n: int, seed: int, every: int = 1) -> Iterator[tuple[Death, str]]:
                 continue  # nobody would be left to join
             for mode in (KILL, POWER):
                 yield Death(n, seed, party, mode, step), uid
+    for step in _steps_without_seed(n, seed)[::every]:
+        for mode in (KILL, POWER):
+            yield Death(n, seed, Party.SEED, mode, step), OneJoin(n, seed).before[0]
+
+
+def _steps_without_seed(n: int, seed: int) -> range:
+    """Return the steps after which a newcomer can do without the only seed it was given."""
+    if n == 1:
+        return range(0)
+    join, steps = OneJoin(n, seed, by_one=True), 0
+    while join.is_seeking:
+        join.step()
+        steps += 1
+    return range(steps, OneJoin(n, seed, by_one=True).run_through()[0] + AFTERWARDS)
 
 
 def survive(death: Death, uid: str) -> str | None:
@@ -90,7 +111,7 @@ def survive(death: Death, uid: str) -> str | None:
 
     The ring at rest has all that live, in order, and no pointer to anybody else.
     """
-    join = OneJoin(death.n, death.seed)
+    join = OneJoin(death.n, death.seed, by_one=death.party is Party.SEED)
     for _ in range(death.step):
         join.step()
     cluster = join.cluster

@@ -397,3 +397,43 @@ def test_seeds_that_are_down_are_tried_again_with_growing_pauses() -> None:
         assert opened(bench.wait(delayed.retry_ns / 1e9)) == [seed.peer.url]
     assert pauses[-1] > 8 * pauses[0]
     assert max(pauses) <= 1.5 * LAN.retry_max_ns
+
+
+def orphaned() -> tuple[Bench, Member, Member]:
+    """A newcomer whose only seed died, having named another, before either was measured."""
+    bench, seed, other = Bench(5001), member(0), member(8 * U)
+    bench.give(Join((seed.peer.url,)))
+    bench.up(seed)
+    bench.receive(seed, Peers((seed, other)))
+    bench.down(seed)
+    bench.refused(other, Refused.TIMEOUT)
+    bench.refused(seed, Refused.UNREACHABLE)
+    return bench, seed, other
+
+
+def called(bench: Bench) -> list[str]:
+    """Return whom it calls next, after that long a pause as it takes."""
+    while not (urls := opened(bench.wait(0.1))):
+        pass
+    return urls
+
+
+def test_where_no_seed_answers_any_more_those_that_it_named_are_called_too() -> None:
+    """Who dies while a newcomer measures has told it of others."""
+    bench, seed, other = orphaned()
+    assert called(bench) == [seed.peer.url]
+    bench.give(LinkRefused(seed.peer.url, None, Refused.UNREACHABLE))
+    assert called(bench) == [seed.peer.url, other.peer.url]
+    assert sent(bench.up(other), PeersRequest) == [(other.uid, PeersRequest())]
+
+
+def test_a_stranger_where_a_member_was_said_to_be_does_not_end_a_join() -> None:
+    """It was not the user who gave that address."""
+    bench, seed, other = orphaned()
+    called(bench)
+    bench.give(LinkRefused(seed.peer.url, None, Refused.UNREACHABLE))
+    called(bench)
+    effects = bench.give(LinkRefused(other.peer.url, None, Refused.NOT_CHORDAL))
+    assert told(effects, JoinRejected) == []
+    effects = bench.give(LinkRefused(seed.peer.url, None, Refused.NOT_CHORDAL))
+    assert told(effects, JoinRejected) != []
