@@ -177,6 +177,8 @@ class Detours:
             self._on_closed(uid, body.reason)
         elif isinstance(body, DetourBroken):
             self._on_broken(uid, body.uid)
+        elif link is None and uid in self._attempts:
+            return None  # older than our request: a refusal would end what that is to begin
         elif body is None or link is None or link.peer.incarnation < sender.incarnation:
             self._send_along(back, DetourClosed(Closed.LOST))
         elif link.detoured and link.peer.incarnation == sender.incarnation:
@@ -188,7 +190,9 @@ class Detours:
     def _vias(self, subject: Member, witness: str | None) -> list[str]:
         """Those linked to us that show the subject among their neighbours; the witness anyway.
 
-        First our own ring neighbours, as links to others may go again.
+        First our own ring neighbours, as links to others may go again. They may have no link to the
+        subject either, but a way round: so some others that we are linked to come last, drawn anew
+        each time.
         """
         suspects = self._neighbourhood.suspects
         found = []
@@ -201,7 +205,11 @@ class Detours:
         if witness is not None and witness not in found and self._is_open(witness):
             found.append(witness)
         up = self._links.up
-        return sorted(found, key=lambda uid: (not up[uid].on_ring, uid != witness))
+        found.sort(key=lambda uid: (not up[uid].on_ring, uid != witness))
+        known = {subject.uid, *suspects, *found}
+        others = [uid for uid in up if uid not in known and self._is_open(uid)]
+        spare = max(0, MAX_WAYS - len(found))
+        return [*found, *self._core.rng.sample(others, min(spare, len(others)))]
 
     def _try(self, uid: str) -> None:
         core, attempt = self._core, self._attempts[uid]

@@ -9,6 +9,7 @@ import pytest
 
 from overlay.machine import Closed, Effect, Message, OpenLink, Refused, Send
 from ring.config import LAN
+from ring.detours import MAX_WAYS
 from ring.facts import (
     Confirmed,
     Detoured,
@@ -34,7 +35,9 @@ from ring.messages import (
     Leaving,
     Member,
     Ping,
+    Place,
     Pong,
+    Purpose,
     Relay,
     View,
     ViewRequest,
@@ -151,6 +154,17 @@ def test_a_silent_detour_is_suspected_and_its_end_confirmed_dead() -> None:
     assert B not in node.node.right
 
 
+def test_what_was_sent_before_our_request_could_be_heard_is_not_refused() -> None:
+    """The refusal would come behind the request, and end the detour that it has just begun.
+
+    Two that had just ended a detour refused each other's next ones so, thousands of times a second.
+    """
+    node = looking()
+    assert relayed(node.receive(C, arriving(BACK, Ping(1)))) == []
+    node.receive(C, arriving(BACK, DetourOpened(B.ring_id)))
+    assert node.node.detours == {B.uid: PATH}
+
+
 def test_another_way_is_tried_if_no_answer_comes() -> None:
     """Broker 200 has B for its right-right neighbour, so it reaches both."""
     node = looking()
@@ -175,9 +189,25 @@ def test_a_witness_that_reaches_b_only_through_the_one_that_asks_does_not_answer
     assert sent(node.wait(2 * TEST_S, alive=[*OTHERS, B]), Answer) == []
 
 
+def test_where_those_beside_it_cannot_reach_it_others_are_asked() -> None:
+    """They may show B among their neighbours because they have a way round to it themselves."""
+    node, far = Bench.on_ring(RING, 300), member(700)
+    node.up(far)
+    node.receive(far, Intent(Purpose.CHORD))
+    node.receive(far, Place(far))
+    node.down(B)
+    asked = [path[1] for path, _ in relayed(node.receive(C, Answer(B, alive=True)))]
+    for _ in range(MAX_WAYS - 1):
+        broken = arriving((asked[-1], A.uid), DetourBroken(B.uid))
+        effects = node.receive(member(int(asked[-1], 16)), broken)
+        asked += [path[1] for path, _ in relayed(effects)]
+    assert asked[:2] == [C.uid, uid(200)], "those that show it come first"
+    assert set(asked[2:]) == {uid(100), far.uid}
+
+
 def test_a_late_agreement_that_is_not_needed_is_taken_back() -> None:
     node = looking()
-    node.wait(4 * TEST_S, alive=OTHERS)
+    node.wait(2 * MAX_WAYS * TEST_S, alive=OTHERS)
     effects = node.receive(C, arriving(BACK, DetourOpened(B.ring_id)))
     assert relayed(effects) == [(PATH, DetourClosed(Closed.LOST))]
     assert node.node.detours == {}
@@ -468,6 +498,8 @@ def test_without_a_way_round_a_flapping_link_is_made_again_at_once() -> None:
         node.down(B)
     assert node.node._links.damper.held_ns(B.uid, node.now) > 0
     node.receive(C, Answer(B, alive=True))
-    effects = node.receive(C, arriving((C.uid, A.uid), DetourBroken(B.uid)))
-    effects += node.receive(member(200), arriving((uid(200), A.uid), DetourBroken(B.uid)))
+    effects: list[Effect] = []
+    for via in (C, member(200), member(100)):
+        assert OpenLink(B.peer.url, B.uid, B.uid) not in effects
+        effects = node.receive(via, arriving((via.uid, A.uid), DetourBroken(B.uid)))
     assert OpenLink(B.peer.url, B.uid, B.uid) in effects
