@@ -1,9 +1,10 @@
 """Rings that lost sight of each other become one again.
 
 After a cut of the network each part is a ring of its own. Every broker remembers peers it lost and
-knocks at one of them now and then. When one answers, the two rings are sewn together from many
-points at once, after Shafaat, Ghodsi and Haridi's gossip-based ring unification ("Dealing with
-network partitions in structured overlay networks", 2009; their ``mlookup`` and ``trymerge``):
+knocks at one of them now and then; one that is alone, at some. When one answers, the two rings are
+sewn together from many points at once, after Shafaat, Ghodsi and Haridi's gossip-based ring
+unification ("Dealing with network partitions in structured overlay networks", 2009; their
+``mlookup`` and ``trymerge``):
 
 * A broker *p* that reaches *q* by a knock asks q to find p's place in q's ring: :class:`Meet` goes
   greedily over the links of that ring to the member *y* nearest to p's id.
@@ -39,6 +40,7 @@ from ring.links import Links
 from ring.messages import MAX_ROUTE_HOPS, HeldDead, Meet, Member
 from ring.neighbourhood import Neighbourhood
 
+ALONE_KNOCKS = 8  #: doors at which one who is alone knocks at a time: behind most may be the dead
 FAN_OUT = 1  #: chords of ours that a stranger's ring is asked to meet
 MAX_FOUND = 64  #: seeds known to be in our ring
 MAX_PATIENCE = 5  #: the pause between knocks doubles that often; only who is alone starts short
@@ -52,7 +54,8 @@ class Merge:
         self._links = links
         self._neighbourhood = neighbourhood
         self._knocks = 0  #: in a row, since the neighbours last changed
-        self._knocked: str | None = None  #: URL knocked at
+        self._knocked: set[str] = set()  #: URLs knocked at last
+        self._tried: set[str] = set()  #: URLs that have had their turn while we are alone
         self._found: set[str] = set()  #: seeds known to be in our ring; forgotten with each loss
         self._losses = 0  #: as counted by the neighbourhood when ``_found`` was emptied
 
@@ -63,7 +66,7 @@ class Merge:
         self._knocks = 0
 
     def on_knock_due(self, seeds: tuple[str, ...], *, alone: bool) -> None:
-        """Try one of the lost peers or seeds: it may be back, or belong to another ring.
+        """Try a lost peer or seed, or some if ``alone``: it may be back, or of another ring.
 
         No failure strikes a peer from the list: a long partition would empty it, and the rings
         could never merge. Only who is found in our own ring is no longer lost.
@@ -76,9 +79,10 @@ class Merge:
         known = [peer.url for peer in hood.remembered.values()]
         known += [url for url in seeds if url not in self._found]
         lost = [url for url in dict.fromkeys(known) if url not in linked and url != core.peer.url]
-        self._knocked = core.rng.choice(lost) if lost else None
-        if self._knocked is not None:
-            self._links.open(self._knocked, None)
+        drawn = self._take_turns(lost) if alone else core.rng.sample(lost, min(1, len(lost)))
+        self._knocked = set(drawn)
+        for url in drawn:
+            self._links.open(url, None)
         self._knocks += 1
         self.arm(min(self._knocks, MAX_PATIENCE) if alone else MAX_PATIENCE)
 
@@ -89,8 +93,8 @@ class Merge:
 
     def on_answered(self, uid: str, url: str) -> None:
         """A call was answered: it may have been our knock."""
-        if url == self._knocked:
-            self._knocked = None
+        if url in self._knocked:
+            self._knocked.discard(url)
             if self._core.joined:
                 self._core.send(uid, Meet(self._core.member, uid, 0))
 
@@ -135,6 +139,16 @@ class Merge:
                     core.send(near[0].uid, Meet(core.member, near[0].uid, 0))
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _take_turns(self, lost: list[str]) -> list[str]:
+        """Return some of these URLs that were not returned since each of them was."""
+        self._tried.intersection_update(lost)
+        untried = [url for url in lost if url not in self._tried]
+        drawn = self._core.rng.sample(untried, min(ALONE_KNOCKS, len(untried)))
+        self._tried.update(drawn)
+        if len(self._tried) == len(lost):
+            self._tried.clear()
+        return drawn
 
     def _on_found(self, entry: str) -> None:
         """Our own question came to us: ``entry``, to whom it was given, is in our ring."""

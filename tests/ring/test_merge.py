@@ -7,7 +7,7 @@ import pytest
 from overlay.machine import Closed, Effect, LinkRefused, Refused
 from ring.config import LAN
 from ring.facts import Alone, Reincarnated, Rejoining
-from ring.merge import FAN_OUT
+from ring.merge import ALONE_KNOCKS, FAN_OUT
 from ring.messages import (
     MAX_ROUTE_HOPS,
     Failed,
@@ -214,3 +214,35 @@ def test_an_old_verdict_bars_nobody_from_being_tried_again() -> None:
     assert opened(node.receive(A, named)) == []
     node.wait(SETTLED * LAN.silence_ns / 1e9 + 1, [*AROUND, member(600)])
     assert opened(node.receive(A, named)) == [B.peer.url]
+
+
+def test_who_is_alone_knocks_at_some_at_a_time_and_each_has_its_turn() -> None:
+    """Of those that it remembers most may be dead: one at a time, drawn anew, could take hours."""
+    lost = [member(at) for at in (100, *range(1000, 1019))]
+    node = Bench.on_ring([100, 300], 300)
+    for stranger in lost[1:]:
+        node.receive(lost[0], Failed(stranger, (lost[0].uid,), None))
+    node.down(lost[0])
+    while not told(node.wait(0.001), Alone):
+        node.refused(lost[0])
+    knocks: list[list[str]] = []
+    while len(knocks) < 6:  # there is no end to it
+        urls = opened(node.wait(0.01))
+        if urls:
+            knocks.append(urls)
+        for url in urls:
+            node.give(LinkRefused(url, None, Refused.UNREACHABLE))
+    assert [len(urls) for urls in knocks] == [ALONE_KNOCKS, ALONE_KNOCKS, 20 - 2 * ALONE_KNOCKS] * 2
+    everybody = {other.peer.url for other in lost}
+    assert {url for urls in knocks[:3] for url in urls} == everybody
+    assert {url for urls in knocks[3:] for url in urls} == everybody
+
+
+def test_who_is_not_alone_knocks_at_one_at_a_time() -> None:
+    node = bench()
+    for at in range(1000, 1020):
+        node.receive(C, Failed(member(at), (C.uid,), None))
+    effects = [node.wait(0.01, [*AROUND, member(600)]) for _ in range(20_000)]
+    knocks = [len(opened(each)) for each in effects if opened(each)]
+    assert knocks == [1] * len(knocks)
+    assert len(knocks) > 3
