@@ -23,7 +23,7 @@ from ring.core import Core, Timer
 from ring.detours import Detours
 from ring.facts import LinkFailed, Undecided
 from ring.links import Links
-from ring.messages import MAX_PATH, Member, Ping
+from ring.messages import MAX_PATH, Member, Ping, Purpose
 from ring.routing import Finding, Routing
 
 MAX_QUERIES = 32  #: brokers in question at once
@@ -93,14 +93,15 @@ class Queries:
         """The chords are refreshed: ping over all links not heard of since last time.
 
         The link to one that was pinged last time and has not answered is closed. That goes for the
-        chords of others to us as well: a death is told to those that the dead broker's backup
-        names, and who was linked too late to stand in it would keep the link for ever. Of the two
-        ends of a link, what the first sends serves the other, so it costs hardly more pings.
+        chords of others to us as well, and for those that hold us alone for a ring neighbour: a
+        death is told to those that the dead broker's backup names, and who was linked too late to
+        stand in it would keep the link for ever. Of the two ends of a link, what the first sends
+        serves the other, so it costs hardly more pings.
         """
         before, self._refreshed_at = self._refreshed_at, self._core.now
         pinged, self._pinged = self._pinged, set()
         for uid, link in list(self._links.up.items()):
-            if link.on_ring or max(link.since, link.heard_at) >= before:
+            if link.purpose is Purpose.RING or max(link.since, link.heard_at) >= before:
                 continue
             if uid in pinged:
                 self._links.close(uid, Closed.LOST)  # and then opened again like any lost link

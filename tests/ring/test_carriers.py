@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from overlay.machine import Closed
 from ring.config import LAN, RingConfig
 from ring.facts import Suspected
@@ -108,11 +110,15 @@ def test_a_pause_of_our_own_is_no_silence() -> None:
     assert closed(effects) == []
 
 
-def test_a_link_that_only_the_other_end_wants_is_closed_if_it_stays_silent() -> None:
+@pytest.mark.parametrize("wanted_for", [Purpose.CHORD, Purpose.RING])
+def test_a_link_that_only_the_other_end_wants_is_closed_if_it_stays_silent(
+    wanted_for: Purpose,
+) -> None:
+    """The detector watches whom we hold for ring neighbours, not who holds us for one."""
     ids = [100, 200, 300, 400, 500, 600, 700, 800]
     node, other = Bench.on_ring(ids, 300), member(800)
     node.up(other)
-    node.receive(other, Intent(Purpose.CHORD))
+    node.receive(other, Intent(wanted_for))
     effects = node.wait(40.0, alive=[member(i) for i in (100, 200, 400, 500)])
     assert (other.uid, Closed.LOST) in closed(effects)
 
