@@ -23,7 +23,7 @@ class Arrivals:
         self.samples = 0
 
     def add(self, sample: Nanos) -> None:
-        """Take one measured wait."""
+        """Take one measured wait, in nanoseconds."""
         if self.samples == 0:
             self.mean, self.deviation = sample, sample // 4
         else:

@@ -1,4 +1,4 @@
-"""Links that flap are used again only after a pause that grows.
+"""Links that flap are used again only after a pause that grows (on paper 004, section 3.4.2).
 
 A link that breaks soon after it came up is worth little: each change costs messages, and what was
 under way may be lost. While there is a way round it, that is used. The second loss in a row that

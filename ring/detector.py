@@ -156,7 +156,7 @@ class Detector:
         """Let a monitor hear from us, unless it did within this period."""
         core, period = self._core, self._core.config.heartbeat_ns
         beat = self._beats.get(uid)
-        if beat is None:
+        if beat is None or uid not in self._links.up:  # the link was closed at this very moment
             return
         told_at, looked_at, beat.looked_at = core.told.get(uid, 0), beat.looked_at, core.now
         if told_at > looked_at and beat.suppressed < SUPPRESSED:

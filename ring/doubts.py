@@ -1,4 +1,4 @@
-"""What was taken over for a death to which nobody bore witness, and is doubted later.
+"""What was taken over for a death that nobody bore witness to (on paper 004, section 3.4.1).
 
 A broker that was cut off holds its neighbours for dead, and takes over what they own under later
 epochs; they lived on, and own it still (docs/decisions/0023). Once it learns that, it claims what

@@ -1,7 +1,7 @@
 """Which gap a newcomer is put into, as a pure choice (paper 004, section 3.3).
 
 Departs from the paper, which halves the wider of the contact's own two gaps and asks right-right
-where both are full: ids run out that way after some 10^5 joins, and at 112 brokers when all
+where both are full: ids run out that way after some 10^5 joins, and at 111 brokers when all
 newcomers ask one contact. So the default rule looks farther, twice:
 
 * it takes the widest of all gaps the contact sees, up to eight around it;

@@ -1,4 +1,4 @@
-"""Greedy routing: which link brings a message nearest to a place on the ring.
+"""Greedy routing: which link brings a message nearest to a place (paper 004, section 3.4.2).
 
 Pure functions, used by :mod:`ring.routing`, :mod:`ring.merge` and :mod:`ring.homes`, and by the
 benchmarks that compute routes over the tables of whole rings. Links are used from both ends: with

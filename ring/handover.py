@@ -1,4 +1,4 @@
-"""Duties that change hands between two living brokers.
+"""Duties that change hands between two living brokers (paper 004, section 3.2).
 
 The owner offers a record under the next epoch and stays its owner until the answer: so there is one
 at any time, whichever of the two dies when. The new owner answers only when its own backups have
@@ -39,7 +39,7 @@ class Pending:
 
     to: Member
     claim: Entry
-    weight: int
+    weight: int  #: load that goes with the record, in thousandths of full load
     must: bool
     until: Nanos
 
@@ -69,7 +69,11 @@ class Handover:
     # ── giving ────────────────────────────────────────────────────────────────────────────────
 
     def offer(self, key: str, to: Member, weight: int, *, must: bool) -> None:
-        """Offer one of our records to ``to``; at most :data:`WINDOW` at once."""
+        """Offer one of our records to ``to``; at most :data:`WINDOW` at once.
+
+        ``weight``: the load that goes with it, in thousandths of full load. ``must``: it is to be
+        taken whatever the load.
+        """
         if key in self.pending or len(self.pending) >= WINDOW:
             return
         core, own = self._core, self._backups.own[key]

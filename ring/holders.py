@@ -1,4 +1,4 @@
-"""Which neighbours keep copies of a broker's records, and how far each of them is."""
+"""Who keeps copies of a broker's records, and how far each of them is (paper 004, section 3.2)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Target:
         self.refilled_at = now
 
     def wait_ns(self, rate: int) -> Nanos:
-        """Return how long it takes until something may be sent again."""
+        """Return how long it takes until something may be sent, at ``rate`` bytes per second."""
         return max(0, 1 - self.tokens) * NANOS_PER_SECOND // rate + 1
 
 

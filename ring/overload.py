@@ -42,7 +42,7 @@ class Overload:
         self.relieve()
 
     def room(self, uid: str) -> int:
-        """Return how much more load a broker can take, as announced."""
+        """Return how much more load a broker can take, as announced, in thousandths of all."""
         if uid == self._core.peer.uid:
             load = self._backups.announced
         else:
@@ -51,7 +51,10 @@ class Overload:
         return max(0, self._core.config.overload - load)
 
     def weigh(self, weight: int) -> None:
-        """Our load has changed by what was taken or given, until the layer above says better."""
+        """Our load has changed by ``weight``, until the layer above says better.
+
+        That is what was taken or, if negative, given, in thousandths of full load.
+        """
         self._backups.announce(self._backups.load + weight)
 
     def _rooms(self, pending: list[Pending]) -> dict[str, int]:

@@ -1,11 +1,11 @@
-"""A broker that lost its place, and is back: which of its records are its own still?
+"""Which records of a broker that is back are its own still? (on paper 004, section 3.4.1)
 
-It was taken for dead, or gave its place up for another one. Those that were around it may have
-taken its records over, and it may stand far from them now, where no common neighbour would notice
-that a record has two owners. So it owns nothing until it has asked: a record that another one has
-claimed is lost, the others it claims anew under the next epoch, and those asked leave them alone.
-Who cannot be reached is asked again later, for a bounded time; should it have a better claim after
-all, the record is lost then.
+It lost its place: it was taken for dead, or gave the place up for another one. Those that were
+around it may have taken its records over, and it may stand far from them now, where no common
+neighbour would notice that a record has two owners. So it owns nothing until it has asked: a record
+that another one has claimed is lost, the others it claims anew under the next epoch, and those
+asked leave them alone. Who cannot be reached is asked again later, for a bounded time; should it
+have a better claim after all, the record is lost then.
 
 Asked are its neighbours of before, and those that stand around its old place now: the answers name
 brokers nearer to that, so the question finds its way there from wherever it begins.

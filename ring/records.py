@@ -1,4 +1,4 @@
-"""Opaque records and the claims to them: what is backed up on ring neighbours.
+"""Opaque records and the claims to them: what neighbours back up (paper 004, section 3.2).
 
 A record is what a broker must not take to the grave: a key, bytes and a version that grows with
 each write. Whoever answers for it is its *owner*, by a *claim*: an epoch that grows each time the

@@ -1,8 +1,8 @@
-"""What this broker holds for failed, link or broker, and on whose word: the latest few.
+"""What this broker holds for failed, and on whose word: the latest few (paper 004, section 3.4).
 
-A verdict on a link is open-ended until the link is back. One that nobody could decide, because a
-routed query did not arrive, is kept as undecided: such queries fail often while many brokers are
-down (1 to 5 % of them at 30 % dead), so it is asked again.
+A verdict is about a link or a broker. One on a link is open-ended until the link is back. One that
+nobody could decide, because a routed query did not arrive, is kept as undecided: such queries fail
+often while many brokers are down (1 to 5 % of them at 30 % dead), so it is asked again.
 """
 
 from __future__ import annotations

@@ -212,7 +212,9 @@ def flap(bars: Bars, nodes: int, seeds: int) -> None:
 
 def main() -> int:
     """Measure the parts named and print them; return 1 if a bar is missed or not judged, else 0."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.ring.links")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.ring.links", description=(__doc__ or "").splitlines()[0]
+    )
     add_parts(parser, WHAT)
     parser.add_argument("--seeds", type=at_least(1), default=10)
     parser.add_argument("--nodes", type=at_least(5), default=24)

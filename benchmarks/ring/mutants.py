@@ -6,7 +6,7 @@ Every mutant breaks one rule of the ring at run time (``mutations/``). The oracl
 stories with it (``oracles/``), round by round, each with other seeds, and explore the small scopes,
 until one of them finds something; those that know the broken part best are asked first. The
 protocol as it is must pass all of that. Exit code 1 if it does not, or if fewer than 95 % are
-caught; 2 for a mutant that does not fit any more. With ``--only`` the bar is not judged, and the
+caught; 2 for a mutant that does not fit any more. With ``--only`` that share is not judged, and the
 exit code is 1 if one of those named is not caught.
 """
 
@@ -31,6 +31,8 @@ from benchmarks.ring.oracles import SCOPES, STORIES, Oracle
 ROUNDS = 3
 BAR = 0.95
 ENOUGH = 20
+UNCHECKED = "adopts-unchecked"  #: this one has a bar of its own:
+ITS_ROUNDS = 100  #: it must be caught by then
 LIMIT_S = 60.0  #: of computing, for one story; none takes a tenth of that
 
 
@@ -138,6 +140,12 @@ def judge(mutants: Sequence[Mutant], rounds: int, *, with_control: bool) -> bool
         if found is None:
             missed.append(mutant.name)
         print_line(f"{mutant.name:<26}{_told(found)}")
+        if mutant.name == UNCHECKED:
+            soon = found is not None and found[1] <= ITS_ROUNDS
+            print_line(
+                f"B37  {UNCHECKED}: caught in round  measured {found[1] if found else 'none'}  "
+                f"threshold {ITS_ROUNDS}  {'met' if soon else 'NOT MET'}"
+            )
     caught = len(mutants) - len(missed)
     share = caught / len(mutants)
     is_judged = with_control and len(mutants) >= ENOUGH
