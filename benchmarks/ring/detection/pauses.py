@@ -68,8 +68,7 @@ def pauses(bars: Bars, seed: int, seconds: float) -> None:
                 _reintegration(bars, ring, slept)
     for longest in (30.0, 2.0):
         what = f"pauses up to {longest:g} s: false deaths by paused observers, ours over naive"
-        ours, naive = counts[False, longest], counts[True, longest]
-        bars.rate("B22", what, ours, max(1, naive), 1 / 50)
+        bars.rate("B22", what, counts[False, longest], max(1, counts[True, longest]), 1 / 50)
 
 
 def _make_naive(parts: Parts) -> None:
