@@ -133,7 +133,7 @@ class Replicas:
         for key in list(held.keys):
             if key > index.after and (index.last or key <= upto) and key not in listed:
                 self._remove(key)
-        lacking = [entry.key for entry in index.entries if self._apply(held, entry, None)]
+        lacking = [e.key for e in index.entries if self._apply(held, e, None, is_listed=True)]
         if lacking:
             held.missing.update(dict.fromkeys(lacking))
             self._core.send(uid, RecordRequest(tuple(lacking)))
@@ -260,8 +260,13 @@ class Replicas:
         held.place = place
         return held
 
-    def _apply(self, held: Held, entry: Entry, body: bytes | None) -> bool:
-        """Take what an owner says of one record; returns whether its bytes are missing."""
+    def _apply(
+        self, held: Held, entry: Entry, body: bytes | None, *, is_listed: bool = False
+    ) -> bool:
+        """Take what an owner says of one record; returns whether its bytes are missing.
+
+        ``is_listed``: its index says so; the claim counts although it made a later one before.
+        """
         core, key = self._core, entry.key
         own = self._backups.own.get(key)
         if own is not None:
@@ -274,8 +279,9 @@ class Replicas:
         known = self.records.get(key)
         if known is not None and outranks(known.entry, known.held.uid, entry, held.uid):
             if known.held is held:
-                return False  # overtaken by its own later claim
-            if known.held.gone_at is None:
+                if not is_listed:
+                    return False  # overtaken by its own later claim
+            elif known.held.gone_at is None:
                 self._links.tell(known.held.peer, Dispute(entry, held.peer))
                 return False
         if known is None and not self._has_room(held, body):

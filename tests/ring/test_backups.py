@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -336,3 +337,25 @@ def test_who_agreed_to_claims_has_not_agreed_to_copies() -> None:
     told_of_copies = dict(sent(effects, RecordSummary))[second.uid]
     bench.receive(second, SummaryAgreed(told_of_copies.serial))
     assert [status.acknowledged for status in bench.node.backups] == [True]
+
+
+def test_an_owner_that_claims_less_than_before_is_agreed_with_all_the_same() -> None:
+    """It lowers its claim to what it took over from one that lives; a broken link may lose that.
+
+    A holder that kept to the later claim could never agree to anything again.
+    """
+    bench, owner = Bench.on_ring([100, 200, 300, 400, 500], 300), member(400)
+    later = Entry("k", 5, owner.ring_id, 1, content_of(b"x"))
+    lower = msgspec.structs.replace(later, epoch=3)
+
+    def summary(serial: int, entry: Entry) -> RecordSummary:
+        to = (bench.node.peer.uid,)
+        return RecordSummary(serial, 1, mark_of(entry), to, holder=True, load=0, leaving=False)
+
+    bench.receive(owner, Replicate(later, b"x"))
+    effects = bench.receive(owner, summary(1, later))
+    assert sent(effects, SummaryAgreed) == [(owner.uid, SummaryAgreed(1))]
+    effects = bench.receive(owner, summary(2, lower))
+    assert sent(effects, IndexRequest) == [(owner.uid, IndexRequest(""))]
+    effects = bench.receive(owner, RecordIndex("", (lower,), last=True))
+    assert sent(effects, SummaryAgreed) == [(owner.uid, SummaryAgreed(2))]
