@@ -339,6 +339,11 @@ def test_who_agreed_to_claims_has_not_agreed_to_copies() -> None:
     assert [status.acknowledged for status in bench.node.backups] == [True]
 
 
+def summary_of(entry: Entry, serial: int) -> RecordSummary:
+    """What the owner of that one record says to a holder."""
+    return RecordSummary(serial, 1, mark_of(entry), (), holder=True, load=0, leaving=False)
+
+
 def test_an_owner_that_claims_less_than_before_is_agreed_with_all_the_same() -> None:
     """It lowers its claim to what it took over from one that lives; a broken link may lose that.
 
@@ -347,15 +352,19 @@ def test_an_owner_that_claims_less_than_before_is_agreed_with_all_the_same() -> 
     bench, owner = Bench.on_ring([100, 200, 300, 400, 500], 300), member(400)
     later = Entry("k", 5, owner.ring_id, 1, content_of(b"x"))
     lower = msgspec.structs.replace(later, epoch=3)
-
-    def summary(serial: int, entry: Entry) -> RecordSummary:
-        to = (bench.node.peer.uid,)
-        return RecordSummary(serial, 1, mark_of(entry), to, holder=True, load=0, leaving=False)
-
     bench.receive(owner, Replicate(later, b"x"))
-    effects = bench.receive(owner, summary(1, later))
+    effects = bench.receive(owner, summary_of(later, 1))
     assert sent(effects, SummaryAgreed) == [(owner.uid, SummaryAgreed(1))]
-    effects = bench.receive(owner, summary(2, lower))
+    effects = bench.receive(owner, summary_of(lower, 2))
     assert sent(effects, IndexRequest) == [(owner.uid, IndexRequest(""))]
     effects = bench.receive(owner, RecordIndex("", (lower,), last=True))
     assert sent(effects, SummaryAgreed) == [(owner.uid, SummaryAgreed(2))]
+
+
+def test_an_older_claim_of_the_same_owner_that_comes_late_changes_nothing() -> None:
+    bench, owner = Bench.on_ring([100, 200, 300, 400, 500], 300), member(400)
+    entry = Entry("k", 5, owner.ring_id, 1, content_of(b"x"))
+    bench.receive(owner, Replicate(entry, b"x"))
+    bench.receive(owner, Replicate(msgspec.structs.replace(entry, epoch=3), b"x"))
+    effects = bench.receive(owner, summary_of(entry, 1))
+    assert sent(effects, SummaryAgreed) == [(owner.uid, SummaryAgreed(1))]
