@@ -10,9 +10,10 @@ The link itself is tried again all the while, and takes the detour's place when 
 
 The path goes through a broker that shows both ends among its neighbours: for a ring link that is
 the neighbour's neighbour, as published, or the neighbour on the other side if that one fails too.
+Where both fail, any other that is linked here may be linked to the other end as well.
 
-Departs from the paper in that both ends agree on the way round, and in that second choice: else one
-end could hold the other for dead, or have no way although there is one.
+Departs from the paper in that both ends agree on the way round, and in those further choices: else
+one end could hold the other for dead, or have no way although there is one.
 """
 
 from __future__ import annotations
