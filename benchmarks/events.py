@@ -24,9 +24,9 @@ import trio
 from benchmarks.arguments import at_least
 from benchmarks.report import print_line
 from ges.client import connect
-from overlay.codec import FrameReader
-from overlay.connection import Connection
-from overlay.frames import EVENT, frame
+from overlay.net.connection import Connection
+from overlay.wire.codec import FrameReader
+from overlay.wire.frames import EVENT, frame
 
 BATCH = 64 * 1024
 RELAY_QUEUE_BYTES = 16 * 1024 * 1024

@@ -19,12 +19,12 @@ import networkx
 
 from benchmarks.arguments import at_least
 from benchmarks.report import print_line
-from overlay.gauges import Reading
 from overlay.ids import LinkClass, nanos
-from overlay.multigraph import Multigraph, as_networkx
-from overlay.paths import ShortestPaths
+from overlay.multigraph.graph import Multigraph, as_networkx
+from overlay.multigraph.paths import ShortestPaths
+from overlay.multigraph.probes import Reading
+from overlay.multigraph.weights import Weights
 from overlay.rng import rng_for
-from overlay.weights import Weights
 from tests.helpers.mesh import Mesh
 
 BROKERS = (64, 256, 1024)

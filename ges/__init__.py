@@ -1,6 +1,7 @@
 """ges: the event service on top of the ring; brokers, the client library and the command.
 
-The client library's door is :func:`ges.client.connect`, the command's is ``cli/``.
+The client library's door is :func:`ges.client.connect`, the command's is ``cli``,
+and ``demo`` shows the main job.
 
 Clients
     ``client``, ``attachment``, ``search``, ``patience`` and ``watermarks`` (their side),

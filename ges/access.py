@@ -38,7 +38,7 @@ from ges.containment import covers, overlaps
 from ges.errors import AccessError, TopicError
 from ges.tokens import NAME_PATTERN
 from ges.topics import check_filter
-from overlay.identity import Role
+from overlay.security.identity import Role
 
 MAX_FILE_BYTES = 1024 * 1024
 MAX_RULES = 1024

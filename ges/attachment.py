@@ -35,14 +35,14 @@ from ges.search import Search, Wish
 from ges.vouching import stay_certified
 from ges.watermarks import Watermarks
 from overlay.address import Address, is_loopback, parse_url
-from overlay.codec import FrameReader
-from overlay.connection import BROKEN, Connection
 from overlay.errors import ConfigError, ProtocolError
-from overlay.frames import CONTROL, DELIVERY
-from overlay.identity import PeerIdentity
 from overlay.ids import LinkClass
 from overlay.machine import Message
-from overlay.transport import TcpTransport, Wire, close
+from overlay.net.connection import BROKEN, Connection
+from overlay.net.transport import TcpTransport, Wire, close
+from overlay.security.identity import PeerIdentity
+from overlay.wire.codec import FrameReader
+from overlay.wire.frames import CONTROL, DELIVERY
 
 if TYPE_CHECKING:
     from ges.client import Subscription

@@ -18,16 +18,16 @@ from ges.messages import Alternates, Attached
 from ges.relief import Relief
 from ges.session import CLIENT_QUEUE_BYTES, Session
 from ges.subscriptions import Subscriptions
-from overlay.codec import FrameReader, Run
-from overlay.connection import BROKEN, Connection
 from overlay.errors import ProtocolError
-from overlay.frames import EVENT, HEADER, MAX_FRAME_BYTES
-from overlay.handshake import GREETINGS, Hello, Refusal
-from overlay.identity import PeerIdentity
 from overlay.ids import short
 from overlay.machine import Refused
-from overlay.slices import Sliced
-from overlay.transport import CLOSE_SECONDS, Wire
+from overlay.net.connection import BROKEN, Connection
+from overlay.net.slices import Sliced
+from overlay.net.transport import CLOSE_SECONDS, Wire
+from overlay.security.identity import PeerIdentity
+from overlay.wire.codec import FrameReader, Run
+from overlay.wire.frames import EVENT, HEADER, MAX_FRAME_BYTES
+from overlay.wire.handshake import GREETINGS, Hello, Refusal
 from overlay.wording import counted
 
 if TYPE_CHECKING:
@@ -262,7 +262,7 @@ class Attendance:
         A publisher is told after a while that it is none yet. A subscriber is not answered before:
         it would miss what is published elsewhere. No checkpoint where the broker is a member: what
         a reader holds in its hands the kernel no longer knows of, and were others to have their
-        turn now, :mod:`overlay.precedence` could not tell them that something express has come.
+        turn now, :mod:`overlay.net.precedence` could not tell them that something express has come.
         """
         broker = self._broker
         if broker.is_on_ring:

@@ -31,27 +31,27 @@ from ges.runs import event_runs
 from ges.story import tell, tell_incident
 from ges.warden import LOOK_SECONDS, Warden
 from overlay.address import Address, parse_url
-from overlay.codec import FrameReader, MessageCodec, Run
-from overlay.connection import hold_all
 from overlay.driver import Driver
 from overlay.errors import ConfigError, ProtocolError
-from overlay.express_range import DEFAULT_RANGE_NS, check_range
-from overlay.frames import DETOUR, EVENT
-from overlay.gauges import LinksRead, Reading
-from overlay.handshake import Hello, check_overlay
-from overlay.identity import Role, load_identity
 from overlay.ids import NANOS_PER_SECOND, LinkClass, Peer, short
-from overlay.keyfiles import REVOKED, read_revoked
-from overlay.lanes import Policy
 from overlay.limits import LIMITS, Limits
-from overlay.link import Link
+from overlay.links.link import Link
 from overlay.machine import Fact
-from overlay.resend import Item
+from overlay.multigraph.express_range import DEFAULT_RANGE_NS, check_range
+from overlay.multigraph.probes import LinksRead, Reading
+from overlay.multigraph.quick_probes import ExpressCame
+from overlay.multigraph.weights import LinkKey
+from overlay.net.connection import hold_all
+from overlay.net.transport import TcpTransport, Wire
+from overlay.queues.lanes import Policy
+from overlay.queues.resend import Item
 from overlay.rng import rng_for
-from overlay.soundings import ExpressCame
-from overlay.transport import TcpTransport, Wire
-from overlay.versions import DIALECT, Dialect
-from overlay.weights import LinkKey
+from overlay.security.identity import Role, load_identity
+from overlay.security.keyfiles import REVOKED, read_revoked
+from overlay.wire.codec import FrameReader, MessageCodec, Run
+from overlay.wire.frames import DETOUR, EVENT
+from overlay.wire.handshake import Hello, check_overlay
+from overlay.wire.versions import DIALECT, Dialect
 from ring.config import DEFAULT_BACKUPS, ChordStrategy, GapRule, profile
 from ring.errors import JoinFailed
 from ring.facts import (

@@ -41,13 +41,13 @@ from ges.search import TOKEN_EXPOSED, Wish
 from ges.tokens import check_token
 from ges.topics import check_filter, check_topic
 from overlay.address import is_loopback, parse_urls
-from overlay.connection import Connection
 from overlay.errors import ConfigError
-from overlay.frames import HEADER as FRAME_HEADER
-from overlay.handshake import check_overlay
-from overlay.identity import load_identity
 from overlay.ids import SECRET_BYTES, LinkClass, uid_of
-from overlay.revocation import RevocationList
+from overlay.net.connection import Connection
+from overlay.security.identity import load_identity
+from overlay.security.revocation import RevocationList
+from overlay.wire.frames import HEADER as FRAME_HEADER
+from overlay.wire.handshake import check_overlay
 
 MAX_UNREAD = 1_000_000  #: events kept for a subscription that is not read; then the oldest go
 MAX_PARK_SECONDS = 3600.0

@@ -7,9 +7,9 @@ from collections import Counter
 from ges.events import MAX_MATCHES, pack_matches
 from ges.session import Session, Targets
 from ges.topics import FilterTree
-from overlay.connection import Connection
-from overlay.frames import DELIVERY, EVENT, HEADER, PROTOCOL_VERSION, frame
 from overlay.ids import LinkClass
+from overlay.net.connection import Connection
+from overlay.wire.frames import DELIVERY, EVENT, HEADER, PROTOCOL_VERSION, frame
 
 MAX_CACHED_TOPICS = 16384
 

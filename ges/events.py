@@ -42,8 +42,8 @@ import msgspec
 
 from ges.topics import MAX_TOPIC_BYTES
 from overlay.errors import CodecError, ConfigError
-from overlay.frames import EVENT, PROTOCOL_VERSION, frame
 from overlay.ids import LinkClass
+from overlay.wire.frames import EVENT, PROTOCOL_VERSION, frame
 
 HEADER = struct.Struct("!BBI16sQQQHH")
 PATCH = struct.Struct("!BI")  #: hops and limit ...

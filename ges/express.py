@@ -8,11 +8,11 @@ order they were sent while no link fails, and each once.
 
 **Time.** An event carries its budget and what is spent of it in microseconds. Each broker adds half
 the round trip of the link it came over, and what the event has waited in its own queue
-(:mod:`overlay.lanes`). The round trip is the smallest that the kernel has seen, but that may be
-five minutes old, or lead to a proxy only; so it is at least the smallest of the latest quick probes
-(:mod:`overlay.soundings`), whatever the class of the link. Not a mean: in that is what brokers were
-late themselves. Clocks are not compared. The broker that first finds the budget exceeded counts a
-miss for the link the event came over.
+(:mod:`overlay.queues.lanes`). The round trip is the smallest that the kernel has seen, but that may
+be five minutes old, or lead to a proxy only; so it is at least the smallest of the latest quick
+probes (:mod:`overlay.multigraph.quick_probes`), whatever the class of the link. Not a mean: in that
+is what brokers were late themselves. Clocks are not compared. The broker that first finds the
+budget exceeded counts a miss for the link the event came over.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from ges.events import (
 )
 from ges.roundabout import pack_way
 from ges.session import Targets
-from overlay.frames import DELIVERY, DETOUR, EVENT, LENGTH_COVERS, PROTOCOL_VERSION
-from overlay.frames import HEADER as FRAME_HEADER
 from overlay.ids import LinkClass
-from overlay.link import Link
-from overlay.weights import LinkKey
+from overlay.links.link import Link
+from overlay.multigraph.weights import LinkKey
+from overlay.wire.frames import DELIVERY, DETOUR, EVENT, LENGTH_COVERS, PROTOCOL_VERSION
+from overlay.wire.frames import HEADER as FRAME_HEADER
 
 MAX_PUBLISHERS = 65536
 WINDOW = 4096  #: sequences below the highest seen, of which it is known which have come

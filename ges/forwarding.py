@@ -13,11 +13,11 @@ from ges.events import MAX_HOPS, PATCH, PATCH_AT, PATCH_END, Head, read_head
 from ges.holding import Holding
 from ges.roundabout import pack_way
 from ges.runs import EventRun
-from overlay.connection import Connection
-from overlay.frames import DETOUR, EVENT, HEADER, LENGTH_COVERS, PROTOCOL_VERSION
 from overlay.ids import LinkClass, Nanos
-from overlay.link import Link
-from overlay.weights import LinkKey
+from overlay.links.link import Link
+from overlay.multigraph.weights import LinkKey
+from overlay.net.connection import Connection
+from overlay.wire.frames import DETOUR, EVENT, HEADER, LENGTH_COVERS, PROTOCOL_VERSION
 
 MAX_REROUTED_HOPS = 32  #: an event that came so far is not sent yet another way; no tree is so deep
 

@@ -14,8 +14,8 @@ from ges.access import MAX_FILE_BYTES, NOBODY, AccessRules, Permissions, Princip
 from ges.errors import AccessError
 from ges.token_file import file_mark, load_book
 from ges.tokens import TokenRecord
-from overlay.identity import PeerIdentity
-from overlay.regular_file import read_regular
+from overlay.security.identity import PeerIdentity
+from overlay.security.regular_file import read_regular
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,15 +11,15 @@ from collections.abc import Iterable, Mapping
 from ges.connectivity import Connectivity, measure
 from ges.messages import LinkStatus, Status
 from overlay.ids import LinkClass, nanos
-from overlay.multigraph import Multigraph
-from overlay.weights import Weights, worse
+from overlay.multigraph.graph import Multigraph
+from overlay.multigraph.weights import Weights, worse
 
 
 def multigraph(brokers: Iterable[Status]) -> Multigraph:
     """Return the graph of all links that both ends tell of and have measured.
 
     Each has the worse of what its two ends measured. An express link that an end has demoted is
-    left out. For networkx give it to :func:`overlay.multigraph.as_networkx`.
+    left out. For networkx give it to :func:`overlay.multigraph.graph.as_networkx`.
     """
     told = _told(brokers)
     graph = Multigraph()

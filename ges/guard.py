@@ -8,10 +8,10 @@ import trio
 from ges.attendance import Attendance
 from ges.errors import AccessError, TokenError
 from ges.gate import Gate
-from overlay.handshake import Refusal
+from overlay.links.counted_log import Notices
 from overlay.machine import Refused
-from overlay.notices import Notices
-from overlay.transport import Wire
+from overlay.net.transport import Wire
+from overlay.wire.handshake import Refusal
 
 TOKEN_SECONDS = 1.0  #: between two looks at the file of tokens
 

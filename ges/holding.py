@@ -2,8 +2,8 @@
 
 A link that breaks comes back mostly, within milliseconds or after a back-off; or a way round it is
 found; or the broker behind it is found dead. Until then its part of the ring stays its own, and
-events for it are kept with those it has not acknowledged (:mod:`overlay.streams`). All this is
-bounded in bytes and in time. Sans-IO; :mod:`ges.rerouting` sends on what has waited.
+events for it are kept with those it has not acknowledged (:mod:`overlay.queues.streams`). All this
+is bounded in bytes and in time. Sans-IO; :mod:`ges.rerouting` sends on what has waited.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from overlay.codec import FrameReader
-from overlay.frames import MAX_FRAME_BYTES, Bytes
 from overlay.ids import LinkClass, Nanos, Peer, nanos
-from overlay.resend import Item
-from overlay.streams import Key, Streams
+from overlay.queues.resend import Item
+from overlay.queues.streams import Key, Streams
+from overlay.wire.codec import FrameReader
+from overlay.wire.frames import MAX_FRAME_BYTES, Bytes
 from ring.messages import Member
 
 HOLD_NS = nanos(0.4)  #: then others serve its part of the ring, unless it is a ring neighbour ...

@@ -19,8 +19,8 @@ from enum import IntEnum
 
 from ges.messages import MAX_LINKS_TOLD, MeasuredLinks, ToldLink
 from overlay.ids import LinkClass, Nanos, nanos
-from overlay.multigraph import Ends, ends
-from overlay.weights import LinkKey, Weights, worse
+from overlay.multigraph.graph import Ends, ends
+from overlay.multigraph.weights import LinkKey, Weights, worse
 
 MAX_TABLES = 512  #: beyond, only what neighbours tell of themselves is taken
 REFRESH_NS = nanos(30)  #: every table is told again after this

@@ -27,11 +27,11 @@ from ges.runs import EventRun, event_runs
 from ges.session import Session
 from ges.subscriptions import Subscriptions
 from ges.topics import check_topic
-from overlay.codec import Run
 from overlay.errors import ProtocolError
-from overlay.frames import CONTROL, EVENT
 from overlay.ids import LinkClass, short
 from overlay.machine import Message
+from overlay.wire.codec import Run
+from overlay.wire.frames import CONTROL, EVENT
 
 if TYPE_CHECKING:
     from ges.broker import Broker

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from ges.messages import MeasuredLinks, RevocationNotice, SecureState, SecureStatesWanted
-from overlay.codec import MessageCodec
-from overlay.gauges import LinkEcho, LinkProbe
-from overlay.handshake import Goodbye
 from overlay.machine import Message
-from overlay.resend import STREAM_MESSAGES
-from overlay.soundings import QuickEcho, QuickProbe
+from overlay.multigraph.probes import LinkEcho, LinkProbe
+from overlay.multigraph.quick_probes import QuickEcho, QuickProbe
+from overlay.queues.resend import STREAM_MESSAGES
+from overlay.wire.codec import MessageCodec
+from overlay.wire.handshake import Goodbye
 from ring.wire import RING_MESSAGES
 
 LINK_MESSAGES: tuple[type[Message], ...] = (

@@ -7,10 +7,10 @@ from types import MappingProxyType
 
 from ges.messages import LinkStatus, WayStatus
 from ges.node import BrokerNode
-from overlay.identity import PeerIdentity
 from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos
-from overlay.link import Link
-from overlay.weights import LinkKey
+from overlay.links.link import Link
+from overlay.multigraph.weights import LinkKey
+from overlay.security.identity import PeerIdentity
 from ring.node import RingNode
 
 

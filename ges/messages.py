@@ -7,14 +7,14 @@ from typing import Annotated
 import msgspec
 
 from ges.topics import MAX_TOPIC_BYTES
-from overlay.codec import MessageCodec
-from overlay.frames import LOWEST_VERSION
 from overlay.ids import LinkClass, WireCount, WireText, WireUid, WireUrl
 from overlay.machine import LinkMessage, Message
-from overlay.revocation import MAX_LIST_BYTES, MAX_VOUCHER_BYTES
+from overlay.multigraph.weights import Weights
+from overlay.security.revocation import MAX_LIST_BYTES, MAX_VOUCHER_BYTES
 from overlay.trace import Verdict
-from overlay.versions import SECURE_STATES, WireVersion
-from overlay.weights import Weights
+from overlay.wire.codec import MessageCodec
+from overlay.wire.frames import LOWEST_VERSION
+from overlay.wire.versions import SECURE_STATES, WireVersion
 from ring.holders import BackupStatus
 from ring.messages import Member, Pair, RingId
 

@@ -20,8 +20,6 @@ from ges.messages import RevocationNotice, SecureState, SecureStatesWanted
 from ges.notices import Notices, NoticeTaken, Outcome
 from ges.survey import Survey
 from ges.ways import Ways
-from overlay.express_range import DEFAULT_RANGE_NS
-from overlay.gauges import LinksRead, Pace
 from overlay.ids import LinkClass, Nanos, Peer, nanos
 from overlay.machine import (
     Closed,
@@ -40,9 +38,11 @@ from overlay.machine import (
     Refused,
     Send,
 )
-from overlay.revocation import Revocations
-from overlay.soundings import ExpressCame
-from overlay.weights import RESETS
+from overlay.multigraph.express_range import DEFAULT_RANGE_NS
+from overlay.multigraph.probes import LinksRead, Pace
+from overlay.multigraph.quick_probes import ExpressCame
+from overlay.multigraph.weights import RESETS
+from overlay.security.revocation import Revocations
 from ring.config import RingConfig
 from ring.facts import Confirmed, Departed, NeighboursChanged
 from ring.node import RingNode

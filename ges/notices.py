@@ -16,7 +16,7 @@ from ges.messages import RevocationNotice
 from overlay.errors import ProtocolError
 from overlay.ids import Nanos, nanos
 from overlay.machine import Fact
-from overlay.revocation import Revocations
+from overlay.security.revocation import Revocations
 
 UNCHECKED_KEPT = 4  #: lists that a broker without identity keeps and passes on
 UNCHECKED_PAUSE_NS = nanos(1.0)  #: it takes one so often, and as many at once as it keeps

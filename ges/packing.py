@@ -19,9 +19,9 @@ from ges.events import (
     pack_event,
     pack_express,
 )
-from overlay.frames import EVENT, LENGTH_COVERS, PROTOCOL_VERSION, frame
-from overlay.frames import HEADER as FRAME_HEADER
 from overlay.ids import LinkClass
+from overlay.wire.frames import EVENT, LENGTH_COVERS, PROTOCOL_VERSION, frame
+from overlay.wire.frames import HEADER as FRAME_HEADER
 
 MAX_KNOWN_TOPICS = 4096
 NANOS_PER_MILLI = 1_000_000

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import trio
 
-from overlay.connection import Connection
+from overlay.net.connection import Connection
 
 LOOK_SECONDS = 0.05  #: between two looks at most: they take time where there are thousands
 

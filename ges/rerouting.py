@@ -1,6 +1,6 @@
 """What becomes of events that have waited for a link.
 
-The link is back: they are sent over it again, which :mod:`overlay.link_life` does. There is a way
+The link is back: they are sent over it again, which :mod:`overlay.links.life` does. There is a way
 round it: they take that, before all that is newer. Or the broker is dead, or will not be linked:
 then those who stand in for it get them, *again* as it were. What it may have passed on already
 comes there for a second time; it is passed on all the same, and delivered once.
@@ -16,11 +16,11 @@ from ges.forwarding import Forwarding
 from ges.holding import Holding, frames_of
 from ges.roundabout import read_way
 from ges.tree import ArcTree
-from overlay.frames import DETOUR, EVENT, frame
 from overlay.ids import LinkClass, Nanos
-from overlay.link import Link
-from overlay.resend import Item
-from overlay.streams import RELIABLE, Key
+from overlay.links.link import Link
+from overlay.queues.resend import Item
+from overlay.queues.streams import RELIABLE, Key
+from overlay.wire.frames import DETOUR, EVENT, frame
 from ring.messages import MAX_PATH
 
 NORMAL, SECURE = LinkClass.NORMAL, LinkClass.SECURE

@@ -31,13 +31,13 @@ from ges.runs import EventRun
 from ges.sequence import MAX_PUBLISHERS, Key, Seen, Sequencer
 from ges.session import Session
 from ges.tree import ArcTree
-from overlay.connection import Connection
 from overlay.errors import ProtocolError
 from overlay.ids import LinkClass, Nanos, Peer
-from overlay.link import Link
-from overlay.resend import Item
-from overlay.streams import Streams
-from overlay.weights import LinkKey
+from overlay.links.link import Link
+from overlay.multigraph.weights import LinkKey
+from overlay.net.connection import Connection
+from overlay.queues.resend import Item
+from overlay.queues.streams import Streams
 from ring.messages import Member
 
 MAX_TO_MARK = 2 * MAX_PUBLISHERS

@@ -23,8 +23,8 @@ from ges.events import (
     check_attributes,
     read_head,
 )
-from overlay.frames import EVENT, frame
-from overlay.frames import HEADER as FRAME_HEADER
+from overlay.wire.frames import EVENT, frame
+from overlay.wire.frames import HEADER as FRAME_HEADER
 
 RUN_BYTES = 64 * 1024  #: of a run, unless it is a single event
 

@@ -14,16 +14,16 @@ from ges.errors import ConnectionLost
 from ges.messages import Attached
 from ges.vouching import reread
 from overlay.address import Address, shown
-from overlay.codec import FrameReader, MessageCodec
-from overlay.connection import BROKEN
 from overlay.errors import ConnectionFailed, ProtocolError
-from overlay.frames import MAX_CONTROL_BYTES, MAX_FRAME_BYTES
-from overlay.handshake import GREETINGS, Hello, Refusal
-from overlay.identity import Identity
 from overlay.ids import LinkClass
 from overlay.machine import Refused
-from overlay.transport import TcpTransport, Wire, close
-from overlay.versions import DIALECT
+from overlay.net.connection import BROKEN
+from overlay.net.transport import TcpTransport, Wire, close
+from overlay.security.identity import Identity
+from overlay.wire.codec import FrameReader, MessageCodec
+from overlay.wire.frames import MAX_CONTROL_BYTES, MAX_FRAME_BYTES
+from overlay.wire.handshake import GREETINGS, Hello, Refusal
+from overlay.wire.versions import DIALECT
 
 ATTACH_SECONDS = 2.0  #: for one broker to take us
 RETRY_SECONDS = 0.05  #: first pause after all brokers known have failed; doubles

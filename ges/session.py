@@ -7,11 +7,11 @@ import trio
 from ges.access import NOBODY
 from ges.gate import Admission
 from ges.messages import CLIENT_CODEC
-from overlay.codec import FrameReader
-from overlay.connection import Connection
-from overlay.identity import PeerIdentity
 from overlay.ids import LinkClass
 from overlay.machine import Message
+from overlay.net.connection import Connection
+from overlay.security.identity import PeerIdentity
+from overlay.wire.codec import FrameReader
 
 CLIENT_QUEUE_BYTES = 16 * 1024 * 1024
 #: Memory for the topics of which is remembered whether a client may publish to them, and why not.

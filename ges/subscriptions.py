@@ -9,7 +9,7 @@ from ges.session import Session, filter_cost
 from ges.topics import check_filter
 from overlay.ids import LinkClass, short
 from overlay.limits import Limits
-from overlay.notices import Notices
+from overlay.links.counted_log import Notices
 
 
 class Subscriptions:

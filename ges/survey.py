@@ -1,7 +1,7 @@
 """What a broker knows of links: its own as measured, and those around it as told.
 
-The part of a broker's machine that measures its links (:mod:`overlay.gauges`), decides which
-measurements count (:mod:`overlay.cost`), tells its neighbours and learns from them
+The part of a broker's machine that measures its links (:mod:`overlay.multigraph.probes`), decides
+which measurements count (:mod:`overlay.multigraph.cost`), tells its neighbours and learns from them
 (:mod:`ges.horizon`), and keeps the weighted multigraph of all that. Tables are told within a second
 of a change, seldom while changes go on, and when nothing changes every 30 s; at once to a neighbour
 that is seen to go by an old one.
@@ -16,14 +16,14 @@ from enum import Enum, auto
 from ges.horizon import REFRESH_NS, Horizon
 from ges.messages import MeasuredLinks
 from ges.rate_limit import Rate, RateLimit
-from overlay.cost import Steady, cost_ns
-from overlay.express_range import DEFAULT_RANGE_NS, ExpressRange
-from overlay.gauges import Gauges, Pace, Reading
 from overlay.ids import LinkClass, Nanos, nanos
 from overlay.machine import Effect, LinkMessage, Send, TimerTable
-from overlay.multigraph import Ends, Multigraph
-from overlay.soundings import QuickEcho, QuickProbe, Soundings
-from overlay.weights import LinkKey, Weights
+from overlay.multigraph.cost import Steady, cost_ns
+from overlay.multigraph.express_range import DEFAULT_RANGE_NS, ExpressRange
+from overlay.multigraph.graph import Ends, Multigraph
+from overlay.multigraph.probes import Gauges, Pace, Reading
+from overlay.multigraph.quick_probes import QuickEcho, QuickProbe, Soundings
+from overlay.multigraph.weights import LinkKey, Weights
 
 GATHER_NS = nanos(0.3)  #: changes wait that long for more; after a death the ring goes first
 GREET_NS = nanos(1)  #: a new neighbour is told what is known after this: many links do not last

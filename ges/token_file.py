@@ -26,7 +26,7 @@ from ges.tokens import (
     parse_book,
     secret_hash,
 )
-from overlay.regular_file import read_regular
+from overlay.security.regular_file import read_regular
 
 MAX_BOOK_BYTES = 32 * 1024 * 1024
 _ISSUE = "make one with 'chordal token issue'"

@@ -15,12 +15,12 @@ from datetime import UTC, datetime
 import trio
 
 from overlay.address import Address
-from overlay.connection import BROKEN
-from overlay.credentials import Credentials
 from overlay.errors import ConnectionFailed, IdentityError, ProtocolError
-from overlay.identity import PeerIdentity, load_identity
-from overlay.keyfiles import REVOKED, read_revoked
-from overlay.transport import TcpTransport, close
+from overlay.net.connection import BROKEN
+from overlay.net.transport import TcpTransport, close
+from overlay.security.credentials import Credentials
+from overlay.security.identity import PeerIdentity, load_identity
+from overlay.security.keyfiles import REVOKED, read_revoked
 
 EARLY = 1 / 3  #: of what is left of a certificate's life when that is looked at
 MIN_PAUSE_SECONDS = 0.5

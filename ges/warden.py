@@ -21,15 +21,15 @@ import trio
 from ges.messages import IdentityStatus, RevocationNotice
 from ges.node import RenewLinks, Spread
 from overlay.errors import IdentityError, ProtocolError
-from overlay.identity import Identity, PeerIdentity, load_identity
 from overlay.ids import LinkClass, Nanos, nanos, short
-from overlay.keyfiles import REVOKED, permission_warnings, read_revoked, replace_files
 from overlay.machine import Closed
-from overlay.revocation import check_list
+from overlay.security.identity import Identity, PeerIdentity, load_identity
+from overlay.security.keyfiles import REVOKED, permission_warnings, read_revoked, replace_files
+from overlay.security.revocation import check_list
 
 if TYPE_CHECKING:
     from ges.broker import Broker
-    from overlay.credentials import Credentials
+    from overlay.security.credentials import Credentials
 
 LOOK_SECONDS = 2.0  #: between two looks at the identity's folder
 RENEW_AGAIN_NS = nanos(5.0)  #: a link that could not be made anew is tried again

@@ -1,10 +1,10 @@
 """The way to each broker, for each class of events.
 
 Over the multigraph that a broker knows (:mod:`ges.survey`) this part of its machine keeps the
-cheapest paths of each class (:mod:`overlay.paths`) and chooses the ways to use
-(:mod:`overlay.choice`). An event takes a relay by naming the whole path (:mod:`ges.roundabout`), so
-it goes round in no circle even where brokers hold different weights. Paths are brought up to date
-at most ten times a second, however often links change.
+cheapest paths of each class (:mod:`overlay.multigraph.paths`) and chooses the ways to use
+(:mod:`overlay.multigraph.path_choice`). An event takes a relay by naming the whole path
+(:mod:`ges.roundabout`), so it goes round in no circle even where brokers hold different weights.
+Paths are brought up to date at most ten times a second, however often links change.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from itertools import pairwise
 
 from ges.survey import Survey
-from overlay.choice import Offer, Path, PathChoice
 from overlay.ids import LinkClass, Nanos, nanos
-from overlay.paths import ShortestPaths
-from overlay.weights import LinkKey
+from overlay.multigraph.path_choice import Offer, Path, PathChoice
+from overlay.multigraph.paths import ShortestPaths
+from overlay.multigraph.weights import LinkKey
 
 PATHS_NS = nanos(0.1)  #: paths are brought up to date at most that often
 LONGEST_WAY = 8  #: brokers on a path, both ends included

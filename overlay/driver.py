@@ -20,22 +20,22 @@ from functools import partial
 import structlog
 import trio
 
-from overlay.accepting import Acceptor
-from overlay.bulkhead import Bulkhead
-from overlay.calling import Caller
-from overlay.codec import MessageCodec
-from overlay.handshake import LinkTable, Refusal
 from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, short
 from overlay.limits import LIMITS, Limits
-from overlay.link import Link, Upper
-from overlay.link_life import Links
+from overlay.links.accepting import Acceptor
+from overlay.links.bulkhead import Bulkhead
+from overlay.links.calling import Caller
+from overlay.links.counted_log import Notices
+from overlay.links.life import Links
+from overlay.links.link import Link, Upper
 from overlay.machine import Closed, CloseLink, Effect, Input, Machine, Notify, OpenLink, Send
-from overlay.notices import Notices
-from overlay.precedence import Precedence
-from overlay.streams import Streams
-from overlay.transport import Transport, Wire
-from overlay.turn import Turn
-from overlay.versions import DIALECT, Dialect
+from overlay.net.precedence import Precedence
+from overlay.net.transport import Transport, Wire
+from overlay.net.turn import Turn
+from overlay.queues.streams import Streams
+from overlay.wire.codec import MessageCodec
+from overlay.wire.handshake import LinkTable, Refusal
+from overlay.wire.versions import DIALECT, Dialect
 
 
 class Driver:

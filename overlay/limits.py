@@ -1,9 +1,9 @@
 """What a stranger can hold or grow, and how much of it: connections, clients, links and queues.
 
 A stranger is whoever connects; a client is one too, as it need not have proven anything. What is
-sized by the frame is in :mod:`overlay.frames` (``MAX_FRAME_BYTES``, ``MAX_CONTROL_BYTES``); the
-types of messages bound their own names, lists and texts; other limits stand beside what they bound.
-docs/links.md has a table of all.
+sized by the frame is in :mod:`overlay.wire.frames` (``MAX_FRAME_BYTES``, ``MAX_CONTROL_BYTES``);
+the types of messages bound their own names, lists and texts; other limits stand beside what they
+bound. docs/links.md has a table of all.
 """
 
 from __future__ import annotations

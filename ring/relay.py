@@ -9,11 +9,11 @@ one. What is passed on is not decoded on the way. No path holds a broker twice o
 
 from __future__ import annotations
 
-from overlay.codec import MessageCodec
 from overlay.errors import CodecError
-from overlay.frames import HEADER
 from overlay.ids import Peer
 from overlay.machine import Message
+from overlay.wire.codec import MessageCodec
+from overlay.wire.frames import HEADER
 from ring.messages import (
     MAX_RELAYED_BYTES,
     DetourBroken,

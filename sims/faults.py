@@ -18,11 +18,11 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
-from overlay.codec import MessageCodec
-from overlay.handshake import GREETINGS, Hello, Welcome
 from overlay.ids import LinkClass, Nanos, nanos
 from overlay.machine import Message, OpenLink, Refused
 from overlay.rng import rng_for
+from overlay.wire.codec import MessageCodec
+from overlay.wire.handshake import GREETINGS, Hello, Welcome
 from ring.messages import Heartbeat, Ping, Pong, Tested, TestNeighbour
 from ring.wire import RING_MESSAGES
 from sims.network import Distances, Latency

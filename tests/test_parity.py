@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 import trio
 from trio.testing import MockClock
 
-from overlay.codec import FrameReader, MessageCodec, Run
 from overlay.driver import Driver
-from overlay.handshake import Goodbye, Hello
 from overlay.ids import LinkClass, Nanos, Peer, nanos
-from overlay.link import Link
+from overlay.links.link import Link
 from overlay.machine import Command, Fact
-from overlay.memory import MemoryNetwork
-from overlay.resend import STREAM_MESSAGES, Item
+from overlay.net.memory import MemoryNetwork
+from overlay.net.transport import Wire
+from overlay.queues.resend import STREAM_MESSAGES, Item
 from overlay.rng import rng_for
-from overlay.transport import Wire
+from overlay.wire.codec import FrameReader, MessageCodec, Run
+from overlay.wire.handshake import Goodbye, Hello
 from ring.config import LAN
 from ring.facts import Confirmed, Found, Join, Joined, Leave, Repaired
 from ring.node import RingNode

@@ -28,9 +28,9 @@ from benchmarks.links import express, nats
 from benchmarks.links.ends import Flow
 from benchmarks.links.measure import Result, System, measure
 from benchmarks.report import Bars, print_line
-from overlay.authority import create_authority, issue_identity
-from overlay.identity import Role
+from overlay.authority.authority import create_authority, issue_identity
 from overlay.ids import Uid
+from overlay.security.identity import Role
 
 PARTS = ("throughput", "latency", "tls", "broker", "nats", "naive", "express")
 RATE = 1000  #: events a second where latency is measured

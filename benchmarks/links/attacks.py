@@ -23,12 +23,12 @@ from ges.messages import (
     Subscribe,
     Unsubscribe,
 )
-from overlay.connection import BROKEN
-from overlay.frames import DELIVERY, DETOUR, EVENT, HEADER, PROTOCOL_VERSION, frame
-from overlay.handshake import GREETINGS, Hello, Refusal, Welcome
 from overlay.ids import SECRET_BYTES, LinkClass, Peer
 from overlay.machine import Refused
-from overlay.tls import ALPN
+from overlay.net.connection import BROKEN
+from overlay.security.tls import ALPN
+from overlay.wire.frames import DELIVERY, DETOUR, EVENT, HEADER, PROTOCOL_VERSION, frame
+from overlay.wire.handshake import GREETINGS, Hello, Refusal, Welcome
 from tests.helpers import greetings
 
 AT_ONCE = 200  #: connections of one attack, unless all are to be open together

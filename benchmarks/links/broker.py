@@ -5,7 +5,7 @@ from __future__ import annotations
 from benchmarks.links.ends import Flow, Sink, say
 from benchmarks.links.shape import STAMP, now
 from ges.client import connect
-from overlay.identity import Identity
+from overlay.security.identity import Identity
 
 TOPIC = "bench/links"
 

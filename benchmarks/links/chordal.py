@@ -14,15 +14,15 @@ import trio
 
 from benchmarks.links.ends import Flow, Sink, say
 from benchmarks.links.shape import STAMP, STAMP_AT, TOPIC, make, now, topic_of
-from overlay.codec import FrameReader, MessageCodec, Run, piece
 from overlay.driver import Driver
-from overlay.handshake import Goodbye, Hello
-from overlay.identity import Identity
 from overlay.ids import LinkClass, Nanos, Peer
-from overlay.link import Link
+from overlay.links.link import Link
 from overlay.machine import Command, Effect, Fact, Input, OpenLink, Refused
-from overlay.resend import STREAM_MESSAGES, Item
-from overlay.transport import TcpTransport, Wire
+from overlay.net.transport import TcpTransport, Wire
+from overlay.queues.resend import STREAM_MESSAGES, Item
+from overlay.security.identity import Identity
+from overlay.wire.codec import FrameReader, MessageCodec, Run, piece
+from overlay.wire.handshake import Goodbye, Hello
 
 BURST = 256
 

@@ -31,9 +31,9 @@ import trio
 from benchmarks.arguments import above, at_least, listed, one_of
 from benchmarks.report import Bars, print_line
 from ges.client import Client, connect
-from overlay.authority import create_authority, issue_identity
-from overlay.identity import Role
+from overlay.authority.authority import create_authority, issue_identity
 from overlay.ids import LinkClass
+from overlay.security.identity import Role
 from tests.helpers.flaky import Fault, Flaky
 from tests.helpers.processes import Broker, chordal, fleet, whole
 from tests.helpers.proxy import free_port

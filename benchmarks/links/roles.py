@@ -11,7 +11,7 @@ import trio
 
 from benchmarks.links import bare, broker, chordal, nats
 from benchmarks.links.ends import Flow
-from overlay.identity import load_identity
+from overlay.security.identity import load_identity
 
 
 def main() -> None:

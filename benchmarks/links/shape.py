@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 import time
 
-from overlay.frames import EVENT, HEADER, PROTOCOL_VERSION
+from overlay.wire.frames import EVENT, HEADER, PROTOCOL_VERSION
 
 TOPIC = b"bench/links"
 _START = struct.Struct(f"!IBBB{len(TOPIC)}sQ")

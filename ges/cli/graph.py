@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ges.connectivity import Connectivity
     from ges.messages import Status
     from ges.walk import Walk
-    from overlay.multigraph import Multigraph
+    from overlay.multigraph.graph import Multigraph
 
 
 @click.command()
@@ -54,7 +54,7 @@ def graph(as_json: bool, broker: str, identity: Path | None, overlay: str, timeo
 def _as_json(
     walked: Walk, found: Multigraph, strength: dict[LinkClass, Connectivity]
 ) -> dict[str, object]:
-    from overlay.multigraph import as_networkx
+    from overlay.multigraph.graph import as_networkx
 
     view, brokers = as_networkx(found), walked.brokers
     return {
@@ -85,7 +85,7 @@ def _print(found: Multigraph) -> None:
     from rich.table import Table
 
     from ges.cli.weights import byte_rate, milliseconds, resets
-    from overlay.cost import cost_ns
+    from overlay.multigraph.cost import cost_ns
 
     table = Table(
         *("link between", "and", "class", "rtt ms", "jitter ms"),

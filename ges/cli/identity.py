@@ -54,7 +54,7 @@ def init(directory: Path, name: str, days: int, as_json: bool) -> None:
 
     Keep DIR/authority.key away from the brokers: whoever has it can become any of them.
     """
-    from overlay.authority import create_authority
+    from overlay.authority.authority import create_authority
 
     authority = create_authority(directory, name=name, lifetime=timedelta(days=days))
     if as_json:
@@ -82,9 +82,9 @@ def issue(
     as_json: bool,
 ) -> None:
     """Issue an identity from the authority in AUTHORITY_DIR into OUT_DIR."""
-    from overlay.authority import issue_identity, load_authority
-    from overlay.identity import Role
+    from overlay.authority.authority import issue_identity, load_authority
     from overlay.ids import parse_uid
+    from overlay.security.identity import Role
 
     if broker == client:
         raise click.UsageError("say what the identity is for: --broker or --client, one of them")
@@ -106,10 +106,10 @@ def show(directory: Path, as_json: bool) -> None:
 
     The exit code is 1 if it cannot be used.
     """
-    from overlay.authority import load_authority
+    from overlay.authority.authority import load_authority
     from overlay.errors import IdentityError
-    from overlay.identity import load_identity, name_in
-    from overlay.keyfiles import (
+    from overlay.security.identity import load_identity, name_in
+    from overlay.security.keyfiles import (
         AUTHORITY_CERTIFICATE,
         IDENTITY_CERTIFICATE,
         file_names,
@@ -167,8 +167,13 @@ def _revoked(directory: Path) -> frozenset[str]:
         IdentityError: the list is damaged.
     """
     from overlay.errors import IdentityError, ProtocolError
-    from overlay.keyfiles import AUTHORITY_CERTIFICATE, REVOKED, read_certificates, read_revoked
-    from overlay.revocation import check_list
+    from overlay.security.keyfiles import (
+        AUTHORITY_CERTIFICATE,
+        REVOKED,
+        read_certificates,
+        read_revoked,
+    )
+    from overlay.security.revocation import check_list
 
     found = read_revoked(directory / REVOKED)
     try:

@@ -27,8 +27,8 @@ from overlay.errors import ChordalError, ConfigError
 from overlay.wording import counted
 
 if TYPE_CHECKING:
-    from overlay.authority import Authority
-    from overlay.revocation import RevocationList
+    from overlay.authority.authority import Authority
+    from overlay.security.revocation import RevocationList
 
 
 @click.command()
@@ -50,7 +50,7 @@ def renew(
     A broker that runs with the folder takes the new certificate up within seconds. The private key
     need not be in the folder unless --new-key is given.
     """
-    from overlay.authority import load_authority, renew_identity
+    from overlay.authority.authority import load_authority, renew_identity
 
     authority = load_authority(authority_dir)
     for directory in directories:
@@ -78,8 +78,8 @@ def rotate(authority_dir: Path, finish: bool, force: bool, days: int, as_json: b
     Until --finish the old authority counts beside the new one, and all can talk to all. The order:
     rotate, renew every identity, rotate --finish, and renew again by and by.
     """
-    from overlay.authority import load_authority
-    from overlay.rotation import finish_rotation, not_renewed, rotate_authority
+    from overlay.authority.authority import load_authority
+    from overlay.authority.rotation import finish_rotation, not_renewed, rotate_authority
 
     if force and not finish:
         raise click.UsageError("--force goes with --finish")
@@ -129,7 +129,7 @@ def revoke(
     Without --at, copy revoked.crl from the authority's folder into one running broker's identity
     folder; it spreads from there.
     """
-    from overlay.authority import load_authority
+    from overlay.authority.authority import load_authority
 
     if url is not None and any(address.tls for address in parse_urls([url])):
         _check_own(own)  # before anything is revoked
@@ -159,7 +159,7 @@ def revoke(
 
 
 def _check_own(own: Path | None) -> None:
-    from overlay.identity import load_identity
+    from overlay.security.identity import load_identity
 
     if own is None:
         raise ConfigError("--at chordals://... needs --identity DIR")
@@ -167,8 +167,8 @@ def _check_own(own: Path | None) -> None:
 
 
 def _revoke(authority: Authority, who: str) -> RevocationList:
+    from overlay.authority.revoking import revoke_certificate, revoke_uid
     from overlay.ids import parse_uid
-    from overlay.revoking import revoke_certificate, revoke_uid
 
     if Path(who).exists():
         return revoke_certificate(authority, Path(who))

@@ -14,7 +14,7 @@ from click.core import ParameterSource
 from ges.cli.lifetimes import MAX_DAYS, Duration
 
 if TYPE_CHECKING:
-    from overlay.identity import Identity
+    from overlay.security.identity import Identity
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

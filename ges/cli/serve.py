@@ -17,8 +17,8 @@ import click
 from ges.cli.durations import NumberRange, duration
 from ges.cli.options import DIRECTORY, overlay_option, run_async
 from overlay.address import DEFAULT_PORT, parse_endpoint, parse_urls
-from overlay.lanes import Policy
 from overlay.limits import LIMITS, SPARE_FILES, Limits
+from overlay.queues.lanes import Policy
 from ring.config import DEFAULT_BACKUPS, ChordStrategy, GapRule
 
 if TYPE_CHECKING:

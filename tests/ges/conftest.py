@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from overlay.authority import Authority, create_authority, issue_identity
-from overlay.identity import Role
+from overlay.authority.authority import Authority, create_authority, issue_identity
+from overlay.security.identity import Role
 from tests.helpers.brokers import Brokers, running
 from tests.helpers.virtual import Weather
 

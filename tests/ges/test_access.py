@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ges.access import NOBODY, AccessRules, Principal, parse_access, parse_principal
 from ges.errors import AccessError
 from ges.topics import FilterTree
-from overlay.identity import Role
+from overlay.security.identity import Role
 
 RULES = """
 [[allow]]

@@ -31,14 +31,14 @@ from ges.messages import (
     Unsubscribe,
 )
 from overlay.address import parse_url
-from overlay.codec import FrameReader
-from overlay.fragments import MIN_SLICE_BYTES
-from overlay.frames import CONTROL, DELIVERY, EVENT, FRAGMENT, frame
-from overlay.greeting import read_greeting
-from overlay.handshake import GREETINGS, Refusal
 from overlay.ids import LinkClass
 from overlay.limits import Limits
+from overlay.links.greeting import read_greeting
 from overlay.machine import Message, Refused
+from overlay.wire.codec import FrameReader
+from overlay.wire.fragments import MIN_SLICE_BYTES
+from overlay.wire.frames import CONTROL, DELIVERY, EVENT, FRAGMENT, frame
+from overlay.wire.handshake import GREETINGS, Refusal
 from tests.helpers.brokers import Brokers
 from tests.helpers.greetings import UID, client_hello
 from tests.helpers.virtual import Weather

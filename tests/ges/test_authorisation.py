@@ -15,13 +15,13 @@ from ges.client import connect
 from ges.errors import AccessError, ConnectionLost, PublishRefused, SubscribeRefused, TokenError
 from ges.token_file import issue_token, revoke_token
 from overlay.address import parse_url
-from overlay.codec import FrameReader
 from overlay.errors import ConfigError
-from overlay.frames import EVENT, frame
-from overlay.greeting import read_greeting
-from overlay.handshake import GREETINGS, Refusal
-from overlay.identity import Role
-from overlay.transport import Wire
+from overlay.links.greeting import read_greeting
+from overlay.net.transport import Wire
+from overlay.security.identity import Role
+from overlay.wire.codec import FrameReader
+from overlay.wire.frames import EVENT, frame
+from overlay.wire.handshake import GREETINGS, Refusal
 from tests.ges.conftest import Issue
 from tests.ges.test_attendance import event
 from tests.helpers.brokers import Brokers
@@ -251,7 +251,7 @@ async def test_with_a_token_no_plain_broker_on_another_host_is_tried(
 async def test_a_broker_refuses_a_token_that_came_in_the_clear(
     broker: Broker, token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("overlay.transport.remote_host", lambda stream: "192.0.2.1")
+    monkeypatch.setattr("overlay.net.transport.remote_host", lambda stream: "192.0.2.1")
     address = parse_url(broker.url)
     said = client_hello(token=token)
     async with await trio.open_tcp_stream(address.host, address.port) as stream:

@@ -20,14 +20,14 @@ from ges.events import MARK_FLAG, MAX_HOPS, PATCH, PATCH_AT, PATCH_END, pack_eve
 from ges.messages import CLIENT_CODEC, KeepAlive, StatusRequest, Subscribe
 from ges.sequence import LONG_GAP_NS
 from overlay.address import parse_url
-from overlay.codec import FrameReader
 from overlay.errors import ConfigError, IdentityError
-from overlay.frames import DELIVERY, EVENT, PROTOCOL_VERSION, frame
-from overlay.greeting import read_greeting
-from overlay.handshake import GREETINGS, Hello, Welcome
-from overlay.identity import Role
 from overlay.ids import NANOS_PER_SECOND, LinkClass, Peer
+from overlay.links.greeting import read_greeting
 from overlay.machine import OpenLink
+from overlay.security.identity import Role
+from overlay.wire.codec import FrameReader
+from overlay.wire.frames import DELIVERY, EVENT, PROTOCOL_VERSION, frame
+from overlay.wire.handshake import GREETINGS, Hello, Welcome
 from ring.errors import JoinFailed
 from ring.health import LocalHealth
 from tests.ges.conftest import Issue

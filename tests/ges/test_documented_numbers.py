@@ -11,23 +11,13 @@ from ges import session as sessions
 from ges.attachment import KEPT_BYTES as UNCONFIRMED_BYTES
 from ges.rate_limit import Rate
 from ges.sequence import GAP_NS, LONG_GAP_NS, MET_GAP_NS
-from overlay import (
-    calling,
-    choice,
-    codec,
-    connection,
-    cost,
-    fragments,
-    gauges,
-    link_life,
-    parting,
-    resend,
-    slices,
-    soundings,
-    weights,
-)
 from overlay.ids import nanos
 from overlay.limits import LIMITS
+from overlay.links import calling, life, parting
+from overlay.multigraph import cost, path_choice, probes, quick_probes, weights
+from overlay.net import connection, slices
+from overlay.queues import resend
+from overlay.wire import codec, fragments
 
 DOCS = Path(__file__).parents[2] / "docs"
 TEXT = " ".join((DOCS / "links.md").read_text(encoding="utf-8").split())
@@ -48,12 +38,12 @@ STATED: list[tuple[str, object, object]] = [
     ("one counts half after 60 s", weights.HALF_LIFE_NS, nanos(60)),
     (
         "doubles from 4 s to 16 s",
-        (gauges.Pace().idle_ns, gauges.Pace().longest_ns),
+        (probes.Pace().idle_ns, probes.Pace().longest_ns),
         (nanos(4), nanos(16)),
     ),
     (
         "for 12 probes more than it was steady, is probed every 4 s",
-        (gauges.RESTLESS, gauges.Pace().idle_ns),
+        (probes.RESTLESS, probes.Pace().idle_ns),
         (12, nanos(4)),
     ),
     ("rtt + 4 jitter", cost.EXPRESS_DEVIATIONS, 4),
@@ -88,14 +78,14 @@ STATED: list[tuple[str, object, object]] = [
     # path choice
     (
         "faster for 1 s: less than 0.7 of the direct link's cost, and a millisecond less",
-        (choice.SUSTAIN_NS, choice.RATIO, choice.MARGIN_NS),
+        (path_choice.SUSTAIN_NS, path_choice.RATIO, path_choice.MARGIN_NS),
         (nanos(1), 0.7, nanos(0.001)),
     ),
-    ("a new direct link is used for 5 s first", choice.SETTLE_NS, nanos(5)),
-    ("at the earliest 3 s after the change", choice.HOLD_NS, nanos(3)),
+    ("a new direct link is used for 5 s first", path_choice.SETTLE_NS, nanos(5)),
+    ("at the earliest 3 s after the change", path_choice.HOLD_NS, nanos(3)),
     (
         "lasted less than 60 s makes the next one wait twice as long, up to 96 s",
-        (choice.STEADY_NS, choice.HOLD_NS << choice.MAX_DOUBLINGS),
+        (path_choice.STEADY_NS, path_choice.HOLD_NS << path_choice.MAX_DOUBLINGS),
         (nanos(60), nanos(96)),
     ),
     ("A path names at most 8 brokers", ways.LONGEST_WAY, 8),
@@ -115,20 +105,20 @@ STATED: list[tuple[str, object, object]] = [
     ),
     (
         "smallest of the latest four *soundings*",
-        (soundings.LATEST, soundings.FEWEST),
+        (quick_probes.LATEST, quick_probes.FEWEST),
         (4, 3),
     ),
     (
         "sounded every 0.3 s while they come, every second after that, and no more when none has "
         "come for 30 s",
-        (soundings.QUICK_NS, soundings.SLOW_NS, soundings.FORGET_NS),
+        (quick_probes.QUICK_NS, quick_probes.SLOW_NS, quick_probes.FORGET_NS),
         (nanos(0.3), nanos(1), nanos(30)),
     ),
     ("The smallest of the latest three counts", weights.RECENT_SAMPLES, 3),
     (
         "64 MiB to a broker, 16 MiB to a client, 4 MiB of express in each",
         (
-            link_life.LINK_QUEUE_BYTES,
+            life.LINK_QUEUE_BYTES,
             sessions.CLIENT_QUEUE_BYTES,
             connection.EXPRESS_QUEUE_BYTES,
         ),
@@ -175,7 +165,7 @@ STATED: list[tuple[str, object, object]] = [
     ),
     ("not come back after 0.4 s", holding.HOLD_NS, nanos(0.4)),
     ("nothing of them was taken for 0.5 s", parting.STILL_SECONDS, 0.5),
-    ("goes on draining for up to 10 s", link_life.PARTING_SECONDS, 10),
+    ("goes on draining for up to 10 s", life.PARTING_SECONDS, 10),
     ("nor been judged after 20 s", holding.GIVE_UP_NS, nanos(20)),
     ("waits up to 1.5 s for links", broker.LINK_SECONDS, 1.5),
     ("Up to 8 MiB of each class are kept", UNCONFIRMED_BYTES, 8 * MIB),

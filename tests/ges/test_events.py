@@ -28,8 +28,8 @@ from ges.events import (
 )
 from ges.topics import MAX_TOPIC_BYTES
 from overlay.errors import CodecError, ConfigError
-from overlay.frames import EVENT, MAX_FRAME_BYTES, frame
 from overlay.ids import LinkClass
+from overlay.wire.frames import EVENT, MAX_FRAME_BYTES, frame
 
 PUBLISHER = bytes(range(16))
 counts = st.integers(0, 2**64 - 1)

@@ -12,10 +12,10 @@ from ges.broker import Broker
 from ges.client import Client, connect
 from ges.express import WINDOW, Recent
 from overlay.address import parse_url
-from overlay.connection import Connection
 from overlay.errors import ConfigError
-from overlay.fragments import SLICE_BYTES
 from overlay.ids import LinkClass
+from overlay.net.connection import Connection
+from overlay.wire.fragments import SLICE_BYTES
 from tests.helpers.brokers import Brokers
 from tests.helpers.virtual import Weather
 from tests.helpers.waiting import until

@@ -12,7 +12,7 @@ from ges.delivery import Deliveries
 from ges.messages import CLIENT_CODEC, Status, StatusRequest, Subscribe
 from ges.session import Targets
 from ges.subscriptions import Subscriptions
-from overlay.slices import SLICE_SECONDS
+from overlay.net.slices import SLICE_SECONDS
 from tests.helpers.brokers import Brokers
 from tests.helpers.virtual import Weather
 from tests.helpers.waiting import until

@@ -9,7 +9,7 @@ from ges.events import (
 )
 from ges.roundabout import pack_way
 from overlay.errors import CodecError, ProtocolError
-from overlay.frames import DETOUR, EVENT, frame
+from overlay.wire.frames import DETOUR, EVENT, frame
 from tests.helpers.router_bench import NORMAL, RING, SECURE, Bench, delivered, event, frames_to
 
 # Round a failed link: C is linked to both, A and B are not

@@ -7,8 +7,8 @@ import msgspec
 from ges.graph import connectivity, multigraph
 from ges.messages import LinkStatus, Status
 from overlay.ids import LinkClass, nanos
-from overlay.multigraph import as_networkx
-from overlay.weights import Weights
+from overlay.multigraph.graph import as_networkx
+from overlay.multigraph.weights import Weights
 from tests.ges.test_connectivity import status
 
 NORMAL, EXPRESS, SECURE = LinkClass.NORMAL, LinkClass.EXPRESS, LinkClass.SECURE

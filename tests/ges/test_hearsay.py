@@ -9,9 +9,9 @@ from ges.hearsay import ANSWER_NS, ASK_NS, STANDS_NS
 from ges.link_codec import LINK_CODEC
 from ges.messages import SecureState, SecureStatesWanted
 from overlay.circular import HIGHEST
-from overlay.frames import HEADER
 from overlay.ids import LinkClass, nanos
 from overlay.machine import Message, MessageReceived, Send
+from overlay.wire.frames import HEADER
 from ring.messages import Intent, Purpose
 from tests.ges.test_node import Bench, state, told
 

@@ -11,11 +11,11 @@ from ges.horizon import EXPIRE_NS, MAX_TABLES, Horizon
 from ges.link_codec import LINK_CODEC
 from ges.messages import MAX_LINKS_TOLD, MeasuredLinks, ToldLink
 from overlay.errors import ProtocolError
-from overlay.frames import MAX_CONTROL_BYTES
-from overlay.gauges import LinkEcho, LinkProbe
 from overlay.ids import LinkClass
 from overlay.machine import Message
-from overlay.weights import LinkKey, Weights
+from overlay.multigraph.probes import LinkEcho, LinkProbe
+from overlay.multigraph.weights import LinkKey, Weights
+from overlay.wire.frames import MAX_CONTROL_BYTES
 from tests.helpers.strategies import largest, structs
 
 NORMAL, EXPRESS, SECURE = LinkClass.NORMAL, LinkClass.EXPRESS, LinkClass.SECURE

@@ -14,10 +14,10 @@ from click.testing import CliRunner, Result
 
 from ges.cli.identity import identity
 from ges.errors import EventError
-from overlay.authority import issue_identity, load_authority
+from overlay.authority.authority import issue_identity, load_authority
 from overlay.errors import ConfigError, IdentityError
-from overlay.identity import Role, load_identity
 from overlay.ids import Uid
+from overlay.security.identity import Role, load_identity
 
 UID = "00112233445566778899aabbccddeeff"
 

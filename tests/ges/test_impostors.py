@@ -13,13 +13,13 @@ from ges.client import Client, Subscription, connect
 from ges.errors import ConnectionLost
 from ges.events import Event
 from overlay.address import parse_url
-from overlay.codec import FrameReader
-from overlay.connection import BROKEN
-from overlay.frames import EVENT, frame
-from overlay.handshake import GREETINGS, Hello, Refusal
-from overlay.identity import Role
 from overlay.ids import SECRET_BYTES, LinkClass, uid_of
 from overlay.machine import Refused
+from overlay.net.connection import BROKEN
+from overlay.security.identity import Role
+from overlay.wire.codec import FrameReader
+from overlay.wire.frames import EVENT, frame
+from overlay.wire.handshake import GREETINGS, Hello, Refusal
 from tests.ges.conftest import Issue
 from tests.ges.test_attendance import event
 from tests.helpers.brokers import Brokers

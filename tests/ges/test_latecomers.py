@@ -8,9 +8,9 @@ from itertools import accumulate
 from ges.events import PATCH, PATCH_AT, PATCH_END, pack_event, read_head
 from ges.latecomers import KEPT_BYTES, KEPT_NS, UNSURE_NS, Latecomers, Passed
 from ges.runs import EventRun, event_runs
-from overlay.frames import EVENT, frame
 from overlay.ids import LinkClass, nanos
-from overlay.link import Link
+from overlay.links.link import Link
+from overlay.wire.frames import EVENT, frame
 from tests.helpers.router_bench import (
     NORMAL,
     PUBLISHER,

@@ -13,9 +13,9 @@ from ges.broker import Broker
 from ges.client import Client, Subscription, connect
 from ges.events import Event
 from overlay.address import parse_url
-from overlay.connection import Connection
 from overlay.ids import LinkClass
-from overlay.versions import CAPABILITIES, QUICK_PROBES, Dialect
+from overlay.net.connection import Connection
+from overlay.wire.versions import CAPABILITIES, QUICK_PROBES, Dialect
 from tests.helpers.brokers import Brokers
 from tests.helpers.virtual import Weather
 from tests.helpers.waiting import until

@@ -15,11 +15,11 @@ from ges.broker import Broker
 from ges.client import Client, Subscription, connect
 from ges.tree import ArcTree
 from overlay.address import parse_url
-from overlay.identity import Role
 from overlay.ids import LinkClass
-from overlay.link import Link
-from overlay.memory import MemoryStream
-from overlay.tls_stream import TlsStream
+from overlay.links.link import Link
+from overlay.net.memory import MemoryStream
+from overlay.net.tls_stream import TlsStream
+from overlay.security.identity import Role
 from ring.geometry import between
 from tests.ges.conftest import Issue
 from tests.helpers.brokers import Brokers

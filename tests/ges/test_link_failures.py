@@ -15,12 +15,12 @@ from ges.roundabout import pack_way
 from ges.survey import Survey
 from overlay.address import Address, parse_url
 from overlay.errors import ConnectionFailed
-from overlay.frames import DETOUR, frame
-from overlay.identity import Role
 from overlay.ids import LinkClass
 from overlay.machine import Effect
+from overlay.net.transport import TcpTransport, Wire
+from overlay.security.identity import Role
 from overlay.trace import Verdict
-from overlay.transport import TcpTransport, Wire
+from overlay.wire.frames import DETOUR, frame
 from tests.ges.conftest import Issue
 from tests.helpers.brokers import Brokers
 from tests.helpers.router_bench import event

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from ges.companions import RETRY_MAX_NS, RETRY_NS
 from ges.messages import SecureState
 from ges.node import BrokerNode
-from overlay.gauges import LinkEcho, LinkProbe
 from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, Peer, nanos
 from overlay.machine import (
     Closed,
@@ -26,6 +25,7 @@ from overlay.machine import (
     Refused,
     Send,
 )
+from overlay.multigraph.probes import LinkEcho, LinkProbe
 from overlay.rng import rng_for
 from ring.config import LAN
 from ring.facts import Found

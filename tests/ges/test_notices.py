@@ -8,13 +8,13 @@ from ges.linkstate import SecureGraph
 from ges.messages import RevocationNotice, SecureState
 from ges.node import BrokerNode
 from ges.notices import UNCHECKED_KEPT, Notices, Outcome
-from overlay.authority import Authority
-from overlay.identity import Role, load_identity
+from overlay.authority.authority import Authority
+from overlay.authority.revoking import revoke_uid
 from overlay.ids import LinkClass, Peer, nanos
 from overlay.machine import LinkUp, MessageReceived
-from overlay.revocation import Revocations
-from overlay.revoking import revoke_uid
 from overlay.rng import rng_for
+from overlay.security.identity import Role, load_identity
+from overlay.security.revocation import Revocations
 from ring.config import LAN
 from ring.facts import Found
 from tests.ges.conftest import Issue

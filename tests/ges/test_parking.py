@@ -17,10 +17,10 @@ from ges.messages import SecureState
 from ges.parking import MAX_PARKED, MAX_PARKED_BYTES, Parking
 from ges.runs import event_runs
 from overlay.errors import ConfigError
-from overlay.frames import EVENT, frame
-from overlay.identity import Role
 from overlay.ids import LinkClass, nanos
 from overlay.machine import MessageReceived
+from overlay.security.identity import Role
+from overlay.wire.frames import EVENT, frame
 from tests.ges.conftest import Issue
 from tests.ges.test_renewal import LOOK_SECONDS, is_meshed, started, url
 from tests.helpers.brokers import Brokers

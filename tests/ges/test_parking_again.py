@@ -15,9 +15,9 @@ from ges.events import read_head
 from ges.packing import Stream
 from ges.parked import in_doubt
 from overlay.address import parse_url
-from overlay.frames import HEADER as FRAME_HEADER
-from overlay.identity import Role
 from overlay.ids import LinkClass
+from overlay.security.identity import Role
+from overlay.wire.frames import HEADER as FRAME_HEADER
 from tests.ges.conftest import Issue
 from tests.ges.test_parking import break_tls, mend_tls, publish
 from tests.ges.test_renewal import started, url

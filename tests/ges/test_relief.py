@@ -13,10 +13,10 @@ from trio.testing import MockClock
 from ges.broker import Broker
 from ges.client import Client, connect
 from ges.relief import LOOK_SECONDS, Relief
-from overlay.frames import EVENT, FRAGMENT, HEADER, PROTOCOL_VERSION, frame
-from overlay.handshake import GREETINGS, Hello
 from overlay.ids import SECRET_BYTES, LinkClass, Peer
 from overlay.limits import Limits
+from overlay.wire.frames import EVENT, FRAGMENT, HEADER, PROTOCOL_VERSION, frame
+from overlay.wire.handshake import GREETINGS, Hello
 from tests.ges.test_attendance import event, raw
 from tests.ges.test_express import ports
 from tests.helpers.brokers import Brokers
@@ -210,7 +210,7 @@ async def test_what_brokers_do_not_acknowledge_is_bounded(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Memory is held for it as for what is queued, though all of it has been sent."""
-    monkeypatch.setattr("overlay.acknowledging.Acknowledging.note", lambda acks, link: None)
+    monkeypatch.setattr("overlay.links.acknowledging.Acknowledging.note", lambda acks, link: None)
     limit = 2 * 1024 * 1024
     first = await brokers.start(limits=Limits(link_bytes_total=limit))
     await brokers.start()

@@ -12,10 +12,10 @@ import trio
 from ges.broker import Broker
 from ges.client import connect
 from ges.errors import ConnectionLost
-from overlay.authority import Authority, load_authority, renew_identity
-from overlay.identity import Role
+from overlay.authority.authority import Authority, load_authority, renew_identity
+from overlay.authority.rotation import finish_rotation, rotate_authority
 from overlay.ids import LinkClass
-from overlay.rotation import finish_rotation, rotate_authority
+from overlay.security.identity import Role
 from tests.ges.conftest import Issue
 from tests.helpers.brokers import Brokers, secure_uids
 from tests.helpers.waiting import until

@@ -15,7 +15,7 @@ from ges.holding import HOLD_NS
 from ges.latecomers import KEPT_NS
 from ges.roundabout import pack_way
 from overlay.ids import nanos
-from overlay.link import Link
+from overlay.links.link import Link
 from ring.messages import Member
 from tests.helpers.router_bench import NORMAL, RING, SECURE, Bench, complete, event
 

@@ -6,10 +6,10 @@ import pytest
 from trio.testing import MockClock
 
 from ges.broker import Broker
-from overlay.gauges import LinkEcho, LinkProbe
-from overlay.identity import Role
 from overlay.ids import LinkClass
 from overlay.machine import Closed, CloseLink, MessageReceived, Send
+from overlay.multigraph.probes import LinkEcho, LinkProbe
+from overlay.security.identity import Role
 from overlay.trace import Verdict
 from ring.messages import Leaving, Member
 from tests.ges.conftest import Issue

@@ -13,16 +13,16 @@ from ges.client import connect
 from ges.errors import ConnectionLost, SpreadRefused
 from ges.messages import RevocationNotice, RevocationTaken, Subscribe
 from overlay.address import parse_url
-from overlay.authority import Authority, create_authority, issue_identity
+from overlay.authority.authority import Authority, create_authority, issue_identity
+from overlay.authority.revoking import revoke_certificate, revoke_uid
 from overlay.errors import IdentityError
-from overlay.frames import PROTOCOL_VERSION
-from overlay.handshake import GREETINGS, Hello
-from overlay.identity import Role, load_identity
 from overlay.ids import LinkClass
-from overlay.keyfiles import REVOKED
-from overlay.revocation import RevocationList
-from overlay.revoking import revoke_certificate, revoke_uid
-from overlay.transport import TcpTransport
+from overlay.net.transport import TcpTransport
+from overlay.security.identity import Role, load_identity
+from overlay.security.keyfiles import REVOKED
+from overlay.security.revocation import RevocationList
+from overlay.wire.frames import PROTOCOL_VERSION
+from overlay.wire.handshake import GREETINGS, Hello
 from tests.ges.conftest import DAY, Issue
 from tests.ges.test_attendance import Raw
 from tests.ges.test_renewal import is_meshed, started, url

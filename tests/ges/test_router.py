@@ -16,9 +16,9 @@ from ges.messages import SecureState
 from ges.router import HELD_BYTES
 from ges.runs import event_runs
 from ges.sequence import MET_GAP_NS
-from overlay.frames import EVENT, frame
 from overlay.ids import nanos
-from overlay.lanes import Policy
+from overlay.queues.lanes import Policy
+from overlay.wire.frames import EVENT, frame
 from tests.helpers.router_bench import (
     NORMAL,
     RING,

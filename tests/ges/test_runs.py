@@ -19,9 +19,9 @@ from ges.events import (
     read_head,
 )
 from ges.runs import RUN_BYTES, EventRun, event_runs
-from overlay.codec import FrameReader, Run
 from overlay.errors import CodecError
-from overlay.frames import EVENT, HEADER, frame
+from overlay.wire.codec import FrameReader, Run
+from overlay.wire.frames import EVENT, HEADER, frame
 
 PUBLISHERS = (b"p" * 16, b"q" * 16)
 

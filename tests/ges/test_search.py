@@ -13,8 +13,8 @@ from ges.search import Search, Wish
 from overlay.address import Address
 from overlay.errors import ConnectionFailed
 from overlay.ids import NANOS_PER_SECOND
+from overlay.net.transport import TcpTransport, Wire
 from overlay.rng import rng_for
-from overlay.transport import TcpTransport, Wire
 
 BROKERS = (Address("a.test", 1), Address("b.test", 1))
 

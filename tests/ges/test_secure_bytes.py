@@ -23,13 +23,13 @@ from hypothesis import strategies as st
 from ges.broker import Broker
 from ges.client import Client, Subscription, connect
 from ges.errors import ConnectionLost, PublishRefused
-from overlay import acknowledging
 from overlay.address import Address, parse_url
-from overlay.authority import create_authority, issue_identity
+from overlay.authority.authority import create_authority, issue_identity
 from overlay.errors import ConnectionFailed
-from overlay.identity import Role
 from overlay.ids import LinkClass, nanos
-from overlay.transport import TcpTransport, Wire
+from overlay.links import acknowledging
+from overlay.net.transport import TcpTransport, Wire
+from overlay.security.identity import Role
 from tests.helpers.brokers import Brokers, running
 from tests.helpers.tap import Tap, tapped
 from tests.helpers.waiting import until

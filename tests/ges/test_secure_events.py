@@ -14,16 +14,16 @@ from ges.errors import ConnectionLost, PublishRefused
 from ges.events import Event
 from ges.messages import CLIENT_CODEC, Attached
 from overlay.address import parse_url
-from overlay.codec import FrameReader
-from overlay.connection import BROKEN
 from overlay.errors import ConfigError, NoTlsError
-from overlay.frames import EVENT, PROTOCOL_VERSION, frame
-from overlay.greeting import read_greeting
-from overlay.handshake import GREETINGS, Hello
-from overlay.identity import Role, load_identity
 from overlay.ids import LinkClass, Peer
-from overlay.tls_stream import TlsStream
-from overlay.transport import TcpTransport
+from overlay.links.greeting import read_greeting
+from overlay.net.connection import BROKEN
+from overlay.net.tls_stream import TlsStream
+from overlay.net.transport import TcpTransport
+from overlay.security.identity import Role, load_identity
+from overlay.wire.codec import FrameReader
+from overlay.wire.frames import EVENT, PROTOCOL_VERSION, frame
+from overlay.wire.handshake import GREETINGS, Hello
 from tests.ges.conftest import Issue
 from tests.ges.test_attendance import event
 from tests.helpers.brokers import Brokers, secure_uids

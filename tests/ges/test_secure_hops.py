@@ -13,12 +13,12 @@ from ges.client import connect
 from ges.errors import ConnectionLost
 from ges.messages import CLIENT_CODEC, Attached
 from overlay.address import Address
-from overlay.codec import FrameReader
-from overlay.frames import EVENT
-from overlay.greeting import read_greeting
-from overlay.identity import Role, load_identity
 from overlay.ids import LinkClass, Uid
-from overlay.transport import TcpTransport, close
+from overlay.links.greeting import read_greeting
+from overlay.net.transport import TcpTransport, close
+from overlay.security.identity import Role, load_identity
+from overlay.wire.codec import FrameReader
+from overlay.wire.frames import EVENT
 from tests.ges.conftest import Issue
 from tests.helpers.waiting import until
 

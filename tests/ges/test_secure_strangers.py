@@ -12,17 +12,17 @@ import trio
 
 from ges.broker import Broker
 from overlay.address import parse_url
-from overlay.authority import create_authority, issue_identity
-from overlay.codec import FrameReader
-from overlay.frames import PROTOCOL_VERSION
-from overlay.greeting import read_greeting
-from overlay.handshake import GREETINGS, Hello, Refusal
-from overlay.identity import Role, load_identity
+from overlay.authority.authority import create_authority, issue_identity
 from overlay.ids import LinkClass, Peer
 from overlay.limits import Limits
+from overlay.links.greeting import read_greeting
 from overlay.machine import Refused
-from overlay.tls import ALPN, client_context
-from overlay.transport import TcpTransport
+from overlay.net.transport import TcpTransport
+from overlay.security.identity import Role, load_identity
+from overlay.security.tls import ALPN, client_context
+from overlay.wire.codec import FrameReader
+from overlay.wire.frames import PROTOCOL_VERSION
+from overlay.wire.handshake import GREETINGS, Hello, Refusal
 from tests.ges.conftest import Issue
 from tests.helpers.brokers import Brokers
 from tests.helpers.waiting import until

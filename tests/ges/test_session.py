@@ -7,7 +7,7 @@ import trio.testing
 from ges.access import NOBODY, parse_access
 from ges.gate import Admission
 from ges.session import MAX_VERDICT_BYTES, Session
-from overlay.connection import Connection
+from overlay.net.connection import Connection
 
 RULES = """
 [[allow]]

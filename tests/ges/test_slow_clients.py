@@ -14,10 +14,10 @@ from ges.cli.main import main
 from ges.client import Client, Subscription, connect
 from ges.errors import ConnectionLost
 from ges.session import Session
-from overlay.connection import HOLD_SECONDS
-from overlay.fragments import SLICE_BYTES
 from overlay.ids import LinkClass
-from overlay.lanes import Policy
+from overlay.net.connection import HOLD_SECONDS
+from overlay.queues.lanes import Policy
+from overlay.wire.fragments import SLICE_BYTES
 from tests.ges.test_express import ports
 from tests.helpers.brokers import Brokers
 from tests.helpers.virtual import Weather

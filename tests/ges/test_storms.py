@@ -20,7 +20,7 @@ from trio.testing import MockClock
 from ges.broker import Broker
 from ges.client import Client, Subscription, connect
 from overlay.address import parse_url
-from overlay.memory import MemoryStream
+from overlay.net.memory import MemoryStream
 from tests.helpers.brokers import Brokers
 from tests.helpers.virtual import Weather
 from tests.helpers.waiting import until

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from ges.messages import MeasuredLinks, ToldLink
 from ges.survey import PASS_ON_RATE, TELL_RATE
 from ges.ways import PATHS_NS
-from overlay.choice import RATIO
 from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, nanos
-from overlay.multigraph import as_networkx
-from overlay.weights import Weights
+from overlay.multigraph.graph import as_networkx
+from overlay.multigraph.path_choice import RATIO
+from overlay.multigraph.weights import Weights
 from tests.helpers.mesh import EXPRESS, NORMAL, SECURE, Mesh
 
 SOON = 8.0  #: seconds in which a slower link is left

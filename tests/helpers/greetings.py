@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from overlay.frames import PROTOCOL_VERSION
-from overlay.handshake import Hello
 from overlay.ids import LinkClass, uid_of
+from overlay.wire.frames import PROTOCOL_VERSION
+from overlay.wire.handshake import Hello
 
 SECRET = b"c" * 32
 UID = uid_of(SECRET)

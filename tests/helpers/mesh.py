@@ -10,9 +10,9 @@ from itertools import count
 from ges.messages import MeasuredLinks
 from ges.survey import Survey
 from ges.ways import Ways
-from overlay.choice import Path
 from overlay.ids import LinkClass, Nanos, nanos
 from overlay.machine import Effect, LinkMessage, Send
+from overlay.multigraph.path_choice import Path
 
 NORMAL, EXPRESS, SECURE = LinkClass.NORMAL, LinkClass.EXPRESS, LinkClass.SECURE
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from ges.broker import Broker
 from ges.link_codec import LINK_MESSAGES
 from ges.node import BrokerNode
-from overlay.codec import MessageCodec
-from overlay.frames import PROTOCOL_VERSION
 from overlay.ids import Nanos, WireCount
 from overlay.machine import Effect, Input, LinkUp, Message, MessageReceived, Send
-from overlay.versions import CAPABILITIES, Dialect
+from overlay.wire.codec import MessageCodec
+from overlay.wire.frames import PROTOCOL_VERSION
+from overlay.wire.versions import CAPABILITIES, Dialect
 from ring.messages import Heartbeat
 
 NEXT = PROTOCOL_VERSION + 1

@@ -19,12 +19,12 @@ from ges.messages import SecureState
 from ges.roundabout import read_way
 from ges.router import Router
 from ges.session import Session
-from overlay.codec import FrameReader
-from overlay.connection import Connection
-from overlay.frames import DELIVERY, DETOUR, EVENT
 from overlay.ids import LinkClass, Nanos, Peer
-from overlay.link import Link
-from overlay.streams import Streams
+from overlay.links.link import Link
+from overlay.net.connection import Connection
+from overlay.queues.streams import Streams
+from overlay.wire.codec import FrameReader
+from overlay.wire.frames import DELIVERY, DETOUR, EVENT
 from ring.messages import Member
 
 NORMAL, SECURE = LinkClass.NORMAL, LinkClass.SECURE

@@ -10,14 +10,11 @@ from typing import TypeVar
 import msgspec
 import trio
 
-from overlay.codec import FrameReader, MessageCodec, Run
 from overlay.driver import Driver
-from overlay.frames import PROTOCOL_VERSION
-from overlay.greeting import read_greeting
-from overlay.handshake import Goodbye, Hello
 from overlay.ids import LinkClass, Nanos, Peer, nanos
 from overlay.limits import LIMITS, Limits
-from overlay.link import Link
+from overlay.links.greeting import read_greeting
+from overlay.links.link import Link
 from overlay.machine import (
     Command,
     Effect,
@@ -28,10 +25,13 @@ from overlay.machine import (
     OpenLink,
     Refused,
 )
-from overlay.memory import MemoryNetwork
-from overlay.resend import STREAM_MESSAGES, Item
-from overlay.transport import Transport, Wire
-from overlay.versions import DIALECT, Dialect
+from overlay.net.memory import MemoryNetwork
+from overlay.net.transport import Transport, Wire
+from overlay.queues.resend import STREAM_MESSAGES, Item
+from overlay.wire.codec import FrameReader, MessageCodec, Run
+from overlay.wire.frames import PROTOCOL_VERSION
+from overlay.wire.handshake import Goodbye, Hello
+from overlay.wire.versions import DIALECT, Dialect
 
 In = TypeVar("In")
 

@@ -8,8 +8,8 @@ import trio
 from overlay.address import Address
 from overlay.errors import ConnectionFailed
 from overlay.ids import Nanos, nanos
-from overlay.memory import Handler, MemoryNetwork
-from overlay.transport import Wire
+from overlay.net.memory import Handler, MemoryNetwork
+from overlay.net.transport import Wire
 
 CLIENT = "client"
 LATENCY_MS = 1.0
@@ -45,7 +45,7 @@ def _pair(*urls: str) -> frozenset[int]:
 
 
 class VirtualTransport:
-    """Stands in for :class:`overlay.transport.TcpTransport`."""
+    """Stands in for :class:`overlay.net.transport.TcpTransport`."""
 
     def __init__(self, weather: Weather, port: int) -> None:
         self._weather = weather

@@ -23,9 +23,9 @@ from benchmarks.live.processes import Board, Fleet, free_ports, switchboard
 from benchmarks.live.rounds import Fault, Round
 from benchmarks.live.soak import Outcome, Plan, judge, soak
 from benchmarks.live.traffic import Pair
-from overlay.frames import PROTOCOL_VERSION
-from overlay.handshake import GREETINGS, Hello
 from overlay.ids import LinkClass, Peer, nanos
+from overlay.wire.frames import PROTOCOL_VERSION
+from overlay.wire.handshake import GREETINGS, Hello
 from ring.invariants import Snapshot
 from ring.messages import Member
 from tests.helpers.bench import member

@@ -10,8 +10,6 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
-from overlay.frames import EVENT, frame
-from overlay.handshake import GREETINGS, Goodbye, Welcome
 from overlay.ids import LinkClass, Peer, nanos
 from overlay.machine import (
     Closed,
@@ -25,9 +23,11 @@ from overlay.machine import (
     Refused,
     Send,
 )
-from overlay.memory import MemoryStream
-from overlay.resend import ACK_FRAMES, Resume
-from overlay.transport import TcpTransport
+from overlay.net.memory import MemoryStream
+from overlay.net.transport import TcpTransport
+from overlay.queues.resend import ACK_FRAMES, Resume
+from overlay.wire.frames import EVENT, frame
+from overlay.wire.handshake import GREETINGS, Goodbye, Welcome
 from tests.helpers.stations import (
     CODEC,
     NORMAL,

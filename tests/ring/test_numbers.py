@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from overlay.codec import MessageCodec
-from overlay.frames import HEADER
 from overlay.machine import Effect, Send
+from overlay.wire.codec import MessageCodec
+from overlay.wire.frames import HEADER
 from ring.config import LAN
 from ring.facts import DutyTaken, Leave, Locate, PutRecord, Rejoining, ReportLoad
 from ring.geometry import RING_SIZE

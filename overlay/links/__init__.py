@@ -1,0 +1,10 @@
+"""Links from a call to a good-bye, and what strangers may do. Runs on trio.
+
+Making them
+    ``calling``, ``accepting``, ``greeting``.
+Keeping and ending them
+    ``link``, ``life``, ``acknowledging``, ``parting``.
+Strangers and load
+    ``doorkeeper``, ``bulkhead`` (nobody keeps the others waiting), ``counted_log`` (what would be
+    logged too often), ``heap_trim`` (memory given back).
+"""

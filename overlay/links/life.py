@@ -1,0 +1,394 @@
+"""The life of links: they come up, carry frames both ways, and end, in peace or not."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Generator
+from functools import partial
+
+import trio
+
+from overlay.errors import ProtocolError
+from overlay.ids import LinkClass, Nanos, short
+from overlay.links.acknowledging import Acknowledging
+from overlay.links.bulkhead import Bulkhead
+from overlay.links.counted_log import Notices
+from overlay.links.link import Greeted, Link, Upper
+from overlay.links.parting import Parting
+from overlay.machine import Closed, CloseLink, Input, LinkDown, LinkMessage, LinkUp, MessageReceived
+from overlay.net.connection import BROKEN, FINISH_SECONDS, Connection
+from overlay.net.precedence import Precedence
+from overlay.net.slices import Sliced
+from overlay.net.transport import Wire, close
+from overlay.net.turn import Turn
+from overlay.queues.outbox import WRITE_BYTES
+from overlay.queues.resend import Ack, Resume
+from overlay.queues.streams import RELIABLE, Key, Streams
+from overlay.wire.codec import READ_BYTES, FrameReader, MessageCodec, Run
+from overlay.wire.frames import CONTROL, MAX_FRAME_BYTES
+from overlay.wire.handshake import GREETINGS, Goodbye, LinkTable
+from overlay.wire.versions import STREAMS
+
+SECURE_WRITE_BYTES = 256 * 1024  #: no express event goes that way; TLS gains by larger writes
+LINK_QUEUE_BYTES = 64 * 1024 * 1024
+PARTING_SECONDS = 10.0  #: for both ends of a link given up in peace to send what they have queued
+
+#: Ends of a link that lose nothing: both ends go on, and send what they have queued.
+PEACEFUL = frozenset({Closed.UNWANTED, Closed.REPLACED})
+
+
+class Links:
+    """All links of one broker. The tasks that found a link stay in :meth:`run` while it lives."""
+
+    def __init__(
+        self,
+        table: LinkTable,
+        codec: MessageCodec,
+        upper: Upper,
+        *,
+        give: Callable[[Input], None],
+        now: Callable[[], Nanos],
+        life: Callable[[], int],
+        bulkhead: Bulkhead,
+        notices: Notices,
+    ) -> None:
+        self.up: dict[Key, Link] = {}
+        self.parting = Parting(partial(bulkhead.contain, self._go_another_way))
+        self.streams = Streams()
+        self.turn = Turn()
+        self.acknowledging = Acknowledging(self.up, codec, self.turn)
+        self.precedence = Precedence()
+        self._table = table
+        self._codec = codec
+        self._upper = upper
+        self._give = give
+        self._now = now
+        self._life = life  #: our incarnation
+        self._bulkhead = bulkhead
+        self._notices = notices
+        self.running: dict[Link, None] = {}  #: links whose tasks have not ended; some are not up
+        self._quiet = trio.Event()
+
+    async def run(self, greeted: Greeted) -> None:
+        """Read and write until the link ends; the machine is told of both ends of its life."""
+        peer, link_class, wire = greeted.peer, greeted.link_class, greeted.wire
+        reader, agreed = greeted.reader, greeted.agreed
+        connection = Connection(
+            wire.stream,
+            secure=wire.identity is not None,
+            limit_bytes=LINK_QUEUE_BYTES,
+            turn=self.turn,
+            write_bytes=WRITE_BYTES if link_class is not LinkClass.SECURE else SECURE_WRITE_BYTES,
+        )
+        if greeted.welcome is not None:
+            # An acknowledgement of what came over an earlier connection must not overtake it.
+            connection.outbox.first = GREETINGS.encode(greeted.welcome)
+        reader.limit(MAX_FRAME_BYTES)
+        reader.agree(agreed.version)
+        link = Link(peer, link_class, connection, self._now(), agreed, wire.identity, reader)
+        key = (peer.uid, link_class)
+        old = self.up.get(key)
+        self.up[key] = link
+        if link_class in RELIABLE and STREAMS in agreed.capabilities:
+            self._go_on(key, link)
+        if old is not None:
+            self._say_goodbye(old, Closed.REPLACED)
+        if link_class is LinkClass.EXPRESS:
+            self.precedence.enter(connection.fileno)
+        self.running[link] = None
+        self._give(LinkUp(peer, greeted.url, link_class))
+        self._upper.on_changes()
+        reason: Closed | None = None
+        try:
+            try:
+                reason = await self._bulkhead.contain(partial(self._read_and_write, link), reader)
+            finally:
+                ended_by_itself = self._wind_up(link)
+            if ended_by_itself:
+                # Who parts in peace forgets the link first: here it broke before the end. The
+                # machine hears of it before anything is waited for, as the next link may come up
+                # any moment, and would be taken for the one that broke.
+                if reason is None or reason in PEACEFUL:
+                    reason = Closed.LOST
+                self._tell_end(link, reason)
+        finally:
+            await close(wire.stream)
+
+    def close(self, effect: CloseLink) -> None:
+        """Give a link up, after what is queued; the machine, which wants it so, is not told."""
+        link = self.up.pop((effect.uid, effect.link_class), None)
+        if link is not None:
+            self._table.closed(effect.uid, effect.link_class)
+            self._say_goodbye(link, effect.reason)
+            if effect.reason not in PEACEFUL:
+                if effect.reason is not Closed.LEAVING:
+                    self._take_back(link)
+                self._upper.on_cut(link)
+
+    def cut(self, uid: str, link_class: LinkClass, reason: Closed) -> None:
+        """End a link at once: what is queued is not sent, and nothing more is read from it."""
+        link = self.up.get((uid, link_class))
+        if link is not None:
+            self._take_back(link)
+            link.connection.abort()
+            link.running.cancel()
+            self._end(link, reason)
+
+    async def decline(self, wire: Wire, version: int) -> None:
+        """Do without a link that the other end has made, as its own call has won meanwhile.
+
+        Until that is answered it holds this one for its link, and must not take it for broken: it
+        is told that the link is replaced, and closes it. What it sends it sends again.
+        """
+        with trio.move_on_after(PARTING_SECONDS), contextlib.suppress(*BROKEN):
+            await wire.stream.send_all(self._codec.encode(Goodbye(Closed.REPLACED), version))
+            while await wire.stream.receive_some(READ_BYTES):
+                pass
+
+    def stay(self, uid: str, link_class: LinkClass) -> None:
+        """A call that was to replace a link has led nowhere; the link stays if it still can."""
+        link = self.up.get((uid, link_class))
+        if link is not None and link.parted.is_set():
+            self._part(link, Closed.REPLACED)
+
+    async def drained(self) -> None:
+        """Wait until no link is left, as after a machine has left."""
+        while self.running:
+            self._quiet = trio.Event()
+            await self._quiet.wait()
+
+    # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _go_on(self, key: Key, link: Link) -> None:
+        """Go on with the stream to the other end where it has got to."""
+        connection, peer = link.connection, link.peer
+        resume, again, orphans = self.streams.attach(key, peer, self._life(), connection.outbox)
+        connection.send(self._codec.encode(resume, link.agreed.version))
+        connection.send_again(again)
+        if again:
+            self._notices.count("events_sent_again", sum(events for _, events in again))
+        if orphans:
+            self._upper.on_orphans(peer, link.link_class, orphans)
+
+    def _take_back(self, link: Link, *, is_over: bool = False) -> None:
+        """Keep what a connection has not brought over, for the next one.
+
+        ``is_over``: the link was given up, and there is no next one.
+        """
+        key = (link.peer.uid, link.link_class)
+        is_taken = self.streams.detach(key, link.connection.outbox)
+        if is_taken and (is_over or link.connection.overflowed):
+            orphans = self.streams.give_away(key)
+            if orphans:
+                self._upper.on_orphans(link.peer, link.link_class, orphans)
+        while is_taken and (too_many := self.streams.relieve()) is not None:
+            peer, link_class, items = too_many
+            self._notices.count("events_kept_given_up", sum(events for _, events in items))
+            self._upper.on_orphans(peer, link_class, items)
+
+    async def _go_another_way(self, link: Link) -> None:
+        """A link that was given up does not bring over what is under way on it."""
+        self._take_back(link, is_over=True)
+        if link.parted.is_set():
+            link.connection.end()  # nor is there anything left to hear of
+
+    def _say_goodbye(self, link: Link, reason: Closed) -> None:
+        """Send this last; the other end then sends what it has queued, and closes.
+
+        Where nobody has use for the link any more, each end says so, and the other acknowledges
+        what came before: so that neither sends it once more, another way.
+        """
+        self._acknowledge(link)
+        link.connection.send(self._codec.encode(Goodbye(reason), link.agreed.version))
+        seconds = PARTING_SECONDS if reason in PEACEFUL else FINISH_SECONDS
+        link.connection.finish(seconds, is_over=reason is not Closed.UNWANTED)
+        if reason in PEACEFUL:
+            self.parting.note(link)
+
+    def _acknowledge(self, link: Link) -> None:
+        """Say what has come, if it can be said yet."""
+        if link.arrivals is not None:
+            ack = link.arrivals.incoming.ack()
+            link.connection.send_ack(self._codec.encode(ack, link.agreed.version))
+
+    def _wind_up(self, link: Link) -> bool:
+        """The tasks of a link have ended; say whether it was still in use."""
+        connection = link.connection
+        connection.end()
+        self.precedence.leave(connection.fileno)
+        self._notices.count("express_dropped", connection.outbox.express.dropped)
+        if connection.overflowed:
+            self._notices.note(
+                "links_given_up",
+                "link given up, too much is held for its other end or of it",
+                peer=short(link.peer.uid),
+                link_class=link.link_class.value,
+            )
+        del self.running[link]
+        self.parting.forget(link)
+        self._quiet.set()
+        ended_by_itself = self._forget(link)
+        self._take_back(link, is_over=not ended_by_itself)
+        if ended_by_itself:
+            self._upper.on_cut(link)
+        return ended_by_itself
+
+    def _forget(self, link: Link) -> bool:
+        """Take a link out of the tables; False if it is out already, or another in its place."""
+        key = (link.peer.uid, link.link_class)
+        if self.up.get(key) is not link:
+            return False
+        del self.up[key]
+        self._table.closed(*key)
+        return True
+
+    def _part(self, link: Link, reason: Closed) -> None:
+        """The other end said good-bye: nothing new goes this way, but what is queued still does.
+
+        It reads on until we close, so no event is lost where a link is given up in peace.
+        """
+        link.parted.set()
+        if reason is Closed.REPLACED and self._table.is_calling(link.peer.uid, link.link_class):
+            return  # the other end has taken our call, but we have not heard so: `run` or `stay`
+        if reason is not Closed.UNWANTED:
+            # One that leaves would not pass on what comes now; and where it holds this link for
+            # lost, or for replaced by one that has not come up here, the next one brings it over.
+            self._take_back(link)
+        self._end(link, reason)
+        if reason is Closed.UNWANTED and not link.connection.is_closing:
+            self._say_goodbye(link, reason)
+            return
+        self._acknowledge(link)
+        link.connection.finish(PARTING_SECONDS, is_over=reason is not Closed.UNWANTED)
+        if reason in PEACEFUL:
+            self.parting.note(link)
+
+    def _end(self, link: Link, reason: Closed) -> None:
+        if self._forget(link):
+            if reason is not Closed.UNWANTED:
+                self._upper.on_cut(link)
+            self._tell_end(link, reason)
+
+    def _tell_end(self, link: Link, reason: Closed) -> None:
+        self._give(LinkDown(link.peer.uid, reason, link.link_class))
+        self._upper.on_changes()
+
+    async def _read_and_write(self, link: Link, reader: FrameReader) -> Closed:
+        reason = Closed.LOST
+        with link.running:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._write, link, nursery.cancel_scope)
+                reason = await self._read(link, reader)
+                if reason is Closed.UNWANTED:
+                    await self._hear_out(link, reader)
+                link.connection.end()
+                if not link.parted.is_set():
+                    nursery.cancel_scope.cancel()
+        return Closed.OVERFLOW if link.connection.overflowed else reason
+
+    async def _write(self, link: Link, scope: trio.CancelScope) -> None:
+        try:
+            await link.connection.write_forever()
+            if not link.connection.overflowed:
+                # Closing with bytes unread would reset the connection, and the other end might
+                # never see our goodbye: wait for its own, or until it closes.
+                with trio.move_on_at(link.connection.closed_by):
+                    await link.parted.wait()
+        except BROKEN:
+            # The other end has closed, but it may have said why: let what has come be read.
+            with trio.move_on_after(FINISH_SECONDS):
+                await link.parted.wait()
+        scope.cancel()
+
+    async def _read(self, link: Link, reader: FrameReader) -> Closed:
+        upper = self._upper
+        is_express = link.link_class is LinkClass.EXPRESS
+        try:
+            chunk: bytes | bytearray = b"-"
+            while chunk:
+                if not is_express:
+                    await self.precedence.give_way()
+                goodbye = await self._take(link, reader.runs())
+                if goodbye is not None:
+                    self._part(link, goodbye)
+                    return goodbye
+                await upper.on_batch(link)
+                chunk = await link.connection.receive(reader.appetite)
+                reader.feed(chunk)
+                if link.arrivals is not None:
+                    link.arrivals.size += len(chunk)
+        except ProtocolError as error:
+            self._protocol_error(link, error)
+            return Closed.PROTOCOL
+        except BROKEN:
+            pass
+        return Closed.LOST
+
+    async def _hear_out(self, link: Link, reader: FrameReader) -> None:
+        """Both ends have parted; take what the other one says of how much has come there."""
+        outbox = link.connection.outbox
+        try:
+            # Without a stream the next link brings over what this one has not.
+            while outbox.stream is not None and (outbox.stream.count or outbox.normal):
+                chunk = await link.connection.receive(reader.appetite)
+                if not chunk:
+                    return
+                reader.feed(chunk)
+                for run in reader.runs():
+                    for body in run.bodies() if run.kind == CONTROL else ():
+                        if isinstance(message := self._codec.decode(body), Ack):
+                            self._on_stream(link, message)
+        except ProtocolError as error:
+            self._protocol_error(link, error)
+        except BROKEN:
+            pass
+
+    async def _take(self, link: Link, runs: list[Run]) -> Closed | None:
+        """Hand over what has come; returns why, if the other end says good-bye."""
+        first = None if link.link_class is LinkClass.EXPRESS else self.precedence
+        return await Sliced(self._steps(link, runs), first).finish(
+            self.turn, partial(self.acknowledging.note, link)
+        )
+
+    def _steps(self, link: Link, runs: list[Run]) -> Generator[None, None, Closed | None]:
+        """Hand over what has come; behind a good-bye there are acknowledgements alone."""
+        link_class = link.link_class
+        goodbye: Closed | None = None
+        for run in runs:
+            if run.kind != CONTROL:
+                if goodbye is None:
+                    yield from self._upper.on_frames(link, run)
+                continue
+            for body in run.bodies():
+                message = self._codec.decode(body)
+                if isinstance(message, Goodbye):
+                    goodbye = goodbye or message.reason
+                    continue
+                if goodbye is not None and not isinstance(message, Ack):
+                    continue
+                if isinstance(message, Ack | Resume):
+                    self._on_stream(link, message)
+                    continue
+                if link_class is not LinkClass.NORMAL and not isinstance(message, LinkMessage):
+                    raise ProtocolError(f"{type(message).__name__} on a link for events")
+                self._give(MessageReceived(link.peer.uid, message, link_class))
+                yield
+        return goodbye
+
+    def _on_stream(self, link: Link, message: Ack | Resume) -> None:
+        key = (link.peer.uid, link.link_class)
+        if link.link_class not in RELIABLE:
+            raise ProtocolError(f"{type(message).__name__} on a link without a stream")
+        if isinstance(message, Ack):
+            self.streams.on_ack(key, message)
+            used = self.up.get(key)
+            if used is not None:
+                used.connection.go_on()
+        elif link.arrivals is not None:
+            raise ProtocolError("a stream begins twice on one connection")
+        else:
+            link.arrivals = self.streams.arrivals(key, message)
+
+    def _protocol_error(self, link: Link, error: ProtocolError) -> None:
+        uid = short(link.peer.uid)
+        self._notices.note("protocol_errors", "protocol error", peer=uid, why=str(error))

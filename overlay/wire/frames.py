@@ -1,0 +1,40 @@
+"""The layout of frames.
+
+A connection carries frames::
+
+    u32 length of what follows | u8 protocol version | u8 kind | body
+
+Control frames (kind 0) are messages, and long frames go in slices (kind 4):
+:mod:`overlay.wire.codec` and :mod:`overlay.wire.fragments` read them. Event frames (kinds 1 to 3)
+are laid out by the layer above.
+"""
+
+from __future__ import annotations
+
+import struct
+
+PROTOCOL_VERSION = 1  #: the highest spoken
+LOWEST_VERSION = 1  #: the lowest; greetings are framed so for ever
+
+#: Frame kinds.
+CONTROL = 0
+EVENT = 1
+DELIVERY = 2
+DETOUR = 3  #: an event on its way round a failed link
+FRAGMENT = 4  #: a slice of a long frame
+LAST_KIND = FRAGMENT
+
+MAX_CONTROL_BYTES = 64 * 1024
+MAX_FRAME_BYTES = 1024 * 1024 + 16 * 1024  #: a payload of 1 MiB, and all that goes before it
+
+HEADER = struct.Struct("!IBB")
+LENGTH_AND_TAG = struct.Struct("!IH")  #: the same, version and kind in one number
+LENGTH_COVERS = 2  # version and kind are counted in the length
+
+
+Bytes = bytes | bytearray | memoryview
+
+
+def frame(kind: int, body: bytes, version: int = LOWEST_VERSION) -> bytes:
+    """Return ``body`` as one frame, in the layout of ``version``."""
+    return HEADER.pack(len(body) + LENGTH_COVERS, version, kind) + body
