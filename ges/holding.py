@@ -16,7 +16,7 @@ from overlay.queues.resend import Item
 from overlay.queues.streams import Key, Streams
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import MAX_FRAME_BYTES, Bytes
-from ring.messages import Member
+from ring.wire.messages import Member
 
 HOLD_NS = nanos(0.4)  #: then others serve its part of the ring, unless it is a ring neighbour ...
 GIVE_UP_NS = nanos(20)  #: ... for which we wait until it is judged, but no longer than this

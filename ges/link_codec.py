@@ -9,7 +9,7 @@ from overlay.multigraph.quick_probes import QuickEcho, QuickProbe
 from overlay.queues.resend import STREAM_MESSAGES
 from overlay.wire.codec import MessageCodec
 from overlay.wire.handshake import Goodbye
-from ring.wire import RING_MESSAGES
+from ring.wire.registry import RING_MESSAGES
 
 LINK_MESSAGES: tuple[type[Message], ...] = (
     *RING_MESSAGES,

@@ -15,8 +15,8 @@ from overlay.trace import Verdict
 from overlay.wire.codec import MessageCodec
 from overlay.wire.frames import LOWEST_VERSION
 from overlay.wire.versions import SECURE_STATES, WireVersion
-from ring.holders import BackupStatus
-from ring.messages import Member, Pair, RingId
+from ring.records.holders import BackupStatus
+from ring.wire.messages import Member, Pair, RingId
 
 Number = Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
 FilterText = Annotated[str, msgspec.Meta(max_length=MAX_TOPIC_BYTES)]

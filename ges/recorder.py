@@ -27,7 +27,7 @@ from ring.facts import (
     Repaired,
     Suspected,
 )
-from ring.messages import Member
+from ring.wire.messages import Member
 
 MAX_FAILED_LINKS = 256
 

@@ -21,7 +21,7 @@ from overlay.links.link import Link
 from overlay.queues.resend import Item
 from overlay.queues.streams import RELIABLE, Key
 from overlay.wire.frames import DETOUR, EVENT, frame
-from ring.messages import MAX_PATH
+from ring.wire.messages import MAX_PATH
 
 NORMAL, SECURE = LinkClass.NORMAL, LinkClass.SECURE
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from overlay.errors import CodecError
-from ring.messages import MAX_PATH
+from ring.wire.messages import MAX_PATH
 
 _UID_BYTES = 16
 

@@ -38,7 +38,7 @@ from overlay.multigraph.weights import LinkKey
 from overlay.net.connection import Connection
 from overlay.queues.resend import Item
 from overlay.queues.streams import Streams
-from ring.messages import Member
+from ring.wire.messages import Member
 
 MAX_TO_MARK = 2 * MAX_PUBLISHERS
 HELD_BYTES = 256  #: of memory for an event that waits for others, beside its own bytes

@@ -25,7 +25,7 @@ from overlay.ids import short
 from overlay.wording import counted
 from ring.geometry import RING_SIZE, clockwise
 from ring.invariants import Snapshot, local_findings, ring_findings
-from ring.messages import Member
+from ring.wire.messages import Member
 
 MAX_STEPS = 100_000
 MAX_NAMES = 3  #: in one finding

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from overlay.errors import ConfigError
 from overlay.ids import Nanos, nanos
-from ring.messages import MAX_HOPS, MAX_WITNESSES
+from ring.wire.messages import MAX_HOPS, MAX_WITNESSES
 
 DEFAULT_BACKUPS = 2
 

@@ -19,9 +19,9 @@ from overlay.machine import (
 )
 from ring.config import RingConfig
 from ring.facts import DetourEnded
-from ring.messages import DetourClosed, Member
-from ring.relay import wrap
 from ring.verdicts import Verdicts
+from ring.wire.messages import DetourClosed, Member
+from ring.wire.relay import wrap
 
 
 class Timer(IntEnum):

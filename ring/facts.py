@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from overlay.ids import Nanos, Peer
 from overlay.machine import Command, Fact
 from ring.geometry import FIRST_ID
-from ring.messages import Member
+from ring.wire.messages import Member
 
 # ── commands ──────────────────────────────────────────────────────────────────────────────────
 

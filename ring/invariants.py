@@ -21,8 +21,8 @@ from functools import partial
 
 from overlay.ids import NANOS_PER_SECOND, Nanos, short
 from ring.geometry import RING_SIZE, clockwise
-from ring.holders import BackupStatus
-from ring.messages import Member
+from ring.records.holders import BackupStatus
+from ring.wire.messages import Member
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,10 @@
 """One broker's part in the ring: each input goes to those it concerns, then all settle down.
 
-The rules are in the parts, each under the name the paper gives it (:mod:`ring.parts` lists them);
-what concerns several of them at once is in the coordinators: :mod:`ring.views`,
-:mod:`ring.membership`, :mod:`ring.deaths`, :mod:`ring.link_events`. :mod:`ring.dispatch` says which
-message and which timer goes where.
+The rules are in the parts, each under the name the paper gives it (:mod:`ring.coordination.parts`
+lists them); what concerns several of them at once is in the coordinators:
+:mod:`ring.coordination.views`, :mod:`ring.coordination.membership`,
+:mod:`ring.coordination.deaths`, :mod:`ring.coordination.link_events`.
+:mod:`ring.coordination.dispatch` says which message and which timer goes where.
 """
 
 from __future__ import annotations
@@ -22,10 +23,15 @@ from overlay.machine import (
     MessageReceived,
     Refused,
 )
+from ring.circle.searches import Finding
 from ring.config import RingConfig
+from ring.coordination.deaths import Deaths
+from ring.coordination.dispatch import PASSIVE, PASSIVE_TIMERS, Dispatch
+from ring.coordination.link_events import LinkEvents
+from ring.coordination.membership import Membership
+from ring.coordination.parts import Parts
+from ring.coordination.views import Views
 from ring.core import Timer
-from ring.deaths import Deaths
-from ring.dispatch import PASSIVE, PASSIVE_TIMERS, Dispatch
 from ring.facts import (
     DropRecord,
     Found,
@@ -37,14 +43,9 @@ from ring.facts import (
     ReportLoad,
 )
 from ring.geometry import RING_SIZE
-from ring.holders import BackupStatus
-from ring.link_events import LinkEvents
-from ring.membership import Membership
-from ring.messages import Heartbeat, Member, Purpose, Relay
-from ring.parts import Parts
-from ring.routing import Finding
+from ring.records.holders import BackupStatus
 from ring.verdicts import Ruling
-from ring.views import Views
+from ring.wire.messages import Heartbeat, Member, Purpose, Relay
 
 
 class RingNode:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from msgspec import structs
 
 from overlay.machine import Message
-from ring.messages import Failed, View
+from ring.wire.messages import Failed, View
 
 SOMEBODY = ""  #: stands for all that bear witness to one death
 

@@ -23,8 +23,8 @@ from overlay.machine import Message, OpenLink, Refused
 from overlay.rng import rng_for
 from overlay.wire.codec import MessageCodec
 from overlay.wire.handshake import GREETINGS, Hello, Welcome
-from ring.messages import Heartbeat, Ping, Pong, Tested, TestNeighbour
-from ring.wire import RING_MESSAGES
+from ring.wire.messages import Heartbeat, Ping, Pong, Tested, TestNeighbour
+from ring.wire.registry import RING_MESSAGES
 from sims.network import Distances, Latency
 from sims.world import CONNECT_TIMEOUT_NS, Wire, World
 

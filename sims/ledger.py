@@ -27,7 +27,7 @@ from ring.facts import (
     Suspected,
 )
 from ring.invariants import Snapshot, ideal_pointers, local_findings, ring_findings
-from ring.messages import Member
+from ring.wire.messages import Member
 
 REACH = 2  #: live brokers on each side of a death that must point right
 NEAR = 2 * REACH  #: and so far on each side stand those that they point at

@@ -29,7 +29,7 @@ from collections.abc import Hashable, Iterable, Mapping
 
 from ring.geometry import clockwise
 from ring.invariants import Snapshot
-from ring.messages import Member
+from ring.wire.messages import Member
 from sims.exploration import What
 from sims.reactions import Event, Reaction, Reactions
 from sims.scopes import Action

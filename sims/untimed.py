@@ -36,7 +36,8 @@ from overlay.machine import (
 from ring.core import Timer
 from ring.facts import Join, Leave
 from ring.invariants import Snapshot
-from ring.messages import (
+from ring.node import RingNode
+from ring.wire.messages import (
     Backup,
     ChordAnswer,
     ChordQuery,
@@ -48,7 +49,6 @@ from ring.messages import (
     Pong,
     ViewRequest,
 )
-from ring.node import RingNode
 from sims.numbering import Local, Numbering, Told, view_of
 from sims.untimed_state import Item, Kind, Packet, State, Welcome, packed
 

@@ -53,9 +53,9 @@ IMPURE = {
 }
 #: Modules with the departures that docs/ring.md names.
 DEPARTURES = (
-    *("neighbourhood", "gap_owner", "gaps", "chords", "drawn", "routing", "suspicions", "witness"),
-    *("runs", "detours", "damping", "queries", "backups", "duties", "handover", "replicas"),
-    *("homes", "merge", "membership"),
+    *("neighbourhood", "gap_owner", "gaps", "chords", "drawn_chords", "searches", "suspicions"),
+    *("witness", "dead_runs", "detours", "damping", "chord_queries", "backups", "duties"),
+    *("handover", "replicas", "homes", "merge", "membership"),
 )
 HEAVY = {"matplotlib", "pandas", "pyarrow", "pyspark"}
 

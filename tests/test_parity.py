@@ -22,7 +22,7 @@ from overlay.wire.handshake import Goodbye, Hello
 from ring.config import LAN
 from ring.facts import Confirmed, Found, Join, Joined, Leave, Repaired
 from ring.node import RingNode
-from ring.wire import RING_MESSAGES
+from ring.wire.registry import RING_MESSAGES
 from sims.network import Distances, Latency
 from sims.world import CrashMode, World
 

@@ -15,7 +15,7 @@ from ges.messages import Status
 from ges.walk import Walk, walk_ring
 from overlay.ids import Nanos, nanos
 from ring.invariants import DeadPointers, Snapshot, ideal_pointers, local_findings
-from ring.messages import Member
+from ring.wire.messages import Member
 
 LOOK_SECONDS = 0.05  #: between two looks at the same broker; each costs it a millisecond
 WALK_SECONDS = 0.2  #: between two walks

@@ -23,7 +23,7 @@ from benchmarks.ring.tables import Hops, Tables, WarmRing, ideal, measure, walk
 from overlay.rng import rng_for
 from ring.config import ChordStrategy
 from ring.geometry import RING_SIZE
-from ring.messages import Towards
+from ring.wire.messages import Towards
 
 PARTS = ("calibration", "real", "strategies")
 

@@ -20,7 +20,7 @@ from benchmarks.report import Bars
 from overlay.ids import NANOS_PER_SECOND
 from overlay.rng import rng_for
 from ring.config import LAN
-from ring.detector import IDLE_PERIODS, IDLE_SPREAD
+from ring.detection.detector import IDLE_PERIODS, IDLE_SPREAD
 from ring.facts import Confirmed, Detoured, NeighboursChanged
 from sims.world import CutMode
 from tests.helpers.cluster import POWER, Cluster

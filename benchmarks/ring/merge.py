@@ -27,7 +27,7 @@ from overlay.machine import Fact, OpenLink, Send
 from overlay.rng import rng_for
 from ring.config import LAN
 from ring.facts import NeighboursChanged, Rejoining
-from ring.messages import Heartbeat
+from ring.wire.messages import Heartbeat
 from sims.garbage import no_cycles_looked_for
 from sims.ledger import Ledger
 from sims.network import DISTANCES, Latency

@@ -20,7 +20,7 @@ from benchmarks.report import Bars
 from benchmarks.ring.tables import WarmRing
 from overlay.machine import OpenLink, Send
 from overlay.rng import rng_for
-from ring.messages import Route, Routed, RouteHeard, Towards
+from ring.wire.messages import Route, Routed, RouteHeard, Towards
 from sims.world import CrashMode
 
 PLANTED = (1, 2, 3, 4, 5, 7, 10, 14, 20)

@@ -11,9 +11,9 @@ from benchmarks.ring.joins import grow
 from benchmarks.ring.rings import add_broker, draw_uid
 from overlay.ids import nanos
 from overlay.rng import rng_for
+from ring.circle.greedy import distance, nearest
 from ring.config import LAN, ChordStrategy
-from ring.greedy import distance, nearest
-from ring.messages import MAX_ROUTE_HOPS, Towards
+from ring.wire.messages import MAX_ROUTE_HOPS, Towards
 from sims.ledger import Ledger
 from sims.network import DISTANCES, Latency
 from sims.warm import start_warm
@@ -80,7 +80,7 @@ def walk(tables: Tables, start: str, goal: str, towards: Towards = Towards.NEARE
 
 
 def search(tables: Tables, start: str, goal: str) -> int | None:
-    """Return the moves of a route with backtracking, by the rules of :mod:`ring.routing`."""
+    """Return the moves of a route with backtracking, by the rules of ``ring.circle.searches``."""
     target, trail, seen = tables.places[goal], [start], {start}
     for hops in range(MAX_ROUTE_HOPS + 1):
         here = trail[-1]

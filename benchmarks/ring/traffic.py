@@ -36,7 +36,7 @@ from benchmarks.ring.rings import Ring
 from overlay.ids import NANOS_PER_SECOND, Nanos, nanos
 from overlay.rng import rng_for
 from ring.config import LAN, PROFILES, RingConfig, profile
-from ring.messages import Heartbeat
+from ring.wire.messages import Heartbeat
 from sims.faults import Traffic
 from sims.network import DISTANCES
 from sims.world import CrashMode

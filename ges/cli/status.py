@@ -51,7 +51,7 @@ async def ask(
 
 
 def _member(member: object) -> dict[str, object] | None:
-    from ring.messages import Member
+    from ring.wire.messages import Member
 
     if not isinstance(member, Member):
         return None

@@ -14,8 +14,8 @@ from ges.cli.ring import ring as ring_command
 from ges.messages import Status
 from ges.walk import Walk, judge, walk_ring
 from overlay.ids import Peer
-from ring.holders import BackupStatus
-from ring.messages import Member
+from ring.records.holders import BackupStatus
+from ring.wire.messages import Member
 from tests.helpers.brokers import Brokers
 
 UIDS = [f"{at:032x}" for at in range(0x10, 0x80, 0x10)]

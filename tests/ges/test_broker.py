@@ -28,8 +28,8 @@ from overlay.security.identity import Role
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import DELIVERY, EVENT, PROTOCOL_VERSION, frame
 from overlay.wire.handshake import GREETINGS, Hello, Welcome
+from ring.detection.local_health import LocalHealth
 from ring.errors import JoinFailed
-from ring.health import LocalHealth
 from tests.ges.conftest import Issue
 from tests.helpers.brokers import Brokers
 from tests.helpers.proxy import free_port

@@ -18,7 +18,7 @@ from ges.messages import LinkStatus, Status
 from ges.walk import Walk
 from overlay.ids import LinkClass, Peer
 from ring.errors import InvariantBroken
-from ring.messages import Member
+from ring.wire.messages import Member
 
 
 def graph(n: int, steps: tuple[int, ...]) -> dict[str, list[str]]:

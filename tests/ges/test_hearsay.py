@@ -12,7 +12,7 @@ from overlay.circular import HIGHEST
 from overlay.ids import LinkClass, nanos
 from overlay.machine import Message, MessageReceived, Send
 from overlay.wire.frames import HEADER
-from ring.messages import Intent, Purpose
+from ring.wire.messages import Intent, Purpose
 from tests.ges.test_node import Bench, state, told
 
 SECONDS = nanos(1.0)

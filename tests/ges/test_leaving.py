@@ -13,7 +13,7 @@ from ges.client import connect
 from overlay.address import parse_url
 from overlay.ids import nanos
 from overlay.trace import Verdict
-from ring.membership import Membership
+from ring.coordination.membership import Membership
 from tests.ges.test_link_cuts import LINGERING, cut_links
 from tests.helpers.brokers import Brokers
 from tests.helpers.virtual import Weather

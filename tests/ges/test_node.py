@@ -29,7 +29,7 @@ from overlay.multigraph.probes import LinkEcho, LinkProbe
 from overlay.rng import rng_for
 from ring.config import LAN
 from ring.facts import Found
-from ring.messages import Leaving, Member, View
+from ring.wire.messages import Leaving, Member, View
 
 NORMAL, EXPRESS, SECURE = LinkClass.NORMAL, LinkClass.EXPRESS, LinkClass.SECURE
 

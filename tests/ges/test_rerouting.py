@@ -16,7 +16,7 @@ from ges.latecomers import KEPT_NS
 from ges.roundabout import pack_way
 from overlay.ids import nanos
 from overlay.links.link import Link
-from ring.messages import Member
+from ring.wire.messages import Member
 from tests.helpers.router_bench import NORMAL, RING, SECURE, Bench, complete, event
 
 

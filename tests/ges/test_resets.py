@@ -11,7 +11,7 @@ from overlay.machine import Closed, CloseLink, MessageReceived, Send
 from overlay.multigraph.probes import LinkEcho, LinkProbe
 from overlay.security.identity import Role
 from overlay.trace import Verdict
-from ring.messages import Leaving, Member
+from ring.wire.messages import Leaving, Member
 from tests.ges.conftest import Issue
 from tests.ges.test_express import in_range, pair_of, ports
 from tests.ges.test_node import Bench, peer

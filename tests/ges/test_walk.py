@@ -21,7 +21,7 @@ from ges.messages import Status
 from ges.walk import IN_VAIN_S, LATER_PATIENCE_S, PATIENCE_S, Walk, walk_ring
 from overlay.ids import Peer
 from ring.invariants import ideal_pointers
-from ring.messages import Member
+from ring.wire.messages import Member
 from tests.ges.test_backups import whole_ring
 from tests.helpers.brokers import Brokers, hang
 

@@ -29,9 +29,9 @@ from overlay.rng import rng_for
 from ring.config import LAN, RingConfig
 from ring.facts import Join
 from ring.invariants import ideal_pointers
-from ring.messages import Intent, JoinAccept, Member, Peers, Pong, Purpose, View
-from ring.newcomer import PINGS
+from ring.joining.newcomer import PINGS
 from ring.node import RingNode
+from ring.wire.messages import Intent, JoinAccept, Member, Peers, Pong, Purpose, View
 
 M = TypeVar("M", bound=Message)
 F = TypeVar("F", bound=Fact)

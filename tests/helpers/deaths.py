@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ring.newcomer import Phase
+from ring.joining.newcomer import Phase
 from sims.world import CrashMode
 from tests.helpers.cluster import KILL, POWER, Cluster
 

@@ -14,7 +14,7 @@ from overlay.machine import Effect, Input, LinkUp, Message, MessageReceived, Sen
 from overlay.wire.codec import MessageCodec
 from overlay.wire.frames import PROTOCOL_VERSION
 from overlay.wire.versions import CAPABILITIES, Dialect
-from ring.messages import Heartbeat
+from ring.wire.messages import Heartbeat
 
 NEXT = PROTOCOL_VERSION + 1
 

@@ -25,7 +25,7 @@ from overlay.net.connection import Connection
 from overlay.queues.streams import Streams
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import DELIVERY, DETOUR, EVENT
-from ring.messages import Member
+from ring.wire.messages import Member
 
 NORMAL, SECURE = LinkClass.NORMAL, LinkClass.SECURE
 PUBLISHER = b"p" * 16

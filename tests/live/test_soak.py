@@ -27,7 +27,7 @@ from overlay.ids import LinkClass, Peer, nanos
 from overlay.wire.frames import PROTOCOL_VERSION
 from overlay.wire.handshake import GREETINGS, Hello
 from ring.invariants import Snapshot
-from ring.messages import Member
+from ring.wire.messages import Member
 from tests.helpers.bench import member
 
 pytestmark = pytest.mark.live

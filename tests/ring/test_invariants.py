@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from ring.holders import BackupStatus
 from ring.invariants import (
     Copies,
     DeadPointers,
@@ -19,7 +18,8 @@ from ring.invariants import (
     symmetry_findings,
     zave_findings,
 )
-from ring.messages import Member
+from ring.records.holders import BackupStatus
+from ring.wire.messages import Member
 from tests.helpers.bench import member, peer
 
 IDS = (10, 20, 30, 40, 50, 60)

@@ -93,7 +93,7 @@ def test_only_the_latest_are_kept() -> None:
 
 
 def test_a_broker_keeps_what_others_tell_it_of_deaths() -> None:
-    from ring.messages import Failed
+    from ring.wire.messages import Failed
 
     node = Bench.on_ring([100, 200, 300, 400, 500, 600, 700], 300)
     node.receive(C, Failed(member(650), (uid(600),), None))

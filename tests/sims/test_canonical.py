@@ -14,8 +14,8 @@ import sims.freeze
 import sims.untimed_state
 from overlay.machine import Effect, Message, Notify, OpenLink, Send
 from ring.facts import Confirmed, NeighboursChanged
-from ring.messages import Failed, Relay
 from ring.node import RingNode
+from ring.wire.messages import Failed, Relay
 from sims.canonical import ageless
 from sims.explore import Explorer
 from sims.freeze import IGNORED, RESET, shape

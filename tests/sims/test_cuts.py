@@ -15,7 +15,7 @@ from overlay.machine import (
     Refused,
     Send,
 )
-from ring.messages import Heartbeat
+from ring.wire.messages import Heartbeat
 from sims.world import CONNECT_TIMEOUT_NS, CutMode
 from tests.sims.test_world import A, B, Pair
 

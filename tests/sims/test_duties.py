@@ -8,7 +8,7 @@ import pytest
 
 from overlay.rng import rng_for
 from ring.facts import DutyLost, Reincarnated
-from ring.record_messages import Claims, Entry
+from ring.wire.record_messages import Claims, Entry
 from tests.helpers.cluster import KILL
 from tests.helpers.records import Filter, RecordRing
 

@@ -11,7 +11,7 @@ import pytest
 from overlay.errors import ConfigError
 from overlay.ids import Nanos
 from overlay.trace import Source, Verdict
-from ring.deaths import Deaths
+from ring.coordination.deaths import Deaths
 from sims.errors import InvariantViolated
 from sims.experiment import Experiment, RunResult, run
 from sims.summary import summarise

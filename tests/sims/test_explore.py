@@ -11,7 +11,7 @@ from overlay.ids import Peer
 from overlay.machine import Closed, LinkDown, LinkUp
 from overlay.rng import rng_for
 from ring.config import LAN
-from ring.deaths import Deaths
+from ring.coordination.deaths import Deaths
 from ring.facts import Found
 from ring.node import RingNode
 from sims.cli import sim
@@ -99,7 +99,9 @@ def test_a_broken_protocol_is_found_and_shown_again(monkeypatch: pytest.MonkeyPa
 
 def test_an_accusation_of_the_living_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Break the protocol: suspicion is death."""
-    monkeypatch.setattr("ring.suspicions.Suspicions._ask", lambda self, case: (case.subject, ()))
+    monkeypatch.setattr(
+        "ring.detection.suspicions.Suspicions._ask", lambda self, case: (case.subject, ())
+    )
     report = Explorer("cut-and-crash", brokers=6, delays=0).search()
     assert any("lives and was declared dead" in finding for finding in report.findings)
 

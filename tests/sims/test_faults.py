@@ -12,7 +12,7 @@ from overlay.ids import NANOS_PER_SECOND, Nanos
 from overlay.rng import rng_for
 from ring.config import LAN
 from ring.facts import Confirmed, LinkFailed, Suspected
-from ring.messages import Heartbeat
+from ring.wire.messages import Heartbeat
 from sims.faults import DETECTION, Retransmissions, Traffic, dead_runs, draw_dead
 from sims.network import DISTANCES, Latency
 from sims.world import CrashMode

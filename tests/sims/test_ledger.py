@@ -19,7 +19,7 @@ from ring.facts import (
     Suspected,
 )
 from ring.invariants import ideal_pointers
-from ring.messages import Member
+from ring.wire.messages import Member
 from sims.ledger import Ledger
 from tests.helpers.bench import member, uid
 

@@ -19,7 +19,7 @@ from ring.facts import (
     NeighboursChanged,
     Rejoining,
 )
-from ring.messages import Relay
+from ring.wire.messages import Relay
 from sims.world import CrashMode, CutMode
 from tests.helpers.cluster import KILL, POWER, Cluster
 

@@ -7,8 +7,8 @@ import pytest
 from overlay.rng import rng_for
 from ring.config import LAN
 from ring.facts import Alone, Confirmed, Joined, Reincarnated, Rejoining
-from ring.merge import Merge
-from ring.messages import Meet
+from ring.joining.merge import Merge
+from ring.wire.messages import Meet
 from sims.world import CrashMode, CutMode
 from tests.helpers.cluster import KILL, POWER, Cluster
 

@@ -8,8 +8,8 @@ import pytest
 
 from overlay.machine import Effect, Send
 from ring.facts import Rejoining
-from ring.messages import Route as RouteMessage
-from ring.messages import Towards
+from ring.wire.messages import Route as RouteMessage
+from ring.wire.messages import Towards
 from sims.warm import spread_evenly
 from sims.world import CrashMode
 from tests.helpers.cluster import KILL, POWER, Cluster

@@ -19,7 +19,7 @@ from overlay.machine import (
     Refused,
     Send,
 )
-from ring.messages import Heartbeat
+from ring.wire.messages import Heartbeat
 from sims.network import DISTANCES, Latency
 from sims.world import CONNECT_TIMEOUT_NS, CrashMode, World
 from tests.helpers.bench import peer

@@ -14,7 +14,7 @@ from overlay.ids import NANOS_PER_SECOND, Nanos, nanos
 from overlay.rng import rng_for
 from ring.config import LAN, WAN, RingConfig
 from ring.facts import Confirmed, Suspected
-from ring.messages import TestNeighbour
+from ring.wire.messages import TestNeighbour
 from sims.world import CrashMode
 
 #: T = 1 s, k = 3: a broker is suspected when nothing was heard of it for three whole periods.

@@ -10,11 +10,11 @@ from benchmarks.ring.rings import Ring
 from overlay.ids import Nanos, nanos
 from overlay.rng import rng_for
 from ring.config import LAN
-from ring.detector import Detector
+from ring.coordination.parts import Parts
+from ring.detection.detector import Detector
+from ring.detection.local_health import LocalHealth
 from ring.facts import Confirmed, Joined
-from ring.health import LocalHealth
-from ring.messages import Member
-from ring.parts import Parts
+from ring.wire.messages import Member
 
 
 class NaiveDetector(Detector):

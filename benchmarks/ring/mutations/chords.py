@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.ring.mutations.mutant import Chapter, nothing
-from ring.carriers import Carriers
-from ring.chords import Chords
+from ring.circle.chords import Chords
+from ring.circle.searches import Routing
 from ring.core import Timer
+from ring.detection.event_links import Carriers
 from ring.geometry import clockwise
-from ring.messages import Member
-from ring.queries import Queries
-from ring.routing import Routing
-from ring.runs import Runs
+from ring.repair.chord_queries import Queries
+from ring.repair.dead_runs import Runs
+from ring.wire.messages import Member
 
 CHORDS = Chapter(first="quiet")
 

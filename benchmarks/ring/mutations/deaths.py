@@ -8,13 +8,13 @@ import msgspec
 
 from benchmarks.ring.mutations.mutant import Chapter, Method, around, nothing
 from overlay.machine import Closed
-from ring.deaths import Deaths
+from ring.coordination.deaths import Deaths
+from ring.coordination.link_events import LinkEvents
+from ring.coordination.membership import Membership
 from ring.facts import Confirmed
-from ring.link_backups import LinkBackups
-from ring.link_events import LinkEvents
-from ring.membership import Membership
-from ring.messages import Failed, Member
-from ring.repair import Loss, Repair
+from ring.repair.closing import Loss, Repair
+from ring.repair.link_backups import LinkBackups
+from ring.wire.messages import Failed, Member
 
 DEATHS = Chapter(first="deaths")
 

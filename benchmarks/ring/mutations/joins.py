@@ -1,13 +1,13 @@
-"""Broken rules of joining (:mod:`ring.newcomer` and :mod:`ring.gap_owner`)."""
+"""Broken rules of joining (:mod:`ring.joining.newcomer` and :mod:`ring.joining.gap_owner`)."""
 
 from __future__ import annotations
 
-import ring.gap_owner
+import ring.joining.gap_owner
 from benchmarks.ring.mutations.mutant import Chapter, Method, around, nothing
-from ring.gap_owner import GapOwner
 from ring.geometry import gap, midway
-from ring.messages import MAX_NEIGHBOURS, JoinAccept, JoinRequest
-from ring.newcomer import Newcomer
+from ring.joining.gap_owner import GapOwner
+from ring.joining.newcomer import Newcomer
+from ring.wire.messages import MAX_NEIGHBOURS, JoinAccept, JoinRequest
 
 JOINS = Chapter(first="joins")
 
@@ -48,7 +48,7 @@ JOINS.add(
 JOINS.add(
     "gap-not-halved",
     "the newcomer gets the id right beside the owner's",
-    (ring.gap_owner, "midway", lambda a, b: (a + 1) % 2**32),
+    (ring.joining.gap_owner, "midway", lambda a, b: (a + 1) % 2**32),
 )
 JOINS.add(
     "joins-without-links",

@@ -7,14 +7,14 @@ from typing import Any
 from benchmarks.ring.mutations.mutant import Chapter, Method, around, nothing
 from overlay.ids import Nanos, Peer
 from overlay.machine import Refused
-from ring.damping import Damper
-from ring.detours import Detours
-from ring.link_events import LinkEvents
-from ring.links import Links
-from ring.messages import Tested
+from ring.circle.damping import Damper
+from ring.circle.links import Links
+from ring.coordination.link_events import LinkEvents
+from ring.detection.suspicions import Suspicions
 from ring.node import RingNode
-from ring.queries import Queries
-from ring.suspicions import Suspicions
+from ring.repair.chord_queries import Queries
+from ring.repair.detours import Detours
+from ring.wire.messages import Tested
 
 LINKS = Chapter(first="links")
 

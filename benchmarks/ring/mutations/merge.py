@@ -1,11 +1,11 @@
-"""Broken rules of how rings that lost sight of each other become one (:mod:`ring.merge`)."""
+"""Broken rules of :mod:`ring.joining.merge`: how rings that lost sight of each other become one."""
 
 from __future__ import annotations
 
 from benchmarks.ring.mutations.mutant import Chapter, nothing
-from ring.membership import Membership
-from ring.merge import Merge
-from ring.messages import View
+from ring.coordination.membership import Membership
+from ring.joining.merge import Merge
+from ring.wire.messages import View
 
 MERGE = Chapter(first="partitions")
 

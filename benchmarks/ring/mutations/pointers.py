@@ -1,14 +1,14 @@
-"""Broken rules of who stands in which pointer (:mod:`ring.neighbourhood`)."""
+"""Broken rules of who stands in which pointer (:mod:`ring.circle.neighbourhood`)."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from benchmarks.ring.mutations.mutant import Chapter, Method, around, nothing
+from ring.circle.neighbourhood import Neighbourhood
+from ring.coordination.views import Outcome, Views
 from ring.facts import NeighboursChanged
-from ring.messages import Member
-from ring.neighbourhood import Neighbourhood
-from ring.views import Outcome, Views
+from ring.wire.messages import Member
 
 POINTERS = Chapter(first="joins")
 

@@ -1,22 +1,22 @@
-"""Broken rules of records and who owns them (:mod:`ring.duties` and its parts)."""
+"""Broken rules of records and who owns them (:mod:`ring.records.duties` and its parts)."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import ring.duties
-import ring.reclaim
-import ring.replicas
+import ring.records.duties
+import ring.records.reclaim
+import ring.records.replicas
 from benchmarks.ring.mutations.mutant import Chapter, Method, around, nothing
 from overlay.ids import Nanos
-from ring.backups import Backups
-from ring.duties import Duties
-from ring.handover import Handover
-from ring.holders import holders_among
-from ring.homes import Homes
-from ring.membership import Membership
-from ring.records import claim_of
-from ring.replicas import Held, Replicas
+from ring.coordination.membership import Membership
+from ring.records.backups import Backups
+from ring.records.claims import claim_of
+from ring.records.duties import Duties
+from ring.records.handover import Handover
+from ring.records.holders import holders_among
+from ring.records.homes import Homes
+from ring.records.replicas import Held, Replicas
 
 RECORDS = Chapter(first="records")
 
@@ -30,7 +30,7 @@ def _one_less(left: Any, right: Any, backups: int) -> Any:  # noqa: ANN401
 RECORDS.add(
     "one-copy-less",
     "one neighbour fewer than configured keeps copies",
-    (ring.backups, "holders_among", _one_less),
+    (ring.records.backups, "holders_among", _one_less),
 )
 RECORDS.add(
     "copies-never-done",
@@ -71,7 +71,7 @@ RECORDS.add(
 RECORDS.add(
     "epochs-stand-still",
     "who takes a record over claims it under the epoch of the dead",
-    (ring.duties, "next_claim", claim_of),
+    (ring.records.duties, "next_claim", claim_of),
 )
 RECORDS.add(
     "older-claims-win",
@@ -84,7 +84,7 @@ RECORDS.add(
                 (entry.epoch, entry.place, owner) < (other.epoch, other.place, other_owner)
             ),
         )
-        for module in (ring.replicas, ring.reclaim, ring.homes)
+        for module in (ring.records.replicas, ring.records.reclaim, ring.records.homes)
     ),
 )
 RECORDS.add(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.ring.mutations.mutant import Chapter, Method, around, nothing
-from ring.detector import Detector
-from ring.health import LocalHealth
-from ring.messages import Member, Tested
-from ring.suspicions import Suspicions
-from ring.witness import WitnessTests
+from ring.detection.detector import Detector
+from ring.detection.local_health import LocalHealth
+from ring.detection.suspicions import Suspicions
+from ring.detection.witness import WitnessTests
+from ring.wire.messages import Member, Tested
 
 SUSPICION = Chapter(first="lives")
 

@@ -22,8 +22,8 @@ from overlay.wire.frames import (
     PROTOCOL_VERSION,
     frame,
 )
-from ring.messages import Heartbeat, Peers
-from ring.wire import RING_MESSAGES
+from ring.wire.messages import Heartbeat, Peers
+from ring.wire.registry import RING_MESSAGES
 from tests.helpers.strategies import largest, structs
 
 CODEC = MessageCodec(*RING_MESSAGES)

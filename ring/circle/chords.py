@@ -1,0 +1,217 @@
+"""Chords by rank, with pointer doubling.
+
+Level 0 is right-right; the chord of level j+1 is the level-j chord of one's level-j chord. So level
+j leads 2^(j+1) brokers to the right whatever the ids are, and the levels end by themselves where
+the next one would come round to this broker again: about log2(n) of them.
+
+Departs from the paper, which draws chords uniformly at random (004, section 3.2): with those,
+greedy routes grow like sqrt(n).
+
+A join shifts the ranks of everybody beyond it, so exact ranks would cost O(n) messages a join.
+Ranks are therefore followed lazily: a slow refresh asks all levels anew, O(log n) messages a
+broker. Only what leaves a hole is told at once, to those who asked for that level: a level that
+exists where there was none, or one whose broker died; and another right-right, as the one broker
+that asked for it may have taken the old one for the end of its levels.
+
+A chord that is a little off in rank does not move at the first word, as each move costs a link and
+moves the levels beyond it in turn. It moves when two refreshes in a row have named the same other
+broker: in a ring that stays as it is all ranks become exact, and under churn they stay roughly
+right. "A little": its distance is between two thirds and one and a half of what it should be.
+"""
+
+from __future__ import annotations
+
+from overlay.ids import Nanos, Peer
+from ring.circle.links import Links
+from ring.circle.neighbourhood import Neighbourhood
+from ring.core import Core, Timer
+from ring.facts import ChordLost, ChordRepaired
+from ring.geometry import clockwise
+from ring.wire.messages import ChordAnswer, ChordQuery, Member
+
+MAX_LEVELS = 31
+MAX_ASKERS = 256
+
+
+class Chords:
+    """This broker's chords, nearest level first."""
+
+    def __init__(self, core: Core, links: Links, neighbourhood: Neighbourhood) -> None:
+        self._core = core
+        self._links = links
+        self._neighbourhood = neighbourhood
+        self.levels: list[Member] = []  #: levels[0] is right-right
+        self._asked: dict[int, str] = {}  #: level -> uid asked for its chord of that level
+        self._answered: set[int] = set()  #: levels whose chord has answered
+        self._askers: dict[str, set[int]] = {}  #: uid -> levels it wants to be told of
+        self._better: dict[int, str] = {}  #: level -> uid named in place of one a little off
+        self._refreshing: set[int] = set()  #: levels asked in a refresh, not answered yet
+        self._lost: dict[str, None] = {}  #: uids of dead chords that are not replaced yet
+        self._moved_at: Nanos | None = None  #: when right-right last became another
+        self._untold = False  #: askers do not know right-right as it is now
+
+    @property
+    def wanted(self) -> dict[str, Peer]:
+        """Peers beyond right-right to keep links to."""
+        return {member.uid: member.peer for member in self.levels[1:]}
+
+    def start(self) -> None:
+        """Arm the timer of the next refresh, a jittered ``chord_refresh_ns`` from now."""
+        self._core.arm(Timer.CHORDS, "", self._core.jitter(self._core.config.chord_refresh_ns))
+
+    def on_refresh_due(self) -> None:
+        """Ask every level's chord again."""
+        self.start()
+        if self._untold:
+            self._untold = False
+            self._tell_askers(0)
+        self._asked.clear()
+        self._answered.clear()
+        self._refreshing = set(range(len(self.levels)))
+        self.follow()
+
+    def follow(self) -> None:
+        """Make level 0 right-right as it is now, and ask for what is not known."""
+        second = self._neighbourhood.right[1:2]
+        if second and self._is_ring_of_three():
+            second = ()
+        if not second:
+            self._cut(0)
+        elif not self.levels:
+            self.levels.append(second[0])
+            self._tell_askers(0)
+        elif self.levels[0] != second[0]:
+            self.levels[0] = second[0]
+            self._on_moved()
+        for level, member in enumerate(self.levels):
+            if level + 1 < MAX_LEVELS and level not in self._asked:
+                if member.uid not in self._links.up:
+                    break
+                self._asked[level] = member.uid
+                self._answered.discard(level)
+                self._core.send(member.uid, ChordQuery(level))
+
+    def on_query(self, uid: str, query: ChordQuery) -> None:
+        """Name our chord of that level, and remember who asked."""
+        if len(self._askers) < MAX_ASKERS or uid in self._askers:
+            self._askers.setdefault(uid, set()).add(query.level)
+        self._core.send(uid, self._answer(query.level))
+
+    def on_answer(self, uid: str, answer: ChordAnswer) -> None:
+        """Take the chord of level+1 from our chord of ``level``; late answers are ignored."""
+        level = answer.level
+        if self._asked.get(level) != uid or level >= len(self.levels):
+            return
+        member = answer.member
+        if member is not None and self._neighbourhood.is_dead(member.uid, member.incarnation):
+            return  # it will hear of that death, and tell us whom it puts in place
+        self._answered.add(level)
+        if member is None or not self._extends(level, member):
+            self._cut(level + 1)
+        elif level + 1 == len(self.levels):
+            self.levels.append(member)
+            self._tell_askers(level + 1)
+        elif self.levels[level + 1] != member and not self._keeps(level + 1, member):
+            self.levels[level + 1] = member
+            self._asked.pop(level + 1, None)
+        self._refreshing.discard(level)
+        self.follow()
+
+    def on_link_gone(self, uid: str) -> None:
+        """Forget what was asked of, or by, a broker that is linked no more."""
+        self._askers.pop(uid, None)
+        self._asked = {level: other for level, other in self._asked.items() if other != uid}
+
+    def on_dead(self, uid: str, heir: Member | None) -> None:
+        """A broker is dead or gone: its heir stands in until the levels are found anew."""
+        self.on_link_gone(uid)
+        for level, member in enumerate(self.levels[1:], start=1):
+            if member.uid == uid:
+                self._core.notify(ChordLost(uid))
+                self._lost[uid] = None
+                self._asked.pop(level - 1, None)
+                if heir is not None and self._extends(level - 1, heir):
+                    self.levels[level] = heir
+                    self._tell_askers(level)
+                else:
+                    self._cut(level)
+                break
+
+    def check(self) -> None:
+        """Notice that all levels have been found anew and lead to linked brokers."""
+        if not self._lost:
+            return
+        settled = all(
+            level in self._answered and member.uid in self._links.up
+            for level, member in enumerate(self.levels)
+        )
+        if settled:
+            for uid in self._lost:
+                self._core.notify(ChordRepaired(uid))
+            self._lost.clear()
+
+    def clear(self) -> None:
+        """Forget all levels: this broker is off the ring."""
+        self.levels.clear()
+        self._asked.clear()
+        self._answered.clear()
+        self._askers.clear()
+        self._better.clear()
+        self._refreshing.clear()
+        self._lost.clear()
+        self._moved_at, self._untold = None, False
+
+    def _on_moved(self) -> None:
+        """Right-right is another. If it moves on and on, as when rings merge, wait for the end.
+
+        Else each step would move the chords of O(log n) others; all are asked anew soon after.
+        """
+        core = self._core
+        before, self._moved_at = self._moved_at, core.now
+        if before is None or core.now - before > core.config.heartbeat_ns:
+            self._asked.pop(0, None)
+            self._tell_askers(0)
+        elif not self._untold:
+            self._untold = True
+            core.arm(Timer.CHORDS, "", core.jitter(2 * core.config.heartbeat_ns))
+
+    def _keeps(self, level: int, member: Member) -> bool:
+        """Say whether the chord of ``level`` stays although ``member`` is named in its place."""
+        chord, here = self.levels[level], self._core.member.ring_id
+        far, right = clockwise(here, chord.ring_id), clockwise(here, member.ring_id)
+        if not 2 * right <= 3 * far or not 2 * far <= 3 * right:
+            return False
+        if chord.uid not in self._links.up or not self._extends(level - 1, chord):
+            return False
+        if level - 1 in self._refreshing:
+            named_before, self._better[level] = self._better.get(level), member.uid
+            return named_before != member.uid
+        return True
+
+    def _is_ring_of_three(self) -> bool:
+        hood = self._neighbourhood
+        return len({m.uid for m in (*hood.left, *hood.right)}) < 3
+
+    def _extends(self, level: int, member: Member) -> bool:
+        """Say whether ``member`` lies beyond level ``level`` and before we come round again."""
+        core, hood = self._core, self._neighbourhood
+        if member.uid == core.peer.uid or hood.is_dead(member.uid, member.incarnation):
+            return False
+        here = core.member.ring_id
+        reach = clockwise(here, self.levels[level].ring_id)
+        return clockwise(here, member.ring_id) > reach
+
+    def _cut(self, level: int) -> None:
+        """Drop ``level`` and all beyond it."""
+        if level < len(self.levels):
+            del self.levels[level:]
+            self._tell_askers(level)
+        self._asked = {at: uid for at, uid in self._asked.items() if at < level}
+
+    def _answer(self, level: int) -> ChordAnswer:
+        return ChordAnswer(level, self.levels[level] if level < len(self.levels) else None)
+
+    def _tell_askers(self, level: int) -> None:
+        for uid, levels in sorted(self._askers.items()):
+            if level in levels and uid in self._links.up:
+                self._core.send(uid, self._answer(level))

@@ -1,0 +1,97 @@
+"""The parts that one broker's protocol consists of, and which of them each is built upon.
+
+Each part is one rule, or one role, of the paper, and knows only the parts handed to it here. What
+concerns several of them at once is in the coordinators: :mod:`~ring.coordination.views`,
+:mod:`~ring.coordination.membership`, :mod:`~ring.coordination.deaths`,
+:mod:`~ring.coordination.link_events`, in this order; each of them uses the parts, and the
+coordinators before it.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from overlay.ids import Peer
+from ring.circle.chords import Chords
+from ring.circle.drawn_chords import DrawnChords
+from ring.circle.links import Links
+from ring.circle.neighbourhood import Neighbourhood
+from ring.circle.searches import Routing
+from ring.config import ChordStrategy, RingConfig
+from ring.core import Core
+from ring.detection.detector import Detector
+from ring.detection.event_links import Carriers
+from ring.detection.local_health import LocalHealth
+from ring.detection.suspicions import Suspicions
+from ring.detection.witness import WitnessTests
+from ring.joining.gap_owner import GapOwner
+from ring.joining.merge import Merge
+from ring.joining.newcomer import Newcomer
+from ring.records.duties import Duties
+from ring.repair.chord_queries import Queries
+from ring.repair.closing import Repair
+from ring.repair.dead_runs import Runs
+from ring.repair.detours import Detours
+from ring.repair.link_backups import LinkBackups
+
+
+@dataclass(slots=True)
+class Parts:
+    """The parts of one ring node."""
+
+    core: Core
+    links: Links
+    hood: Neighbourhood
+    detector: Detector
+    suspicions: Suspicions
+    tests: WitnessTests
+    link_backups: LinkBackups
+    repair: Repair
+    routing: Routing
+    chords: Chords
+    runs: Runs
+    carriers: Carriers
+    duties: Duties
+    newcomer: Newcomer
+    owner: GapOwner
+    detours: Detours
+    queries: Queries
+    merge: Merge
+
+    @classmethod
+    def build(cls, config: RingConfig, peer: Peer, rng: random.Random) -> Parts:
+        """Return new parts that share one core."""
+        core = Core(config, peer, rng)
+        links = Links(core)
+        hood = Neighbourhood(core, links)
+        health = LocalHealth()
+        detector = Detector(core, links, hood, health)
+        routing = Routing(core, links, hood)
+        chords = (
+            Chords(core, links, hood)
+            if config.chords is ChordStrategy.RANK
+            else DrawnChords(core, links, hood, routing)
+        )
+        detours = Detours(core, links, hood)
+        link_backups = LinkBackups(core, links, hood)
+        return cls(
+            core=core,
+            links=links,
+            hood=hood,
+            detector=detector,
+            suspicions=Suspicions(core, links, hood, detector, health),
+            tests=WitnessTests(core, links, detector, health),
+            link_backups=link_backups,
+            repair=Repair(core, links, hood, link_backups),
+            routing=routing,
+            chords=chords,
+            runs=Runs(core, links, hood, routing),
+            carriers=Carriers(core, links, detector, health),
+            duties=Duties(core, links, hood),
+            newcomer=Newcomer(core, links, hood),
+            owner=GapOwner(core, links, hood, chords),
+            detours=detours,
+            queries=Queries(core, links, routing, detours),
+            merge=Merge(core, links, hood),
+        )

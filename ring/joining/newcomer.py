@@ -1,0 +1,274 @@
+"""The newcomer's side of a join: how this broker comes onto the ring (paper 004, section 3.3).
+
+A newcomer measures round-trip times to the brokers it can learn of, draws its contact among the
+nearest, and asks it for a place. It has joined once it is linked to those of the neighbours named
+to it that answer; whatever fails on the way, it pauses and starts again. The other side is
+:mod:`ring.joining.gap_owner`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from overlay.ids import Nanos, Peer
+from overlay.machine import LinkRefused, Refused
+from ring.circle.links import Links
+from ring.circle.neighbourhood import Neighbourhood
+from ring.core import Core, Timer
+from ring.facts import JoinDelayed, JoinRejected
+from ring.wire.messages import JoinAccept, JoinRefuse, JoinRequest, Peers, PeersRequest, Ping
+
+PINGS = 3  #: round trips measured to each candidate; the shortest counts
+UNANSWERED = 2  #: requests without an answer, before the contact itself is to insert
+
+#: Refusals that no waiting will change.
+_HOPELESS = frozenset({Refused.OTHER_OVERLAY, Refused.OTHER_VERSION, Refused.NOT_CHORDAL})
+
+
+def _describe(event: LinkRefused) -> str:
+    return f"{event.url}: {event.detail or event.reason.value.replace('_', ' ')}"
+
+
+class Phase(Enum):
+    """Where a newcomer stands."""
+
+    IDLE = auto()
+    SEEKING = auto()  #: opening links to the seeds
+    MEASURING = auto()  #: measuring round-trip times
+    ASKING = auto()  #: the request is on its way to the owner of a gap
+    LINKING = auto()  #: it has an id and links to its neighbours
+
+
+@dataclass(slots=True)
+class _Candidate:
+    peer: Peer
+    pings: int = 0
+    sent_at: Nanos = 0
+    round_trip_ns: Nanos | None = None
+
+
+class Newcomer:
+    """This broker's own way onto the ring, phase by phase; any phase may start again."""
+
+    def __init__(self, core: Core, links: Links, neighbourhood: Neighbourhood) -> None:
+        self._core = core
+        self._links = links
+        self._neighbourhood = neighbourhood
+        self.phase = Phase.IDLE
+        self.contact: str | None = None
+        self.in_vain = 0  #: times in a row that no member was found
+        self._seeds: tuple[str, ...] = ()
+        self._named: tuple[str, ...] = ()  #: URLs of the candidates that a seed named last
+        self._doors: tuple[str, ...] = ()  #: URLs where the ring is looked for now
+        self._patient = False
+        self._attempts = 0
+        self._unanswered = 0  #: requests in a row to which nobody had an answer
+        self._candidates: dict[str, _Candidate] = {}
+
+    @property
+    def round_trip_ns(self) -> Nanos | None:
+        """As measured to the contact."""
+        candidate = self._candidates.get(self.contact or "")
+        return candidate.round_trip_ns if candidate else None
+
+    @property
+    def wanted(self) -> dict[str, Peer]:
+        """Peers to keep links to while joining."""
+        if self.phase in (Phase.MEASURING, Phase.ASKING):
+            return {uid: candidate.peer for uid, candidate in self._candidates.items()}
+        return {}
+
+    def begin(self, seeds: tuple[str, ...], *, patient: bool) -> None:
+        """Look for the ring at these URLs.
+
+        A seed that can never let us in ends the attempt, as somebody has given a wrong address;
+        not so if ``patient``, when the addresses are those of brokers we once knew.
+        """
+        self._patient = patient
+        self._seeds = tuple(dict.fromkeys(seeds))
+        self._named = ()
+        self._attempts = self._unanswered = self.in_vain = 0
+        self._seek()
+
+    def on_up(self, uid: str) -> None:
+        """A seed or a candidate is linked: ask it for members, or measure the way to it."""
+        if self.phase is Phase.SEEKING:
+            self._core.send(uid, PeersRequest())
+        elif self.phase is Phase.MEASURING and uid in self._candidates:
+            self._ping(uid)
+
+    def on_refused(self, event: LinkRefused) -> None:
+        """A seed or candidate cannot be linked; after the last of them, wait and start again."""
+        if self.phase is Phase.SEEKING and event.url in self._doors:
+            is_given = event.url in self._seeds
+            if event.reason in _HOPELESS and is_given and not self._patient:
+                self.finish()
+                self._core.notify(JoinRejected(_describe(event)))
+                return
+            waiting = any(self._links.is_opening(url) for url in self._doors)
+            linked = any(link.peer.url in self._doors for link in self._links.up.values())
+            if not waiting and not linked:
+                self._start_again(_describe(event))
+        elif event.uid in self._candidates:
+            del self._candidates[event.uid]
+            self._decide_if_measured()
+
+    def on_peers(self, peers: Peers) -> None:
+        """A seed named members: measure the way to some of them."""
+        core = self._core
+        if self.phase is not Phase.SEEKING:
+            return
+        known = {m.uid: m.peer for m in peers.members if m.uid != core.peer.uid}
+        if not known:
+            return
+        count = min(len(known), core.config.measure_candidates)
+        drawn = core.rng.sample(sorted(known), count)
+        self.phase = Phase.MEASURING
+        self.in_vain = 0
+        self._candidates = {uid: _Candidate(known[uid]) for uid in drawn}
+        self._named = tuple(known[uid].url for uid in drawn)
+        core.arm(Timer.MEASURE, "", core.config.measure_ns)
+        core.disarm(Timer.JOIN)
+        for uid in drawn:
+            if uid in self._links.up:
+                self._ping(uid)
+
+    def on_pong(self, uid: str) -> None:
+        """A candidate has answered a ping: after three the shortest round trip counts."""
+        candidate = self._candidates.get(uid)
+        if self.phase is not Phase.MEASURING or candidate is None or not candidate.pings:
+            return
+        took = self._core.now - candidate.sent_at
+        best = candidate.round_trip_ns
+        candidate.round_trip_ns = took if best is None else min(best, took)
+        if candidate.pings < PINGS:
+            self._ping(uid)
+        else:
+            self._decide_if_measured()
+
+    def on_measured(self) -> None:
+        """Time is up: draw the contact among the nearest and ask it for a place."""
+        core = self._core
+        if self.phase is not Phase.MEASURING:
+            return
+        core.disarm(Timer.MEASURE)
+        nearest = sorted(
+            (candidate.round_trip_ns, uid)
+            for uid, candidate in self._candidates.items()
+            if candidate.round_trip_ns is not None and uid in self._links.up
+        )[: core.config.closest]
+        if not nearest:
+            self._start_again("no broker answered in time")
+            return
+        self.contact = core.rng.choice(nearest)[1]
+        self.phase = Phase.ASKING
+        core.arm(Timer.JOIN, "", core.config.join_ns)
+        # The owner of a gap may be one that cannot reach us: after that the contact itself, which
+        # we are linked to, is to find room beside it.
+        hops = core.config.join_hops if self._unanswered >= UNANSWERED else 0
+        core.send(self.contact, JoinRequest(core.peer, hops, insert=hops > 0))
+
+    def on_accept(self, accept: JoinAccept) -> bool:
+        """Take the id; returns False for an answer nobody waits for."""
+        core = self._core
+        if self.phase is not Phase.ASKING:
+            return False
+        self.phase = Phase.LINKING
+        self._unanswered = 0
+        core.ring_id = accept.ring_id
+        core.arm(Timer.JOIN, "", core.config.join_ns)
+        self._neighbourhood.learn((accept.owner, *accept.neighbours))
+        return True
+
+    def on_refuse(self, refuse: JoinRefuse) -> None:
+        """No place was found: give up where the id space is full, else pause and start again."""
+        if self.phase is not Phase.ASKING:
+            return
+        asked_beside_it, self._unanswered = self._unanswered >= UNANSWERED, 0
+        if refuse.full and not asked_beside_it:
+            self.finish()
+            reason = "the id space is full around every contact tried; join by other brokers"
+            self._core.notify(JoinRejected(reason))
+        else:
+            self._start_again("the contact is not on the ring, or has no room at the moment")
+
+    def on_late(self) -> None:
+        """A step took too long, or the pause before a new attempt is over."""
+        if self.phase is Phase.IDLE:
+            return
+        if self._pausing:
+            self._seek()
+        else:
+            self._unanswered += self.phase is Phase.ASKING
+            self._start_again(f"no answer while {self.phase.name.lower()}")
+
+    def on_taken(self) -> None:
+        """Another has come onto the ring with the id that we were promised."""
+        self._start_again("the id given is taken")
+
+    @property
+    def linked(self) -> bool:
+        """Links to all neighbours that answer are up."""
+        wanted = self._neighbourhood.nearest_wanted()
+        return bool(wanted) and all(uid in self._links.up for uid in wanted)
+
+    def finish(self) -> None:
+        """The broker is on the ring, or gives up."""
+        self.phase = Phase.IDLE
+        self._core.disarm(Timer.JOIN)
+        self._core.disarm(Timer.MEASURE)
+
+    def normalise(self) -> None:
+        """Set what makes no difference to what follows to one value, for exploration of states."""
+        if self.phase is Phase.IDLE:  # what was measured has had its use
+            self._candidates.clear()
+            self._named = self._doors = ()
+            self.contact = None
+
+    # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def _pausing(self) -> bool:
+        return self.phase is Phase.SEEKING and not any(map(self._links.is_opening, self._doors))
+
+    def _seek(self) -> None:
+        core = self._core
+        self.phase = Phase.SEEKING
+        self.in_vain += 1
+        self._candidates.clear()
+        # A seed may have died since it named others: where none answers, these are called as well.
+        named = self._named if self.in_vain > 1 else ()
+        self._doors = tuple(dict.fromkeys((*self._seeds, *named)))
+        core.ring_id = None
+        core.arm(Timer.JOIN, "", core.config.join_ns)
+        linked = {link.peer.url: uid for uid, link in self._links.up.items()}
+        for url in self._doors:
+            if url in linked:
+                core.send(linked[url], PeersRequest())
+            else:
+                self._links.open(url, None)
+
+    def _start_again(self, reason: str) -> None:
+        core, config = self._core, self._core.config
+        self.phase = Phase.SEEKING
+        self._neighbourhood.candidates.clear()
+        pause = min(config.retry_ns << min(self._attempts, 16), config.retry_max_ns)
+        retry = core.jitter(pause)
+        self._attempts += 1
+        core.disarm(Timer.MEASURE)
+        core.arm(Timer.JOIN, "", retry)
+        core.notify(JoinDelayed(reason, retry))
+
+    def _ping(self, uid: str) -> None:
+        candidate = self._candidates[uid]
+        candidate.pings += 1
+        candidate.sent_at = self._core.now
+        self._core.send(uid, Ping(candidate.pings))
+
+    def _decide_if_measured(self) -> None:
+        if self.phase is Phase.MEASURING and all(
+            candidate.round_trip_ns is not None and candidate.pings >= PINGS
+            for candidate in self._candidates.values()
+        ):
+            self.on_measured()

@@ -1,0 +1,9 @@
+"""Who owns what a broker must not take to the grave. Pure.
+
+Copies
+    ``claims`` (what is said of a record), ``holders`` (who keeps copies), ``backups`` (the owner's
+    side), ``replicas`` (the holder's).
+Owners
+    ``homes`` (where a record belongs), ``duties`` (what a death leaves to whom), ``handover``,
+    ``reclaim``, ``overload``, ``lone_verdicts`` (deaths that nobody bore witness to).
+"""

@@ -1,0 +1,179 @@
+"""Chords by rank, with pointer doubling: how levels begin, grow, end and heal."""
+
+from __future__ import annotations
+
+from ring.config import LAN
+from ring.facts import ChordLost, ChordRepaired, Rejoining, Undecided
+from ring.wire.messages import ChordAnswer, ChordQuery, Failed, Intent, Leaving, Purpose, Route
+from tests.helpers.bench import Bench, member, opened, sent, told, uid, view_of
+
+#: Seen from 300: right-right is 500, its right-right 700, and the next 200 comes round.
+RING = [100, 200, 300, 400, 500, 600, 700, 800, 900]
+OTHERS = [member(i) for i in (100, 200, 400, 500)]
+
+
+def bench() -> Bench:
+    return Bench.on_ring(RING, 300)
+
+
+def with_two_levels() -> Bench:
+    """300 with the chords 500 and 700."""
+    node = bench()
+    node.receive(member(500), ChordAnswer(0, member(700)))
+    node.up(member(700))
+    node.receive(member(700), view_of(700, RING))
+    assert node.node.chords == (member(500), member(700))
+    return node
+
+
+def with_heir_named() -> Bench:
+    """The chord 700 is dead; 800 is linked and named in its place, but has not answered yet."""
+    node = with_two_levels()
+    effects = node.receive(member(500), Failed(member(700), ("0" * 32,), member(800)))
+    effects += node.up(member(800))
+    effects += node.receive(member(800), view_of(800, [i for i in RING if i != 700]))
+    effects += node.receive(member(500), ChordAnswer(0, member(800)))
+    assert told(effects, ChordRepaired) == []
+    return node
+
+
+def test_level_zero_is_right_right() -> None:
+    assert bench().node.chords == (member(500),)
+
+
+def test_the_next_level_is_the_chord_of_ones_chord() -> None:
+    node = bench()
+    effects = node.receive(member(500), ChordAnswer(0, member(700)))
+    assert opened(effects) == [member(700).peer.url]
+    effects = node.up(member(700))
+    assert (uid(700), Intent(Purpose.CHORD)) in sent(effects, Intent)
+    assert sent(effects, ChordQuery) == [(uid(700), ChordQuery(1))]
+
+
+def test_levels_end_where_they_would_come_round() -> None:
+    for beyond in (member(400), member(300), member(700), None):
+        node = with_two_levels()
+        node.receive(member(700), ChordAnswer(1, beyond))
+        assert node.node.chords == (member(500), member(700))
+
+
+def test_a_level_that_is_no_more_takes_those_beyond_with_it() -> None:
+    node = with_two_levels()
+    node.receive(member(500), ChordAnswer(0, None))
+    assert node.node.chords == (member(500),)
+
+
+def test_who_must_come_back_gives_no_verdict_on_a_chord_in_question() -> None:
+    node = with_two_levels()
+    node.down(member(700))
+    effects = node.refused(member(700))
+    while not sent(effects, Route):
+        effects = node.wait(0.1, OTHERS)
+    effects = node.receive(member(400), Failed(member(300), (member(400).uid,), None))
+    assert len(told(effects, Rejoining)) == 1
+    assert told(effects, Undecided) == []
+
+
+def test_an_answer_nobody_waits_for_is_ignored() -> None:
+    node = bench()
+    node.receive(member(400), ChordAnswer(0, member(800)))
+    node.receive(member(500), ChordAnswer(3, member(800)))
+    assert node.node.chords == (member(500),)
+
+
+def test_a_ring_of_two_or_three_has_no_chords() -> None:
+    assert Bench.on_ring([100, 300], 300).node.chords == ()
+    assert Bench.on_ring([100, 200, 300], 300).node.chords == ()
+    assert Bench.on_ring([100, 200, 300, 400], 300).node.chords == (member(100),)
+
+
+def test_who_asks_is_answered() -> None:
+    node = with_two_levels()
+    for level, chord in ((0, member(500)), (1, member(700)), (2, None)):
+        effects = node.receive(member(100), ChordQuery(level))
+        assert sent(effects, ChordAnswer) == [(uid(100), ChordAnswer(level, chord))]
+
+
+def test_who_asked_is_told_when_a_level_comes_to_be() -> None:
+    node = bench()
+    node.receive(member(100), ChordQuery(1))
+    effects = node.receive(member(500), ChordAnswer(0, member(700)))
+    assert sent(effects, ChordAnswer) == [(uid(100), ChordAnswer(1, member(700)))]
+
+
+def test_the_heir_stands_in_for_a_dead_chord_and_those_who_asked_are_told() -> None:
+    """Paper 004, section 3.4.1: all the neighbours of B are told to route to A or C instead."""
+    node = with_two_levels()
+    node.receive(member(100), ChordQuery(1))
+    effects = node.receive(member(600), Failed(member(700), ("0" * 32,), member(800)))
+    assert effects == [], "who is not linked is not heard"
+    effects = node.receive(member(500), Failed(member(700), ("0" * 32,), member(800)))
+    assert told(effects, ChordLost) == [ChordLost(uid(700))]
+    assert node.node.chords == (member(500), member(800))
+    assert sent(effects, ChordAnswer) == [(uid(100), ChordAnswer(1, member(800)))]
+
+
+def test_chords_are_repaired_when_all_levels_have_been_found_anew() -> None:
+    node = with_heir_named()
+    effects = node.receive(member(800), ChordAnswer(1, None))
+    assert told(effects, ChordRepaired) == [ChordRepaired(uid(700))]
+
+
+def test_nor_are_they_repaired_while_one_of_them_is_not_linked() -> None:
+    node = with_heir_named()
+    effects = node.down(member(500)) + node.receive(member(800), ChordAnswer(1, None))
+    assert told(effects + node.up(member(500)), ChordRepaired) == []
+    effects = node.receive(member(500), ChordAnswer(0, member(800)))
+    assert told(effects, ChordRepaired) == [ChordRepaired(uid(700))]
+
+
+def test_a_chord_that_leaves_is_replaced_like_a_dead_one() -> None:
+    node = with_two_levels()
+    effects = node.receive(member(700), Leaving(member(700)))
+    assert told(effects, ChordLost) == [ChordLost(uid(700))]
+    assert node.node.chords == (member(500),)
+
+
+def test_every_level_is_asked_for_anew_now_and_then() -> None:
+    node = with_two_levels()
+    effects = node.wait(1.5 * LAN.chord_refresh_ns / 1e9, alive=[*OTHERS, member(700)])
+    assert {(uid(500), ChordQuery(0)), (uid(700), ChordQuery(1))} <= set(sent(effects, ChordQuery))
+
+
+def test_a_chord_a_little_off_stays_until_two_refreshes_agree() -> None:
+    """300 has the chord 700, right at 400; a broker at 650 has come to stand in its place."""
+    node = with_two_levels()
+    closer = ChordAnswer(0, member(650))
+    node.receive(member(500), closer)
+    assert node.node.chords == (member(500), member(700)), "told between two refreshes"
+    for expected in (member(700), member(650)):
+        refresh(node)
+        node.receive(member(500), closer)
+        assert node.node.chords == (member(500), expected)
+
+
+def test_two_names_in_turn_move_no_chord() -> None:
+    node = with_two_levels()
+    for name in (650, 640, 650, 640):
+        refresh(node)
+        node.receive(member(500), ChordAnswer(0, member(name)))
+        assert node.node.chords == (member(500), member(700))
+
+
+def test_a_chord_far_off_moves_at_once() -> None:
+    node = with_two_levels()
+    node.receive(member(500), ChordAnswer(0, member(550)))
+    assert node.node.chords == (member(500), member(550))
+
+
+def refresh(node: Bench) -> None:
+    effects = node.wait(1.5 * LAN.chord_refresh_ns / 1e9, alive=[*OTHERS, member(700)])
+    assert (uid(500), ChordQuery(0)) in sent(effects, ChordQuery)
+
+
+def test_what_was_asked_over_a_link_that_another_replaces_is_asked_again() -> None:
+    """The other end had lost the link, and the question with it, and calls anew."""
+    node = bench()
+    node.receive(member(500), ChordAnswer(0, member(700)))
+    node.up(member(700))
+    assert sent(node.up(member(700)), ChordQuery) == [(uid(700), ChordQuery(1))]
