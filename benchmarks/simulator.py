@@ -15,7 +15,7 @@ import time
 from benchmarks.arguments import at_least, listed
 from benchmarks.report import print_line
 from overlay.ids import NANOS_PER_SECOND
-from sims.experiment import Experiment, run
+from sims.experiments.experiment import Experiment, run
 
 NODES = (64, 256, 1024)
 

@@ -1,1 +1,9 @@
-"""sims: the protocol code of production in a deterministic world of virtual time."""
+"""sims: the protocol code of production in a deterministic world of virtual time.
+
+``errors``, ``dataset`` (rows on disk) and ``cli`` (``chordal sim``) stand here.
+
+Rooms
+    ``world`` (virtual time, hosts, links, faults), ``verdicts`` (what the world knows and no broker
+    can), ``experiments`` (one run, from settings to rows), ``explore`` (all orders in which things
+    may happen).
+"""

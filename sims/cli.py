@@ -16,8 +16,8 @@ import click
 from overlay.wording import counted
 
 if TYPE_CHECKING:
-    from sims.experiment import Progress, RunResult
-    from sims.summary import Spread, Summary
+    from sims.experiments.experiment import Progress, RunResult
+    from sims.experiments.summary import Spread, Summary
 
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
@@ -31,7 +31,7 @@ def sim() -> None:
 @_as_json
 def list_(as_json: bool) -> None:
     """List the scenarios."""
-    from sims.experiment import SCENARIOS
+    from sims.experiments.experiment import SCENARIOS
 
     _print_list(SCENARIOS, as_json=as_json)
 
@@ -92,9 +92,10 @@ def run(
     Fails if the ring breaks a promise, and says how to see it again.
     """
     from ring.config import ChordStrategy, GapRule
-    from sims import dataset, experiment
-    from sims.summary import summarise
-    from sims.world import CrashMode
+    from sims import dataset
+    from sims.experiments import experiment
+    from sims.experiments.summary import summarise
+    from sims.world.world import CrashMode
 
     asked = experiment.Experiment(
         scenario=scenario,
@@ -178,9 +179,9 @@ def explore(
     import msgspec
 
     from sims.errors import InvariantViolated, NoSuchScope
-    from sims.explore import Explorer
-    from sims.grain import Grain
-    from sims.scopes import SCENARIOS
+    from sims.explore.explorer import Explorer
+    from sims.explore.granularity import Grain
+    from sims.explore.scopes import SCENARIOS
 
     if scenario == "list":
         _print_list({name: known.about for name, known in SCENARIOS.items()}, as_json=as_json)

@@ -20,7 +20,7 @@ from msgspec import inspect
 from overlay.errors import ConfigError, InvariantError
 from overlay.trace import Incident, Run
 from overlay.wording import why_no_folder
-from sims.experiment import RunResult
+from sims.experiments.experiment import RunResult
 
 if TYPE_CHECKING:
     import pyarrow as pa

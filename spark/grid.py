@@ -8,7 +8,7 @@ product. As a file it is TOML::
     crash_share = [0.01, 0.05]
     profile = "lan"
 
-The keys are the fields of ``sims.experiment.Experiment``, with ``seeds`` for ``seed``.
+The keys are the fields of ``sims.experiments.experiment.Experiment``, with ``seeds`` for ``seed``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 import msgspec
 
 from overlay.errors import ConfigError
-from sims.experiment import Experiment
+from sims.experiments.experiment import Experiment
 from spark.errors import GridError
 
 DEFAULTS: Mapping[str, object] = {"nodes": [64, 256, 1024], "seeds": 5}

@@ -20,8 +20,8 @@ from pyspark.sql import SparkSession
 
 from overlay.errors import ChordalError
 from sims import dataset
-from sims.experiment import Experiment, RunResult
-from sims.experiment import run as run_experiment
+from sims.experiments.experiment import Experiment, RunResult
+from sims.experiments.experiment import run as run_experiment
 from spark.errors import DatasetError
 from spark.files import PARQUET, run_ids
 from spark.schema import arrow_table, spark_schema

@@ -16,8 +16,8 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from sims.dataset import write
-from sims.experiment import Experiment, run
-from sims.world import CrashMode
+from sims.experiments.experiment import Experiment, run
+from sims.world.world import CrashMode
 nodes, seed, mode, out = sys.argv[1:]
 experiment = Experiment(
     nodes=int(nodes), seed=int(seed), crash_share=0.2, crash_mode=CrashMode(mode)

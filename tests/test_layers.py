@@ -187,7 +187,7 @@ def test_what_is_heavy_is_imported_late(package: str) -> None:
     assert found == []
 
 
-SIMULATE = "import sims.experiment as e; e.run(e.Experiment(nodes=3, seed=1))"
+SIMULATE = "import sims.experiments.experiment as e; e.run(e.Experiment(nodes=3, seed=1))"
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,8 @@ from ring.config import LAN
 from ring.facts import Confirmed, Found, Join, Joined, Leave, Repaired
 from ring.node import RingNode
 from ring.wire.registry import RING_MESSAGES
-from sims.network import Distances, Latency
-from sims.world import CrashMode, World
+from sims.world.network import Distances, Latency
+from sims.world.world import CrashMode, World
 
 UIDS = [f"{n:032x}" for n in range(1, 9)]
 URLS = {uid: f"chordal://{n}.test:9470" for n, uid in enumerate(UIDS, start=1)}

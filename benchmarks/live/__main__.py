@@ -23,7 +23,7 @@ from benchmarks.live.processes import cores
 from benchmarks.live.rounds import Fault
 from benchmarks.live.simulated import known, simulated
 from benchmarks.live.soak import Outcome, Plan, judge, say, soak
-from sims.world import CrashMode
+from sims.world.world import CrashMode
 
 LEAST_SIMULATED = 40  #: crashes
 BY_PROXY = (Fault.CUT, Fault.DARK, Fault.ISOLATE)

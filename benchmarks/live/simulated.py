@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from benchmarks.live.evidence import Times
 from overlay.ids import NANOS_PER_SECOND
-from sims.experiment import Experiment, run
-from sims.world import CrashMode
+from sims.experiments.experiment import Experiment, run
+from sims.world.world import CrashMode
 
 
 def simulated(nodes: int, profile: str, mode: CrashMode, crashes: int, seed: int) -> list[Times]:

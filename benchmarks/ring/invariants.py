@@ -27,8 +27,8 @@ from benchmarks.arguments import add_parts, at_least
 from benchmarks.report import Bars
 from overlay.ids import Nanos, nanos
 from overlay.rng import rng_for
-from sims.garbage import no_cycles_looked_for
-from sims.warm import spread_evenly
+from sims.explore.garbage import no_cycles_looked_for
+from sims.world.warm import spread_evenly
 from tests.helpers.cluster import KILL, POWER, Cluster
 from tests.helpers.deaths import deaths, survive
 from tests.helpers.watched import Watched

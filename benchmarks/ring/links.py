@@ -22,7 +22,7 @@ from overlay.rng import rng_for
 from ring.config import LAN
 from ring.detection.detector import IDLE_PERIODS, IDLE_SPREAD
 from ring.facts import Confirmed, Detoured, NeighboursChanged
-from sims.world import CutMode
+from sims.world.world import CutMode
 from tests.helpers.cluster import POWER, Cluster
 
 WHAT = ("one", "death", "many", "never", "flap")

@@ -28,12 +28,12 @@ from overlay.rng import rng_for
 from ring.config import LAN
 from ring.facts import NeighboursChanged, Rejoining
 from ring.wire.messages import Heartbeat
-from sims.garbage import no_cycles_looked_for
-from sims.ledger import Ledger
-from sims.network import DISTANCES, Latency
-from sims.partitions import Partition
-from sims.warm import spread_evenly, start_warm
-from sims.world import World
+from sims.explore.garbage import no_cycles_looked_for
+from sims.verdicts.ledger import Ledger
+from sims.world.network import DISTANCES, Latency
+from sims.world.partitions import Partition
+from sims.world.warm import spread_evenly, start_warm
+from sims.world.world import World
 
 WARM_S = 25.0  #: chords and backups come to rest
 STEP_NS = nanos(0.005)

@@ -17,8 +17,8 @@ from benchmarks.report import Bars
 from benchmarks.ring.joins import grow
 from benchmarks.ring.tables import WarmRing, ideal, measure, search
 from overlay.rng import rng_for
-from sims.garbage import no_cycles_looked_for
-from sims.world import CrashMode
+from sims.explore.garbage import no_cycles_looked_for
+from sims.world.world import CrashMode
 
 PARTS = ("before", "after")
 BEFORE = ((0.1, 0.005), (0.3, 0.07), (0.5, 0.25))  #: share dead, share of routes that may fail

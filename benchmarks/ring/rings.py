@@ -11,11 +11,11 @@ from overlay.rng import rng_for
 from ring.config import RingConfig
 from ring.facts import Join, Left
 from ring.node import RingNode
-from sims.faults import FaultyWorld
-from sims.ledger import Ledger
-from sims.network import DISTANCES, Latency
-from sims.warm import spread_evenly, start_warm
-from sims.world import CrashMode, World
+from sims.verdicts.ledger import Ledger
+from sims.world.faults import FaultyWorld
+from sims.world.network import DISTANCES, Latency
+from sims.world.warm import spread_evenly, start_warm
+from sims.world.world import CrashMode, World
 
 
 def draw_uid(rng: Random) -> str:

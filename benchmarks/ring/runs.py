@@ -21,7 +21,7 @@ from benchmarks.ring.tables import WarmRing
 from overlay.machine import OpenLink, Send
 from overlay.rng import rng_for
 from ring.wire.messages import Route, Routed, RouteHeard, Towards
-from sims.world import CrashMode
+from sims.world.world import CrashMode
 
 PLANTED = (1, 2, 3, 4, 5, 7, 10, 14, 20)
 NODES_AT_LEAST = len(PLANTED) * (max(PLANTED) + 2)  #: so that they do not touch

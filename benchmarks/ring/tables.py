@@ -14,10 +14,10 @@ from overlay.rng import rng_for
 from ring.circle.greedy import distance, nearest
 from ring.config import LAN, ChordStrategy
 from ring.wire.messages import MAX_ROUTE_HOPS, Towards
-from sims.ledger import Ledger
-from sims.network import DISTANCES, Latency
-from sims.warm import start_warm
-from sims.world import World
+from sims.verdicts.ledger import Ledger
+from sims.world.network import DISTANCES, Latency
+from sims.world.warm import start_warm
+from sims.world.world import World
 
 Link = tuple[str, int]  #: (uid, ring id)
 FORMING_S = 120.0  #: virtual time a warm ring may take

@@ -37,9 +37,9 @@ from overlay.ids import NANOS_PER_SECOND, Nanos, nanos
 from overlay.rng import rng_for
 from ring.config import LAN, PROFILES, RingConfig, profile
 from ring.wire.messages import Heartbeat
-from sims.faults import Traffic
-from sims.network import DISTANCES
-from sims.world import CrashMode
+from sims.world.faults import Traffic
+from sims.world.network import DISTANCES
+from sims.world.world import CrashMode
 
 GNUTELLA_S = 2.3 * 3600.0  #: mean session (Saroiu, Gummadi, Gribble 2002, as Castro et al. quote)
 MEDIAN_S = 1.4 * 60.0

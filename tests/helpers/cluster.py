@@ -11,11 +11,11 @@ from ring.config import LAN, RingConfig
 from ring.facts import Found, Join, Leave, Left
 from ring.geometry import FIRST_ID
 from ring.node import RingNode
-from sims.ledger import Ledger
-from sims.network import DISTANCES, Latency
-from sims.partitions import Partition
-from sims.warm import start_warm
-from sims.world import CrashMode, CutMode, World
+from sims.verdicts.ledger import Ledger
+from sims.world.network import DISTANCES, Latency
+from sims.world.partitions import Partition
+from sims.world.warm import start_warm
+from sims.world.world import CrashMode, CutMode, World
 
 KILL, POWER = CrashMode.KILL, CrashMode.POWER
 

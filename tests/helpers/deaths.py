@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ring.joining.newcomer import Phase
-from sims.world import CrashMode
+from sims.world.world import CrashMode
 from tests.helpers.cluster import KILL, POWER, Cluster
 
 REST_S = 90.0

@@ -10,8 +10,8 @@ from overlay.machine import Effect, Input, Machine, Message, Refused, Send
 from ring.config import LAN, RingConfig
 from ring.facts import PutRecord
 from ring.invariants import Copies, backup_findings
-from sims.warm import spread_evenly
-from sims.world import CrashMode
+from sims.world.warm import spread_evenly
+from sims.world.world import CrashMode
 from tests.helpers.cluster import Cluster
 
 

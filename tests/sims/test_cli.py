@@ -18,12 +18,12 @@ from pyarrow import parquet
 
 from overlay.errors import ConfigError
 from ring.config import PROFILES, ChordStrategy, GapRule
-from sims import experiment
 from sims.cli import run as run_command
 from sims.cli import sim
 from sims.errors import InvariantViolated
-from sims.experiment import SCENARIOS, Experiment
-from sims.world import CrashMode
+from sims.experiments import experiment
+from sims.experiments.experiment import SCENARIOS, Experiment
+from sims.world.world import CrashMode
 
 SMALL = ["--nodes", "12", "--crash-share", "0.25"]
 
@@ -173,7 +173,7 @@ def test_the_command_that_a_violation_names_is_the_same_experiment(
         chords=ChordStrategy.HARMONIC,
         gap_rule=GapRule.PUBLISHED,
     )
-    monkeypatch.setattr("sims.ledger.local_findings", lambda snapshot: ["wrong"])
+    monkeypatch.setattr("sims.verdicts.ledger.local_findings", lambda snapshot: ["wrong"])
     with pytest.raises(InvariantViolated) as caught:
         experiment.run(asked)
     command = str(caught.value).split("again with: chordal sim ")[1].split("\n")[0]

@@ -9,7 +9,7 @@ import msgspec
 
 from overlay.trace import Incident, Run
 from sims import dataset
-from sims.experiment import Experiment, RunResult
+from sims.experiments.experiment import Experiment, RunResult
 from tests.helpers import rows
 
 S = rows.SECOND

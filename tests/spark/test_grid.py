@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sims.experiment import Experiment
+from sims.experiments.experiment import Experiment
 from spark.errors import GridError
 from spark.grid import cells, read_grid
 

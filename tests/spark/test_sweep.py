@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from overlay.errors import InvariantError
 from overlay.trace import Incident, Run
-from sims.experiment import Experiment, RunResult
-from sims.experiment import run as simulate
+from sims.experiments.experiment import Experiment, RunResult
+from sims.experiments.experiment import run as simulate
 from spark.errors import DatasetError
 from spark.files import check_dataset, run_ids
 from spark.grid import cells

@@ -15,7 +15,7 @@ from overlay.rng import rng_for
 from ring.config import LAN, WAN, RingConfig
 from ring.facts import Confirmed, Suspected
 from ring.wire.messages import TestNeighbour
-from sims.world import CrashMode
+from sims.world.world import CrashMode
 
 #: T = 1 s, k = 3: a broker is suspected when nothing was heard of it for three whole periods.
 CLASSIC = RingConfig(

@@ -10,8 +10,8 @@ from benchmarks.ring.rings import Ring
 from overlay.ids import NANOS_PER_SECOND
 from ring.config import LAN
 from ring.facts import Confirmed, Suspected
-from sims.faults import DETECTION, Retransmissions
-from sims.network import DISTANCES
+from sims.world.faults import DETECTION, Retransmissions
+from sims.world.network import DISTANCES
 
 
 def loss(bars: Bars, seed: int, seconds: float) -> None:

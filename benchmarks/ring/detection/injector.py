@@ -7,7 +7,7 @@ from collections import Counter
 
 from benchmarks.report import Bars
 from overlay.rng import rng_for
-from sims.faults import dead_runs, draw_dead
+from sims.world.faults import dead_runs, draw_dead
 
 CHI_SQUARE_001 = {1: 10.83, 2: 13.82, 3: 16.27, 4: 18.47, 5: 20.52}  #: p = .001 by freedom
 

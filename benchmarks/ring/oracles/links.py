@@ -6,7 +6,7 @@ from benchmarks.ring.oracles.seen import PATIENCE_S, confirmed, told
 from overlay.rng import rng_for
 from ring.config import LAN
 from ring.facts import ChordLost, Confirmed, Detoured, LinkFailed, NeighboursChanged, Rejoining
-from sims.world import CutMode
+from sims.world.world import CutMode
 from tests.helpers.cluster import KILL, POWER, Cluster
 
 #: A direct link is tried again that often at the least, and takes a time-out to fail.

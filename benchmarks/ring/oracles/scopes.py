@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sims.explore import Explorer
+from sims.explore.explorer import Explorer
 
 STATES = 1500  #: looked at in each scope
 

@@ -31,7 +31,7 @@ from ring.wire.record_messages import (
     Replicate,
     SummaryAgreed,
 )
-from sims.world import CutMode
+from sims.world.world import CutMode
 from tests.helpers.bench import Bench, member, sent, told
 from tests.helpers.cluster import KILL
 from tests.helpers.records import Filter, RecordRing

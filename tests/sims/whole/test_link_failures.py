@@ -1,0 +1,317 @@
+"""Links that fail while both their brokers live (paper 004, section 3.4.2)."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from overlay.ids import Nanos, nanos
+from overlay.rng import rng_for
+from overlay.trace import Verdict
+from ring.config import LAN
+from ring.facts import (
+    ChordLost,
+    Confirmed,
+    Detoured,
+    DetourEnded,
+    LinkFailed,
+    NeighboursChanged,
+    Rejoining,
+)
+from ring.wire.messages import Relay
+from sims.world.world import CrashMode, CutMode
+from tests.helpers.cluster import KILL, POWER, Cluster
+
+SILENT, BROKEN = CutMode.SILENT, CutMode.BROKEN
+SILENCE_S = LAN.silence_ns / 1e9
+MINUTES_S = 180.0
+#: A direct link is tried again that often at the least, and takes a time-out to fail.
+BACK_S = 1.5 * LAN.retry_max_ns / 1e9 + 2.5
+
+MODES = pytest.mark.parametrize("mode", [SILENT, BROKEN])
+STEPS = pytest.mark.parametrize("step", [1, 2], ids=["neighbour", "second neighbour"])
+
+
+def beside(cluster: Cluster, step: int = 1) -> tuple[str, str]:
+    """Return two brokers that stand ``step`` places from each other."""
+    order = cluster.in_order
+    return order[3], order[(3 + step) % len(order)]
+
+
+def relays(cluster: Cluster) -> list[tuple[str, Relay]]:
+    """Note every relay that arrives from now on, and where."""
+    seen: list[tuple[str, Relay]] = []
+    for uid, host in cluster.world.hosts.items():
+        machine = host.machine
+        handle = machine.handle
+
+        def noting(event: object, now: Nanos, uid: str = uid, handle: object = handle) -> object:
+            message = getattr(event, "message", None)
+            if isinstance(message, Relay):
+                seen.append((uid, message))
+            return handle(event, now)  # type: ignore[operator]
+
+        machine.handle = noting  # type: ignore[method-assign, assignment]
+    return seen
+
+
+def unharmed(cluster: Cluster) -> bool:
+    """Nobody was taken for dead, and no pointer has moved."""
+    bad = (Confirmed, NeighboursChanged, Rejoining)
+    return cluster.findings() == [] and not any(cluster.told(kind) for kind in bad)
+
+
+# Ring links
+
+
+@MODES
+@STEPS
+@pytest.mark.parametrize("n", [4, 5, 12])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_ring_whose_link_is_down_for_minutes_is_whole_all_along(
+    n: int, step: int, mode: CutMode, seed: int
+) -> None:
+    cluster = Cluster.ring_of(n, seed)
+    a, b = beside(cluster, step)
+    cluster.cut(a, b, mode)
+    for _ in range(int(MINUTES_S)):
+        cluster.run(1.0)
+        assert unharmed(cluster)
+    assert (b in cluster.nodes[a].detours, a in cluster.nodes[b].detours) == (True, True)
+    assert cluster.nodes[a].suspects == cluster.nodes[b].suspects == ()
+
+
+@MODES
+def test_both_ends_conclude_that_the_link_failed_and_name_their_witness(mode: CutMode) -> None:
+    cluster = Cluster.ring_of(12)
+    a, b = beside(cluster)
+    cluster.cut(a, b, mode)
+    cluster.run(2 * SILENCE_S)
+    for here, there in ((a, b), (b, a)):
+        [(_, fact)] = [(uid, f) for uid, f in cluster.told(LinkFailed) if uid == here]
+        assert isinstance(fact, LinkFailed)
+        assert fact.subject.uid == there
+        [ruling] = cluster.nodes[here].verdicts
+        assert (ruling.uid, ruling.verdict) == (there, Verdict.LINK_FAILED)
+        assert ruling.witnesses == (fact.witness,)
+        assert fact.witness in cluster.nodes[there].linked
+        assert ruling.path == cluster.nodes[here].detours[there]
+    rows = {row.subject: row for row in cluster.ledger.incidents("run")}
+    assert {uid: row.verdict for uid, row in rows.items()} == dict.fromkeys(
+        (a, b), Verdict.LINK_FAILED
+    )
+    assert all(row.witnesses for row in rows.values())
+
+
+def test_what_they_say_goes_through_the_neighbours_neighbour() -> None:
+    """Section 3.4.2: traffic for B goes through C."""
+    cluster = Cluster.ring_of(12)
+    a, b = beside(cluster)
+    cluster.cut(a, b)
+    cluster.run(5.0)
+    [third] = cluster.nodes[a].detours[b][1:-1]
+    assert third in {m.uid for m in (cluster.nodes[a].right[1], cluster.nodes[a].left[0])}
+    seen = relays(cluster)
+    cluster.run(10.0)
+    beats = 10.0 / (LAN.heartbeat_ns / 1e9)
+    ways = [(relay.path[0], uid) for uid, relay in seen if relay.path[-1] == uid]
+    assert {*ways} == {(a, b), (b, a)}
+    assert len(ways) >= beats - 1, "heartbeats go at least one way"
+    assert {len(relay.path) for _, relay in seen} == {3}
+
+
+@MODES
+@STEPS
+def test_the_link_takes_over_again_when_it_is_back(mode: CutMode, step: int) -> None:
+    cluster = Cluster.ring_of(12)
+    a, b = beside(cluster, step)
+    cluster.cut(a, b, mode)
+    cluster.run(MINUTES_S)
+    cluster.mend(a, b)
+    cluster.run(BACK_S)
+    assert cluster.nodes[a].detours == cluster.nodes[b].detours == {}
+    ends = {
+        uid for uid, f in cluster.told(DetourEnded) if isinstance(f, DetourEnded) and f.restored
+    }
+    assert ends == {a, b}
+    assert cluster.nodes[a].verdicts[-1].restored_ns is not None
+    seen = relays(cluster)
+    cluster.run(MINUTES_S)
+    assert seen == []
+    assert unharmed(cluster)
+
+
+@pytest.mark.parametrize("crash", [KILL, POWER])
+@STEPS
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_death_behind_a_failed_link_is_noticed(step: int, crash: CrashMode, seed: int) -> None:
+    cluster = Cluster.ring_of(12, seed)
+    a, b = beside(cluster, step)
+    cluster.cut(a, b)
+    cluster.run(MINUTES_S)
+    cluster.crash(b, crash)
+    cluster.run(SILENCE_S + 4 * LAN.test_ns / 1e9)
+    assert cluster.findings() == []
+    dead = {f.subject.uid for _, f in cluster.told(Confirmed) if isinstance(f, Confirmed)}
+    assert dead == {b}
+    assert cluster.nodes[a].detours == {}
+
+
+@pytest.mark.parametrize("crash", [KILL, POWER])
+def test_if_the_broker_in_between_dies_another_way_is_found(crash: CrashMode) -> None:
+    cluster = Cluster.ring_of(12)
+    a, b = beside(cluster)
+    cluster.cut(a, b)
+    cluster.run(10.0)
+    between = cluster.nodes[a].detours[b][1]
+    cluster.crash(between, crash)
+    cluster.rest()
+    dead = {f.subject.uid for _, f in cluster.told(Confirmed) if isinstance(f, Confirmed)}
+    assert dead == {between}
+    assert between not in cluster.nodes[a].detours[b]
+    assert between not in cluster.nodes[b].detours[a]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@STEPS
+def test_a_link_that_fails_one_way_is_gone_round_both_ways(step: int, turned: bool) -> None:
+    cluster = Cluster.ring_of(12)
+    a, b = beside(cluster, step)
+    cluster.cut(*((b, a) if turned else (a, b)), one_way=True)
+    cluster.run(MINUTES_S)
+    assert unharmed(cluster)
+    assert (b in cluster.nodes[a].detours, a in cluster.nodes[b].detours) == (True, True)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+def test_pairs_that_can_never_reach_each_other_form_a_whole_ring(seed: int) -> None:
+    """Non-transitive reachability: every fifth pair is cut from the start."""
+    cluster = Cluster(seed)
+    n = 16
+    rng = rng_for(seed, "pairs")
+    pairs = [(i, j) for i in range(n) for j in range(i + 1, n)]
+    for i, j in rng.sample(pairs, len(pairs) // 5):
+        cluster.cut(cluster.name(i), cluster.name(j))
+    cluster.found()
+    while len(cluster.nodes) < n:
+        cluster.start(list(cluster.nodes)[:6])
+        cluster.run(1.0)
+    cluster.rest(120.0)
+    cut = [
+        (uid, other)
+        for uid, node in cluster.nodes.items()
+        for other in (m.uid for m in (*node.left, *node.right))
+        if cluster.world.is_cut(uid, other)
+    ]
+    assert cut, "a seed whose ring has no cut neighbours shows nothing"
+    assert all(other in cluster.nodes[uid].detours for uid, other in cut)
+    cluster.facts.clear()
+    cluster.run(MINUTES_S)
+    assert unharmed(cluster)
+
+
+def test_several_links_of_one_broker_may_fail_at_once() -> None:
+    """All but one of its four: the last one carries what goes to the others."""
+    cluster = Cluster.ring_of(12)
+    order = cluster.in_order
+    here = order[5]
+    for other in (order[3], order[4], order[7]):
+        cluster.cut(here, other)
+    cluster.run(MINUTES_S)
+    assert cluster.findings() == []
+    dead = {f.subject.uid for _, f in cluster.told(Confirmed) if isinstance(f, Confirmed)}
+    assert dead == set()
+
+
+# Links that flap
+
+
+def test_a_link_that_flaps_is_used_again_after_pauses_that_grow() -> None:
+    cluster = Cluster.ring_of(12)
+    a, b = beside(cluster)
+    pauses = []
+    for _ in range(6):
+        cluster.cut(a, b, BROKEN)
+        cluster.run(1.0)
+        assert b in cluster.nodes[a].detours
+        cluster.mend(a, b)
+        since = cluster.world.now
+        while b in cluster.nodes[a].detours:
+            cluster.run(0.5)
+            assert cluster.world.now - since < nanos(400)
+        pauses.append((cluster.world.now - since) / 1e9)
+        cluster.run(1.0)
+    assert unharmed(cluster)
+    assert max(pauses[:2]) < BACK_S
+    grown = pauses[2:]
+    assert all(later > 1.5 * earlier for earlier, later in pairwise(grown))
+
+
+def test_a_link_that_held_for_long_is_forgiven() -> None:
+    cluster = Cluster.ring_of(12)
+    a, b = beside(cluster)
+    for _ in range(6):
+        cluster.cut(a, b, BROKEN)
+        cluster.run(1.0)
+        cluster.mend(a, b)
+        cluster.run(BACK_S)
+        assert cluster.nodes[a].detours == {}
+        cluster.run(60.0)
+
+
+def test_flapping_costs_few_changes() -> None:
+    """A link that breaks every second for ten minutes is used a handful of times only."""
+    cluster = Cluster.ring_of(12)
+    a, b = beside(cluster)
+    for _ in range(600):
+        cluster.cut(a, b, BROKEN)
+        cluster.run(0.1)
+        cluster.mend(a, b)
+        cluster.run(0.9)
+    assert unharmed(cluster)
+    starts = [uid for uid, fact in cluster.told(Detoured) if uid == a]
+    assert 3 <= len(starts) <= 20
+
+
+# Chords
+
+
+def chord_of(cluster: Cluster, level: int = 3) -> tuple[str, str]:
+    """Return a broker and its chord of a level, which is no ring neighbour."""
+    a = cluster.in_order[4]
+    return a, cluster.nodes[a].chords[level].uid
+
+
+@MODES
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_chord_is_gone_round_by_the_path_of_a_query(mode: CutMode, seed: int) -> None:
+    cluster = Cluster.ring_of(40, seed)
+    cluster.run(120.0)  # chords stay as they are now
+    cluster.facts.clear()
+    a, b = chord_of(cluster)
+    cluster.cut(a, b, mode)
+    cluster.run(60.0)
+    assert cluster.findings() == []
+    for here, there in ((a, b), (b, a)):
+        assert there in cluster.nodes[here].detours
+        [ruling] = cluster.nodes[here].verdicts
+        assert (ruling.uid, ruling.verdict) == (there, Verdict.LINK_FAILED)
+        assert ruling.witnesses == (cluster.nodes[here].detours[there][-2],)
+    assert cluster.told(ChordLost) == []
+    cluster.mend(a, b)
+    cluster.run(BACK_S)
+    assert cluster.nodes[a].detours == cluster.nodes[b].detours == {}
+
+
+@pytest.mark.parametrize("crash", [KILL, POWER])
+def test_a_chord_whose_broker_died_is_not_taken_for_a_failed_link(crash: CrashMode) -> None:
+    cluster = Cluster.ring_of(40)
+    cluster.run(30.0)
+    cluster.facts.clear()
+    a, b = chord_of(cluster)
+    cluster.crash(b, crash)
+    cluster.run(60.0)
+    assert cluster.findings() == []
+    assert cluster.told(LinkFailed) == []
+    assert b not in {member.uid for member in cluster.nodes[a].chords}
