@@ -2,4 +2,11 @@
 
 The topmost package. It reads and writes data sets (``docs/traces.md``) and knows nothing of
 sockets. What the numbers mean is in ``docs/recovery.md``.
+
+``errors``, ``progress`` and ``cli`` (``chordal recovery``) stand here.
+
+Rooms, from the top
+    ``report`` (for people), ``sweep`` (a grid of experiments, over executors), ``analysis`` (frame
+    to frame, then verdicts), ``dataset`` (rows, checked), ``runtime`` (a session, and a Java for
+    it).
 """

@@ -80,10 +80,10 @@ def sweep(
     """
     _require_extra()
     from spark import progress
-    from spark.grid import cells, read_grid
-    from spark.session import open_session
-    from spark.sweep import FAILED_FILE, Outcome, plan
-    from spark.sweep import sweep as run_sweep
+    from spark.runtime.session import open_session
+    from spark.sweep.grid import cells, read_grid
+    from spark.sweep.run import FAILED_FILE, Outcome, plan
+    from spark.sweep.run import sweep as run_sweep
 
     options = {
         "nodes": nodes,
@@ -134,11 +134,11 @@ def analyze(directory: Path, out: Path, master: str | None, as_json: bool) -> No
     """
     _require_extra()
     from spark import progress
-    from spark.analysis import analyse
-    from spark.files import check_dataset
-    from spark.pages import headline
-    from spark.report import check_place, write_report
-    from spark.session import open_session
+    from spark.analysis.analyse import analyse
+    from spark.dataset.files import check_dataset
+    from spark.report.folder import check_place, write_report
+    from spark.report.pages import headline
+    from spark.runtime.session import open_session
 
     check_place(out)
     with progress.spinner(f"analysing {directory}"):

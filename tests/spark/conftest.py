@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from spark.session import open_session
+from spark.runtime.session import open_session
 
 
 @pytest.fixture(scope="session")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from spark.growth import judge_all
-from spark.results import Analysis, Counts, Curve, Facts, Fit, Group, Model, Quantiles
+from spark.analysis.growth import judge_all
+from spark.analysis.results import Analysis, Counts, Curve, Facts, Fit, Group, Model, Quantiles
 
 SIZES = (64, 256, 1024)
 SIMULATED = Group(

@@ -43,7 +43,7 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_analysis(
     def never(*arguments: object) -> None:
         raise AssertionError("analysed in vain")
 
-    monkeypatch.setattr("spark.session.open_session", never)
+    monkeypatch.setattr("spark.runtime.session.open_session", never)
     (tmp_path / "file").touch()
     error = invoke(
         "analyze", data_set(tmp_path / "data"), "--out", tmp_path / "file" / "report"

@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[3]
 
 def _attributes() -> Iterator[str]:
     """Yield what the objects of a ring's machine have: fields of classes, and what they set."""
-    for path in (*ROOT.glob("ring/*.py"), ROOT / "overlay" / "machine.py"):
+    for path in (*ROOT.glob("ring/**/*.py"), ROOT / "overlay" / "machine.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
                 yield node.target.id

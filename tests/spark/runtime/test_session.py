@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
 
 from spark.errors import MasterError, SparkFailed
-from spark.session import open_session
+from spark.runtime.session import open_session
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -25,9 +25,9 @@ INTERRUPTED = """
 import os, sys, threading
 from contextlib import suppress
 from pathlib import Path
-from spark.grid import cells
-from spark.session import open_session
-from spark.sweep import plan, sweep
+from spark.sweep.grid import cells
+from spark.runtime.session import open_session
+from spark.sweep.run import plan, sweep
 
 pipe, data = sys.argv[1:]
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from spark.growth import judge
-from spark.results import Fit, Growth, Model
+from spark.analysis.growth import judge
+from spark.analysis.results import Fit, Growth, Model
 
 SIZES = (64, 128, 256, 512, 1024, 2048)
 FUNCTIONS: Mapping[Model, Callable[[float], float]] = {

@@ -11,11 +11,11 @@ from pyspark.sql import types as sql
 
 from overlay.trace import Incident, Run, Verdict
 from sims import dataset
-from spark.results import Fit, Quantiles
-from spark.schema import Kind, columns, holds, spark_schema
-from spark.sweep import Outcome
+from spark.analysis.results import Fit, Quantiles
+from spark.dataset.schema import Kind, columns, holds, spark_schema
+from spark.sweep.run import Outcome
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 
 
 def test_a_struct_becomes_a_spark_schema() -> None:

@@ -27,7 +27,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from spark.errors import MasterError, SparkFailed
-from spark.java import find_java, write_shim
+from spark.runtime.java import find_java, write_shim
 
 _LOG_CONFIG = Path(__file__).with_name("log4j2.properties")
 _EXIT_TIMEOUT_S = 30

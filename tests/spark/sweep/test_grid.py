@@ -8,7 +8,7 @@ import pytest
 
 from sims.experiments.experiment import Experiment
 from spark.errors import GridError
-from spark.grid import cells, read_grid
+from spark.sweep.grid import cells, read_grid
 
 
 def grid_file(directory: Path, text: str) -> Path:

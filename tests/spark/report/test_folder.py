@@ -11,11 +11,11 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 
-from spark import plots
+from spark.analysis.results import Group
 from spark.errors import ReportError
-from spark.pages import headline, to_markdown
-from spark.report import FILES, check_place, write_report
-from spark.results import Group
+from spark.report import plots
+from spark.report.folder import FILES, check_place, write_report
+from spark.report.pages import headline, to_markdown
 from tests.spark.results import LIVE, SIMULATED, analysis, quantiles
 
 

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 
 from overlay.trace import SCHEMA_VERSION, Incident, Run
 from sims.dataset import INCIDENTS, RUNS
+from spark.dataset.schema import columns, holds
 from spark.errors import DatasetError
-from spark.schema import columns, holds
 
 Record = type[Run] | type[Incident]
 

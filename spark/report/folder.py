@@ -22,10 +22,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sims.dataset import arrow_schema
-from spark import pages, plots
+from spark.analysis.recovery import MESSAGES, PHASES
+from spark.analysis.results import Analysis, Fit, Group, Quantiles
 from spark.errors import ReportError
-from spark.recovery import MESSAGES, PHASES
-from spark.results import Analysis, Fit, Group, Quantiles
+from spark.report import pages, plots
 
 INDEX = "index.html"
 MARKDOWN = "report.md"

@@ -11,9 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from overlay.trace import Incident, Run
+from spark.dataset.files import JSON_LINES, PARQUET, DatasetFiles, Record
+from spark.dataset.schema import spark_schema
 from spark.errors import DatasetError
-from spark.files import JSON_LINES, PARQUET, DatasetFiles, Record
-from spark.schema import spark_schema
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from overlay.trace import Source, Verdict
-from spark.load import Dataset
-from spark.results import Group, Model
+from spark.analysis.results import Group, Model
+from spark.dataset.load import Dataset
 
 #: Phase -> the columns of its start and its end.
 PHASES = {

@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from overlay.trace import Incident
+from spark.dataset.files import check_dataset
+from spark.dataset.load import load
 from spark.errors import DatasetError
-from spark.files import check_dataset
-from spark.load import load
 from tests.spark import rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]

@@ -13,10 +13,10 @@ from overlay.errors import InvariantError
 from overlay.trace import Incident, Run
 from sims.experiments.experiment import Experiment, RunResult
 from sims.experiments.experiment import run as simulate
+from spark.dataset.files import check_dataset, run_ids
 from spark.errors import DatasetError
-from spark.files import check_dataset, run_ids
-from spark.grid import cells
-from spark.sweep import FAILED_FILE, Simulate, plan, sweep
+from spark.sweep.grid import cells
+from spark.sweep.run import FAILED_FILE, Simulate, plan, sweep
 from tests.spark import rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]

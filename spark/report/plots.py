@@ -15,8 +15,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from spark.recovery import MESSAGES
-from spark.results import Curve, Fit, Model, Quantiles
+from spark.analysis.recovery import MESSAGES
+from spark.analysis.results import Curve, Fit, Model, Quantiles
 
 # It announces the building of its font cache on stderr.
 logging.getLogger("matplotlib").setLevel(logging.ERROR)

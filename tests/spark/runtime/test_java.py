@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-import spark.java
+import spark.runtime.java
 from spark.errors import MissingExtra
-from spark.java import find_java, major_version, write_shim
+from spark.runtime.java import find_java, major_version, write_shim
 
 
 def java_home(home: Path, version: str) -> Path:
@@ -23,7 +23,7 @@ def java_home(home: Path, version: str) -> Path:
 
 @pytest.fixture
 def no_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spark.java, "find_spec", lambda name: None)
+    monkeypatch.setattr(spark.runtime.java, "find_spec", lambda name: None)
 
 
 @pytest.mark.usefixtures("no_wheel")

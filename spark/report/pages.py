@@ -9,9 +9,9 @@ from html import escape
 from importlib import resources
 from string import Template
 
-from spark.recovery import MEASURES, MESSAGES, PHASES
-from spark.results import Analysis, Group, Judgement, Quantiles
-from spark.tables import Cell, Table
+from spark.analysis.recovery import MEASURES, MESSAGES, PHASES
+from spark.analysis.results import Analysis, Group, Judgement, Quantiles
+from spark.report.tables import Cell, Table
 
 MEANINGS = {
     "detection": "from the failure to the first suspicion",
@@ -73,7 +73,7 @@ def to_html(analysis: Analysis, figures: dict[Group, list[Figure]]) -> str:
         ]
         parts += [table.to_html() for table in _tables(analysis, group)]
     parts += ["<h2>The data set</h2>", _facts(analysis).to_html()]
-    page = resources.files("spark").joinpath("report.html").read_text(encoding="utf-8")
+    page = resources.files("spark.report").joinpath("report.html").read_text(encoding="utf-8")
     return Template(page).substitute(body="\n".join(parts))
 
 

@@ -7,11 +7,11 @@ from typing import TypeVar
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
-from spark import recovery
-from spark.files import DatasetFiles
-from spark.growth import judge_all
-from spark.load import load
-from spark.results import Analysis, Counts, Curve, Facts, Fit, Model, Quantiles
+from spark.analysis import recovery
+from spark.analysis.growth import judge_all
+from spark.analysis.results import Analysis, Counts, Curve, Facts, Fit, Model, Quantiles
+from spark.dataset.files import DatasetFiles
+from spark.dataset.load import load
 
 Row = TypeVar("Row", bound=msgspec.Struct)
 

@@ -16,7 +16,7 @@ import math
 from collections.abc import Sequence
 from itertools import groupby
 
-from spark.results import Fit, Growth, Judgement, Model
+from spark.analysis.results import Fit, Growth, Judgement, Model
 
 EVIDENCE = 10.0
 NEGLIGIBLE = 0.10  #: a predicted change below this share of the mean is called flat

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from overlay.trace import Incident, Run
+from spark.dataset.files import check_dataset, check_file, find_files, run_ids
 from spark.errors import DatasetError
-from spark.files import check_dataset, check_file, find_files, run_ids
 from tests.spark import rows
 
 

@@ -13,9 +13,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from overlay.trace import Verdict
-from spark.analysis import analyse
-from spark.files import check_dataset
-from spark.results import Analysis, Growth, Model, Quantiles
+from spark.analysis.analyse import analyse
+from spark.analysis.results import Analysis, Growth, Model, Quantiles
+from spark.dataset.files import check_dataset
 from tests.spark import rows
 from tests.spark.rows import S
 

@@ -22,9 +22,9 @@ from overlay.errors import ChordalError
 from sims import dataset
 from sims.experiments.experiment import Experiment, RunResult
 from sims.experiments.experiment import run as run_experiment
+from spark.dataset.files import PARQUET, run_ids
+from spark.dataset.schema import arrow_table, spark_schema
 from spark.errors import DatasetError
-from spark.files import PARQUET, run_ids
-from spark.schema import arrow_table, spark_schema
 
 FAILED_FILE = "failed.jsonl"
 

@@ -1,0 +1,4 @@
+"""A Spark session, and a Java for it.
+
+``session``, ``java``.
+"""

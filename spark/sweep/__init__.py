@@ -1,0 +1,4 @@
+"""A grid of experiments over Spark executors.
+
+``grid`` (its cells), ``run`` (them).
+"""
