@@ -1,7 +1,7 @@
 """One broker's protocol state: the ring, express and secure links beside its links, and ways.
 
 A :class:`overlay.machine.Machine` that composes :class:`ring.node.RingNode` with what the event
-service adds between brokers. Sans-IO; ``ges.broker`` runs it on trio.
+service adds between brokers. Sans-IO; ``ges.broker.broker`` runs it on trio.
 
 Express and secure links are subsets of the normal ones (paper 004, section 3.3): a secure one is
 made where a normal link leads to a broker that holds an identity too, an express one where the
@@ -13,13 +13,13 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from ges.companions import Companions
-from ges.hearsay import Hearsay, Place
-from ges.linkstate import SecureGraph
-from ges.messages import RevocationNotice, SecureState, SecureStatesWanted
-from ges.notices import Notices, NoticeTaken, Outcome
-from ges.survey import Survey
-from ges.ways import Ways
+from ges.topology.parallel_links import Companions
+from ges.topology.relay_paths import Ways
+from ges.topology.revocation_lists import Notices, NoticeTaken, Outcome
+from ges.topology.secure_graph import SecureGraph
+from ges.topology.secure_graph_repair import Hearsay, Place
+from ges.topology.survey import Survey
+from ges.wire.messages import RevocationNotice, SecureState, SecureStatesWanted
 from overlay.ids import LinkClass, Nanos, Peer, nanos
 from overlay.machine import (
     Closed,

@@ -21,18 +21,15 @@ LAYERS = ("overlay", "ring", "ges", "sims", "spark")
 #: What does I/O, reads clocks and files, or waits, and may; all else below ``sims`` is protocol.
 #: A room, or a file of one (``links.doorkeeper`` would be the one in ``overlay/links/``).
 DRIVERS = {
-    "overlay": {"driver", "authority", "links", "net", "security"},
+    "overlay": {"driver", "authority", "links", "net", "release", "security"},
     "ring": set[str](),
-    "ges": {
-        *("attachment", "attendance", "broker", "client", "expiry", "gate", "guard", "home"),
-        *("live_run", "parked", "recorder", "relief", "search", "session", "token_file"),
-        *("vouching", "walk", "warden"),
-    },
+    "ges": {"access", "broker", "client", "operations", "sessions", "admin"},
 }
 #: Files of those rooms that are pure all the same.
 PURE = {
     *("overlay.links.bulkhead", "overlay.links.doorkeeper", "overlay.links.counted_log"),
     *("overlay.net.turn", "overlay.security.revocation"),
+    *("ges.access.rules", "ges.access.tokens", "ges.sessions.parking", "ges.client.watermarks"),
 }
 IMPURE = {
     "asyncio",

@@ -14,8 +14,8 @@ from functools import partial
 
 import trio
 
-from ges.events import pack_event
-from ges.messages import (
+from ges.wire.events import pack_event
+from ges.wire.messages import (
     CLIENT_CODEC,
     KeepAlive,
     RevocationNotice,

@@ -11,8 +11,8 @@ import trio
 from benchmarks.live.processes import Fleet, LiveBroker, SoakFailed
 from ges.client import Client, connect
 from ges.errors import ConnectionLost
-from ges.messages import Status
-from ges.walk import Walk, walk_ring
+from ges.operations.walk import Walk, walk_ring
+from ges.wire.messages import Status
 from overlay.ids import Nanos, nanos
 from ring.invariants import DeadPointers, Snapshot, ideal_pointers, local_findings
 from ring.wire.messages import Member

@@ -16,7 +16,7 @@ from benchmarks.live.observing import Watch, until_whole, witness
 from benchmarks.live.processes import Fleet, LiveBroker
 from benchmarks.live.switchboard import CLOSED, DARK
 from benchmarks.live.traffic import Pair, Traffic
-from ges.walk import Walk
+from ges.operations.walk import Walk
 
 #: A broker stays frozen, or a link cut, for so long: more than detection takes, and more than an
 #: overtaken event is waited for, so that the two can be told apart.

@@ -33,9 +33,9 @@ def check(file: Path, subject: str, topic: str | None, text: str | None, as_json
     Exit code 0: allowed (or, asked for nothing, the rules are in order); 1: denied; 2: the file is
     wrong.
     """
-    from ges.access import parse_principal
-    from ges.gate import read_access
-    from ges.topics import check_filter, check_topic
+    from ges.access.admission import read_access
+    from ges.access.rules import parse_principal
+    from ges.matching.topics import check_filter, check_topic
 
     rules = read_access(file)
     permissions = rules.permissions(parse_principal(subject))

@@ -13,9 +13,9 @@ from overlay.ids import LinkClass, short
 from overlay.wording import counted
 
 if TYPE_CHECKING:
-    from ges.connectivity import Connectivity
-    from ges.messages import Status
-    from ges.walk import Walk
+    from ges.operations.resilience import Connectivity
+    from ges.operations.walk import Walk
+    from ges.wire.messages import Status
     from overlay.multigraph.graph import Multigraph
 
 
@@ -30,8 +30,8 @@ def graph(as_json: bool, broker: str, identity: Path | None, overlay: str, timeo
     brokers can be lost, whichever they are, before its links leave the others apart. Where not all
     brokers were met that is not known, and the exit code is 1.
     """
-    from ges.graph import connectivity, multigraph
-    from ges.walk import walk_ring
+    from ges.operations.overlay_graph import connectivity, multigraph
+    from ges.operations.walk import walk_ring
 
     async def walk() -> Walk:
         return await walk_ring(broker, identity=identity, overlay=overlay, timeout_s=timeout)

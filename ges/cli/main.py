@@ -81,7 +81,7 @@ class LazyGroup(click.Group):
 
 def _print_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
-        from ges.software import software_version
+        from overlay.release import software_version
 
         click.echo(f"chordal {software_version()}")
         ctx.exit()

@@ -13,7 +13,7 @@ from ges.cli.options import client_options, run_async
 @client_options
 def metrics(broker: str, identity: Path | None, overlay: str, timeout: float) -> None:
     """Print counters and gauges of one broker, for Prometheus' textfile collector."""
+    from ges.admin.metrics import exposition
     from ges.cli.status import ask
-    from ges.exposition import exposition
 
     click.echo(exposition(run_async(ask, broker, identity, overlay, timeout)), nl=False)

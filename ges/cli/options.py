@@ -17,7 +17,7 @@ from overlay.ids import LinkClass
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ges.walk import Walk
+    from ges.operations.walk import Walk
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -65,8 +65,8 @@ def client_options(command: Command) -> Command:
 
 def _read_token(ctx: click.Context, _: click.Parameter, path: Path | None) -> str | None:
     """Return the token in the file named, or in the environment; arguments are seen by others."""
-    from ges.token_file import load_token
-    from ges.tokens import check_token
+    from ges.access.token_file import load_token
+    from ges.access.tokens import check_token
 
     if path is not None:
         return load_token(path)

@@ -15,8 +15,8 @@ from overlay.ids import short
 from overlay.wording import counted
 
 if TYPE_CHECKING:
-    from ges.connectivity import Connectivity
-    from ges.walk import Walk
+    from ges.operations.resilience import Connectivity
+    from ges.operations.walk import Walk
 
 
 @click.command()
@@ -57,7 +57,7 @@ def ring(
     apart, and where they are weakest. A broker that owns records must have them backed up on its
     neighbours, up to date.
     """
-    from ges.backups import judge_backups
+    from ges.operations.backup_check import judge_backups
     from ring.errors import InvariantBroken
 
     if (wait or expect) and not check:
@@ -93,7 +93,7 @@ async def _walk(
     import trio
 
     from ges.errors import ConnectionLost
-    from ges.walk import walk_ring
+    from ges.operations.walk import walk_ring
 
     deadline = trio.current_time() + wait
     while True:
@@ -122,7 +122,7 @@ def _strength(walk: Walk) -> dict[str, Connectivity]:
     """
     if walk.is_partial or walk.passed_over:
         return {}
-    from ges.connectivity import live_links, measure, ring_links
+    from ges.operations.resilience import live_links, measure, ring_links
 
     return {
         "links": measure(live_links(walk.brokers)),
@@ -171,7 +171,7 @@ def _print(walk: Walk) -> None:
 
 
 def _as_json(walk: Walk, strength: dict[str, Connectivity]) -> dict[str, object]:
-    from ges.backups import judge_backups
+    from ges.operations.backup_check import judge_backups
 
     backed_up = judge_backups(walk.brokers)
     ids = {status.uid: status.member.ring_id for status in walk.brokers if status.member}

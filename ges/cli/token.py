@@ -69,7 +69,7 @@ def issue(file: Path, name: str, lifetime: float | None, out: Path | None, as_js
 
     It is shown this once: FILE does not hold it.
     """
-    from ges.token_file import issue_token, revoke_token, write_token
+    from ges.access.token_file import issue_token, revoke_token, write_token
 
     made = issue_token(file, name, int(time.time()), lifetime)
     if out is not None:
@@ -90,7 +90,7 @@ def issue(file: Path, name: str, lifetime: float | None, out: Path | None, as_js
 @click.argument("name")
 def revoke(file: Path, name: str) -> None:
     """Take the token called NAME out of FILE; its holders are cut off within seconds."""
-    from ges.token_file import revoke_token
+    from ges.access.token_file import revoke_token
 
     revoke_token(file, name)
     click.echo(f"token {name!r} revoked")
@@ -101,7 +101,7 @@ def revoke(file: Path, name: str) -> None:
 @json_option
 def list_tokens(file: Path, as_json: bool) -> None:
     """List the tokens in FILE: names and when they end, never the tokens."""
-    from ges.token_file import load_book
+    from ges.access.token_file import load_book
 
     now = time.time()
     rows = [

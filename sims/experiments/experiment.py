@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass, replace
 
 import msgspec
 
-from ges.software import software_version
 from overlay.errors import ConfigError
 from overlay.ids import Nanos, Peer, nanos
 from overlay.machine import Fact
+from overlay.release import software_version
 from overlay.rng import rng_for
 from overlay.trace import Incident, Run, Source
 from ring.config import PROFILES, ChordStrategy, GapRule, profile

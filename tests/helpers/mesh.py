@@ -7,9 +7,9 @@ import random
 from dataclasses import dataclass, field
 from itertools import count
 
-from ges.messages import MeasuredLinks
-from ges.survey import Survey
-from ges.ways import Ways
+from ges.topology.relay_paths import Ways
+from ges.topology.survey import Survey
+from ges.wire.messages import MeasuredLinks
 from overlay.ids import LinkClass, Nanos, nanos
 from overlay.machine import Effect, LinkMessage, Send
 from overlay.multigraph.path_choice import Path

@@ -7,8 +7,8 @@ that capability with every step, and appends a field to the heartbeats that all 
 from __future__ import annotations
 
 from ges.broker import Broker
-from ges.link_codec import LINK_MESSAGES
 from ges.node import BrokerNode
+from ges.wire.link_codec import LINK_MESSAGES
 from overlay.ids import Nanos, WireCount
 from overlay.machine import Effect, Input, LinkUp, Message, MessageReceived, Send
 from overlay.wire.codec import MessageCodec

@@ -7,18 +7,18 @@ from weakref import WeakKeyDictionary
 
 import trio.testing
 
-from ges.events import (
+from ges.routing.holding import Holding
+from ges.routing.router import Router
+from ges.sessions.session import Session
+from ges.topology.secure_graph import SecureGraph
+from ges.wire.events import (
     Head,
     pack_event,
     read_delivery,
     read_head,
 )
-from ges.holding import Holding
-from ges.linkstate import SecureGraph
-from ges.messages import SecureState
-from ges.roundabout import read_way
-from ges.router import Router
-from ges.session import Session
+from ges.wire.messages import SecureState
+from ges.wire.source_route import read_way
 from overlay.ids import LinkClass, Nanos, Peer
 from overlay.links.link import Link
 from overlay.net.connection import Connection

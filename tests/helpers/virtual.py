@@ -30,7 +30,7 @@ class Weather:
             assert identity is None, "there is no TLS in memory"
             return VirtualTransport(self, next(self._ports))
 
-        for module in ("ges.broker", "ges.attachment"):
+        for module in ("ges.broker.broker", "ges.client.attachment"):
             monkeypatch.setattr(f"{module}.TcpTransport", transport)
 
     def _one_way_ns(self, sender: str, receiver: str) -> Nanos:

@@ -1,0 +1,4 @@
+"""For machines that watch brokers.
+
+``metrics`` (a broker's counters as Prometheus reads them).
+"""

@@ -1,0 +1,63 @@
+"""A broker's status as metrics, in the text exposition format of Prometheus, version 0.0.4."""
+
+from __future__ import annotations
+
+from ges.wire.messages import Status
+from overlay.ids import LinkClass
+
+#: Counters of what strangers and clients do wrong, shown before there is anything to count as well:
+#: one that begins to grow is then seen to grow.
+COUNTED = (
+    "accepts_failed",
+    "brokers_denied",
+    "clients_not_authenticated",
+    "clients_silent",
+    "clients_token_ended",
+    "clients_too_slow",
+    "clients_turned_away",
+    "connections_too_fast",
+    "connections_turned_away",
+    "events_denied",
+    "events_refused",
+    "internal_errors",
+    "links_given_up",
+    "protocol_errors",
+    "strangers_dropped",
+    "strangers_evicted",
+    "strangers_gone",
+    "strangers_no_tls",
+    "strangers_not_chordal",
+    "strangers_too_slow",
+    "strangers_untrusted",
+    "subscriptions_denied",
+)
+
+
+def exposition(status: Status) -> str:
+    """Return the metrics of one broker; every sample names it by its uid."""
+    broker = f'broker="{status.uid}"'
+    lines: list[str] = []
+
+    def metric(name: str, kind: str, about: str, samples: list[tuple[str, float]]) -> None:
+        lines.append(f"# HELP {name} {about}")
+        lines.append(f"# TYPE {name} {kind}")
+        lines.extend(f"{name}{{{labels}}} {value:.15g}" for labels, value in samples)
+
+    for name, value in sorted((dict.fromkeys(COUNTED, 0) | status.counters).items()):
+        about = f"Counter {name} of the broker, see Counters in docs/links.md."
+        metric(f"chordal_{name}_total", "counter", about, [(broker, value)])
+    by_class = [
+        (f'{broker},class="{kind}"', sum(link.link_class is kind for link in status.links))
+        for kind in LinkClass
+    ]
+    queued = sum(link.queued_bytes for link in status.links)
+    on_ring = int(status.member is not None)
+    metric("chordal_links", "gauge", "Links that are up.", [*by_class])
+    metric("chordal_queued_bytes", "gauge", "Bytes queued for all links.", [(broker, queued)])
+    about = "Bytes of memory kept for brokers whose links are lost."
+    metric("chordal_kept_bytes", "gauge", about, [(broker, status.kept_bytes)])
+    metric("chordal_clients", "gauge", "Clients attached.", [(broker, status.clients)])
+    metric("chordal_subscriptions", "gauge", "Filters held.", [(broker, status.subscriptions)])
+    metric("chordal_on_ring", "gauge", "1 on the ring, 0 not.", [(broker, on_ring)])
+    metric("chordal_uptime_seconds", "gauge", "Since its start.", [(broker, status.uptime_s)])
+    return "\n".join(lines) + "\n"

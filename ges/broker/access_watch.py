@@ -1,0 +1,66 @@
+"""Keeps a running broker's rules and tokens as their files are, and applies them."""
+
+from __future__ import annotations
+
+import structlog
+import trio
+
+from ges.access.admission import Gate
+from ges.errors import AccessError, TokenError
+from ges.sessions.clients import Attendance
+from overlay.links.counted_log import Notices
+from overlay.machine import Refused
+from overlay.net.transport import Wire
+from overlay.wire.handshake import Refusal
+
+TOKEN_SECONDS = 1.0  #: between two looks at the file of tokens
+
+
+class Guard:
+    """The gate of one broker, while files change behind it."""
+
+    def __init__(
+        self,
+        gate: Gate,
+        attendance: Attendance,
+        notices: Notices,
+        log: structlog.stdlib.BoundLogger,
+    ) -> None:
+        self._gate = gate
+        self._attendance = attendance
+        self._notices = notices
+        self._log = log
+
+    async def reload(self) -> None:
+        """Read access rules and tokens again; where a file is wrong, what was in force stays so."""
+        try:
+            if self._gate.read_rules_again():
+                await self._attendance.apply_rules()
+                self._log.info("access rules read again")
+        except AccessError as error:
+            self._log.error("wrong access rules, the earlier ones stay in force", why=str(error))
+        self._read_tokens()
+
+    async def watch_tokens(self) -> None:
+        """Let tokens that are issued, revoked or expire take effect while the broker runs."""
+        while True:
+            await trio.sleep(TOKEN_SECONDS)
+            self._read_tokens()
+            self._attendance.check_tokens()
+
+    def judge_broker(self, wire: Wire) -> Refusal | None:
+        """Return why the rules let no broker at the other end link to this one, or None."""
+        if self._gate.admits_broker(wire.remote):
+            return None
+        self._notices.note("brokers_denied", "broker refused by the rules", host=wire.remote)
+        return Refusal(
+            Refused.NOT_AUTHENTICATED,
+            f"the access rules let no broker at {wire.remote} link to this one",
+        )
+
+    def _read_tokens(self) -> None:
+        try:
+            if self._gate.read_tokens_again():
+                self._log.info("tokens read again")
+        except TokenError as error:
+            self._log.error("wrong tokens, the earlier ones stay in force", why=str(error))

@@ -1,0 +1,411 @@
+"""The client library, for trio.
+
+::
+
+    async with connect("chordal://127.0.0.1:9470") as client:
+        async with client.subscribe("sensors/#") as events:
+            await client.publish("sensors/7", b"21.5")
+            async for event in events:
+                print(event.topic, event.payload)
+
+A client is attached to one broker at a time and learns others from it. When its broker dies or
+falls silent it attaches to another with all its subscriptions. What it has published itself and no
+broker has confirmed it publishes again there, and each event still comes once. What others have
+published in between it may miss, and :attr:`Client.gaps` says how long that was.
+
+Like the broker, the client handles events by the batch. ``async for`` yields to other tasks once a
+batch, not once an event, and ``publish`` once in a while.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import random
+import secrets
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import trio
+
+from ges.access.tokens import check_token
+from ges.client.attachment import KEPT_BYTES, Attachment
+from ges.client.outgoing import MAX_KNOWN_TOPICS, Stream
+from ges.client.search import TOKEN_EXPOSED, Wish
+from ges.errors import ConnectionLost, PublishRefused, SpreadRefused, SubscribeRefused
+from ges.matching.topics import check_filter, check_topic
+from ges.wire.events import MAX_BUDGET_US, MAX_PAYLOAD_BYTES, SPENT_AT, Event, pack_attributes
+from ges.wire.messages import RevocationNotice, Status
+from overlay.address import is_loopback, parse_urls
+from overlay.errors import ConfigError
+from overlay.ids import SECRET_BYTES, LinkClass, uid_of
+from overlay.net.connection import Connection
+from overlay.security.identity import load_identity
+from overlay.security.revocation import RevocationList
+from overlay.wire.frames import HEADER as FRAME_HEADER
+from overlay.wire.handshake import check_overlay
+
+MAX_UNREAD = 1_000_000  #: events kept for a subscription that is not read; then the oldest go
+MAX_PARK_SECONDS = 3600.0
+YIELD_EVERY = 256  #: publishes between two chances for other tasks to run
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A time without a broker; what was published meanwhile may have been missed."""
+
+    lost: str  #: URL of the broker that was lost
+    found: str  #: URL of the one attached to then
+    seconds: float
+
+
+class Subscription:
+    """Events that match one filter: an asynchronous iterator, in order of arrival."""
+
+    def __init__(self, number: int, text: str, link_class: LinkClass | None) -> None:
+        self.number = number
+        self.filter = text
+        self.link_class = link_class
+        self.dropped = 0  #: events thrown away because this was not read fast enough
+        self._events: deque[Event] = deque(maxlen=MAX_UNREAD)
+        self._arrived = trio.Event()
+        self._closed = False
+        self._refusal: str | None = None
+
+    def __aiter__(self) -> Subscription:
+        return self
+
+    async def __anext__(self) -> Event:
+        events = self._events
+        while not events:
+            if self._closed:
+                self._raise_refusal()
+                raise StopAsyncIteration
+            self._arrived = trio.Event()
+            await self._arrived.wait()
+        return events.popleft()
+
+    async def batch(self) -> list[Event]:
+        """Return all events that have arrived, at least one; empty once the subscription ended.
+
+        Raises:
+            SubscribeRefused: a broker no longer serves it, or the next one does not, and why.
+        """
+        while not self._events and not self._closed:
+            self._arrived = trio.Event()
+            await self._arrived.wait()
+        if not self._events:
+            self._raise_refusal()
+        events = list(self._events)
+        self._events.clear()
+        return events
+
+    def take(self, events: list[Event]) -> None:
+        """Called by the connection: more events."""
+        self.dropped += max(0, len(self._events) + len(events) - MAX_UNREAD)
+        self._events.extend(events)
+        self._arrived.set()
+
+    def end(self, refusal: str | None = None) -> None:
+        """Let the iteration end after what has arrived; with an error if it was refused."""
+        self._closed = True
+        self._refusal = refusal
+        self._arrived.set()
+
+    def _raise_refusal(self) -> None:
+        if self._refusal is not None:
+            raise SubscribeRefused(f"{self.filter}: {self._refusal}")
+
+
+class Client:
+    """An attached client; made by :func:`connect`."""
+
+    def __init__(self, attachment: Attachment, uid: str) -> None:
+        self._attachment = attachment
+        self._number = 0
+        streams = [
+            Stream(each, bytes.fromhex(uid), attachment.incarnation)
+            for each in (LinkClass.NORMAL, LinkClass.SECURE, LinkClass.EXPRESS)
+        ]
+        self._normal, self._secure, self._express = attachment.streams = streams
+        self._since_yield = 0
+        self._topics: dict[str, bytes] = {}  #: checked, and as they go over the wire
+        self.uid = uid
+        self.gaps: list[Gap] = []
+
+    @property
+    def broker_url(self) -> str:
+        """URL of the broker attached to, or last attached to."""
+        return self._attachment.url
+
+    @property
+    def secure(self) -> bool:
+        """Whether the hop to the broker is TLS."""
+        return self._attachment.secure
+
+    @property
+    def alternates(self) -> tuple[str, ...]:
+        """URLs of other brokers, as learnt from the one attached to."""
+        return self._attachment.alternates
+
+    @property
+    def dropped(self) -> tuple[int, int]:
+        """Normal and express events that the broker dropped, as this client takes them too slowly.
+
+        Since it was attached; the broker tells within a second or so.
+        """
+        return self._attachment.dropped.normal, self._attachment.dropped.express
+
+    async def publish(
+        self,
+        topic: str,
+        payload: bytes = b"",
+        *,
+        attributes: Mapping[str, str] | None = None,
+        link_class: LinkClass = LinkClass.NORMAL,
+        confirm: bool = False,
+        park: float = 0.0,
+        budget: float | None = None,
+    ) -> None:
+        """Publish an event; returns when it is queued, or, with ``confirm``, taken by the broker.
+
+        Without ``confirm`` a refusal is raised by a later ``publish`` or by :meth:`flush`.
+        ``budget``: seconds an express event may be under way before it counts as late; None: as
+        the broker is configured.
+
+        A secure event that finds no all-secure path is refused at once, or, with ``park``, held in
+        the broker's memory for so many seconds, and sent when such a path appears; if none does,
+        the refusal says so. Parked events stay in order, and are dropped if this client goes.
+
+        Raises:
+            TopicError: the topic is malformed.
+            ConfigError: payload or attributes are too large; the budget is no such time; or
+                ``park`` is negative, more than MAX_PARK_SECONDS, or asked for an event that is not
+                secure.
+            PublishRefused: the broker refused this event or an earlier one; nobody got it.
+            ConnectionLost: no broker was found in time, or it went away before it confirmed an
+                express event.
+        """
+        encoded = self._topics.get(topic) or self._check_topic(topic)
+        if len(payload) > MAX_PAYLOAD_BYTES:
+            raise ConfigError(
+                f"the payload has {len(payload)} bytes, {MAX_PAYLOAD_BYTES} are allowed"
+            )
+        if park and (link_class is not LinkClass.SECURE or not 0 < park <= MAX_PARK_SECONDS):
+            raise ConfigError(
+                f"park is for secure events, and up to {MAX_PARK_SECONDS:.0f} seconds; not {park}"
+            )
+        packed = pack_attributes(attributes) if attributes else b""
+        attachment = self._attachment
+        if attachment.refusals:
+            attachment.raise_refusal()
+        connection = attachment.connection
+        if connection is None or connection.crowded:
+            connection = await attachment.wait_for_room()
+        if link_class is LinkClass.EXPRESS:
+            self._publish_express(connection, encoded, packed, payload, budget)
+        else:
+            if budget is not None:
+                raise ConfigError(f"a budget is for express events, this one is {link_class}")
+            if link_class is LinkClass.NORMAL:
+                stream = self._normal
+            elif attachment.secure:
+                stream = self._secure
+            else:
+                raise PublishRefused(
+                    "the hop to the broker is not secure; attach over chordals:// with an identity"
+                )
+            if stream.kept_bytes > KEPT_BYTES:
+                await attachment.wait_for_confirmations(stream)
+                connection = await attachment.wait_for_room()
+            park_ms = math.ceil(park * 1000)
+            item = stream.pack(encoded, packed, payload, time.time_ns(), park_ms)
+            stream.keep(item)
+            connection.send(item, 1)
+        self._since_yield += 1
+        if confirm:
+            await self.flush()
+        elif self._since_yield >= YIELD_EVERY:
+            self._since_yield = 0
+            await trio.lowlevel.checkpoint()
+
+    def _check_topic(self, topic: str) -> bytes:
+        encoded = check_topic(topic).encode()
+        if len(self._topics) >= MAX_KNOWN_TOPICS:
+            self._topics.clear()
+        self._topics[topic] = encoded
+        return encoded
+
+    def _publish_express(
+        self,
+        connection: Connection,
+        topic: bytes,
+        attributes: bytes,
+        payload: bytes,
+        budget: float | None,
+    ) -> None:
+        budget_us = 0 if budget is None else round(budget * 1_000_000)
+        if budget is not None and not 0 < budget_us <= MAX_BUDGET_US:
+            raise ConfigError(f"a budget of {budget} seconds; it is above 0, and under an hour")
+        item = self._express.pack_express(topic, attributes, payload, time.time_ns(), budget_us)
+        connection.send_express(item, FRAME_HEADER.size + SPENT_AT)
+
+    async def flush(self) -> None:
+        """Wait until the broker has taken everything published so far.
+
+        Raises:
+            PublishRefused: it refused an event; nobody got that one.
+            ConnectionLost: no broker was found in time, or it went away before it confirmed an
+                express event; events not confirmed may or may not have been delivered.
+        """
+        await self._attachment.confirmed()
+
+    @asynccontextmanager
+    async def subscribe(
+        self, text: str, *, link_class: LinkClass | None = None
+    ) -> AsyncIterator[Subscription]:
+        """Subscribe for the length of the block. ``link_class``: only events of that class.
+
+        Once entered, nothing published anywhere is missed while nothing fails.
+
+        Raises:
+            TopicError: the filter is malformed.
+            SubscribeRefused: the broker does not serve it, and why.
+            ConnectionLost: there is no broker.
+        """
+        check_filter(text)
+        self._number += 1
+        subscription = Subscription(self._number, text, link_class)
+        reason = await self._attachment.subscribe(subscription)
+        if reason is not None:
+            raise SubscribeRefused(f"{text}: {reason}")
+        try:
+            yield subscription
+        finally:
+            subscription.end()
+            self._attachment.unsubscribe(subscription)
+
+    async def spread(self, revoked: RevocationList) -> None:
+        """Hand a list of revoked identities to the broker, which spreads it to all others.
+
+        Raises:
+            SpreadRefused: the broker does not take it, and why.
+            ConnectionLost: there is no broker.
+        """
+        problem = await self._attachment.spread(RevocationNotice(revoked.crl, revoked.voucher))
+        if problem is not None:
+            raise SpreadRefused(f"{self.broker_url}: {problem}")
+
+    async def status(self) -> Status:
+        """Ask the broker about itself.
+
+        Raises:
+            ConnectionLost: there is no broker.
+        """
+        return await self._attachment.status()
+
+
+@asynccontextmanager
+async def connect(
+    *urls: str,
+    identity: str | Path | None = None,
+    overlay: str = "chordal",
+    timeout: float = 10.0,
+    reattach: bool = True,
+    on_gap: Callable[[Gap], None] | None = None,
+    token: str | None = None,
+) -> AsyncIterator[Client]:
+    """Attach to the first broker that answers.
+
+    Args:
+        urls: ``chordal://HOST:PORT`` or ``chordals://HOST:PORT``, also several in one, separated by
+            commas.
+        identity: folder of a client's or broker's identity; needed for ``chordals://``.
+        overlay: name of the overlay; a broker of another one is refused.
+        timeout: seconds to find a broker, at first and after losing one.
+        reattach: go to another broker when this one is lost.
+        on_gap: called after each re-attachment.
+        token: says who this client is, to brokers that know tokens; goes over TLS or loopback only.
+
+    Raises:
+        ConfigError: a URL is none, some are chordals:// and some are not, the identity cannot be
+            used, or a token would go over a plain connection to another host.
+        ConnectionLost: no broker was found in time; the text says what each answered.
+    """
+    addresses = parse_urls(list(urls))
+    if not addresses:
+        raise ConfigError("no broker URL given; write chordal://HOST:PORT")
+    if len({address.tls for address in addresses}) > 1:
+        raise ConfigError(
+            "write all URLs with chordals://, or none: a client is secure or it is not"
+        )
+    if token is not None:
+        check_token(token, "the argument token")
+        for address in addresses:
+            if not address.tls and not is_loopback(address.host):
+                raise ConfigError(f"{address.url}: {TOKEN_EXPOSED}")
+    own = load_identity(Path(identity)) if identity is not None else None
+    if own is None and any(address.tls for address in addresses):
+        raise ConfigError("chordals:// needs an identity; give the folder of one")
+    secret: bytes | None = None
+    if own is not None and addresses[0].tls:
+        uid = own.uid
+    else:  # the broker sees no certificate
+        secret = secrets.token_bytes(SECRET_BYTES)
+        uid = uid_of(secret)
+    wish = Wish(
+        addresses=tuple(addresses),
+        identity=own,
+        overlay=check_overlay(overlay),
+        uid=uid,
+        incarnation=time.time_ns(),
+        timeout=timeout,
+        reattach=reattach,
+        token=token,
+        secret=secret,
+    )
+    attachment = Attachment(wish, random.Random(f"{uid}:attach"))
+    client = Client(attachment, uid)
+
+    def note_gap(lost: str, found: str, seconds: float) -> None:
+        gap = Gap(lost, found, seconds)
+        client.gaps.append(gap)
+        if on_gap is not None:
+            on_gap(gap)
+
+    attachment.on_gap = note_gap
+    async with _plain_errors(), trio.open_nursery() as nursery:
+        await nursery.start(attachment.run)
+        try:
+            yield client
+            if not attachment.is_lost:
+                with contextlib.suppress(ConnectionLost), trio.move_on_after(timeout):
+                    await attachment.sent()
+        finally:
+            nursery.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def _plain_errors() -> AsyncIterator[None]:
+    """Let the caller catch errors as documented, not wrapped in a group by the nursery inside."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        # Who waits for a broker, and who keeps the connection, lose it both at once.
+        leaves = {repr(leaf): leaf for leaf in _leaves(group)}
+        if len(leaves) > 1:
+            raise
+        (inner,) = leaves.values()
+        raise inner from inner.__cause__
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+    for inner in group.exceptions:
+        if isinstance(inner, BaseExceptionGroup):
+            yield from _leaves(inner)
+        else:
+            yield inner

@@ -1,0 +1,51 @@
+"""What a client has had of each publisher, so that nothing comes twice when it moves.
+
+Two brokers are not at the same point of a publisher's stream. The one that a client moves to may be
+behind the one it has lost, most of all if it has just joined: what the client had there, it drops
+here. A broker delivers the events of one publisher and class in order, so the number of the latest
+says all. Of express events this holds while no link fails; later ones are of no use.
+"""
+
+from __future__ import annotations
+
+from ges.wire.events import Event
+from overlay.ids import LinkClass
+
+MAX_PUBLISHERS = 65536  #: remembered; then those go of which nothing has come for the longest time
+
+_Key = tuple[str, int, LinkClass]
+
+
+class Watermarks:
+    """The latest event of each publisher, incarnation and class."""
+
+    def __init__(self) -> None:
+        self._latest: dict[_Key, int] = {}  #: least recently used first
+        self._before: dict[_Key, int] = {}  #: had before the move, and not reached again since
+
+    def move(self) -> None:
+        """The client is attached to another broker now."""
+        self._before = self._latest.copy()
+
+    def fresh(self, events: list[Event]) -> list[Event]:
+        """Return what of a delivery has not come before a move.
+
+        All are of one publisher, incarnation and class, and in order, as brokers deliver them.
+        """
+        if not events:
+            return events
+        last = events[-1]
+        key = (last.publisher, last.incarnation, last.link_class)
+        newest = last.sequence
+        if self._before and (mark := self._before.get(key)) is not None:
+            if events[0].sequence <= mark:
+                events = [event for event in events if event.sequence > mark]
+            if newest > mark:
+                del self._before[key]
+            else:
+                newest = mark
+        self._latest.pop(key, None)
+        self._latest[key] = newest
+        if len(self._latest) > MAX_PUBLISHERS:
+            del self._latest[next(iter(self._latest))]
+        return events

@@ -1,0 +1,74 @@
+"""The weighted multigraph of a whole overlay, from what its brokers say of their links.
+
+A broker itself knows no further than two steps (:mod:`ges.topology.horizon`); who wants to see
+everything asks all brokers (:mod:`ges.operations.walk`) and puts their answers together here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ges.operations.resilience import Connectivity, measure
+from ges.wire.messages import LinkStatus, Status
+from overlay.ids import LinkClass, nanos
+from overlay.multigraph.graph import Multigraph
+from overlay.multigraph.weights import Weights, worse
+
+
+def multigraph(brokers: Iterable[Status]) -> Multigraph:
+    """Return the graph of all links that both ends tell of and have measured.
+
+    Each has the worse of what its two ends measured. An express link that an end has demoted is
+    left out. For networkx give it to :func:`overlay.multigraph.graph.as_networkx`.
+    """
+    told = _told(brokers)
+    graph = Multigraph()
+    for link_class in LinkClass:
+        for uid, links in told.items():
+            for (other, its_class), weights in links.items():
+                back = told.get(other, {}).get((uid, link_class))
+                if its_class is not link_class or uid > other or back is None:
+                    continue
+                if link_class is LinkClass.NORMAL or graph.has(uid, other, LinkClass.NORMAL):
+                    graph.put(uid, other, link_class, worse(weights, back))
+    return graph
+
+
+def connectivity(brokers: Iterable[Status]) -> dict[LinkClass, Connectivity]:
+    """Return for each class how many brokers its links survive the loss of.
+
+    The brokers counted are all for normal links; for the others those that have such a link.
+    """
+    brokers = tuple(brokers)
+    graph = multigraph(brokers)
+    found = {}
+    for link_class in LinkClass:
+        uids = [status.uid for status in brokers]
+        if link_class is not LinkClass.NORMAL:
+            uids = [uid for uid in uids if graph.near(uid, link_class)]
+        links = {uid: [o for o in uids if o in graph.near(uid, link_class)] for uid in uids}
+        found[link_class] = measure(links)
+    return found
+
+
+def _told(brokers: Iterable[Status]) -> Mapping[str, dict[tuple[str, LinkClass], Weights]]:
+    return {
+        status.uid: {
+            (link.uid, link.link_class): _weights(link)
+            for link in status.links
+            if link.rtt_ms is not None and not link.demoted
+        }
+        for status in brokers
+    }
+
+
+def _weights(link: LinkStatus) -> Weights:
+    queued_s = link.queued_bytes / link.capacity if link.capacity else 0.0
+    return Weights(
+        nanos((link.rtt_ms or 0.0) / 1000),
+        nanos((link.jitter_ms or 0.0) / 1000),
+        link.capacity,
+        link.traffic,
+        nanos(queued_s),
+        round(1000 * link.resets),
+    )

@@ -1,0 +1,10 @@
+"""The way of an event through a broker.
+
+To whom
+    ``router``, ``arc_plan`` (the tree over the ring), ``catch_up`` (who joined meanwhile),
+    ``delivery`` (to clients here).
+Over which links
+    ``forwarding``, ``holding`` (while a link is down), ``rerouting`` (another way).
+Once, in order, in time
+    ``ordering``, ``express``.
+"""

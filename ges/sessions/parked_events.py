@@ -1,0 +1,141 @@
+"""Keeps parked events moving: parks them, lets them go when a path appears, ends them in time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import structlog
+import trio
+
+from ges.sessions.parking import Parking
+from ges.sessions.session import Session
+from ges.wire.events import Head
+from overlay.ids import NANOS_PER_SECOND, short
+
+if TYPE_CHECKING:
+    from ges.broker import Broker
+    from ges.sessions.intake import Intake
+
+NANOS_PER_MILLI = 1_000_000
+
+
+class ParkedEvents:
+    """The parked events of one broker."""
+
+    def __init__(self, broker: Broker, intake: Intake) -> None:
+        self._broker = broker
+        self._intake = intake
+        self._parking: Parking[Session] = Parking()
+        self._stirred = trio.Event()
+        self._version = 0  #: of the graph of secure links when last looked at
+        self._log = structlog.get_logger("chordal.parked").bind(broker=short(broker.node.peer.uid))
+
+    @property
+    def size(self) -> int:
+        """How many events are parked."""
+        return self._parking.size
+
+    def holds(self, session: Session) -> bool:
+        """Say whether events of this client wait; later ones must then not overtake them."""
+        return self._parking.holds(session)
+
+    def take(
+        self, session: Session, head: Head, body: bytes, problem: str | None, park_ms: int
+    ) -> str | None:
+        """Park a secure event for as long as it may wait; returns why it is refused, or None.
+
+        ``problem`` is why it cannot go now; None: only that earlier ones wait.
+        """
+        problem = problem or "earlier events of this client are parked"
+        if not park_ms:
+            return in_doubt(head, problem)
+        driver = self._broker.driver
+        wait_ns = park_ms * NANOS_PER_MILLI
+        full = self._parking.park(session, head, body, driver.now(), wait_ns)
+        if full is not None:
+            return in_doubt(head, f"{problem}; not parked: {full}")
+        driver.counters["events_parked"] += 1
+        self.stir()
+        return None
+
+    def _why_not(self, session: Session, head: Head) -> str | None:
+        """Return why an event waits on, or None. One that has come here by another broker has not.
+
+        Its publisher had it parked there before, and it left there as its connection broke.
+        """
+        router = self._broker.router
+        return None if router.has_come(head) else router.why_not(session, head)
+
+    def stir(self) -> None:
+        """Something has changed by which parked events may go."""
+        self._stirred.set()
+
+    def notice_changes(self) -> None:
+        """Look whether the graph of secure links has changed."""
+        version = self._broker.node.secure_graph.version
+        if version != self._version:
+            self._version = version
+            self.stir()
+
+    def judge_anew(self, session: Session) -> None:
+        """The rules have changed: refuse what the publisher may not publish by those of now."""
+        router = self._broker.router
+
+        def why_denied(head: Head) -> str | None:
+            return None if router.has_come(head) else session.why_not(head.topic)
+
+        for parked, reason in self._parking.withdraw(session, why_denied):
+            head = parked.head
+            self._intake.note_denied(session)
+            self._intake.refuse(session, head.link_class, head.sequence, in_doubt(head, reason))
+        self.stir()  # what waited behind them may go
+
+    def forget(self, session: Session) -> None:
+        """The publisher is gone: so is what it had parked."""
+        lost = self._parking.forget(session)
+        if lost:
+            self._broker.driver.counters["events_parked_dropped"] += lost
+            self._log.warning("parked events dropped", client=short(session.uid), events=lost)
+
+    async def run(self) -> None:
+        """Let events go, and end them, until cancelled."""
+        while True:
+            self._stirred = trio.Event()
+            self._release()
+            deadline = self._parking.next_deadline()
+            if deadline is None:
+                await self._stirred.wait()
+                continue
+            # A wake-up may come a hair before the deadline it is for.
+            pause = (deadline - self._broker.driver.now()) / NANOS_PER_SECOND + 0.001
+            with trio.move_on_after(max(0.0, pause)):
+                await self._stirred.wait()
+
+    def _release(self) -> None:
+        broker, intake = self._broker, self._intake
+        free, over = self._parking.release(broker.driver.now(), self._why_not)
+        for session, parked in free:
+            broker.router.publish(session, parked.head, parked.body)
+            intake.accept(session, parked.head)
+            broker.driver.counters["events_parked_sent"] += 1
+        for session, parked, problem in over:
+            seconds = parked.wait_ns / NANOS_PER_SECOND
+            intake.refuse(
+                session,
+                parked.head.link_class,
+                parked.head.sequence,
+                f"expired, parked for {seconds:g} s: {in_doubt(parked.head, problem)}",
+            )
+            broker.driver.counters["events_parked_expired"] += 1
+        if over:
+            self._log.warning("parked events expired", events=len(over))
+
+
+def in_doubt(head: Head, problem: str) -> str:
+    """Return why an event is refused, and what cannot be known of one that is sent again.
+
+    The broker that it was sent to before may have passed it on, where nobody hears of it here.
+    """
+    if not head.again:
+        return problem
+    return f"{problem}; the broker that was lost may have delivered it"

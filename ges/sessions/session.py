@@ -1,0 +1,141 @@
+"""One client attached to this broker, as the broker sees it."""
+
+from __future__ import annotations
+
+import trio
+
+from ges.access.admission import Admission
+from ges.access.rules import NOBODY
+from ges.wire.messages import CLIENT_CODEC
+from overlay.ids import LinkClass
+from overlay.machine import Message
+from overlay.net.connection import Connection
+from overlay.security.identity import PeerIdentity
+from overlay.wire.codec import FrameReader
+
+CLIENT_QUEUE_BYTES = 16 * 1024 * 1024
+#: Memory for the topics of which is remembered whether a client may publish to them, and why not.
+MAX_VERDICT_BYTES = 128 * 1024
+ENTRY_BYTES = 128  #: an entry of a dictionary takes so much, beside what is in it
+LEVEL_BYTES = 512  #: of memory for a level of a filter, at most
+
+
+EVERYTHING = Admission(NOBODY, None, None)  #: where there are no rules
+
+
+def filter_cost(text: str) -> int:
+    """Return how many bytes of memory a filter takes at most, the tree of filters included."""
+    return (text.count("/") + 2) * LEVEL_BYTES + 4 * len(text)
+
+
+class Session:
+    """A client's connection, subscriptions, and the last events taken from it."""
+
+    __slots__ = (
+        "accepted",
+        "admission",
+        "connection",
+        "filter_bytes",
+        "filters",
+        "identity",
+        "incarnation",
+        "last",
+        "last_word",
+        "publisher",
+        "reader",
+        "serving",
+        "status",
+        "told_dropped",
+        "uid",
+        "verdict_bytes",
+        "verdicts",
+    )
+
+    def __init__(
+        self,
+        uid: str,
+        incarnation: int,
+        connection: Connection,
+        admission: Admission = EVERYTHING,
+        identity: PeerIdentity | None = None,
+        reader: FrameReader | None = None,
+    ) -> None:
+        self.admission = admission  #: who it is, and what it may
+        self.verdicts: dict[bytes, str | None] = {}  #: why not, by topic
+        self.verdict_bytes = 0
+        self.filter_bytes = 0  #: memory its filters may take
+        self.uid = uid
+        self.publisher = bytes.fromhex(uid)
+        self.incarnation = incarnation
+        self.connection = connection
+        self.identity = identity  #: as certified in the handshake; None: plain
+        self.reader = reader
+        self.status: bytes | None = None  #: answers all requests that come in one read
+        self.serving = trio.CancelScope()
+        self.filters: dict[int, tuple[str, LinkClass | None]] = {}  #: by subscription number
+        self.accepted: dict[LinkClass, int] = {}  #: taken, but not yet told the client
+        self.last_word = b""  #: to be sent although it is detached, before its connection is closed
+        self.told_dropped = (0, 0)  #: normal and express events dropped, as last told the client
+        self.last: dict[bool, int] = {}  #: sequence taken last, of secure events and others
+
+    def tell(self, message: Message) -> None:
+        """Send the client a message of its broker."""
+        self.connection.send(CLIENT_CODEC.encode(message))
+
+    def answer(self, message: Message) -> None:
+        """Tell the client what has come of its request, be it that it was detached for it."""
+        if self.serving.cancel_called:
+            self.last_word = CLIENT_CODEC.encode(message)
+        else:
+            self.tell(message)
+
+    def why_not(self, topic: bytes) -> str | None:
+        """Return why the rules do not let it publish to a checked topic, or None."""
+        permissions = self.admission.permissions
+        if permissions is None:
+            return None
+        if topic not in self.verdicts:
+            decision = permissions.publish(topic.decode())
+            reason = None if decision.allowed else decision.reason
+            self.verdict_bytes += ENTRY_BYTES + len(topic) + len(reason or "")
+            if self.verdict_bytes > MAX_VERDICT_BYTES:
+                self.forget_verdicts()
+            self.verdicts[topic] = reason
+            return reason
+        return self.verdicts[topic]
+
+    def forget_verdicts(self) -> None:
+        """Judge all topics anew from now on."""
+        self.verdicts.clear()
+        self.verdict_bytes = 0
+
+    @property
+    def held_bytes(self) -> int:
+        """Memory that its connection takes: what is queued for it, and frames not whole yet."""
+        unfinished = self.reader.kept_bytes if self.reader is not None else 0
+        return self.connection.queued_bytes + unfinished
+
+    def give_up(self) -> None:
+        """End its connection now: too much is held for it, or of it."""
+        self.connection.give_up()
+
+    @property
+    def dropped(self) -> tuple[int, int]:
+        """Normal and express events that were dropped as the client took them too slowly."""
+        outbox = self.connection.outbox
+        return outbox.normal.dropped, outbox.express.dropped
+
+    @property
+    def secure(self) -> bool:
+        """Secure events may travel on this hop."""
+        return self.connection.secure
+
+    def wants(self, number: int, link_class: LinkClass) -> bool:
+        """Say whether a subscription takes events of that class, and may."""
+        if link_class is LinkClass.SECURE and not self.secure:
+            return False
+        return self.filters[number][1] in (None, link_class)
+
+
+#: Who gets an event, and the numbers of the subscriptions as they stand before it.
+Targets = tuple[tuple[Session, bytes], ...]

@@ -1,0 +1,90 @@
+"""The filters of all clients of a broker: judged, bounded in number and memory, served."""
+
+from __future__ import annotations
+
+from ges.errors import TopicError
+from ges.matching.topics import check_filter
+from ges.routing.router import Router
+from ges.sessions.session import Session, filter_cost
+from ges.wire.messages import Subscribe, Subscribed, SubscriptionRefused
+from overlay.ids import LinkClass, short
+from overlay.limits import Limits
+from overlay.links.counted_log import Notices
+
+
+class Subscriptions:
+    """Which filters clients have, and whether they may."""
+
+    def __init__(self, router: Router, limits: Limits, notices: Notices) -> None:
+        self._router = router
+        self._limits = limits
+        self._notices = notices
+        self._bytes = 0  #: memory the filters of all may take
+
+    def subscribe(self, session: Session, request: Subscribe) -> None:
+        """Serve a filter, or tell the client why not."""
+        reason = None
+        try:
+            check_filter(request.filter)
+        except TopicError as error:
+            reason = str(error)
+        if request.link_class is LinkClass.SECURE and not session.secure:
+            reason = "the hop from the broker to this client is not secure; attach over chordals://"
+        permissions = session.admission.permissions
+        if reason is None and permissions is not None:
+            decision = permissions.subscribe(request.filter)
+            if not decision.allowed:
+                self._deny(session, request.number, decision.reason)
+                return
+        if reason is None:
+            self.unsubscribe(session, request.number)  # the same number again replaces it
+            reason = self._no_room(session, filter_cost(request.filter))
+        if reason is not None:
+            session.tell(SubscriptionRefused(request.number, reason[:500]))
+            return
+        self._charge(session, filter_cost(request.filter))
+        self._router.subscribe(session, request.number, request.filter, request.link_class)
+        session.tell(Subscribed(request.number))
+
+    def unsubscribe(self, session: Session, number: int) -> None:
+        """Serve a filter no longer, if there is one of that number."""
+        entry = session.filters.get(number)
+        if entry is not None:
+            self._charge(session, -filter_cost(entry[0]))
+            self._router.unsubscribe(session, number)
+
+    def judge_anew(self, session: Session) -> None:
+        """What the client may do has changed: end what it may not have any more."""
+        permissions = session.admission.permissions
+        for number, (text, _) in list(session.filters.items()):
+            decision = permissions.subscribe(text) if permissions is not None else None
+            if decision is not None and not decision.allowed:
+                self.unsubscribe(session, number)
+                self._deny(session, number, decision.reason)
+
+    def forget(self, session: Session) -> None:
+        """The client is gone."""
+        self._bytes -= session.filter_bytes
+        session.filter_bytes = 0
+        self._router.forget(session)
+
+    # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _deny(self, session: Session, number: int, reason: str) -> None:
+        client = short(session.uid)
+        self._notices.note("subscriptions_denied", "subscription denied", client=client)
+        session.tell(SubscriptionRefused(number, reason[:500]))
+
+    def _no_room(self, session: Session, cost: int) -> str | None:
+        limits = self._limits
+        if len(session.filters) >= limits.subscriptions:
+            return f"a client may have {limits.subscriptions} subscriptions"
+        if session.filter_bytes + cost > limits.subscription_bytes:
+            return "this client's filters take too much memory; unsubscribe some, or shorten them"
+        if self._bytes + cost > limits.subscription_bytes_total:
+            return "this broker has no memory for more filters; attach to another"
+        return None
+
+    def _charge(self, session: Session, cost: int) -> None:
+        session.filter_bytes += cost
+        self._bytes += cost

@@ -1,0 +1,147 @@
+"""Runs of events: many from one publisher to one topic, with sequences without a gap.
+
+Events mostly come so, and all of a run is decided, patched and passed on at once. To find a run
+takes a few comparisons of bytes for each event, which is less than to read its header.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from collections.abc import Iterator
+from itertools import pairwise
+
+import msgspec
+
+from ges.wire.events import (
+    BUDGET,
+    HEADER,
+    MAX_PAYLOAD_BYTES,
+    PATCH,
+    PATCH_END,
+    Head,
+    check_attributes,
+    read_head,
+)
+from overlay.wire.frames import EVENT, frame
+from overlay.wire.frames import HEADER as FRAME_HEADER
+
+RUN_BYTES = 64 * 1024  #: of a run, unless it is a single event
+
+#: Within a frame: what the events of a run have in common, the sequence, and the rest of that.
+_ALIKE = FRAME_HEADER.size - 2, FRAME_HEADER.size + 30
+_SEQUENCE = struct.Struct("!Q")
+_ALIKE_TOO = FRAME_HEADER.size + 46
+
+
+class EventRun(msgspec.Struct, frozen=True, gc=False):
+    """Events alike: from one publisher to one topic, the same way so far, sequences without gap."""
+
+    head: Head  #: of the first
+    data: bytes
+    bounds: list[int]  #: frame ``i`` is ``data[bounds[i]:bounds[i + 1]]``
+
+    @classmethod
+    def of(cls, head: Head, body: bytes) -> EventRun:
+        """Return a run of one."""
+        data = frame(EVENT, body)
+        return cls(head, data, [0, len(data)])
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.bounds) - 1
+
+    @property
+    def frames(self) -> bytes:
+        """All frames in one piece."""
+        return self.data[self.bounds[0] : self.bounds[-1]]
+
+    def singles(self) -> Iterator[tuple[Head, bytes]]:
+        """Yield the head and the body of each."""
+        for start, end in pairwise(self.bounds):
+            body = self.data[start + FRAME_HEADER.size : end]
+            yield read_head(body), body
+
+    def check_attributes(self) -> None:
+        """Check what no broker looks at, where a client publishes it.
+
+        Raises:
+            CodecError: the attributes of an event are no map of strings.
+        """
+        shift = FRAME_HEADER.size + HEADER.size + len(self.head.topic)
+        if self.head.express:
+            shift += BUDGET.size
+        size = self.head.attribute_bytes
+        for bound in self.bounds[:-1]:
+            check_attributes(self.data[bound + shift : bound + shift + size])
+
+    def alone(self) -> EventRun:
+        """Return the run without what else came with it, which would be kept as long."""
+        first = self.bounds[0]
+        return EventRun(self.head, self.frames, [bound - first for bound in self.bounds])
+
+    def without(self, count: int) -> EventRun:
+        """Return the run without the first ``count`` events; there must be more."""
+        bounds = self.bounds[count:]
+        return EventRun(
+            read_head(self.data, bounds[0] + FRAME_HEADER.size, bounds[1]), self.data, bounds
+        )
+
+    def unpatched(self) -> EventRun:
+        """Return the run as a client should have sent it: without hops and limit."""
+        first = self.bounds[0]
+        flags = self.data[first + FRAME_HEADER.size]
+        data = bytes(self.patched(flags, 0, 0))
+        head = msgspec.structs.replace(self.head, hops=0, limit=0)
+        return EventRun(head, data, [bound - first for bound in self.bounds])
+
+    def patched(self, flags: int, hops: int, limit: int) -> bytearray:
+        """Return all frames with other flags, hops and limit."""
+        first = self.bounds[0]
+        frames = bytearray(self.data[first : self.bounds[-1]])
+        patch = bytes((flags,)) + PATCH.pack(hops, limit)
+        shift = FRAME_HEADER.size - first
+        for bound in self.bounds[:-1]:
+            at = bound + shift
+            frames[at : at + PATCH_END] = patch
+        return frames
+
+
+def event_runs(data: bytes, bounds: list[int]) -> Iterator[EventRun]:
+    """Yield the runs of the event frames between ``bounds``.
+
+    Raises:
+        CodecError: as :func:`read_head` does, after the runs before the malformed frame.
+    """
+    sequence_of = _SEQUENCE.unpack_from
+    alike, until = _ALIKE
+    size_before = FRAME_HEADER.size + HEADER.size
+    index, count = 0, len(bounds) - 1
+    while index < count:
+        start = bounds[index]
+        head = read_head(data, start + FRAME_HEADER.size, bounds[index + 1])
+        begins = data[start + alike : start + until]
+        end_too = size_before + len(head.topic)
+        ends = data[start + _ALIKE_TOO : start + end_too]
+        smallest = end_too + head.attribute_bytes
+        largest = smallest + MAX_PAYLOAD_BYTES
+        sequence = head.sequence
+        first = index
+        index += 1
+        if head.express:  # these are few, and each has a budget of its own
+            yield EventRun(head, data, bounds[first : index + 1])
+            continue
+        most = bisect_right(bounds, start + RUN_BYTES, index) - 1
+        while index < most:
+            at = bounds[index]
+            sequence += 1
+            if (
+                data[at + alike : at + until] != begins
+                or data[at + _ALIKE_TOO : at + end_too] != ends
+                or sequence_of(data, at + until) != (sequence,)
+                or not smallest <= bounds[index + 1] - at <= largest
+            ):
+                break
+            index += 1
+        yield EventRun(head, data, bounds[first : index + 1])

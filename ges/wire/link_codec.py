@@ -1,0 +1,27 @@
+"""All that brokers say to each other over their links, but events."""
+
+from __future__ import annotations
+
+from ges.wire.messages import MeasuredLinks, RevocationNotice, SecureState, SecureStatesWanted
+from overlay.machine import Message
+from overlay.multigraph.probes import LinkEcho, LinkProbe
+from overlay.multigraph.quick_probes import QuickEcho, QuickProbe
+from overlay.queues.resend import STREAM_MESSAGES
+from overlay.wire.codec import MessageCodec
+from overlay.wire.handshake import Goodbye
+from ring.wire.registry import RING_MESSAGES
+
+LINK_MESSAGES: tuple[type[Message], ...] = (
+    *RING_MESSAGES,
+    *STREAM_MESSAGES,
+    SecureState,
+    SecureStatesWanted,
+    RevocationNotice,
+    MeasuredLinks,
+    LinkProbe,
+    LinkEcho,
+    QuickProbe,
+    QuickEcho,
+    Goodbye,
+)
+LINK_CODEC = MessageCodec(*LINK_MESSAGES)

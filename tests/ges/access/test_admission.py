@@ -1,0 +1,60 @@
+"""The gate's tokens while their file changes behind it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ges.access.admission import Admission, Gate, Rejection
+from ges.access.token_file import issue_token, revoke_token
+from ges.access.tokens import TokenRecord
+from ges.errors import TokenError
+
+NOW = 1_000_000
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Path:
+    return tmp_path / "tokens.json"
+
+
+@pytest.fixture
+def token(book: Path) -> str:
+    return issue_token(book, "line-1", NOW, None)
+
+
+@pytest.fixture
+def gate(book: Path, token: str) -> Gate:
+    return Gate(None, book, lambda: NOW)
+
+
+def record_of(gate: Gate, token: str) -> TokenRecord:
+    """Return the record of a token that is let in."""
+    found = gate.admit(token, None, exposed=False)
+    assert isinstance(found, Admission)
+    assert found.record is not None
+    return found.record
+
+
+def test_a_new_token_of_the_same_name_ends_the_old_one(gate: Gate, book: Path, token: str) -> None:
+    """Also where the gate looks only when both are done."""
+    record = record_of(gate, token)
+    revoke_token(book, "line-1")
+    new = issue_token(book, "line-1", NOW, None)
+    assert gate.read_tokens_again()
+    assert not gate.is_good(record)
+    assert isinstance(gate.admit(token, None, exposed=False), Rejection)
+    assert gate.is_good(record_of(gate, new))
+
+
+def test_a_book_that_has_become_wrong_leaves_the_tokens_in_force(
+    gate: Gate, book: Path, token: str
+) -> None:
+    record = record_of(gate, token)
+    book.write_text("{")
+    with pytest.raises(TokenError, match="no book of tokens"):
+        gate.read_tokens_again()
+    assert gate.is_good(record)
+    assert record_of(gate, token) == record
+    assert not gate.read_tokens_again(), "a wrong file is reported once"

@@ -1,0 +1,155 @@
+"""What a broker keeps between two lives, and who may not live in its directory."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from ges.broker.data_directory import Home, open_home
+from overlay.errors import ConfigError
+
+UID = "00112233445566778899aabbccddeeff"
+
+
+@contextmanager
+def life(directory: Path | None, uid: str | None = None) -> Iterator[Home]:
+    """One life of a broker, from its start to the end of its process."""
+    home = open_home(directory, certified_uid=uid)
+    try:
+        yield home
+    finally:
+        if home.lock is not None:
+            home.lock.close()
+
+
+def refused(directory: Path, uid: str | None = None) -> str:
+    with pytest.raises(ConfigError) as caught:
+        open_home(directory, certified_uid=uid)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def at(monkeypatch: pytest.MonkeyPatch, unix_time: float) -> None:
+    monkeypatch.setattr(time, "time", lambda: unix_time)
+
+
+def test_the_uid_stays_and_the_incarnation_grows(tmp_path: Path) -> None:
+    with life(tmp_path / "new" / "data") as first:
+        pass
+    with life(tmp_path / "new" / "data") as second:
+        pass
+    assert first.uid == second.uid
+    assert second.incarnation > first.incarnation
+
+
+@pytest.mark.parametrize("later", [0, 1, 5000], ids=["at once", "a second later", "later"])
+def test_incarnations_follow_the_clock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: int
+) -> None:
+    at(monkeypatch, 1000.5)
+    with life(tmp_path) as first:
+        assert first.incarnation == 1000
+    at(monkeypatch, 1000.5 + later)
+    with life(tmp_path) as second:
+        assert second.incarnation == max(1001, 1000 + later)
+
+
+def test_a_clock_that_goes_back_does_not_take_them_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at(monkeypatch, 5000)
+    with life(tmp_path):
+        pass
+    at(monkeypatch, 10)
+    for expected in (5001, 5002):
+        with life(tmp_path) as home:
+            assert home.incarnation == expected
+
+
+def test_the_incarnation_is_on_disk_before_it_is_used(tmp_path: Path) -> None:
+    with life(tmp_path) as home:
+        assert json.loads((tmp_path / "broker.json").read_text()) == {
+            "uid": home.uid,
+            "incarnation": home.incarnation,
+        }
+        assert (tmp_path / "broker.json").stat().st_mode & 0o022 == 0
+
+
+def test_without_a_directory_each_life_is_a_new_broker() -> None:
+    with life(None) as first, life(None) as second:
+        assert first.uid != second.uid
+        assert first.incarnation > 1_600_000_000
+
+
+def test_an_identity_gives_the_uid(tmp_path: Path) -> None:
+    with life(tmp_path, UID) as home:
+        assert home.uid == UID
+    with life(None, UID) as homeless:
+        assert homeless.uid == UID
+
+
+def test_two_brokers_cannot_live_in_one_directory(tmp_path: Path) -> None:
+    with life(tmp_path):
+        assert "another broker is using it" in refused(tmp_path)
+    with life(tmp_path):
+        pass
+
+
+def test_a_refused_broker_changes_nothing(tmp_path: Path) -> None:
+    with life(tmp_path):
+        before = (tmp_path / "broker.json").read_bytes()
+        refused(tmp_path)
+        assert (tmp_path / "broker.json").read_bytes() == before
+
+
+def test_a_file_in_place_of_the_directory(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("mine")
+    assert "mine: there is a file of that name; name another" in refused(tmp_path / "mine")
+
+
+def test_the_directory_of_another_identity(tmp_path: Path) -> None:
+    with life(tmp_path) as home:
+        pass
+    text = refused(tmp_path, UID)
+    assert home.uid in text
+    assert UID in text
+    assert "use the data directory that goes with the identity" in text
+    with life(tmp_path):
+        pass
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'{"uid": "x", "incarnation": 1}',
+        b'{"incarnation": 1}',
+        b'{"uid": "%s", "incarnation": "1"}' % UID.encode(),
+        b'{"uid": "%s", "incarnation": -1}' % UID.encode(),
+        b'{"uid": "%s", "incarnation": 9223372036854775807}' % UID.encode(),
+        b'{"uid": "%s", "incarnation": 1, "more": 2}' % UID.encode(),
+        b"\xff\xfe",
+    ],
+)
+def test_a_damaged_file_is_not_overwritten(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "broker.json").write_bytes(content)
+    text = refused(tmp_path)
+    assert str(tmp_path / "broker.json") in text
+    assert "remove it to start as a new broker" in text
+    assert (tmp_path / "broker.json").read_bytes() == content
+    (tmp_path / "broker.json").unlink()
+    with life(tmp_path):
+        pass
+
+
+def test_a_directory_that_cannot_be(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert str(tmp_path / "file") in refused(tmp_path / "file")
+    assert "Not a directory" in refused(tmp_path / "file" / "below")

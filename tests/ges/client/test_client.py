@@ -1,0 +1,305 @@
+"""The client library, with brokers in the same process."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import trio
+
+from ges.client.client import YIELD_EVERY, Client, Subscription, connect
+from ges.errors import ConnectionLost, PublishRefused, SubscribeRefused, TopicError
+from ges.wire.events import MAX_PAYLOAD_BYTES, Event
+from overlay.errors import ConfigError
+from overlay.ids import LinkClass
+from tests.helpers.brokers import Brokers
+
+DEADLINE_SECONDS = 20
+
+
+async def next_of(subscription: Subscription, count: int = 1) -> list[Event]:
+    """Return the next events of a subscription."""
+    with trio.fail_after(DEADLINE_SECONDS):
+        return [await anext(subscription) for _ in range(count)]
+
+
+def payloads(events: list[Event]) -> list[bytes]:
+    return [event.payload for event in events]
+
+
+async def fence(client: Client, *subscriptions: Subscription) -> None:
+    """Publish one last event, and check that it is the next each of them gets."""
+    await client.publish("fence", b"fence")
+    for subscription in subscriptions:
+        assert payloads(await next_of(subscription)) == [b"fence"]
+
+
+async def test_the_documented_example(brokers: Brokers) -> None:
+    broker = await brokers.start()
+    async with connect(broker.url) as client, client.subscribe("sensors/#") as events:
+        await client.publish("sensors/7", b"21.5")
+        with trio.fail_after(DEADLINE_SECONDS):
+            async for event in events:
+                assert (event.topic, event.payload) == ("sensors/7", b"21.5")
+                break
+
+
+async def test_an_event_says_where_it_comes_from(brokers: Brokers) -> None:
+    a, b = await brokers.ring_of(2)
+    async with connect(a.url) as here, connect(b.url) as there, there.subscribe("#") as events:
+        await here.publish("a/b", b"\0\xff", attributes={"unit": "°C"})
+        (event,) = await next_of(events)
+    assert (event.topic, event.payload, dict(event.attributes)) == (
+        "a/b",
+        b"\0\xff",
+        {"unit": "°C"},
+    )
+    assert (event.publisher, event.sequence, event.link_class) == (here.uid, 1, LinkClass.NORMAL)
+    assert event.hops == 1
+    assert event.published_unix_ns > 1_600_000_000 * 10**9
+
+
+async def test_from_any_broker_to_every_subscriber_once_and_in_order(brokers: Brokers) -> None:
+    ring = await brokers.ring_of(5)
+    count = 3 * YIELD_EVERY
+    async with trio.open_nursery() as nursery:
+        ready = 0
+
+        async def subscribe(url: str) -> None:
+            nonlocal ready
+            async with connect(url) as client, client.subscribe("t/+") as events:
+                ready += 1
+                got = await next_of(events, 2 * count)
+                for name in ("x", "y"):
+                    mine = [event for event in got if event.topic == f"t/{name}"]
+                    assert payloads(mine) == [b"%d" % number for number in range(count)]
+
+        for broker in ring:
+            nursery.start_soon(subscribe, broker.url)
+        async with connect(ring[1].url) as x, connect(ring[3].url) as y:
+            with trio.fail_after(DEADLINE_SECONDS):
+                while ready < len(ring):
+                    await x.status()
+            for number in range(count):
+                await x.publish("t/x", b"%d" % number)
+                await y.publish("t/y", b"%d" % number)
+            await x.flush()
+            await y.flush()
+    forwarded = sum(broker.driver.counters["events_forwarded"] for broker in ring)
+    assert forwarded == 2 * count * (len(ring) - 1), "one message a broker"
+
+
+async def test_overlapping_subscriptions_each_get_the_event_once(brokers: Brokers) -> None:
+    broker = await brokers.start()
+    async with (
+        connect(broker.url) as client,
+        client.subscribe("a/#") as wide,
+        client.subscribe("a/+") as one,
+        client.subscribe("a/b") as exact,
+        client.subscribe("a/b") as again,
+        client.subscribe("fence") as fenced,
+        client.subscribe("a/c") as other,
+    ):
+        await client.publish("a/b", b"1")
+        await client.publish("a/b", b"2")
+        await client.publish("fence")
+        await next_of(fenced)
+        for subscription in (wide, one, exact, again):
+            assert payloads(await subscription.batch()) == [b"1", b"2"]
+        assert not other._events
+
+
+async def test_no_subscription_outlives_its_block(brokers: Brokers) -> None:
+    broker = await brokers.start()
+    async with connect(broker.url) as client, client.subscribe("fence") as fenced:
+        async with client.subscribe("a") as events:
+            assert (await client.status()).subscriptions == 2
+            await client.publish("a", b"1")
+            await next_of(events)
+        await client.publish("a", b"2")
+        await fence(client, fenced)
+        assert (await client.status()).subscriptions == 1
+        with pytest.raises(StopAsyncIteration):
+            await anext(events)
+        assert await events.batch() == []
+
+
+async def test_what_arrived_before_the_end_can_still_be_read(brokers: Brokers) -> None:
+    broker = await brokers.start()
+    async with connect(broker.url) as client, client.subscribe("fence") as fenced:
+        async with client.subscribe("a") as events:
+            await client.publish("a", b"1")
+            await fence(client, fenced)
+        assert payloads([event async for event in events]) == [b"1"]
+
+
+async def test_a_subscription_may_ask_for_one_class(brokers: Brokers) -> None:
+    broker = await brokers.start()
+    async with (
+        connect(broker.url) as client,
+        client.subscribe("a", link_class=LinkClass.NORMAL) as normal,
+        client.subscribe("a") as both,
+    ):
+        await client.publish("a", b"1")
+        assert payloads(await next_of(normal)) == [b"1"]
+        assert payloads(await next_of(both)) == [b"1"]
+
+
+async def test_a_plain_hop_serves_no_secure_events(brokers: Brokers) -> None:
+    broker = await brokers.start()
+    async with connect(broker.url) as client:
+        with pytest.raises(SubscribeRefused, match=r"a/#: the hop to the broker is not"):
+            async with client.subscribe("a/#", link_class=LinkClass.SECURE):
+                pass
+        with pytest.raises(PublishRefused, match="not secure"):
+            await client.publish("a", b"1", link_class=LinkClass.SECURE)
+        assert (await client.status()).subscriptions == 0
+        await client.publish("a", b"2", confirm=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"topic": "a/+"}, TopicError, "wildcard"),
+        ({"topic": ""}, TopicError, "empty"),
+        (
+            {"topic": "a", "payload": b"x" * (MAX_PAYLOAD_BYTES + 1)},
+            ConfigError,
+            "1048577 bytes, 1048576",
+        ),
+        ({"topic": "a", "attributes": {"k": "v" * 5000}}, ConfigError, "4096 are allowed"),
+    ],
+)
+async def test_what_cannot_be_published(
+    brokers: Brokers, arguments: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    broker = await brokers.start()
+    async with connect(broker.url) as client, client.subscribe("#") as events:
+        with pytest.raises(error, match=words):
+            await client.publish(**arguments)
+        await fence(client, events)
+
+
+async def test_a_filter_that_is_none(brokers: Brokers) -> None:
+    broker = await brokers.start()
+    async with connect(broker.url) as client:
+        with pytest.raises(TopicError, match="write '#' instead of '>'"):
+            async with client.subscribe("a/>"):
+                pass
+
+
+async def test_the_largest_payload(brokers: Brokers) -> None:
+    a, b = await brokers.ring_of(2)
+    payload = bytes(range(256)) * (MAX_PAYLOAD_BYTES // 256)
+    async with connect(a.url) as here, connect(b.url) as there, there.subscribe("a") as events:
+        await here.publish("a", payload, confirm=True)
+        assert (await next_of(events))[0].payload == payload
+
+
+async def test_confirmed_means_taken(brokers: Brokers) -> None:
+    broker = await brokers.start()
+    async with connect(broker.url) as client:
+        await client.publish("a", confirm=True)
+        assert broker.driver.counters["events_published"] == 1
+        for _ in range(1000):
+            await client.publish("a")
+        await client.flush()
+        assert broker.driver.counters["events_published"] == 1001
+        await client.flush()
+
+
+async def test_leaving_the_block_sends_what_is_queued(brokers: Brokers) -> None:
+    a, b = await brokers.ring_of(2)
+    async with connect(a.url) as there, there.subscribe("a") as events:
+        async with connect(b.url) as here:
+            for number in range(500):
+                await here.publish("a", b"%d" % number)
+        assert payloads(await next_of(events, 500)) == [b"%d" % number for number in range(500)]
+
+
+async def test_many_tasks_may_publish_through_one_client(brokers: Brokers) -> None:
+    broker = await brokers.start()
+    payload = b"x" * 100_000
+    async with connect(broker.url) as client, client.subscribe("a") as events:
+
+        async def publish() -> None:
+            for _ in range(100):
+                await client.publish("a", payload)
+
+        with trio.fail_after(DEADLINE_SECONDS):
+            async with trio.open_nursery() as nursery:
+                for _ in range(4):
+                    nursery.start_soon(publish)
+                sequences = [event.sequence for event in await next_of(events, 400)]
+    assert sequences == list(range(1, 401))
+
+
+async def test_a_client_learns_where_else_it_can_go(brokers: Brokers) -> None:
+    a, b, c = await brokers.ring_of(3)
+    async with connect(a.url) as client:
+        await client.status()
+        assert set(client.alternates) == {b.url, c.url}
+        assert client.broker_url == a.url
+        assert not client.secure
+
+
+async def test_status_describes_the_broker(brokers: Brokers) -> None:
+    a, b = await brokers.ring_of(2)
+    async with connect(a.url) as client, client.subscribe("#"), client.subscribe("a"):
+        status = await client.status()
+    assert (status.uid, status.url, status.overlay) == (a.node.peer.uid, a.url, "chordal")
+    assert status.member == a.node.ring.member
+    assert [m.uid for m in (*status.left, *status.right)] == [b.node.peer.uid] * 2
+    assert (status.clients, status.subscriptions, status.secure) == (1, 2, False)
+    link = next(link for link in status.links if link.link_class is LinkClass.NORMAL)
+    assert (link.uid, link.link_class, link.cipher) == (b.node.peer.uid, LinkClass.NORMAL, None)
+    assert link.roles == ("left", "right")
+    assert status.counters["control_messages_sent"] > 0
+
+
+# Attaching
+
+
+async def test_the_first_broker_that_answers(brokers: Brokers) -> None:
+    broker = await brokers.start()
+    async with connect("chordal://127.0.0.1:1", f"chordal://127.0.0.1:2,{broker.url}") as client:
+        assert client.broker_url == broker.url
+
+
+async def test_nobody_answers() -> None:
+    with pytest.raises(ConnectionLost) as caught:
+        async with connect("chordal://127.0.0.1:1,chordal://127.0.0.1:2", timeout=0.2):
+            pass
+    text = str(caught.value)
+    assert "chordal://127.0.0.1:1: connection refused" in text
+    assert "chordal://127.0.0.1:2: connection refused" in text
+
+
+async def test_another_overlay_is_refused_at_once(brokers: Brokers) -> None:
+    broker = await brokers.start(overlay="theirs")
+    with trio.fail_after(5), pytest.raises(ConnectionLost, match="'theirs', not 'ours'"):
+        async with connect(broker.url, overlay="ours", timeout=60):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("urls", "words"),
+    [
+        ((), "no broker URL"),
+        (("http://a",), "chordal://HOST"),
+        (("chordals://a",), "an identity"),
+        (("chordal://a", "chordals://a"), "all URLs with chordals://, or none"),
+        (("chordals://a,chordal://b",), "all URLs with chordals://, or none"),
+    ],
+)
+async def test_urls_that_cannot_be_used(urls: tuple[str, ...], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        async with connect(*urls):
+            pass
+
+
+async def test_errors_of_the_block_come_out_as_they_are(brokers: Brokers) -> None:
+    broker = await brokers.start()
+    with pytest.raises(ZeroDivisionError):
+        async with connect(broker.url):
+            raise ZeroDivisionError

@@ -1,0 +1,79 @@
+"""Nothing that a client has had comes again from the broker it moves to."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ges.client.watermarks import MAX_PUBLISHERS, Watermarks
+from ges.wire.events import Event
+from overlay.ids import LinkClass
+
+NORMAL, SECURE = LinkClass.NORMAL, LinkClass.SECURE
+
+
+def run(
+    first: int,
+    last: int,
+    *,
+    publisher: str = "p",
+    incarnation: int = 1,
+    link_class: LinkClass = NORMAL,
+) -> list[Event]:
+    return [
+        Event("x", b"", {}, link_class, publisher, number, 0, 0, incarnation=incarnation)
+        for number in range(first, last + 1)
+    ]
+
+
+def moved(*runs: list[Event]) -> Watermarks:
+    """A client that has had these, and is attached to another broker now."""
+    marks = Watermarks()
+    for each in runs:
+        assert marks.fresh(each) == each
+    marks.move()
+    return marks
+
+
+def test_what_came_before_the_move_comes_once() -> None:
+    marks = moved(run(1, 5))
+    assert marks.fresh(run(3, 5)) == []
+    assert marks.fresh(run(4, 7)) == run(6, 7)
+    assert marks.fresh(run(8, 9)) == run(8, 9)
+
+
+def test_another_publisher_life_or_class_is_another_stream() -> None:
+    marks = moved(run(1, 5))
+    for other in (
+        run(1, 2, publisher="q"),
+        run(1, 2, incarnation=2),
+        run(1, 2, link_class=SECURE),
+    ):
+        assert marks.fresh(other) == other
+
+
+def test_a_client_that_moves_on_from_where_nothing_new_came_remembers() -> None:
+    marks = moved(run(1, 9))
+    assert marks.fresh(run(1, 3)) == []
+    marks.move()
+    assert marks.fresh(run(2, 10)) == run(10, 10)
+
+
+def test_publishers_are_forgotten_once_there_are_too_many() -> None:
+    marks = moved(
+        run(5, 5), *([e] for n in range(MAX_PUBLISHERS) for e in run(1, 1, incarnation=n))
+    )
+    assert marks.fresh(run(1, 1, incarnation=MAX_PUBLISHERS - 1)) == []
+    assert marks.fresh(run(5, 5)) == run(5, 5), "the least recently heard one is forgotten"
+
+
+@given(st.lists(st.tuples(st.integers(1, 30), st.integers(0, 12)), max_size=8))
+def test_wherever_brokers_are_in_a_stream_it_comes_once_and_in_order(
+    brokers: list[tuple[int, int]],
+) -> None:
+    """Each broker begins somewhere, and delivers so many before it is lost."""
+    marks, got = Watermarks(), []
+    for first, count in brokers:
+        marks.move()
+        got += [event.sequence for event in marks.fresh(run(first, first + count - 1))]
+    assert got == sorted(set(got))

@@ -1,0 +1,326 @@
+"""One broker's routing: onward by tree or by the graph of secure links, out to those who match."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+
+import msgspec
+import pytest
+
+from ges.routing.ordering import MET_GAP_NS
+from ges.routing.router import HELD_BYTES
+from ges.wire.event_runs import event_runs
+from ges.wire.events import (
+    FLOOD_FLAG,
+    SECURE_FLAG,
+    read_head,
+)
+from ges.wire.messages import SecureState
+from overlay.ids import nanos
+from overlay.queues.lanes import Policy
+from overlay.wire.frames import EVENT, frame
+from tests.helpers.router_bench import (
+    NORMAL,
+    RING,
+    SECURE,
+    Bench,
+    complete,
+    delivered,
+    event,
+    frames_to,
+)
+
+
+async def test_a_normal_event_goes_by_the_tree() -> None:
+    bench = Bench("b")
+    bench.publish(*event())
+    assert [(head.limit, head.hops) for head in bench.sent("b")] == [(20, 1)]
+    assert [(head.limit, head.hops) for head in bench.sent("c")] == [(0, 1)]
+    assert bench.sent("b", SECURE) == []
+
+
+async def test_a_secure_event_goes_by_secure_links_alone() -> None:
+    bench = Bench("b")
+    bench.publish(*event(secure=True))
+    (head,) = bench.sent("b", SECURE)
+    assert head.secure
+    assert (head.limit, head.hops) == (RING["a"].ring_id, 1), "the place it was published at"
+    assert head.flood, "a ring neighbour without a secure link: the tree would have a hole"
+    assert bench.sent("b") == bench.sent("c") == []
+
+
+async def test_secure_events_that_come_together_go_by_secure_links_alone() -> None:
+    """The short way that runs of normal events take is none for them."""
+    bench = Bench("b")
+    plain, secured = bench.session("t"), bench.session("t", secure=True)
+    bench.publish(*event(1, secure=True))
+    bodies = [event(number, secure=True)[1] for number in (2, 3)]
+    data = b"".join(frame(EVENT, body) for body in bodies)
+    bounds = list(accumulate((len(frame(EVENT, body)) for body in bodies), initial=0))
+    for run in event_runs(data, bounds):
+        bench.router.publish_run(bench.publisher, run)
+    assert [head.sequence for head in bench.sent("b", SECURE)] == [1, 2, 3]
+    assert bench.sent("b") == bench.sent("c") == []
+    assert delivered(plain) == []
+    assert [payload for _, payload in delivered(secured)] == [b"1", b"2", b"3"]
+
+
+async def test_where_all_links_are_secure_a_secure_event_goes_by_the_tree() -> None:
+    bench = Bench("b", "c")
+    complete(bench, "a", "b", "c")
+    bench.publish(*event(secure=True))
+    found = [bench.sent(name, SECURE)[0] for name in "bc"]
+    assert [(head.limit, head.flood) for head in found] == [(20, False), (0, False)]
+
+
+async def test_a_hole_anywhere_makes_a_secure_event_go_to_all_linked() -> None:
+    bench = Bench("b", "c")
+    complete(bench, "a", "b")
+    bench.publish(*event(secure=True))
+    assert all(bench.sent(name, SECURE)[0].flood for name in "bc")
+
+
+async def test_what_goes_to_all_linked_goes_on_so() -> None:
+    bench = Bench("b", "c")
+    complete(bench, "a", "b", "c")
+    flooded = Bench("b")
+    flooded.publish(*event(secure=True))
+    (kind, body), *_ = frames_to(flooded.links["b" * 32, SECURE].connection)
+    assert kind == EVENT
+    bench.router.relay(read_head(body), body)
+    assert all(bench.sent(name, SECURE)[0].flood for name in "bc")
+    bench.router.relay(read_head(body), body)
+    assert all(len(bench.sent(name, SECURE)) == 1 for name in "bc"), "and ends where it came before"
+
+
+async def test_a_secure_link_that_is_gone_has_no_substitute() -> None:
+    bench = Bench("b")
+    del bench.links["b" * 32, SECURE]
+    bench.publish(*event(secure=True))
+    assert bench.sent("b") == bench.sent("c") == []
+    assert bench.counters["events_without_link"] == 1
+
+
+async def test_what_came_before_is_not_passed_on_again() -> None:
+    bench = Bench()
+    for sequence in (1, 2, 2, 1):
+        bench.router.relay(*event(sequence))
+    assert [head.sequence for head in bench.sent("b")] == [1, 2]
+    assert bench.counters["events_duplicate"] == 2
+
+
+async def test_what_came_too_early_is_passed_on_at_once_and_delivered_in_order() -> None:
+    bench = Bench()
+    session = bench.session("t")
+    for sequence in (1, 3, 2):
+        bench.router.relay(*event(sequence))
+    assert [head.sequence for head in bench.sent("b")] == [1, 3, 2]
+    assert [payload for _, payload in delivered(session)] == [b"1", b"2", b"3"]
+
+
+async def test_a_new_subscription_counts_at_once() -> None:
+    bench = Bench()
+    early = bench.session("t")
+    bench.publish(*event(1))
+    late = bench.session("+")
+    bench.publish(*event(2))
+    assert delivered(early) == [((1,), b"1"), ((1,), b"2")]
+    assert delivered(late) == [((1,), b"2")]
+
+
+@pytest.mark.parametrize("how", ["unsubscribe", "forget"])
+async def test_one_that_ended_counts_no_more(how: str) -> None:
+    bench = Bench()
+    session = bench.session("t")
+    bench.publish(*event(1))
+    if how == "forget":
+        bench.router.forget(session)
+    else:
+        bench.router.unsubscribe(session, 1)
+    bench.publish(*event(2))
+    assert delivered(session) == [((1,), b"1")]
+    assert bench.router.subscriptions == 0
+
+
+async def test_a_number_used_again_replaces_its_filter() -> None:
+    bench = Bench()
+    session = bench.session("t")
+    bench.router.subscribe(session, 1, "u", None)
+    bench.publish(*event(1))
+    bench.publish(*event(2, topic=b"u"))
+    assert delivered(session) == [((1,), b"2")]
+    assert bench.router.subscriptions == 1
+
+
+async def test_one_client_gets_an_event_once_with_all_its_numbers() -> None:
+    bench = Bench()
+    session = bench.session("t", "#", "x", "+")
+    bench.publish(*event())
+    assert delivered(session) == [((1, 2, 4), b"1")]
+
+
+async def test_classes_are_kept_apart() -> None:
+    bench = Bench("b")
+    plain, secured = bench.session("#"), bench.session("#", secure=True)
+    bench.router.subscribe(secured, 2, "#", SECURE)
+    bench.router.subscribe(secured, 3, "#", NORMAL)
+    bench.publish(*event(1, secure=True))
+    bench.publish(*event(1))
+    assert delivered(plain) == [((1,), b"1")]
+    assert [numbers for numbers, _ in delivered(secured)] == [(1, 2), (1, 3)]
+
+
+async def test_crowded_queues_are_named() -> None:
+    bench = Bench(limit_bytes=150)
+    session = bench.session("t")
+    bench.publish(*event(1))
+    assert bench.router.crowded == set()
+    bench.publish(*event(2))
+    b, c = (bench.links[name * 32, NORMAL].connection for name in "bc")
+    assert bench.router.crowded == {session.connection, b, c}
+    bench.router.forget(session)
+    assert bench.router.crowded == {b, c}
+
+
+async def test_off_the_ring_nothing_is_taken_or_passed_on() -> None:
+    bench = Bench()
+    session = bench.session("t")
+    bench.router.update(None, {})
+    head, body = event()
+    assert bench.router.why_not(session, head) == "this broker is not on the ring at the moment"
+    bench.router.relay(head, body)
+    assert bench.sent("b") == []
+    assert delivered(session) == [((1,), b"1")], "but those who are here get what comes"
+
+
+async def test_why_a_secure_event_is_not_taken() -> None:
+    bench = Bench("b")
+    plain, secured = bench.session(), bench.session(secure=True)
+    head, body = event(secure=True)
+    assert body[0] == SECURE_FLAG
+    assert bench.router.why_not(secured, head) is None
+    assert "chordals://" in (bench.router.why_not(plain, head) or "")
+    bench.graph.learn(SecureState("c" * 32, 1, 2, 20, (), False))
+    assert "cccccccc (ring id 20)" in (bench.router.why_not(secured, head) or "")
+    assert bench.router.why_not(secured, event()[0]) is None, "a normal one is"
+
+
+async def test_after_a_broken_link_the_next_event_of_everybody_is_marked() -> None:
+    bench = Bench()
+    bench.publish(*event(1))
+    bench.router.on_loss()
+    bench.publish(*event(2))
+    bench.publish(*event(3))
+    assert [head.marked for head in bench.sent("b")] == [False, True, False]
+
+
+async def test_where_nobody_sees_the_mark_the_next_event_is_marked_too() -> None:
+    """A broker that is cut off loses all links; what it publishes then must not use the mark up."""
+    bench = Bench()
+    bench.publish(*event(1))
+    bench.router.on_loss()
+    bench.router.update(RING["a"], {})
+    bench.publish(*event(2))
+    others = {"b" * 32: RING["b"]}
+    bench.router.update(RING["a"], others)
+    bench.publish(*event(3))
+    bench.publish(*event(4))
+    assert [(head.sequence, head.marked) for head in bench.sent("b")] == [
+        (1, False),
+        (3, True),
+        (4, False),
+    ]
+
+
+@pytest.mark.parametrize("is_new_life", [False, True])
+async def test_who_has_joined_anew_waits_for_what_it_missed_as_for_what_is_lost(
+    is_new_life: bool,
+) -> None:
+    """Whoever knows that it missed something has no reason to tell it so."""
+    bench = Bench()
+    subscriber = bench.session("t")
+    bench.router.relay(*event(1))
+    others = {"b" * 32: RING["b"]}
+    bench.router.update(None, {})
+    bench.now += nanos(1)
+    peer = msgspec.structs.replace(RING["a"].peer, incarnation=2)
+    back = msgspec.structs.replace(RING["a"], peer=peer) if is_new_life else RING["a"]
+    bench.router.update(back, others)
+    for number in (2, 9):
+        bench.router.relay(*event(number))
+    bench.now += MET_GAP_NS
+    bench.router.expire()
+    came = [payload for _, payload in delivered(subscriber)]
+    assert came == ([b"1", b"2", b"9"] if is_new_life else [b"1", b"2"])
+
+
+async def test_a_mark_goes_all_the_way() -> None:
+    bench, next_bench = Bench(), Bench()
+    bench.publish(*event(1))
+    bench.router.on_loss()
+    bench.publish(*event(2))
+    for head, body in zip(bench.sent("b"), bench.sent_bodies("b"), strict=True):
+        next_bench.router.relay(head, body)
+    assert [head.marked for head in next_bench.sent("b")] == [False, True]
+
+
+async def test_who_published_elsewhere_before_or_was_refused_is_marked() -> None:
+    bench = Bench()
+    for sequence in (7, 8, 10, 11):
+        bench.publish(*event(sequence))
+    assert [head.marked for head in bench.sent("b")] == [True, False, True, False]
+
+
+async def test_publishers_to_be_marked_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stranger that is nobody's neighbour could name one after the other."""
+    monkeypatch.setattr("ges.routing.router.MAX_TO_MARK", 3)
+    bench = Bench()
+    for number in range(10):
+        head = msgspec.structs.replace(event()[0], publisher=b"%016d" % number)
+        bench.router.on_loss(head)
+    assert [key[0] for key in bench.router._to_mark] == [b"%016d" % n for n in (7, 8, 9)]
+
+
+async def test_what_waits_counts_with_the_memory_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small events take more memory than they have bytes."""
+    monkeypatch.setattr("ges.routing.ordering.MAX_HELD_BYTES", 10 * HELD_BYTES)
+    bench = Bench()
+    got = bench.session("#")
+    bench.router.relay(*event(1))
+    for sequence in range(3, 12):
+        bench.router.relay(*event(sequence))
+    assert len(frames_to(got.connection)) > 1, "what is missing is given up"
+
+
+async def test_where_not_all_can_be_known_nothing_secure_is_taken() -> None:
+    bench = Bench("b", "c")
+    head, _ = event(1, secure=True)
+    assert bench.router.why_not(bench.publisher, head) is None
+    bench.graph.is_overfull = True
+    assert "keep track" in (bench.router.why_not(bench.publisher, head) or "")
+
+
+async def test_what_came_by_the_tree_and_comes_again_to_all_is_passed_on_once() -> None:
+    bench = Bench("b", "c")
+    complete(bench, "a", "b", "c")
+    _, body = event(secure=True)
+    flooded = bytes((SECURE_FLAG | FLOOD_FLAG,)) + body[1:]
+    for copy in (body, flooded, flooded):
+        bench.router.relay(read_head(copy), copy)
+    assert [head.flood for head in bench.sent("b", SECURE)] == [False, True]
+    assert bench.counters["events_duplicate"] == 2
+
+
+async def test_secure_events_are_not_dropped_for_a_slow_client() -> None:
+    """Normal ones are, where the broker is set so; a secure one is never lost without a word."""
+    bench = Bench("b", "c", limit_bytes=3000)
+    session = bench.session("t", secure=True)
+    lane = session.connection.outbox.normal
+    lane.policy = Policy.DROP_OLDEST
+    for sequence in range(1, 100):
+        bench.publish(*event(sequence))
+    assert lane.dropped > 0
+    assert not session.connection.overflowed
+    for sequence in range(1, 100):
+        bench.publish(*event(sequence, secure=True))
+    assert session.connection.overflowed

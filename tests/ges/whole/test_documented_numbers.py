@@ -1,0 +1,184 @@
+"""The numbers that docs/links.md states are those that hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ges.broker import broker
+from ges.client import keepalive, search
+from ges.client.attachment import KEPT_BYTES as UNCONFIRMED_BYTES
+from ges.routing import forwarding, holding
+from ges.routing.ordering import GAP_NS, LONG_GAP_NS, MET_GAP_NS
+from ges.sessions import session as sessions
+from ges.topology import horizon, parallel_links, relay_paths, survey
+from ges.topology.rate_limit import Rate
+from overlay.ids import nanos
+from overlay.limits import LIMITS
+from overlay.links import calling, life, parting
+from overlay.multigraph import cost, path_choice, probes, quick_probes, weights
+from overlay.net import connection, slices
+from overlay.queues import resend
+from overlay.wire import codec, fragments
+
+DOCS = Path(__file__).parents[3] / "docs"
+TEXT = " ".join((DOCS / "links.md").read_text(encoding="utf-8").split())
+
+KIB, MIB = 1024, 1024 * 1024
+
+#: (as it is stated, what holds, what is stated)
+STATED: list[tuple[str, object, object]] = [
+    # weights and costs
+    ("each sample counts 1/4", (weights.RTT_GAIN, weights.JITTER_GAIN), (4, 4)),
+    ("Four samples in a row below half the mean", weights.RECOVERED_SAMPLES, 4),
+    ("averaged over 2 s", weights.TRAFFIC_SECONDS, 2),
+    (
+        "more than 8 KiB, and more than 50 ms of it",
+        (weights.BACKED_UP_BYTES, weights.BACKED_UP_SECONDS),
+        (8 * KIB, 0.05),
+    ),
+    ("one counts half after 60 s", weights.HALF_LIFE_NS, nanos(60)),
+    (
+        "doubles from 4 s to 16 s",
+        (probes.Pace().idle_ns, probes.Pace().longest_ns),
+        (nanos(4), nanos(16)),
+    ),
+    (
+        "for 12 probes more than it was steady, is probed every 4 s",
+        (probes.RESTLESS, probes.Pace().idle_ns),
+        (12, nanos(4)),
+    ),
+    ("rtt + 4 jitter", cost.EXPRESS_DEVIATIONS, 4),
+    ("min(load, 3/4)", cost.MAX_LOAD, 0.75),
+    ("+ 50 us", cost.HOP_NS, 50_000),
+    (
+        "rises by a quarter (and half a millisecond)",
+        (cost.RISE, cost.LEAST_NS),
+        (1.25, nanos(0.0005)),
+    ),
+    (
+        "one that falls by a quarter counts when it has stayed so for 3 s",
+        (cost.FALL, cost.CALM_NS),
+        (0.75, nanos(3)),
+    ),
+    # what brokers tell each other
+    (
+        "0.3 s after a weight that counts has changed, at most once a second, and every 30 s",
+        (survey.GATHER_NS, survey.TELL_RATE.least_ns, horizon.REFRESH_NS),
+        (nanos(0.3), nanos(1), nanos(30)),
+    ),
+    ("at most every 3 s", survey.PASS_ON_RATE.least_ns, nanos(3)),
+    (
+        "Beyond four times in a row its own table is told every 8 s",
+        survey.TELL_RATE,
+        Rate(nanos(1), nanos(8), 4),
+    ),
+    ("beyond two others' every 24 s", survey.PASS_ON_RATE, Rate(nanos(3), nanos(24), 2)),
+    ("A new neighbour is told after a second", survey.GREET_NS, nanos(1)),
+    ("at most 512 are kept", horizon.MAX_TABLES, 512),
+    ("not told again for 100 s is forgotten", horizon.EXPIRE_NS, nanos(100)),
+    # path choice
+    (
+        "faster for 1 s: less than 0.7 of the direct link's cost, and a millisecond less",
+        (path_choice.SUSTAIN_NS, path_choice.RATIO, path_choice.MARGIN_NS),
+        (nanos(1), 0.7, nanos(0.001)),
+    ),
+    ("a new direct link is used for 5 s first", path_choice.SETTLE_NS, nanos(5)),
+    ("at the earliest 3 s after the change", path_choice.HOLD_NS, nanos(3)),
+    (
+        "lasted less than 60 s makes the next one wait twice as long, up to 96 s",
+        (path_choice.STEADY_NS, path_choice.HOLD_NS << path_choice.MAX_DOUBLINGS),
+        (nanos(60), nanos(96)),
+    ),
+    ("A path names at most 8 brokers", relay_paths.LONGEST_WAY, 8),
+    ("beyond 32 hops there is none", forwarding.MAX_REROUTED_HOPS, 32),
+    ("Costs that change are gathered for 100 ms", relay_paths.PATHS_NS, nanos(0.1)),
+    # queues
+    (
+        "A frame longer than 64 KiB goes out in slices of 64 KiB",
+        fragments.SLICE_BYTES,
+        64 * KIB,
+    ),
+    ("slices below 1 KiB that are not the last", fragments.MIN_SLICE_BYTES, KIB),
+    (
+        "of 256 frames or 32 KiB of small ones, it asks again every half millisecond",
+        (codec.FRAMES_A_READ, codec.READ_BYTES, slices.LOOK_SECONDS),
+        (256, 32 * KIB, 0.0005),
+    ),
+    (
+        "smallest of the latest four *soundings*",
+        (quick_probes.LATEST, quick_probes.FEWEST),
+        (4, 3),
+    ),
+    (
+        "sounded every 0.3 s while they come, every second after that, and no more when none has "
+        "come for 30 s",
+        (quick_probes.QUICK_NS, quick_probes.SLOW_NS, quick_probes.FORGET_NS),
+        (nanos(0.3), nanos(1), nanos(30)),
+    ),
+    ("The smallest of the latest three counts", weights.RECENT_SAMPLES, 3),
+    (
+        "64 MiB to a broker, 16 MiB to a client, 4 MiB of express in each",
+        (
+            life.LINK_QUEUE_BYTES,
+            sessions.CLIENT_QUEUE_BYTES,
+            connection.EXPRESS_QUEUE_BYTES,
+        ),
+        (64 * MIB, 16 * MIB, 4 * MIB),
+    ),
+    (
+        "more than 1 MiB in a queue, those who feed it are held back: their own connections are "
+        "not read for up to half a second",
+        (connection.HOLD_BYTES, connection.HOLD_SECONDS),
+        (MIB, 0.5),
+    ),
+    # when a link breaks
+    (
+        "after 8192 events, 1 MiB or 200 ms",
+        (resend.ACK_FRAMES, resend.ACK_BYTES, resend.ACK_NS),
+        (8192, MIB, nanos(0.2)),
+    ),
+    (
+        "At most 8 MiB or 65,536 events are under way",
+        (resend.WINDOW_BYTES, resend.WINDOW_FRAMES),
+        (8 * MIB, 65536),
+    ),
+    (
+        "up to 32 MiB or 262,144 events, and 256 MiB of memory for all lost links",
+        (resend.KEPT_BYTES, resend.KEPT_FRAMES, resend.KEPT_BYTES_TOTAL),
+        (32 * MIB, 262144, 256 * MIB),
+    ),
+    ("again twice, after 20 and 40 ms", calling.PAUSES_SECONDS, (0.02, 0.04)),
+    ("1 s, up to 30 s, with the same jitter", parallel_links.RETRY_MAX_NS, nanos(30)),
+    (
+        "pauses of 50 ms, doubling up to 1 s",
+        (search.RETRY_SECONDS, search.RETRY_MAX_SECONDS),
+        (0.05, 1),
+    ),
+    (
+        "gives a client up after 15 s of silence, the client a broker after 3 s",
+        (LIMITS.client_silence_seconds, keepalive.SILENCE_SECONDS),
+        (15, 3),
+    ),
+    (
+        "waits four times the slowest, 10 s at most",
+        (keepalive.TIMES_SLOWEST, keepalive.SILENCE_MAX_SECONDS),
+        (4, 10),
+    ),
+    ("not come back after 0.4 s", holding.HOLD_NS, nanos(0.4)),
+    ("nothing of them was taken for 0.5 s", parting.STILL_SECONDS, 0.5),
+    ("goes on draining for up to 10 s", life.PARTING_SECONDS, 10),
+    ("nor been judged after 20 s", holding.GIVE_UP_NS, nanos(20)),
+    ("waits up to 1.5 s for links", broker.LINK_SECONDS, 1.5),
+    ("Up to 8 MiB of each class are kept", UNCONFIRMED_BYTES, 8 * MIB),
+    ("the streams concerned go on after four seconds", GAP_NS, nanos(4)),
+    ("waits for two seconds for what may be missing", MET_GAP_NS, nanos(2)),
+    ("waits for up to 10 s for what only the others had", LONG_GAP_NS, nanos(10)),
+]
+
+
+@pytest.mark.parametrize(("words", "found", "number"), STATED, ids=[s[0] for s in STATED])
+def test_what_is_stated_holds(words: str, found: object, number: object) -> None:
+    assert words in TEXT
+    assert found == number

@@ -1,0 +1,370 @@
+"""Whole brokers in virtual time whose links are cut: each event once, in order, and soon."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from ges.broker import Broker
+from ges.client import Client, Subscription, connect
+from ges.routing.arc_plan import ArcTree
+from overlay.address import parse_url
+from overlay.ids import LinkClass
+from overlay.links.link import Link
+from overlay.net.memory import MemoryStream
+from overlay.net.tls_stream import TlsStream
+from overlay.security.identity import Role
+from ring.geometry import between
+from tests.ges.conftest import Issue
+from tests.helpers.brokers import Brokers
+from tests.helpers.virtual import Weather
+from tests.helpers.waiting import until
+
+EVERY = 0.002  #: seconds between two events of a publisher
+LINGERING = 8  #: seconds until a new ring has no link any more that is of no use
+PATIENCE = 20  #: seconds for all of them
+
+
+def cut_links(broker: Broker, uid: str | None = None) -> None:
+    """Cut the links of a broker, or those to one other; what is under way on them is lost."""
+    for link in list(broker.driver.links.values()):
+        if uid in (None, link.peer.uid):
+            assert isinstance(link.connection.stream, MemoryStream)
+            link.connection.stream.cut()
+
+
+def cut_clients(broker: Broker) -> None:
+    for session in list(broker.attendance._sessions):
+        assert isinstance(session.connection.stream, MemoryStream)
+        session.connection.stream.cut()
+
+
+class Traffic:
+    """Publishers and subscribers at every broker; what each subscriber got, by publisher."""
+
+    def __init__(self) -> None:
+        self.published = 0
+        self.got: list[dict[str, list[int]]] = []
+
+    async def publish(self, client: Client, count: int) -> None:
+        for number in range(count):
+            await client.publish("t", b"%d" % number)
+            await trio.sleep(EVERY)
+        await client.flush()
+
+    async def take(self, events: Subscription, total: int) -> None:
+        mine: dict[str, list[int]] = {}
+        self.got.append(mine)
+        for _ in range(total):
+            event = await anext(events)
+            mine.setdefault(event.publisher, []).append(int(event.payload))
+
+    async def flow(
+        self, brokers: list[Broker], publishers: list[Broker], count: int, harm: Callable[[], None]
+    ) -> None:
+        """Publish, harm something every now and then, and take all that is to come."""
+        async with AsyncExitStack() as stack:
+            subscriptions = []
+            for broker in brokers:
+                client = await stack.enter_async_context(connect(broker.url))
+                subscriptions.append(await stack.enter_async_context(client.subscribe("t")))
+            clients = [await stack.enter_async_context(connect(b.url)) for b in publishers]
+            with trio.fail_after(count * EVERY + 30):
+                async with trio.open_nursery() as nursery:
+                    for events in subscriptions:
+                        nursery.start_soon(self.take, events, count * len(clients))
+                    async with trio.open_nursery() as inner:
+                        for client in clients:
+                            inner.start_soon(self.publish, client, count)
+                        while inner.child_tasks:
+                            await trio.sleep(0.37)
+                            harm()
+        expected = {client.uid: list(range(count)) for client in clients}
+        assert all(mine == expected for mine in self.got)
+
+
+async def test_links_that_are_cut_one_after_the_other(
+    autojump_clock: MockClock, weather: Weather, brokers: Brokers
+) -> None:
+    ring = await brokers.ring_of(5)
+    rng = random.Random(1)
+    await Traffic().flow(ring, ring[:2], 1200, lambda: cut_links(rng.choice(ring)))
+    assert sum(b.driver.counters["events_sent_again"] for b in ring) > 0
+    assert [b.driver.counters["events_unacknowledged_dropped"] for b in ring] == [0] * 5
+    assert [b.router.sequencer.lost for b in ring] == [0] * 5
+
+
+async def test_all_links_are_cut_at_the_same_moment(
+    autojump_clock: MockClock, weather: Weather, brokers: Brokers
+) -> None:
+    ring = await brokers.ring_of(3)
+    incarnations = [b.node.peer.incarnation for b in ring]
+
+    def harm() -> None:
+        for broker in ring:
+            cut_links(broker)
+
+    await Traffic().flow(ring, ring, 800, harm)
+    assert [b.node.peer.incarnation for b in ring] == incarnations, "nobody was held for dead"
+    assert [b.router.sequencer.lost for b in ring] == [0] * 3
+
+
+async def test_two_brokers_whose_only_link_is_cut(
+    autojump_clock: MockClock, weather: Weather, brokers: Brokers
+) -> None:
+    a, b = await brokers.ring_of(2)
+    await Traffic().flow([a, b], [a, b], 800, lambda: cut_links(a))
+    assert a.driver.counters["events_sent_again"] + b.driver.counters["events_sent_again"] > 0
+    assert brokers.findings() == []
+
+
+async def test_two_brokers_between_which_nothing_gets_through_for_a_while(
+    autojump_clock: MockClock, weather: Weather, brokers: Brokers
+) -> None:
+    """Nobody is there who could say whether the link is lost or the other broker."""
+    ring = await brokers.ring_of(2)
+    incarnations = [b.node.peer.incarnation for b in ring]
+
+    async def storm() -> None:
+        await trio.sleep(0.5)
+        weather.apart.add(_ports(*ring))
+        cut_links(ring[0])
+        await trio.sleep(2)
+        weather.apart.clear()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(storm)
+        await Traffic().flow(ring, ring, 2000, lambda: None)
+    assert [b.node.peer.incarnation for b in ring] == incarnations
+    assert brokers.findings() == []
+
+
+async def test_the_status_says_what_is_kept_for_a_lost_link(
+    autojump_clock: MockClock, weather: Weather, brokers: Brokers
+) -> None:
+    a, b = await brokers.ring_of(2)
+    payload = bytes(1000)
+    async with (
+        connect(a.url) as client,
+        connect(b.url) as other,
+        other.subscribe("t") as events,
+    ):
+        assert (await client.status()).kept_bytes == 0
+        weather.latency_ms[_ports(a, b)] = 200  # calls take a while
+        cut_links(a)
+        await client.publish("t", payload, confirm=True)
+        assert len(payload) < (await client.status()).kept_bytes < 2 * len(payload)
+        assert (await anext(events)).payload == payload
+        assert (await client.status()).kept_bytes == 0
+
+
+async def test_publishers_whose_connection_is_cut(
+    autojump_clock: MockClock, weather: Weather, brokers: Brokers
+) -> None:
+    a, b = await brokers.ring_of(2)
+    await Traffic().flow([b], [a, a], 800, lambda: cut_clients(a))
+
+
+async def test_a_link_that_falls_silent_is_given_up_and_what_it_swallowed_goes_another_way(
+    autojump_clock: MockClock, weather: Weather, brokers: Brokers
+) -> None:
+    """Half-open: nothing comes through, and nothing breaks."""
+    a, b, c = await brokers.ring_of(3)
+    silenced: list[Link] = []
+
+    def harm() -> None:
+        link = a.driver.links.get((b.node.peer.uid, LinkClass.NORMAL))
+        if link is not None and not silenced:
+            silenced.append(link)
+            stream = link.connection.stream
+            assert isinstance(stream, MemoryStream)
+            stream.swallow()
+
+    await Traffic().flow([b, c], [a], 2000, harm)
+    assert silenced
+    assert a.driver.links.get((b.node.peer.uid, LinkClass.NORMAL)) is not silenced[0]
+    assert b.router.sequencer.lost == 0
+
+
+@pytest.mark.parametrize("normal_as_well", [False, True])
+async def test_secure_events_on_links_that_are_cut(
+    normal_as_well: bool, brokers: Brokers, issue: Issue
+) -> None:
+    """Over TLS, in real time: what a cut link has not brought over is sent again, over TLS.
+
+    So it is where the normal link beside it is cut as well: of two brokers, as of three one could
+    pass on what is given up. There the next cut waits until the links are back, however long that
+    takes on a busy machine.
+    """
+    size = 2 if normal_as_well else 3
+    ring = await brokers.ring_of(size, *(issue(Role.BROKER) for _ in range(size)))
+    await until(lambda: all(b.node.secure_graph.is_complete for b in ring))
+    me, rng, total, got = issue(Role.CLIENT), random.Random(2), 1500, list[int]()
+
+    async def cut() -> None:
+        while True:
+            await trio.sleep(0.4)
+            if normal_as_well:
+                await until(lambda: all(b.node.secure_links for b in ring))
+            for link in list(rng.choice(ring).driver.links.values()):
+                stream = link.connection.stream
+                if isinstance(stream, TlsStream):
+                    await stream.transport_stream.aclose()
+                elif normal_as_well and link.link_class is LinkClass.NORMAL:
+                    await stream.aclose()
+
+    async def publish(client: Client) -> None:
+        for number in range(total):
+            await client.publish("t", b"%d" % number, link_class=LinkClass.SECURE, park=10)
+            await trio.sleep(EVERY)
+        await client.flush()
+
+    with trio.fail_after(40):
+        async with (
+            connect(ring[0].secure_url or "", identity=me) as here,
+            connect(ring[1].secure_url or "", identity=me) as there,
+            there.subscribe("t", link_class=LinkClass.SECURE) as events,
+            trio.open_nursery() as nursery,
+        ):
+            nursery.start_soon(cut)
+            nursery.start_soon(publish, here)
+            while len(got) < total:
+                got.append(int((await anext(events)).payload))
+            nursery.cancel_scope.cancel()
+    assert got == list(range(total))
+    counters = sum((b.driver.counters for b in ring), Counter[str]())
+    assert counters["events_sent_again"] > 0
+    assert counters["events_unacknowledged_dropped"] == counters["events_without_link"] == 0
+    assert [b.router.sequencer.lost for b in ring] == [0] * size
+
+
+@pytest.mark.parametrize("link_is_dark", [False, True])
+async def test_a_broker_that_leaves_just_after_its_links_were_cut(
+    link_is_dark: bool, autojump_clock: MockClock, weather: Weather, brokers: Brokers
+) -> None:
+    """What its links have not brought over it sends on before it goes, or others get it for it.
+
+    Dark: to one of the others no link comes back, until long after it has gone.
+    """
+    ring = await brokers.ring_of(16)
+    leaver, other = await publisher_and_server(ring)
+    rest = [broker for broker in ring if broker is not leaver]
+    for broker in rest:
+        weather.latency_ms[_ports(leaver, broker)] = 20
+    async with taking(rest, 100) as got:
+        async with connect(leaver.url, reattach=False) as publisher:
+            for number in range(100):
+                await publisher.publish("t", b"%d" % number)
+            await publisher.flush()
+            cut_links(leaver)
+            await until(lambda: leaver.router.keeps_events)
+        assert not any(got), "all are still under way"
+        if link_is_dark:
+            weather.latency_ms[_ports(leaver, other)] = 60_000
+        await brokers.dismiss(leaver)
+    assert got == [list(range(100))] * len(rest)
+    assert [broker.router.sequencer.lost for broker in rest] == [0] * len(rest)
+
+
+@pytest.mark.parametrize("pause", [0, 0.05, 0.1])
+async def test_two_neighbours_leave_and_those_beside_them_are_far_apart(
+    pause: float, autojump_clock: MockClock, weather: Weather, brokers: Brokers
+) -> None:
+    """Until these two are linked nobody serves the second, but the first knows of it."""
+    ring = await brokers.ring_of(9)
+    first, *leavers, second = in_order(ring)[:4]
+    await trio.sleep(LINGERING)
+    assert second.node.peer.uid not in first.node.ring.linked
+    weather.latency_ms[_ports(first, second)] = 40
+    rest = [broker for broker in ring if broker not in leavers]
+    async with (
+        taking(rest, 300) as got,
+        connect(first.url, reattach=False) as publisher,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(Traffic().publish, publisher, 300)
+        for leaver in leavers:
+            nursery.start_soon(brokers.dismiss, leaver)
+            await trio.sleep(pause)
+    assert got == [list(range(300))] * len(rest)
+    assert [broker.router.sequencer.lost for broker in rest] == [0] * len(rest)
+
+
+async def test_events_a_dead_broker_has_not_taken_are_sent_on_by_others(
+    autojump_clock: MockClock, weather: Weather, brokers: Brokers
+) -> None:
+    """It stands still for good, with events in its sockets, which nobody closes."""
+    ring = await brokers.ring_of(12)
+    a, frozen = await publisher_and_server(ring)
+    rest = [broker for broker in ring if broker is not frozen]
+    done: list[bool] = []
+
+    def harm() -> None:
+        if not done:
+            done.append(True)
+            for link in frozen.driver.links.values():
+                assert isinstance(link.connection.stream, MemoryStream)
+                link.connection.stream.swallow()
+            brokers.kill(frozen)
+
+    await Traffic().flow(rest, [a], 700, harm)
+    assert [b.router.sequencer.lost for b in rest] == [0] * 11
+    assert a.driver.counters["events_sent_on"] > 0
+    assert a.driver.counters["events_unacknowledged_dropped"] == 0
+
+
+@asynccontextmanager
+async def taking(ring: list[Broker], total: int) -> AsyncIterator[list[list[int]]]:
+    """Subscribe at each; at the end, wait until all have got as many events."""
+    got = [list[int]() for _ in ring]
+
+    async def take(events: Subscription, mine: list[int]) -> None:
+        while len(mine) < total:
+            mine.append(int((await anext(events)).payload))
+
+    async with AsyncExitStack() as stack:
+        clients = [await stack.enter_async_context(connect(b.url, reattach=False)) for b in ring]
+        taken = [await stack.enter_async_context(client.subscribe("t")) for client in clients]
+        stack.enter_context(trio.fail_after(PATIENCE))
+        async with trio.open_nursery() as nursery:
+            for events, mine in zip(taken, got, strict=True):
+                nursery.start_soon(take, events, mine)
+            yield got
+
+
+def in_order(ring: list[Broker]) -> list[Broker]:
+    """Return brokers from left to right, from some place on."""
+
+    def place(broker: Broker) -> int:
+        assert broker.node.ring.member is not None
+        return broker.node.ring.member.ring_id
+
+    return sorted(ring, key=place)
+
+
+def _ports(*pair: Broker) -> frozenset[int]:
+    return frozenset(parse_url(broker.url).port for broker in pair)
+
+
+async def publisher_and_server(ring: list[Broker]) -> tuple[Broker, Broker]:
+    """Return a broker, and one to which it leaves others to be served that it is not linked to.
+
+    Somebody linked stands before that one, gets the same events, and is to stand in for it. Waits
+    until the links of a new ring stay as they are.
+    """
+    await trio.sleep(LINGERING)
+    places = {b: b.node.ring.member.ring_id for b in ring if b.node.ring.member is not None}
+    for a in ring:
+        tree = ArcTree()
+        tree.update(places[a], {uid: m.ring_id for uid, m in a.node.ring.linked.items()})
+        for uid, limit in tree.onward(places[a])[1:]:
+            server = next(b for b in ring if b.node.peer.uid == uid)
+            if any(between(places[server], place, limit) for place in places.values()):
+                return a, server
+    raise AssertionError("all brokers are linked to all")

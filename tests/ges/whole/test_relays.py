@@ -1,0 +1,252 @@
+"""Whole brokers in virtual time: events leave a slow link and come back, in order and once each."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from ges.broker import Broker
+from ges.client import Client, Subscription, connect
+from ges.wire.messages import LinkStatus
+from overlay.address import parse_url
+from overlay.ids import LinkClass
+from tests.helpers.brokers import Brokers
+from tests.helpers.virtual import Weather
+from tests.helpers.waiting import until
+
+NORMAL, EXPRESS = LinkClass.NORMAL, LinkClass.EXPRESS
+EVENTS_EVERY = 0.05  #: seconds
+
+
+def uid(broker: Broker) -> str:
+    return broker.node.peer.uid
+
+
+def pair(a: Broker, b: Broker) -> frozenset[int]:
+    return frozenset(parse_url(broker.url).port for broker in (a, b))
+
+
+def relay(a: Broker, b: Broker, link_class: LinkClass = NORMAL) -> tuple[str, ...] | None:
+    """Return the brokers to pass from ``a`` to ``b``; None: by the direct link."""
+    return a.node.ways.relays.get((uid(b), link_class))
+
+
+def status_of(a: Broker, b: Broker, link_class: LinkClass = NORMAL) -> LinkStatus:
+    """Return what ``a`` says of its link to ``b``."""
+    return {(link.uid, link.link_class): link for link in a.status().links}[uid(b), link_class]
+
+
+def changes(broker: Broker) -> int:
+    """Return how often a broker has changed the way to another, as its status has it."""
+    return broker.status().counters["path_changes"]
+
+
+class Traffic:
+    """A publisher at one broker and a subscriber at another; every event is accounted for."""
+
+    def __init__(self, publisher: Client, events: Subscription) -> None:
+        self.late: list[float] = []  #: seconds from publisher to subscriber, event by event
+        self._publisher = publisher
+        self._events = events
+
+    async def flow(self, seconds: float) -> None:
+        """Publish for so long; all must come, in order, once each."""
+        first = len(self.late)
+        count = round(seconds / EVENTS_EVERY)
+        published = []
+
+        async def publish() -> None:
+            for number in range(first, first + count):
+                published.append(trio.current_time())
+                await self._publisher.publish("t", b"%d" % number)
+                await trio.sleep(EVENTS_EVERY)
+
+        with trio.fail_after(seconds + 20):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(publish)
+                for number in range(first, first + count):
+                    event = await anext(self._events)
+                    assert event.payload == b"%d" % number
+                    self.late.append(trio.current_time() - published[number - first])
+
+
+async def traffic(stack: AsyncExitStack, a: Broker, b: Broker) -> Traffic:
+    there = await stack.enter_async_context(connect(b.url))
+    events = await stack.enter_async_context(there.subscribe("t"))
+    here = await stack.enter_async_context(connect(a.url))
+    return Traffic(here, events)
+
+
+async def test_events_leave_a_slow_link_and_come_back_in_order_once_each(
+    autojump_clock: MockClock, weather: Weather, brokers: Brokers
+) -> None:
+    a, b, c = await brokers.ring_of(3)
+    async with AsyncExitStack() as stack:
+        load = await traffic(stack, a, b)
+        await load.flow(10)
+        assert (relay(a, b), relay(b, a)) == (None, None)
+        assert max(load.late) < 0.01
+        assert changes(a) == 0
+
+        weather.latency_ms[pair(a, b)] = 100
+        await load.flow(10)
+        assert relay(a, b) == (uid(c), uid(b))
+        assert load.late[-1] < 0.01, "by way of c"
+        sent_round = a.driver.counters["events_sent_round"]
+        assert sent_round > 0
+        assert c.driver.counters["events_sent_round"] == sent_round
+        assert changes(a) == len(a.node.ways.relays)
+
+        del weather.latency_ms[pair(a, b)]
+        await load.flow(60)
+        assert relay(a, b) is None
+        sent_round = a.driver.counters["events_sent_round"]
+        await load.flow(10)
+        assert a.driver.counters["events_sent_round"] == sent_round
+    assert changes(a) == 4, "each class out and back once"
+    assert changes(c) == 0
+    assert brokers.findings() == []
+    assert [b.router.sequencer.lost for b in (a, b, c)] == [0, 0, 0]
+    assert b.driver.counters["events_duplicate"] == 0
+
+
+async def test_events_leave_a_link_that_is_loaded_beyond_what_it_carries(
+    autojump_clock: MockClock, weather: Weather, brokers: Brokers
+) -> None:
+    a, b, c = await brokers.ring_of(3)
+    weather.rate[pair(a, b)] = 200_000  # a full write takes it 0.3 s: less, and it is held for dead
+    payload = bytes(2000)
+    async with (
+        connect(a.url) as here,
+        connect(b.url) as there,
+        there.subscribe("t") as events,
+        trio.open_nursery() as nursery,
+    ):
+
+        async def publish() -> None:
+            while True:  # 400 kB a second
+                await here.publish("t", payload)
+                await trio.sleep(0.005)
+
+        nursery.start_soon(publish)
+        with trio.fail_after(30):
+            while relay(a, b) is None:
+                await anext(events)
+        assert not a.node.ring.detours, "the ring keeps the link"
+        cost_ms = status_of(a, b).cost_ms
+        assert cost_ms is not None
+        assert cost_ms > 10
+        nursery.cancel_scope.cancel()
+    assert relay(a, c) is None
+
+
+async def test_what_a_loaded_link_carries_is_measured(
+    autojump_clock: MockClock, weather: Weather, brokers: Brokers
+) -> None:
+    a, b = await brokers.ring_of(2)
+    weather.rate[pair(a, b)] = 100_000
+    async with connect(a.url) as here:
+        assert status_of(a, b).capacity == 0
+        with trio.fail_after(30):
+            while not status_of(a, b).capacity:  # at 160 kB a second
+                await here.publish("t", bytes(8000))
+                await trio.sleep(0.05)
+        link = status_of(a, b)
+    assert 75_000 < link.capacity < 150_000
+    assert 40_000 < link.traffic < 125_000
+    assert link.cost_ms is not None
+    assert link.cost_ms > 100
+
+
+async def test_a_relay_that_dies_is_left_at_once(
+    autojump_clock: MockClock, weather: Weather, brokers: Brokers
+) -> None:
+    a, b, c, d = await brokers.ring_of(4)
+    weather.latency_ms[pair(a, b)] = 100
+    async with AsyncExitStack() as stack:
+        load = await traffic(stack, a, b)
+        await load.flow(15)
+        way = relay(a, b)
+        assert way is not None
+        via, other = (c, d) if way[0] == uid(c) else (d, c)
+        brokers.kill(via)
+        await trio.sleep(1)
+        await load.flow(10)
+        assert relay(a, b) == (uid(other), uid(b))
+
+
+async def test_express_links_are_made_beside_fast_links_alone(
+    autojump_clock: MockClock, weather: Weather, brokers: Brokers
+) -> None:
+    first = await brokers.start()
+    second = await brokers.start()
+    weather.latency_ms[frozenset((10_000, 10_002))] = 30
+    third = await brokers.start()
+    await brokers.whole()
+    await trio.sleep(5)
+    far = {frozenset((uid(first), uid(third)))}
+    normal, express = (
+        {
+            frozenset((uid(broker), other))
+            for broker in brokers.alive
+            for other, link_class in broker.driver.links
+            if link_class is wanted
+        }
+        for wanted in (NORMAL, EXPRESS)
+    )
+    assert express == normal - far
+    assert len(express) == 2
+    brokers.kill(second)
+    await trio.sleep(5)
+    assert not any(c is EXPRESS for b in brokers.alive for _, c in b.driver.links)
+
+
+async def test_an_express_link_that_becomes_slow_is_demoted_and_promoted_again(
+    autojump_clock: MockClock, weather: Weather, brokers: Brokers
+) -> None:
+    a, b = await brokers.ring_of(2)
+    await trio.sleep(5)
+    assert a.node.express_links == (uid(b),)
+    weather.latency_ms[pair(a, b)] = 30
+    await trio.sleep(15)
+    assert not a.node.express_links
+    async with connect(a.url) as client:
+        status = await client.status()
+    assert [link.demoted for link in status.links] == [True, False]
+    assert status.counters["express_demotions"] == 1
+    assert status.express_range_ms == 5
+    del weather.latency_ms[pair(a, b)]
+    await trio.sleep(60)
+    assert a.node.express_links == (uid(b),)
+    assert a.status().counters["express_promotions"] == 1
+
+
+@pytest.mark.parametrize("express_ms", [5, 100], ids=["demoted", "in use"])
+async def test_express_events_leave_a_slow_link_for_express_links_that_are_faster(
+    autojump_clock: MockClock, weather: Weather, brokers: Brokers, express_ms: float
+) -> None:
+    """Whether the direct link is demoted, or slow and still within the range."""
+    a, b, c = [await brokers.start(express_ms=express_ms) for _ in range(3)]
+    await brokers.whole()
+    await until(lambda: all(len(broker.node.express_links) == 2 for broker in (a, b, c)))
+    weather.latency_ms[pair(a, b)] = 60
+    await until(lambda: relay(a, b, EXPRESS) is not None)
+    assert (uid(b) in a.node.express_links) == (express_ms == 100)
+    async with connect(a.url) as here, connect(b.url) as there, there.subscribe("t") as events:
+        began = trio.current_time()
+        await here.publish("t", link_class=EXPRESS, budget=0.02)
+        event = await anext(events)
+        assert trio.current_time() - began < 0.01, "by way of c"
+    assert (event.express_path, event.late) == (True, False)
+
+
+async def test_without_an_express_range_there_are_no_express_links(
+    autojump_clock: MockClock, weather: Weather, brokers: Brokers
+) -> None:
+    a = await brokers.start(express_ms=0)
+    await brokers.start(express_ms=0)
+    await trio.sleep(10)
+    assert {link_class for _, link_class in a.driver.links} == {NORMAL}
