@@ -13,11 +13,11 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from ges.topology.parallel_links import Companions
-from ges.topology.relay_paths import Ways
-from ges.topology.revocation_lists import Notices, NoticeTaken, Outcome
+from ges.topology.parallel_links import ParallelLinks
+from ges.topology.relay_paths import RelayPaths
+from ges.topology.revocation_lists import NoticeTaken, Outcome, RevocationLists
 from ges.topology.secure_graph import SecureGraph
-from ges.topology.secure_graph_repair import Hearsay, Place
+from ges.topology.secure_graph_repair import Place, SecureGraphRepair
 from ges.topology.survey import Survey
 from ges.wire.messages import RevocationNotice, SecureState, SecureStatesWanted
 from overlay.ids import LinkClass, Nanos, Peer, nanos
@@ -101,16 +101,16 @@ class BrokerNode:
             ConfigError: the express range makes no sense.
         """
         self.ring = RingNode(config, peer, rng)
-        self.notices = Notices(revocations)
+        self.notices = RevocationLists(revocations)
         self.secure_graph = SecureGraph(peer.uid, self.notices.forbids)
-        self._hearsay = Hearsay(self.secure_graph, peer.uid)
+        self._hearsay = SecureGraphRepair(self.secure_graph, peer.uid)
         self.survey = Survey(peer.uid, rng, express_range_ns=express_range_ns, pace=pace)
-        self.ways = Ways(self.survey, self.ring.detours)
+        self.ways = RelayPaths(self.survey, self.ring.detours)
         self._normal: dict[str, Peer] = {}
         self._uid_in_use_ns: Nanos | None = None  #: since when others say so
         self._is_in_use_told = False
-        self._secure = Companions(LinkClass.SECURE, rng, self._may_secure)
-        self._express = Companions(LinkClass.EXPRESS, rng, self._may_express)
+        self._secure = ParallelLinks(LinkClass.SECURE, rng, self._may_secure)
+        self._express = ParallelLinks(LinkClass.EXPRESS, rng, self._may_express)
 
     @property
     def peer(self) -> Peer:

@@ -25,7 +25,7 @@ from overlay.limits import LIMITS, Limits
 from overlay.links.accepting import Acceptor
 from overlay.links.bulkhead import Bulkhead
 from overlay.links.calling import Caller
-from overlay.links.counted_log import Notices
+from overlay.links.counted_log import CountedLog
 from overlay.links.life import Links
 from overlay.links.link import Link, Upper
 from overlay.machine import Closed, CloseLink, Effect, Input, Machine, Notify, OpenLink, Send
@@ -66,7 +66,7 @@ class Driver:
         self._armed: Nanos | None = None
         log = structlog.get_logger("chordal.overlay").bind(broker=short(machine.peer.uid))
         self._bulkhead = Bulkhead(self.counters, log)
-        self.notices = Notices(self.counters, log, self.now)
+        self.notices = CountedLog(self.counters, log, self.now)
         table = LinkTable(machine.peer.uid)
         self._links = Links(
             table,

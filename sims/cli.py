@@ -180,7 +180,7 @@ def explore(
 
     from sims.errors import InvariantViolated, NoSuchScope
     from sims.explore.explorer import Explorer
-    from sims.explore.granularity import Grain
+    from sims.explore.granularity import Granularity
     from sims.explore.scopes import SCENARIOS
 
     if scenario == "list":
@@ -200,7 +200,7 @@ def explore(
             early=early,
             reduce=not unreduced,
             lists=lists,
-            grain=Grain(grain),
+            grain=Granularity(grain),
         )
         report = explorer.search(limit) if choices is None else explorer.replay(choices)
     except NoSuchScope as error:

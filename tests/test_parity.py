@@ -17,7 +17,7 @@ from overlay.net.memory import MemoryNetwork
 from overlay.net.transport import Wire
 from overlay.queues.resend import STREAM_MESSAGES, Item
 from overlay.rng import rng_for
-from overlay.wire.codec import FrameReader, MessageCodec, Run
+from overlay.wire.codec import FrameReader, FrameRun, MessageCodec
 from overlay.wire.handshake import Goodbye, Hello
 from ring.config import LAN
 from ring.facts import Confirmed, Found, Join, Joined, Leave, Repaired
@@ -95,7 +95,7 @@ class Listener:
         assert self.driver is not None
         self.facts.append((self.driver.now(), fact))
 
-    def on_frames(self, link: Link, run: Run) -> Iterable[None]:
+    def on_frames(self, link: Link, run: FrameRun) -> Iterable[None]:
         raise AssertionError("no events in this script")
 
     async def on_batch(self, link: Link) -> None:

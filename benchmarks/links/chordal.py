@@ -21,7 +21,7 @@ from overlay.machine import Command, Effect, Fact, Input, OpenLink, Refused
 from overlay.net.transport import TcpTransport, Wire
 from overlay.queues.resend import STREAM_MESSAGES, Item
 from overlay.security.identity import Identity
-from overlay.wire.codec import FrameReader, MessageCodec, Run, piece
+from overlay.wire.codec import FrameReader, FrameRun, MessageCodec, piece
 from overlay.wire.handshake import Goodbye, Hello
 
 BURST = 256
@@ -98,7 +98,7 @@ class End:
     def on_fact(self, fact: Fact) -> None:
         """Take no notice: an idle machine states no facts."""
 
-    def on_frames(self, link: Link, run: Run) -> Iterable[None]:
+    def on_frames(self, link: Link, run: FrameRun) -> Iterable[None]:
         """Refuse: an end to which events are sent says itself what it does with them.
 
         Raises:
@@ -136,7 +136,7 @@ class Relay(End):
         if self.driver.links and not self._targets:
             self._targets[TOPIC] = next(iter(self.driver.links.values()))
 
-    def on_frames(self, link: Link, run: Run) -> Iterable[None]:
+    def on_frames(self, link: Link, run: FrameRun) -> Iterable[None]:
         """Pass runs of frames for one destination on as slices; nothing is left for later."""
         data, bounds, targets = run.data, run.bounds, self._targets
         link.arrived(len(bounds) - 1)
@@ -200,7 +200,7 @@ class Subscriber(End):
         """Say that it is linked, and so ready for events."""
         say(ready=True)
 
-    def on_frames(self, link: Link, run: Run) -> Iterable[None]:
+    def on_frames(self, link: Link, run: FrameRun) -> Iterable[None]:
         """Count the events, so that they are acknowledged; hand their stamps to the sink."""
         link.arrived(len(run.bounds) - 1)
         unpack, data = STAMP.unpack_from, run.data

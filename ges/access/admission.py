@@ -26,7 +26,7 @@ from overlay.security.regular_file import read_regular
 
 
 @dataclass(frozen=True, slots=True)
-class Admission:
+class Admitted:
     """A client that was let in."""
 
     principal: Principal
@@ -41,7 +41,7 @@ class Rejection:
     reason: str
 
 
-class Gate:
+class Admission:
     """Judges clients as they greet, and again when files have changed."""
 
     def __init__(
@@ -62,7 +62,7 @@ class Gate:
 
     def admit(
         self, token: str | None, identity: PeerIdentity | None, *, exposed: bool
-    ) -> Admission | Rejection:
+    ) -> Admitted | Rejection:
         """Judge a client that greets.
 
         Args:
@@ -87,7 +87,7 @@ class Gate:
                 identity.role if identity is not None else None,
                 record.name if record is not None else None,
             )
-        return Admission(principal, record, self.permissions(principal))
+        return Admitted(principal, record, self.permissions(principal))
 
     def admits_broker(self, host: str | None) -> bool:
         """Say whether a broker at that IP address may link to this one; None: it has none."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import structlog
 import trio
 
-from ges.access.admission import Gate
+from ges.access.admission import Admission
 from ges.errors import AccessError, TokenError
-from ges.sessions.clients import Attendance
-from overlay.links.counted_log import Notices
+from ges.sessions.clients import Clients
+from overlay.links.counted_log import CountedLog
 from overlay.machine import Refused
 from overlay.net.transport import Wire
 from overlay.wire.handshake import Refusal
@@ -16,14 +16,14 @@ from overlay.wire.handshake import Refusal
 TOKEN_SECONDS = 1.0  #: between two looks at the file of tokens
 
 
-class Guard:
+class AccessWatch:
     """The gate of one broker, while files change behind it."""
 
     def __init__(
         self,
-        gate: Gate,
-        attendance: Attendance,
-        notices: Notices,
+        gate: Admission,
+        attendance: Clients,
+        notices: CountedLog,
         log: structlog.stdlib.BoundLogger,
     ) -> None:
         self._gate = gate

@@ -11,19 +11,19 @@ from typing import ClassVar
 import structlog
 import trio
 
-from ges.access.admission import Gate
-from ges.broker.access_watch import Guard
-from ges.broker.data_directory import Home, open_home
+from ges.access.admission import Admission
+from ges.broker.access_watch import AccessWatch
+from ges.broker.data_directory import Life, begin_life
 from ges.broker.fact_log import tell, tell_incident
-from ges.broker.identity_watch import LOOK_SECONDS, Warden
+from ges.broker.identity_watch import LOOK_SECONDS, IdentityWatch
 from ges.broker.live_run import live_run
 from ges.broker.recorder import Recorder
-from ges.broker.router_timer import Expiry
+from ges.broker.router_timer import RouterTimer
 from ges.broker.status import describe
 from ges.node import BrokerNode, Misled
 from ges.routing.holding import Holding
 from ges.routing.router import Router
-from ges.sessions.clients import Attendance
+from ges.sessions.clients import Clients
 from ges.topology.revocation_lists import NoticeTaken, Outcome
 from ges.wire.event_runs import event_runs
 from ges.wire.events import DEFAULT_BUDGET_US, MAX_BUDGET_US
@@ -35,7 +35,7 @@ from overlay.errors import ConfigError, ProtocolError
 from overlay.ids import NANOS_PER_SECOND, LinkClass, Peer, short
 from overlay.limits import LIMITS, Limits
 from overlay.links.link import Link
-from overlay.links.memory_limit import Relief
+from overlay.links.memory_limit import MemoryLimit
 from overlay.machine import Fact
 from overlay.multigraph.express_range import DEFAULT_RANGE_NS, check_range
 from overlay.multigraph.probes import LinksRead, Reading
@@ -48,7 +48,7 @@ from overlay.queues.resend import Item
 from overlay.rng import rng_for
 from overlay.security.identity import Role, load_identity
 from overlay.security.keyfiles import REVOKED, read_revoked
-from overlay.wire.codec import FrameReader, MessageCodec, Run
+from overlay.wire.codec import FrameReader, FrameRun, MessageCodec
 from overlay.wire.frames import DETOUR, EVENT
 from overlay.wire.handshake import Hello, check_overlay
 from overlay.wire.versions import DIALECT, Dialect
@@ -129,7 +129,7 @@ class Broker:
                         f"joining by {seed.url} needs an identity; give --identity DIR"
                     )
         check_overlay(config.overlay)
-        self.gate = Gate(config.access, config.tokens, time.time)
+        self.gate = Admission(config.access, config.tokens, time.time)
         self._express_range_ns = check_range(round(config.express_ms * 1e6))
         if not 0 < round(config.express_budget_ms * 1000) <= MAX_BUDGET_US:
             raise ConfigError(
@@ -146,7 +146,7 @@ class Broker:
             for folder in filter(None, (self.identity.directory, config.directory)):
                 read_revoked(folder / REVOKED)  # whom a damaged list names would be let in
         certified = self.identity.uid if self.identity is not None else None
-        self._home: Home = open_home(config.directory, certified_uid=certified)
+        self._home: Life = begin_life(config.directory, certified_uid=certified)
         self._composed = False
         self._joined = trio.Event()
         self._left = trio.Event()
@@ -226,7 +226,7 @@ class Broker:
 
     # ── what the driver brings ────────────────────────────────────────────────────────────────
 
-    def on_frames(self, link: Link, run: Run) -> Iterator[None]:
+    def on_frames(self, link: Link, run: FrameRun) -> Iterator[None]:
         """Relay events and what goes round a failed link; between two runs others have their turn.
 
         Raises:
@@ -385,20 +385,20 @@ class Broker:
             one_way_us=self._one_way_us,
             on_misled=lambda uid: self.driver.give(Misled(uid)),
         )
-        self.attendance = Attendance(self)
-        self._links_relief = Relief(self.driver.running_links, config.limits.link_bytes_total)
-        self.guard = Guard(self.gate, self.attendance, self.driver.notices, self._log)
-        self.warden: Warden | None = None
+        self.attendance = Clients(self)
+        self._links_relief = MemoryLimit(self.driver.running_links, config.limits.link_bytes_total)
+        self.guard = AccessWatch(self.gate, self.attendance, self.driver.notices, self._log)
+        self.warden: IdentityWatch | None = None
         if credentials is not None:
             # Without a folder of data: a list forgotten would let those in that are on it.
             store = config.directory or credentials.identity.directory
-            self.warden = Warden(self, credentials, store=store)
+            self.warden = IdentityWatch(self, credentials, store=store)
         trace = config.trace
         if trace is None and config.directory is not None:
             trace = config.directory / "trace"
         run = live_run(home, config.profile)
         self.recorder = Recorder(run, home.uid, trace)
-        self._expiry = Expiry(self.router, self.driver.now, refresh=self.on_changes)
+        self._expiry = RouterTimer(self.router, self.driver.now, refresh=self.on_changes)
         self._composed = True
 
     def _own_address(self, port: int) -> Address:

@@ -27,7 +27,7 @@ class _Life(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
+class Life:
     """Who the broker is in this life."""
 
     uid: Uid
@@ -36,7 +36,7 @@ class Home:
     lock: IO[str] | None  #: held open as long as the process lives
 
 
-def open_home(directory: Path | None, *, certified_uid: str | None) -> Home:
+def begin_life(directory: Path | None, *, certified_uid: str | None) -> Life:
     """Begin a life in ``directory``, creating it if needed; the new incarnation is on disk first.
 
     Raises:
@@ -45,7 +45,7 @@ def open_home(directory: Path | None, *, certified_uid: str | None) -> Home:
     """
     if directory is None:
         uid = certified_uid or secrets.token_hex(16)
-        return Home(Uid(uid), int(time.time()), None, None)
+        return Life(Uid(uid), int(time.time()), None, None)
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = (directory / "lock").open("w")
@@ -58,7 +58,7 @@ def open_home(directory: Path | None, *, certified_uid: str | None) -> Home:
     except ConfigError:
         lock.close()
         raise
-    return Home(parse_uid(life.uid), life.incarnation, directory, lock)
+    return Life(parse_uid(life.uid), life.incarnation, directory, lock)
 
 
 def _next_life(lock: IO[str], directory: Path, certified_uid: str | None) -> _Life:

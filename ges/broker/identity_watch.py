@@ -38,7 +38,7 @@ SOON = 1 / 3  #: of a certificate's remaining life when first seen: then its end
 Prints = tuple[tuple[int, int, int] | None, ...]
 
 
-class Warden:
+class IdentityWatch:
     """The keeper of one broker's credentials."""
 
     def __init__(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 
-from ges.broker.data_directory import Home
+from ges.broker.data_directory import Life
 from overlay.ids import short
 from overlay.release import software_version
 from overlay.trace import Run, Source
 
 
-def live_run(home: Home, profile: str) -> Run:
+def live_run(home: Life, profile: str) -> Run:
     """Return the run that begins now; ``profile`` is that of its ring."""
     return Run(
         run_id=f"live-{short(home.uid)}-{home.incarnation}",

@@ -10,7 +10,7 @@ from ges.routing.router import Router
 from overlay.ids import NANOS_PER_SECOND, Nanos
 
 
-class Expiry:
+class RouterTimer:
     """Calls :meth:`ges.routing.router.Router.expire` when it has something to do."""
 
     def __init__(

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import trio
 
 from ges.client.certified import stay_certified
-from ges.client.keepalive import Patience
-from ges.client.outgoing import Stream
-from ges.client.search import Search, Wish
+from ges.client.keepalive import Keepalive
+from ges.client.outgoing import OutgoingStream
+from ges.client.search import BrokerSearch, Wish
 from ges.client.watermarks import Watermarks
 from ges.errors import ConnectionLost, PublishRefused
 from ges.wire.events import read_delivery
@@ -63,11 +63,11 @@ class Attachment:
         self.alternates: tuple[str, ...] = ()  #: those that can be called
         self._learnt: tuple[Address, ...] = ()  #: the same
         self.dropped = Dropped(0, 0)  #: by the broker attached to
-        self.streams: list[Stream] = []  #: of the client's own events
+        self.streams: list[OutgoingStream] = []  #: of the client's own events
         self.on_gap: Callable[[str, str, float], None] = lambda lost, found, seconds: None
         self.is_lost = False  #: for good
         self._transport = TcpTransport(wish.identity)
-        self._search = Search(wish, self._transport, rng)
+        self._search = BrokerSearch(wish, self._transport, rng)
         self.connection: Connection | None = None
         self._subscriptions: dict[int, Subscription] = {}
         self._pending: dict[int, tuple[trio.Event, list[str]]] = {}
@@ -80,7 +80,7 @@ class Attachment:
         self._statuses: list[Status] = []
         self._taken: list[RevocationTaken] = []
         self._broker_uid = ""
-        self._patience = Patience(0.0)  #: with the broker attached to
+        self._patience = Keepalive(0.0)  #: with the broker attached to
         self._unusable: dict[str, str] = {}  #: alternates that are no URLs of brokers, and why
         self._lost_url = ""
         self._lost_reason = "no broker"
@@ -113,7 +113,7 @@ class Attachment:
             else:
                 await self._change()
 
-    async def wait_for_confirmations(self, stream: Stream) -> None:
+    async def wait_for_confirmations(self, stream: OutgoingStream) -> None:
         """Wait until no more is unconfirmed than can be sent again.
 
         Raises:
@@ -250,7 +250,7 @@ class Attachment:
         self._watermarks.move()
         self.connection = Connection(wire.stream, secure=attached.secure, limit_bytes=QUEUE_BYTES)
         self.secure = attached.secure
-        self._patience = Patience(trio.current_time())
+        self._patience = Keepalive(trio.current_time())
         for subscription in self._subscriptions.values():
             self._request(subscription)
         now = time.time_ns()

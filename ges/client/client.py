@@ -34,7 +34,7 @@ import trio
 
 from ges.access.tokens import check_token
 from ges.client.attachment import KEPT_BYTES, Attachment
-from ges.client.outgoing import MAX_KNOWN_TOPICS, Stream
+from ges.client.outgoing import MAX_KNOWN_TOPICS, OutgoingStream
 from ges.client.search import TOKEN_EXPOSED, Wish
 from ges.errors import ConnectionLost, PublishRefused, SpreadRefused, SubscribeRefused
 from ges.matching.topics import check_filter, check_topic
@@ -128,7 +128,7 @@ class Client:
         self._attachment = attachment
         self._number = 0
         streams = [
-            Stream(each, bytes.fromhex(uid), attachment.incarnation)
+            OutgoingStream(each, bytes.fromhex(uid), attachment.incarnation)
             for each in (LinkClass.NORMAL, LinkClass.SECURE, LinkClass.EXPRESS)
         ]
         self._normal, self._secure, self._express = attachment.streams = streams

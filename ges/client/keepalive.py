@@ -18,7 +18,7 @@ HALF_LIFE_SECONDS = 30.0  #: a slow answer counts half after this
 OWN_FAULT_SECONDS = 0.1  #: a look that comes so late shows that this process stood still
 
 
-class Patience:
+class Keepalive:
     """The silence of the broker that a client is attached to."""
 
     __slots__ = ("_asked", "_at", "_looked", "_silent_since", "_slowest", "heard_at")

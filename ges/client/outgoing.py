@@ -34,7 +34,7 @@ _PUBLISHED_AT = FRAME_HEADER.size + HEADER.size - 2 * 2 - _PUBLISHED.size  #: be
 _START = struct.Struct("!BBBBI16sQ")  #: from the version to the incarnation
 
 
-class Stream:
+class OutgoingStream:
     """The events of one publisher and class."""
 
     __slots__ = (

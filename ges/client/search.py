@@ -61,7 +61,7 @@ class Wish:
     secret: bytes | None = field(default=None, repr=False)  #: proves the uid, as a certificate may
 
 
-class Search:
+class BrokerSearch:
     """Looks for a broker that takes us."""
 
     def __init__(self, wish: Wish, transport: TcpTransport, rng: random.Random) -> None:

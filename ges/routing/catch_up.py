@@ -46,7 +46,7 @@ class Passed:
         return len(self.run.data) + 64 * self.run.count + 1024
 
 
-class Latecomers:
+class CatchUp:
     """What was passed on of late, where somebody may have been left out."""
 
     def __init__(self) -> None:

@@ -47,7 +47,7 @@ class _Stream(Generic[T]):
         self.held: dict[int, tuple[T, int, Nanos]] = {}
 
 
-class Sequencer(Generic[T]):
+class Ordering(Generic[T]):
     """Orders the events of all publishers. Keys name a publisher, its incarnation and a class."""
 
     def __init__(self) -> None:

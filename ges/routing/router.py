@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from ges.routing.arc_plan import ArcTree
-from ges.routing.catch_up import Latecomers, Onward, Passed
+from ges.routing.catch_up import CatchUp, Onward, Passed
 from ges.routing.delivery import Deliveries
 from ges.routing.express import Express, ExpressHops
 from ges.routing.forwarding import Forwarding
 from ges.routing.holding import Holding
-from ges.routing.ordering import MAX_PUBLISHERS, Key, Seen, Sequencer
+from ges.routing.ordering import MAX_PUBLISHERS, Key, Ordering, Seen
 from ges.routing.rerouting import Rerouting
 from ges.sessions.session import Session
 from ges.topology.secure_graph import SecureGraph, describe
@@ -64,7 +64,7 @@ class Router:
         on_misled: Callable[[str], None] = lambda uid: None,
     ) -> None:
         """``on_misled``: the broker of that uid goes by a link of ours that is gone."""
-        self.sequencer: Sequencer[tuple[bytes, bytes, bool]] = Sequencer()
+        self.sequencer: Ordering[tuple[bytes, bytes, bool]] = Ordering()
         self._flooded = Seen()  #: events sent to all secure links
         self._to_mark: dict[Key, None] = {}  #: publishers of whom events may have been lost
         self.crowded: set[Connection] = set()  #: queues the next reader should wait for
@@ -79,7 +79,7 @@ class Router:
         self._tree = ArcTree()
         self._secure_tree = ArcTree()  #: over secure links alone
         self._secured: list[str] = []  #: uids at the other end of secure links
-        self._latecomers = Latecomers()
+        self._latecomers = CatchUp()
         self._has_holes = False  #: a ring neighbour of ours has no secure link to us
         #: for whom events wait, as their link is down for the moment
         self._holding = holding or Holding(Streams(), lambda peer: False)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from ges.access.admission import Admission, Rejection
+from ges.access.admission import Admitted, Rejection
 from ges.access.rules import AccessRules
 from ges.sessions.intake import Intake
 from ges.sessions.session import CLIENT_QUEUE_BYTES, Session
@@ -19,13 +19,13 @@ from ges.wire.events import EXPRESS_FLAG
 from ges.wire.messages import Alternates, Attached
 from overlay.errors import ProtocolError
 from overlay.ids import short
-from overlay.links.memory_limit import Relief
+from overlay.links.memory_limit import MemoryLimit
 from overlay.machine import Refused
 from overlay.net.connection import BROKEN, Connection
 from overlay.net.slices import Sliced
 from overlay.net.transport import CLOSE_SECONDS, Wire
 from overlay.security.identity import PeerIdentity
-from overlay.wire.codec import FrameReader, Run
+from overlay.wire.codec import FrameReader, FrameRun
 from overlay.wire.frames import EVENT, HEADER, MAX_FRAME_BYTES
 from overlay.wire.handshake import GREETINGS, Hello, Refusal
 from overlay.wording import counted
@@ -40,7 +40,7 @@ JOIN_PATIENCE_SECONDS = 2.0  #: for which what clients publish waits for the bro
 EXPRESS_BYTES = 16 * 1024  #: a client with more in one read is none that goes first
 
 
-class Attendance:
+class Clients:
     """All clients of one broker."""
 
     def __init__(self, broker: Broker) -> None:
@@ -52,7 +52,7 @@ class Attendance:
         self._ends = trio.Semaphore(ENDS_AT_ONCE)
         self._subscriptions = Subscriptions(broker.router, self._limits, self._notices)
         self.intake = Intake(broker, self._subscriptions)
-        self.relief = Relief(self._sessions, self._limits.client_bytes_total)
+        self.relief = MemoryLimit(self._sessions, self._limits.client_bytes_total)
         self._closed = False
 
     @property
@@ -149,7 +149,7 @@ class Attendance:
             await trio.lowlevel.checkpoint()  # there may be thousands
             old = session.admission
             permissions = gate.permissions(old.principal)
-            session.admission = Admission(old.principal, old.record, permissions)
+            session.admission = Admitted(old.principal, old.record, permissions)
             session.forget_verdicts()
             self.intake.parked.judge_anew(session)
             self._subscriptions.judge_anew(session)
@@ -165,7 +165,7 @@ class Attendance:
                 # Until its connection is closed, it gets nothing and may do nothing.
                 self._subscriptions.forget(session)
                 principal = session.admission.principal
-                session.admission = Admission(principal, None, NOTHING.permissions(principal))
+                session.admission = Admitted(principal, None, NOTHING.permissions(principal))
                 session.forget_verdicts()
                 self.intake.parked.judge_anew(session)
                 session.connection.finish()
@@ -181,7 +181,7 @@ class Attendance:
 
     # ── letting in ────────────────────────────────────────────────────────────────────────────
 
-    def _admit(self, hello: Hello, wire: Wire) -> Admission | Refusal:
+    def _admit(self, hello: Hello, wire: Wire) -> Admitted | Refusal:
         if self._closed:
             return Refusal(Refused.LEAVING, "this broker is leaving")
         if len(self._sessions) >= self._limits.clients:
@@ -256,7 +256,7 @@ class Attendance:
         finally:
             precedence.leave(fileno)
 
-    async def on_ring(self, runs: list[Run]) -> None:
+    async def on_ring(self, runs: list[FrameRun]) -> None:
         """Let what needs it wait until this broker is a member; questions are answered at once.
 
         A publisher is told after a while that it is none yet. A subscriber is not answered before:
@@ -310,7 +310,7 @@ class _Unfinished:
             raise ProtocolError(f"a frame not finished in {self._limit:g} s")
 
 
-def _are_express(events: list[Run]) -> bool:
+def _are_express(events: list[FrameRun]) -> bool:
     """Say whether a client's events go first: it sends express ones, and hardly any others."""
     first = events[0].bounds[0] + HEADER.size
     size = sum(run.bounds[-1] - run.bounds[0] for run in events)

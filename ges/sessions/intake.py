@@ -30,7 +30,7 @@ from ges.wire.messages import (
 from overlay.errors import ProtocolError
 from overlay.ids import LinkClass, short
 from overlay.machine import Message
-from overlay.wire.codec import Run
+from overlay.wire.codec import FrameRun
 from overlay.wire.frames import CONTROL, EVENT
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Intake:
         self._notices = broker.driver.notices
         self._topics: set[bytes] = set()  #: topics found to be well-formed
 
-    def steps(self, session: Session, runs: list[Run]) -> Generator[None, None, None]:
+    def steps(self, session: Session, runs: list[FrameRun]) -> Generator[None, None, None]:
         """Take what a client sent; yields where others may have their turn."""
         session.status = None
         for run in runs:
@@ -64,7 +64,7 @@ class Intake:
             else:
                 raise ProtocolError("a delivery from a client")
 
-    def has_subscription(self, runs: Iterable[Run]) -> bool:
+    def has_subscription(self, runs: Iterable[FrameRun]) -> bool:
         """Say whether a client wants to subscribe.
 
         Raises:

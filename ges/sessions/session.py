@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import trio
 
-from ges.access.admission import Admission
+from ges.access.admission import Admitted
 from ges.access.rules import NOBODY
 from ges.wire.messages import CLIENT_CODEC
 from overlay.ids import LinkClass
@@ -20,7 +20,7 @@ ENTRY_BYTES = 128  #: an entry of a dictionary takes so much, beside what is in 
 LEVEL_BYTES = 512  #: of memory for a level of a filter, at most
 
 
-EVERYTHING = Admission(NOBODY, None, None)  #: where there are no rules
+EVERYTHING = Admitted(NOBODY, None, None)  #: where there are no rules
 
 
 def filter_cost(text: str) -> int:
@@ -56,7 +56,7 @@ class Session:
         uid: str,
         incarnation: int,
         connection: Connection,
-        admission: Admission = EVERYTHING,
+        admission: Admitted = EVERYTHING,
         identity: PeerIdentity | None = None,
         reader: FrameReader | None = None,
     ) -> None:

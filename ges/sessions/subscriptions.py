@@ -9,13 +9,13 @@ from ges.sessions.session import Session, filter_cost
 from ges.wire.messages import Subscribe, Subscribed, SubscriptionRefused
 from overlay.ids import LinkClass, short
 from overlay.limits import Limits
-from overlay.links.counted_log import Notices
+from overlay.links.counted_log import CountedLog
 
 
 class Subscriptions:
     """Which filters clients have, and whether they may."""
 
-    def __init__(self, router: Router, limits: Limits, notices: Notices) -> None:
+    def __init__(self, router: Router, limits: Limits, notices: CountedLog) -> None:
         self._router = router
         self._limits = limits
         self._notices = notices

@@ -26,7 +26,7 @@ RETRY_NS = nanos(0.5)
 RETRY_MAX_NS = nanos(30.0)
 
 
-class Companions:
+class ParallelLinks:
     """The links of one class that are up, and those that are tried."""
 
     def __init__(

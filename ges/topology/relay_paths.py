@@ -22,7 +22,7 @@ PATHS_NS = nanos(0.1)  #: paths are brought up to date at most that often
 LONGEST_WAY = 8  #: brokers on a path, both ends included
 
 
-class Ways:
+class RelayPaths:
     """The ways in use from one broker."""
 
     def __init__(self, survey: Survey, detours: Mapping[str, Path]) -> None:

@@ -39,7 +39,7 @@ class NoticeTaken(Fact):
     sender: str | None  #: uid; None: from here
 
 
-class Notices:
+class RevocationLists:
     """The lists of one broker."""
 
     def __init__(self, revocations: Revocations | None) -> None:

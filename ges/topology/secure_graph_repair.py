@@ -41,7 +41,7 @@ class Place:
         return ring_id == self.here or between(self.here, ring_id, self.right)
 
 
-class Hearsay:
+class SecureGraphRepair:
     """What one broker does about lists that it cannot check."""
 
     def __init__(self, graph: SecureGraph, own_uid: str) -> None:

@@ -21,8 +21,8 @@ from overlay.machine import Effect, LinkMessage, Send, TimerTable
 from overlay.multigraph.cost import Steady, cost_ns
 from overlay.multigraph.express_range import DEFAULT_RANGE_NS, ExpressRange
 from overlay.multigraph.graph import Ends, Multigraph
-from overlay.multigraph.probes import Gauges, Pace, Reading
-from overlay.multigraph.quick_probes import QuickEcho, QuickProbe, Soundings
+from overlay.multigraph.probes import Pace, Probes, Reading
+from overlay.multigraph.quick_probes import QuickEcho, QuickProbe, QuickProbes
 from overlay.multigraph.weights import LinkKey, Weights
 
 GATHER_NS = nanos(0.3)  #: changes wait that long for more; after a death the ring goes first
@@ -61,8 +61,8 @@ class Survey:
         self.told = 0  #: tables sent
         self.uid = uid
         self._incarnation = 0
-        self._gauges = Gauges(rng, pace)
-        self._soundings = Soundings()
+        self._gauges = Probes(rng, pace)
+        self._soundings = QuickProbes()
         self._steady = Steady()
         self._near = ExpressRange(express_range_ns)  #: which normal links are fast enough
         self._horizon = Horizon(uid)

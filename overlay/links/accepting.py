@@ -11,10 +11,10 @@ import trio
 from overlay.errors import NoTlsError, ProtocolError, UntrustedError
 from overlay.ids import LinkClass, Nanos, Peer, uid_of
 from overlay.limits import Limits
-from overlay.links.counted_log import Notices
+from overlay.links.counted_log import CountedLog
 from overlay.links.doorkeeper import Doorkeeper, site_of
 from overlay.links.greeting import read_greeting
-from overlay.links.heap_trim import Tidying
+from overlay.links.heap_trim import HeapTrim
 from overlay.links.life import Links
 from overlay.links.link import Greeted, Upper
 from overlay.machine import Machine, Refused
@@ -52,7 +52,7 @@ class Acceptor:
         overlay: str,
         dialect: Dialect,
         limits: Limits,
-        notices: Notices,
+        notices: CountedLog,
         now: Callable[[], Nanos],
         judge_broker: Callable[[Wire], Refusal | None],
     ) -> None:
@@ -72,7 +72,7 @@ class Acceptor:
         self._strangers: dict[trio.CancelScope, str | None] = {}  #: their sites, oldest first
         self._by_site: Counter[str | None] = Counter()
         self._connections = 0
-        self.tidying = Tidying()
+        self.tidying = HeapTrim()
 
     @property
     def strangers(self) -> int:

@@ -16,7 +16,7 @@ from overlay.ids import Nanos, nanos
 QUIET_NS = nanos(60)
 
 
-class Gate:
+class OncePerWhile:
     """Lets one of each kind pass in a while, and counts the others. Kinds are the code's own."""
 
     __slots__ = ("_held", "_quiet_ns", "_until")
@@ -35,7 +35,7 @@ class Gate:
         return self._held.pop(kind, 0)
 
 
-class Notices:
+class CountedLog:
     """Counts and logs, for one part of a broker."""
 
     __slots__ = ("_counters", "_gate", "_log", "_now")
@@ -49,7 +49,7 @@ class Notices:
         self._counters = counters
         self._log = log
         self._now = now
-        self._gate = Gate()
+        self._gate = OncePerWhile()
 
     def count(self, kind: str, many: int = 1) -> None:
         """Count so many more of ``kind`` and say nothing."""

@@ -22,7 +22,7 @@ REUSED_BYTES = 8 * 1024 * 1024  #: of free memory kept in daily work: as much as
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 
 
-class Tidying:
+class HeapTrim:
     """Notes ends of connections, and tidies up a little after there were many."""
 
     __slots__ = ("_ended", "_many")

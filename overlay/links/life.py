@@ -12,7 +12,7 @@ from overlay.errors import ProtocolError
 from overlay.ids import LinkClass, Nanos, short
 from overlay.links.acknowledging import Acknowledging
 from overlay.links.bulkhead import Bulkhead
-from overlay.links.counted_log import Notices
+from overlay.links.counted_log import CountedLog
 from overlay.links.link import Greeted, Link, Upper
 from overlay.links.parting import Parting
 from overlay.machine import Closed, CloseLink, Input, LinkDown, LinkMessage, LinkUp, MessageReceived
@@ -24,7 +24,7 @@ from overlay.net.turn import Turn
 from overlay.queues.outbox import WRITE_BYTES
 from overlay.queues.resend import Ack, Resume
 from overlay.queues.streams import RELIABLE, Key, Streams
-from overlay.wire.codec import READ_BYTES, FrameReader, MessageCodec, Run
+from overlay.wire.codec import READ_BYTES, FrameReader, FrameRun, MessageCodec
 from overlay.wire.frames import CONTROL, MAX_FRAME_BYTES
 from overlay.wire.handshake import GREETINGS, Goodbye, LinkTable
 from overlay.wire.versions import STREAMS
@@ -50,7 +50,7 @@ class Links:
         now: Callable[[], Nanos],
         life: Callable[[], int],
         bulkhead: Bulkhead,
-        notices: Notices,
+        notices: CountedLog,
     ) -> None:
         self.up: dict[Key, Link] = {}
         self.parting = Parting(partial(bulkhead.contain, self._go_another_way))
@@ -343,14 +343,14 @@ class Links:
         except BROKEN:
             pass
 
-    async def _take(self, link: Link, runs: list[Run]) -> Closed | None:
+    async def _take(self, link: Link, runs: list[FrameRun]) -> Closed | None:
         """Hand over what has come; returns why, if the other end says good-bye."""
         first = None if link.link_class is LinkClass.EXPRESS else self.precedence
         return await Sliced(self._steps(link, runs), first).finish(
             self.turn, partial(self.acknowledging.note, link)
         )
 
-    def _steps(self, link: Link, runs: list[Run]) -> Generator[None, None, Closed | None]:
+    def _steps(self, link: Link, runs: list[FrameRun]) -> Generator[None, None, Closed | None]:
         """Hand over what has come; behind a good-bye there are acknowledgements alone."""
         link_class = link.link_class
         goodbye: Closed | None = None

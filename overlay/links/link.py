@@ -12,9 +12,9 @@ from overlay.ids import LinkClass, Nanos, Peer
 from overlay.machine import Fact
 from overlay.net.connection import Connection
 from overlay.net.transport import Wire
-from overlay.queues.resend import Arrivals, Item
+from overlay.queues.resend import ConnectionPart, Item
 from overlay.security.identity import PeerIdentity
-from overlay.wire.codec import FrameReader, Run
+from overlay.wire.codec import FrameReader, FrameRun
 from overlay.wire.handshake import Hello, Welcome
 from overlay.wire.versions import OLDEST, Agreement
 
@@ -67,7 +67,8 @@ class Link:
         self.identity = identity  #: as certified in the handshake; None: plain
         self.reader = reader
         self.running = trio.CancelScope()  #: its reading and writing
-        self.arrivals: Arrivals | None = None  #: counts what comes; None: the other end does not
+        #: counts what comes; None: the other end does not
+        self.arrivals: ConnectionPart | None = None
 
     @property
     def held_bytes(self) -> int:
@@ -102,7 +103,7 @@ class Upper(Protocol):
     def on_fact(self, fact: Fact) -> None:
         """The machine says something."""
 
-    def on_frames(self, link: Link, run: Run) -> Iterable[None]:
+    def on_frames(self, link: Link, run: FrameRun) -> Iterable[None]:
         """Frames came over ``link`` that are no control messages, one behind the other.
 
         Done when what is returned is exhausted; between its items others may have their turn

@@ -31,7 +31,7 @@ class Holder(Protocol):
         """End its connection now."""
 
 
-class Relief:
+class MemoryLimit:
     """Looks, now and then, at what is held for all of one kind."""
 
     def __init__(self, holders: Collection[Holder], limit_bytes: int) -> None:

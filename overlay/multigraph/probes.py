@@ -82,7 +82,7 @@ class _Gauge:
     is_used: bool = False  #: events were queued between the last two readings
 
 
-class Gauges:
+class Probes:
     """The links that are up, and what is measured of them."""
 
     def __init__(self, rng: random.Random, pace: Pace | None = None) -> None:

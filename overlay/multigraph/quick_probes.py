@@ -60,7 +60,7 @@ class _Sounded:
     latest: deque[Nanos] = field(default_factory=lambda: deque(maxlen=LATEST))
 
 
-class Soundings:
+class QuickProbes:
     """The links that express events come over, and how long they take now. Sans-IO."""
 
     def __init__(self) -> None:

@@ -183,7 +183,7 @@ class Incoming:
         return Ack(self.number, self.count)
 
 
-class Arrivals:
+class ConnectionPart:
     """One connection's part of a stream, at the receiver."""
 
     __slots__ = ("incoming", "next", "size")

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from overlay.ids import LinkClass, Peer
 from overlay.queues import resend
 from overlay.queues.outbox import Outbox
-from overlay.queues.resend import Ack, Arrivals, Incoming, Item, Outgoing, Resume
+from overlay.queues.resend import Ack, ConnectionPart, Incoming, Item, Outgoing, Resume
 from overlay.wire.frames import Bytes
 
 MAX_STREAMS = 8192  #: remembered each way; the longest unused go first, if nothing is kept in them
@@ -132,7 +132,7 @@ class Streams:
 
     # ── receiving ─────────────────────────────────────────────────────────────────────────────
 
-    def arrivals(self, key: Key, resume: Resume) -> Arrivals:
+    def arrivals(self, key: Key, resume: Resume) -> ConnectionPart:
         """A connection begins so; return what counts its events."""
         incoming = self._incoming.pop(key, None)
         if incoming is None or not incoming.is_of(resume):
@@ -144,7 +144,7 @@ class Streams:
             # Not one of a link that is up: on the next connection it would be forgotten what came.
             idle = (other for other in self._incoming if other not in self._used)
             del self._incoming[next(idle, next(iter(self._incoming)))]
-        return Arrivals(incoming, resume.first)
+        return ConnectionPart(incoming, resume.first)
 
     def _trim(self) -> None:
         for key in list(self._outgoing) if len(self._outgoing) > MAX_STREAMS else ():

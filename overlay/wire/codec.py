@@ -53,7 +53,7 @@ def piece(data: bytes, start: int, end: int) -> Bytes:
     return memoryview(data)[start:end] if 2 * (end - start) > len(data) else data[start:end]
 
 
-class Run(msgspec.Struct, frozen=True, gc=False):
+class FrameRun(msgspec.Struct, frozen=True, gc=False):
     """Frames of one kind that came one behind the other, still in the bytes they came in.
 
     Frame ``i`` is ``data[bounds[i]:bounds[i + 1]]``, its header included, so neighbours can be
@@ -169,7 +169,7 @@ class FrameReader:
         """
         return [(run.kind, body) for run in self.runs() for body in run.bodies()]
 
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[FrameRun]:
         """Return every whole frame received, in runs of one kind.
 
         Raises:
@@ -177,7 +177,7 @@ class FrameReader:
         """
         if self._missing > 0 or not self._pieces:
             return []
-        found: list[Run] = []
+        found: list[FrameRun] = []
         pieces = self._pieces
         data = pieces[-1]
         before = sum(map(len, pieces)) - len(data)
@@ -205,7 +205,7 @@ class FrameReader:
                 return list(self._assembled(found))
         return found
 
-    def _assembled(self, runs: list[Run]) -> Iterator[Run]:
+    def _assembled(self, runs: list[FrameRun]) -> Iterator[FrameRun]:
         """Yield the runs, with whole frames in place of the last slices of long ones."""
         for run in runs:
             if run.kind != FRAGMENT:
@@ -216,15 +216,15 @@ class FrameReader:
                 if whole is not None:
                     yield self._whole(whole)
 
-    def _whole(self, data: bytes) -> Run:
+    def _whole(self, data: bytes) -> FrameRun:
         if len(data) >= HEADER.size:
             length, tag = LENGTH_AND_TAG.unpack_from(data)
             self._check(length, tag, self._limit_of(tag))
             if length + 4 == len(data) and tag & 255 not in (CONTROL, FRAGMENT):
-                return Run(tag & 255, data, [0, len(data)])
+                return FrameRun(tag & 255, data, [0, len(data)])
         raise CodecError(f"slices of {len(data)} bytes that make no event frame")
 
-    def _cut(self, data: bytes, at: int, found: list[Run]) -> int:
+    def _cut(self, data: bytes, at: int, found: list[FrameRun]) -> int:
         """Add to ``found`` the whole frames from ``at`` on; return where they end."""
         size = len(data)
         last = size - HEADER.size  #: where a header may begin
@@ -248,7 +248,7 @@ class FrameReader:
                 break
             if not bounds:
                 bounds.append(at)
-                found.append(Run(tag & 255, data, bounds))
+                found.append(FrameRun(tag & 255, data, bounds))
             if length == last_length and is_even:
                 alike = _alike_at(data, at, 4 + length)
                 is_even = alike >= MANY

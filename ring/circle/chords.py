@@ -22,7 +22,7 @@ right. "A little": its distance is between two thirds and one and a half of what
 from __future__ import annotations
 
 from overlay.ids import Nanos, Peer
-from ring.circle.links import Links
+from ring.circle.links import RingLinks
 from ring.circle.neighbourhood import Neighbourhood
 from ring.core import Core, Timer
 from ring.facts import ChordLost, ChordRepaired
@@ -36,7 +36,7 @@ MAX_ASKERS = 256
 class Chords:
     """This broker's chords, nearest level first."""
 
-    def __init__(self, core: Core, links: Links, neighbourhood: Neighbourhood) -> None:
+    def __init__(self, core: Core, links: RingLinks, neighbourhood: Neighbourhood) -> None:
         self._core = core
         self._links = links
         self._neighbourhood = neighbourhood

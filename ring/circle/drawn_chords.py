@@ -18,7 +18,7 @@ from math import log2
 from overlay.ids import Peer
 from overlay.machine import Closed
 from ring.circle.chords import Chords
-from ring.circle.links import Links
+from ring.circle.links import RingLinks
 from ring.circle.neighbourhood import Neighbourhood
 from ring.circle.searches import Finding, Routing
 from ring.config import ChordStrategy
@@ -36,7 +36,7 @@ class DrawnChords(Chords):
     """Right-right and what was drawn, by distance going right."""
 
     def __init__(
-        self, core: Core, links: Links, neighbourhood: Neighbourhood, routing: Routing
+        self, core: Core, links: RingLinks, neighbourhood: Neighbourhood, routing: Routing
     ) -> None:
         super().__init__(core, links, neighbourhood)
         self._routing = routing

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 
 from ring import geometry
-from ring.circle.links import Link
+from ring.circle.links import RingLink
 from ring.geometry import clockwise
 from ring.wire.messages import Towards
 
@@ -41,7 +41,9 @@ def nearest(
     )
 
 
-def nearer(here: int, target: int, links: Mapping[str, Link], without: str | None) -> str | None:
+def nearer(
+    here: int, target: int, links: Mapping[str, RingLink], without: str | None
+) -> str | None:
     """Return the uid of the link in use that leads nearest to ``target``; None if ``here`` does.
 
     Of two that are equally near, which is common as ids halve gaps, the one that is up for longer

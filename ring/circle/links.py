@@ -1,7 +1,8 @@
 """The links of one broker: which exist, which are wanted and what for, and what waits for one.
 
-The parts say what they want (:meth:`Links.want`) and send (:meth:`Links.tell`); links are opened,
-tried again with back-off and closed here. A link is kept while either end has a purpose for it.
+The parts say what they want (:meth:`RingLinks.want`) and send (:meth:`RingLinks.tell`); links are
+opened, tried again with back-off and closed here. A link is kept while either end has a purpose for
+it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ MAX_WAITING = 32  #: messages kept per broker until its link is up
 MAX_OPENING = 256  #: attempts at once: others can make us try addresses of their choice
 
 
-class Link:
+class RingLink:
     """One link that is up."""
 
     __slots__ = (
@@ -70,12 +71,12 @@ class _Waiting:
     messages: list[tuple[Message, str | None]] = field(default_factory=list)
 
 
-class Links:
+class RingLinks:
     """All links of one broker, by uid of the other end."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self.up: dict[str, Link] = {}
+        self.up: dict[str, RingLink] = {}
         self.damper = Damper(core.config)
         #: Grow with every change, so that others may cache what they make of the links:
         self.generation = 0  #: which there are, and which of them are ring links
@@ -172,7 +173,7 @@ class Links:
 
     # ── what happens to them ──────────────────────────────────────────────────────────────────
 
-    def on_up(self, event: LinkUp) -> Link:
+    def on_up(self, event: LinkUp) -> RingLink:
         """Take a new link into the book; pauses after failures start from the shortest again."""
         core = self._core
         uid = event.peer.uid
@@ -181,9 +182,9 @@ class Links:
             self._failures.pop(url, None)
             core.disarm(Timer.RETRY, url)
             self._drop_waiting(url, but=uid)  # another broker answers there
-        return self._install(uid, Link(event.peer, core.now))
+        return self._install(uid, RingLink(event.peer, core.now))
 
-    def on_detour_up(self, peer: Peer, path: tuple[str, ...]) -> Link:
+    def on_detour_up(self, peer: Peer, path: tuple[str, ...]) -> RingLink:
         """There is a way round the link to ``peer``, which has failed although it may look up."""
         core, uid = self._core, peer.uid
         old = self.up.get(uid)
@@ -191,9 +192,9 @@ class Links:
             self.damper.on_lost(uid, old.since, core.now)
             core.close(uid, Closed.LOST)
         core.detours[uid] = path
-        return self._install(uid, Link(peer, core.now, detoured=True))
+        return self._install(uid, RingLink(peer, core.now, detoured=True))
 
-    def on_down(self, uid: str) -> Link | None:
+    def on_down(self, uid: str) -> RingLink | None:
         """Take a lost link out of the book and return it; None if it was not there."""
         self._forget(uid)
         return self._remove(uid)
@@ -249,7 +250,7 @@ class Links:
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
-    def _install(self, uid: str, link: Link) -> Link:
+    def _install(self, uid: str, link: RingLink) -> RingLink:
         """Put a new link in its place; it takes over what is known of that life of the broker."""
         old = self.up.get(uid)
         if old is not None and old.peer.incarnation == link.peer.incarnation:
@@ -270,7 +271,7 @@ class Links:
         self._linger(uid, link)
         return link
 
-    def _remove(self, uid: str) -> Link | None:
+    def _remove(self, uid: str) -> RingLink | None:
         link = self.up.pop(uid, None)
         if link is not None:
             self.generation += 1
@@ -294,7 +295,7 @@ class Links:
         self._core.disarm(Timer.LINGER, uid)
         self._core.disarm(Timer.SILENT, uid)
 
-    def _set_purpose(self, uid: str, link: Link, purpose: Purpose, about: str | None) -> None:
+    def _set_purpose(self, uid: str, link: RingLink, purpose: Purpose, about: str | None) -> None:
         if link.purpose is purpose:
             return
         self._note(link.purpose, purpose)
@@ -302,7 +303,7 @@ class Links:
         self._core.send(uid, Intent(purpose), about)
         self._linger(uid, link)
 
-    def _linger(self, uid: str, link: Link) -> None:
+    def _linger(self, uid: str, link: RingLink) -> None:
         key = (Timer.LINGER, uid)
         if link.is_used:
             self._core.timers.cancel(key)

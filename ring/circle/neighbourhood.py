@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
 from overlay.ids import Nanos, Peer
-from ring.circle.links import Links
+from ring.circle.links import RingLinks
 from ring.core import Core
 from ring.facts import NeighboursChanged
 from ring.geometry import RING_SIZE
@@ -40,7 +40,7 @@ class Burial(NamedTuple):
 class Neighbourhood:
     """The four pointers, the candidates for them, and whom we know to be dead."""
 
-    def __init__(self, core: Core, links: Links) -> None:
+    def __init__(self, core: Core, links: RingLinks) -> None:
         self._core = core
         self._links = links
         self.left: tuple[Member, ...] = ()  #: left, left-left

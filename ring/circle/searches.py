@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from overlay.ids import Nanos
 from ring.circle.greedy import distance, nearest
-from ring.circle.links import Links
+from ring.circle.links import RingLinks
 from ring.circle.neighbourhood import Neighbourhood
 from ring.core import Core, Timer
 from ring.geometry import clockwise, gap
@@ -63,7 +63,7 @@ class Search:
 class Routing:
     """Starts searches, passes those of others on, and takes answers."""
 
-    def __init__(self, core: Core, links: Links, neighbourhood: Neighbourhood) -> None:
+    def __init__(self, core: Core, links: RingLinks, neighbourhood: Neighbourhood) -> None:
         self._core = core
         self._links = links
         self._neighbourhood = neighbourhood

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from overlay.ids import Peer
 from overlay.machine import Closed, LinkDown, LinkRefused, LinkUp, Refused
-from ring.circle.links import Link
+from ring.circle.links import RingLink
 from ring.coordination.deaths import Deaths
 from ring.coordination.membership import Membership
 from ring.coordination.parts import Parts
@@ -98,7 +98,7 @@ class LinkEvents:
         parts.merge.on_answered(uid, event.url)
         self._greet(link, old)
 
-    def _greet(self, link: Link, old: Link | None) -> None:
+    def _greet(self, link: RingLink, old: RingLink | None) -> None:
         """A link is up, in place of the old one if there was any: end what waited for it."""
         parts, uid = self._parts, link.peer.uid
         suspect = parts.hood.suspects.get(uid)

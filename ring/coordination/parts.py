@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from overlay.ids import Peer
 from ring.circle.chords import Chords
 from ring.circle.drawn_chords import DrawnChords
-from ring.circle.links import Links
+from ring.circle.links import RingLinks
 from ring.circle.neighbourhood import Neighbourhood
 from ring.circle.searches import Routing
 from ring.config import ChordStrategy, RingConfig
 from ring.core import Core
 from ring.detection.detector import Detector
-from ring.detection.event_links import Carriers
+from ring.detection.event_links import EventLinks
 from ring.detection.local_health import LocalHealth
 from ring.detection.suspicions import Suspicions
 from ring.detection.witness import WitnessTests
@@ -29,9 +29,9 @@ from ring.joining.gap_owner import GapOwner
 from ring.joining.merge import Merge
 from ring.joining.newcomer import Newcomer
 from ring.records.duties import Duties
-from ring.repair.chord_queries import Queries
+from ring.repair.chord_queries import ChordQueries
 from ring.repair.closing import Repair
-from ring.repair.dead_runs import Runs
+from ring.repair.dead_runs import DeadRuns
 from ring.repair.detours import Detours
 from ring.repair.link_backups import LinkBackups
 
@@ -41,7 +41,7 @@ class Parts:
     """The parts of one ring node."""
 
     core: Core
-    links: Links
+    links: RingLinks
     hood: Neighbourhood
     detector: Detector
     suspicions: Suspicions
@@ -50,20 +50,20 @@ class Parts:
     repair: Repair
     routing: Routing
     chords: Chords
-    runs: Runs
-    carriers: Carriers
+    runs: DeadRuns
+    carriers: EventLinks
     duties: Duties
     newcomer: Newcomer
     owner: GapOwner
     detours: Detours
-    queries: Queries
+    queries: ChordQueries
     merge: Merge
 
     @classmethod
     def build(cls, config: RingConfig, peer: Peer, rng: random.Random) -> Parts:
         """Return new parts that share one core."""
         core = Core(config, peer, rng)
-        links = Links(core)
+        links = RingLinks(core)
         hood = Neighbourhood(core, links)
         health = LocalHealth()
         detector = Detector(core, links, hood, health)
@@ -86,12 +86,12 @@ class Parts:
             repair=Repair(core, links, hood, link_backups),
             routing=routing,
             chords=chords,
-            runs=Runs(core, links, hood, routing),
-            carriers=Carriers(core, links, detector, health),
+            runs=DeadRuns(core, links, hood, routing),
+            carriers=EventLinks(core, links, detector, health),
             duties=Duties(core, links, hood),
             newcomer=Newcomer(core, links, hood),
             owner=GapOwner(core, links, hood, chords),
             detours=detours,
-            queries=Queries(core, links, routing, detours),
+            queries=ChordQueries(core, links, routing, detours),
             merge=Merge(core, links, hood),
         )

@@ -7,8 +7,8 @@ by its left neighbour alone (``monitors=1``, as MSPastry does it: Castro, Costa,
 broker's heartbeats to its monitors are drawn independently of each other.
 
 A monitor that has waited for T and for as long as heartbeats have been late on this link before
-(:class:`~ring.detection.mean_deviation.Arrivals`) sends ``probes`` pings, half a wait for an answer
-apart; a whole one after the last, the neighbour is suspected. So of the k misses that make a
+(:class:`~ring.detection.mean_deviation.MeanDeviation`) sends ``probes`` pings, half a wait for an
+answer apart; a whole one after the last, the neighbour is suspected. So of the k misses that make a
 suspicion only the first costs a whole period. With Ta the wait for a late heartbeat and Tr the one
 for an answer, a broker that dies at any time is suspected
 
@@ -34,11 +34,11 @@ from __future__ import annotations
 
 from overlay.ids import Nanos
 from overlay.machine import Closed
-from ring.circle.links import Link, Links
+from ring.circle.links import RingLink, RingLinks
 from ring.circle.neighbourhood import Neighbourhood
 from ring.core import Core, Timer
 from ring.detection.local_health import LocalHealth
-from ring.detection.mean_deviation import Arrivals
+from ring.detection.mean_deviation import MeanDeviation
 from ring.geometry import between, clockwise
 from ring.wire.messages import Heartbeat, Member, Ping, Purpose
 
@@ -74,12 +74,12 @@ class Watch:
         "token",
     )
 
-    def __init__(self, link: Link, idle_ns: Nanos) -> None:
+    def __init__(self, link: RingLink, idle_ns: Nanos) -> None:
         self.idle_ns = idle_ns  #: how long it may be silent where it sends us no heartbeats
         self.link = link  #: another link to the same broker is another matter
         self.is_expected = False  #: it is to send us heartbeats, or has no place yet
-        self.lateness = Arrivals()  #: of heartbeats
-        self.round_trip = Arrivals()  #: of pings
+        self.lateness = MeanDeviation()  #: of heartbeats
+        self.round_trip = MeanDeviation()  #: of pings
         self.probes = 0  #: pings sent since it is overdue; 0: it is not
         self.since: Nanos = 0  #: when the first of them was sent
         self.asked_at: Nanos = 0  #: and the latest
@@ -90,7 +90,7 @@ class Detector:
     """Sends this broker's heartbeats and watches those of its ring neighbours."""
 
     def __init__(
-        self, core: Core, links: Links, neighbourhood: Neighbourhood, health: LocalHealth
+        self, core: Core, links: RingLinks, neighbourhood: Neighbourhood, health: LocalHealth
     ) -> None:
         self._core = core
         self._links = links
@@ -193,7 +193,7 @@ class Detector:
         if watch is not None and token and watch.token == token:
             took = self._core.now - watch.asked_at
             if watch.round_trip.samples < FIRST_SAMPLES and took < watch.round_trip.mean // 4:
-                watch.round_trip = Arrivals()  # so far it was not the way that took so long
+                watch.round_trip = MeanDeviation()  # so far it was not the way that took so long
             watch.round_trip.add(took)
             watch.token = 0
             if watch.probes <= 1:
@@ -355,7 +355,7 @@ class Detector:
         period = core.config.heartbeat_ns
         return IDLE_PERIODS * period + core.rng.randrange(IDLE_SPREAD * period)
 
-    def _answer_ns(self, round_trip: Arrivals | None) -> Nanos:
+    def _answer_ns(self, round_trip: MeanDeviation | None) -> Nanos:
         config = self._core.config
         if round_trip is None or round_trip.samples == 0:
             return self._health.stretch(config.answer_max_ns)

@@ -19,17 +19,19 @@ from __future__ import annotations
 
 from overlay.ids import Nanos
 from overlay.machine import Closed
-from ring.circle.links import Link, Links
+from ring.circle.links import RingLink, RingLinks
 from ring.core import Core, Timer
 from ring.detection.detector import Detector
 from ring.detection.local_health import LocalHealth
 from ring.wire.messages import Ping
 
 
-class Carriers:
+class EventLinks:
     """Watches the links that the layer above says it uses."""
 
-    def __init__(self, core: Core, links: Links, detector: Detector, health: LocalHealth) -> None:
+    def __init__(
+        self, core: Core, links: RingLinks, detector: Detector, health: LocalHealth
+    ) -> None:
         self._core = core
         self._links = links
         self._detector = detector
@@ -65,6 +67,6 @@ class Carriers:
             core.send(uid, Ping(0))
             core.arm(Timer.CARRIER, uid, self._health.stretch(core.config.test_ns))
 
-    def _is_carrier(self, uid: str, link: Link) -> bool:
+    def _is_carrier(self, uid: str, link: RingLink) -> bool:
         """Say whether nothing else shows that the link is lost: no heartbeats, no way round it."""
         return not link.detoured and not self._detector.expects_heartbeats(uid)

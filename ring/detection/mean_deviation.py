@@ -12,7 +12,7 @@ from overlay.ids import Nanos
 DEVIATIONS = 4  #: waited for beyond the mean, as in TCP's retransmission time-out
 
 
-class Arrivals:
+class MeanDeviation:
     """What has been measured of one kind of wait."""
 
     __slots__ = ("deviation", "mean", "samples")

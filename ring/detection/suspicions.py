@@ -33,7 +33,7 @@ from dataclasses import dataclass, field
 
 from overlay.ids import Nanos, Peer
 from overlay.machine import Closed
-from ring.circle.links import Links
+from ring.circle.links import RingLinks
 from ring.circle.neighbourhood import Neighbourhood
 from ring.core import Core, Timer
 from ring.detection.detector import Detector
@@ -79,7 +79,7 @@ class Suspicions:
     def __init__(
         self,
         core: Core,
-        links: Links,
+        links: RingLinks,
         neighbourhood: Neighbourhood,
         detector: Detector,
         health: LocalHealth,

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
-from ring.circle.links import Links
+from ring.circle.links import RingLinks
 from ring.core import Core, Timer
 from ring.detection.detector import Detector
 from ring.detection.local_health import LocalHealth
@@ -76,7 +76,9 @@ class WitnessTest:
 class WitnessTests:
     """Tests this broker makes as a witness for others."""
 
-    def __init__(self, core: Core, links: Links, detector: Detector, health: LocalHealth) -> None:
+    def __init__(
+        self, core: Core, links: RingLinks, detector: Detector, health: LocalHealth
+    ) -> None:
         self._core = core
         self._links = links
         self._detector = detector

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from overlay.ids import Peer
 from ring.circle.chords import Chords
-from ring.circle.links import Links
+from ring.circle.links import RingLinks
 from ring.circle.neighbourhood import ROW, Neighbourhood
 from ring.core import Core, Timer
 from ring.geometry import FIRST_ID, SECOND_ID, clockwise, gap, midway
@@ -39,7 +39,7 @@ class GapOwner:
     """Offers a gap to whoever asks, owns the one to the right, and keeps ids reserved."""
 
     def __init__(
-        self, core: Core, links: Links, neighbourhood: Neighbourhood, chords: Chords
+        self, core: Core, links: RingLinks, neighbourhood: Neighbourhood, chords: Chords
     ) -> None:
         self._core = core
         self._links = links

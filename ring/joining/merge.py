@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from overlay.ids import Peer
 from ring.circle.greedy import nearer
-from ring.circle.links import Links
+from ring.circle.links import RingLinks
 from ring.circle.neighbourhood import Neighbourhood
 from ring.core import Core, Timer
 from ring.geometry import clockwise
@@ -50,7 +50,7 @@ MAX_PATIENCE = 5  #: the pause between knocks doubles that often; only who is al
 class Merge:
     """Knocks at lost peers, and brings members of different rings together."""
 
-    def __init__(self, core: Core, links: Links, neighbourhood: Neighbourhood) -> None:
+    def __init__(self, core: Core, links: RingLinks, neighbourhood: Neighbourhood) -> None:
         self._core = core
         self._links = links
         self._neighbourhood = neighbourhood

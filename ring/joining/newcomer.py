@@ -13,7 +13,7 @@ from enum import Enum, auto
 
 from overlay.ids import Nanos, Peer
 from overlay.machine import LinkRefused, Refused
-from ring.circle.links import Links
+from ring.circle.links import RingLinks
 from ring.circle.neighbourhood import Neighbourhood
 from ring.core import Core, Timer
 from ring.facts import JoinDelayed, JoinRejected
@@ -51,7 +51,7 @@ class _Candidate:
 class Newcomer:
     """This broker's own way onto the ring, phase by phase; any phase may start again."""
 
-    def __init__(self, core: Core, links: Links, neighbourhood: Neighbourhood) -> None:
+    def __init__(self, core: Core, links: RingLinks, neighbourhood: Neighbourhood) -> None:
         self._core = core
         self._links = links
         self._neighbourhood = neighbourhood

@@ -17,7 +17,7 @@ digests, rates and the order of filling and dropping are this project's.
 from __future__ import annotations
 
 from overlay.circular import following
-from ring.circle.links import Links
+from ring.circle.links import RingLinks
 from ring.circle.neighbourhood import Neighbourhood
 from ring.core import Core, Timer
 from ring.facts import DutyLost, RecordRefused
@@ -54,7 +54,7 @@ LOAD_STEP = 50  #: a load that has changed by less, in thousandths, is not annou
 class Backups:
     """What this broker owns, and who has how much of it."""
 
-    def __init__(self, core: Core, links: Links, neighbourhood: Neighbourhood) -> None:
+    def __init__(self, core: Core, links: RingLinks, neighbourhood: Neighbourhood) -> None:
         self._core = core
         self._links = links
         self._neighbourhood = neighbourhood

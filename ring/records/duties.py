@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from overlay.circular import following
 from overlay.ids import Peer
-from ring.circle.links import Links
+from ring.circle.links import RingLinks
 from ring.circle.neighbourhood import Neighbourhood
 from ring.core import Core, Timer
 from ring.facts import DutyTaken
@@ -34,7 +34,7 @@ from ring.records.backups import Backups
 from ring.records.claims import fraction_of, next_claim
 from ring.records.handover import Handover
 from ring.records.homes import Homes
-from ring.records.lone_verdicts import Doubts
+from ring.records.lone_verdicts import LoneVerdicts
 from ring.records.overload import Overload
 from ring.records.reclaim import Reclaimer
 from ring.records.replicas import Held, Replicas
@@ -45,7 +45,7 @@ from ring.wire.record_messages import Entry, Fence
 class Duties:
     """Decides who owns what; composes the parts that do the rest."""
 
-    def __init__(self, core: Core, links: Links, neighbourhood: Neighbourhood) -> None:
+    def __init__(self, core: Core, links: RingLinks, neighbourhood: Neighbourhood) -> None:
         self._core = core
         self._links = links
         self._neighbourhood = neighbourhood
@@ -53,7 +53,7 @@ class Duties:
         self.replicas = Replicas(core, links, self.backups)
         self.handover = Handover(core, links, neighbourhood, self.backups, self.replicas)
         self.reclaimer = Reclaimer(core, links, neighbourhood, self.backups, self.replicas)
-        self.doubts = Doubts(neighbourhood, self.backups, self.replicas, self.handover)
+        self.doubts = LoneVerdicts(neighbourhood, self.backups, self.replicas, self.handover)
         self.homes = Homes(core, links, self.backups, self.replicas)
         self.overload = Overload(core, neighbourhood, self.backups, self.replicas, self.handover)
         self.is_dirty = False  #: somebody is gone and has left records

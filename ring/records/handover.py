@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from overlay.circular import following, is_after
 from overlay.ids import Nanos, Peer
-from ring.circle.links import Links
+from ring.circle.links import RingLinks
 from ring.circle.neighbourhood import Neighbourhood
 from ring.core import Core
 from ring.facts import DutyTaken
@@ -50,7 +50,7 @@ class Handover:
     def __init__(
         self,
         core: Core,
-        links: Links,
+        links: RingLinks,
         neighbourhood: Neighbourhood,
         backups: Backups,
         replicas: Replicas,

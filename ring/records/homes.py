@@ -22,7 +22,7 @@ import msgspec
 
 from overlay.ids import Peer
 from ring.circle.greedy import nearer
-from ring.circle.links import Links
+from ring.circle.links import RingLinks
 from ring.core import Core
 from ring.geometry import RING_SIZE, clockwise
 from ring.records.backups import Backups
@@ -38,7 +38,7 @@ MAX_TOLD = 4  #: messages sent each time; who has more to tell goes on from ther
 class Homes:
     """Tells our claims to the homes of our records, and compares those that arrive here."""
 
-    def __init__(self, core: Core, links: Links, backups: Backups, replicas: Replicas) -> None:
+    def __init__(self, core: Core, links: RingLinks, backups: Backups, replicas: Replicas) -> None:
         self._core = core
         self._links = links
         self._backups = backups

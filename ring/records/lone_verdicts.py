@@ -22,7 +22,7 @@ from ring.records.replicas import Replicas
 from ring.wire.record_messages import Entry
 
 
-class Doubts:
+class LoneVerdicts:
     """Lowers the claims that rest on our own word alone, or takes them for settled."""
 
     def __init__(

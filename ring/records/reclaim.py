@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from overlay.circular import following
 from overlay.ids import Peer
-from ring.circle.links import Links
+from ring.circle.links import RingLinks
 from ring.circle.neighbourhood import Neighbourhood
 from ring.core import Core, Timer
 from ring.facts import DutyLost, DutyTaken
@@ -49,7 +49,7 @@ class Reclaimer:
     def __init__(
         self,
         core: Core,
-        links: Links,
+        links: RingLinks,
         neighbourhood: Neighbourhood,
         backups: Backups,
         replicas: Replicas,

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from overlay.ids import Nanos, Peer
-from ring.circle.links import Links
+from ring.circle.links import RingLinks
 from ring.core import Core
 from ring.records.backups import Backups
 from ring.records.claims import (
@@ -89,7 +89,7 @@ class Replica:
 class Replicas:
     """Records and claims of others, by key and by owner."""
 
-    def __init__(self, core: Core, links: Links, backups: Backups) -> None:
+    def __init__(self, core: Core, links: RingLinks, backups: Backups) -> None:
         self._core = core
         self._links = links
         self._backups = backups

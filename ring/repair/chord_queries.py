@@ -19,7 +19,7 @@ from functools import partial
 
 from overlay.ids import Nanos
 from overlay.machine import Closed
-from ring.circle.links import Links
+from ring.circle.links import RingLinks
 from ring.circle.searches import Finding, Routing
 from ring.core import Core, Timer
 from ring.facts import LinkFailed, Undecided
@@ -37,10 +37,10 @@ class _Question:
     is_lost: bool = False  #: the chord was given up; only the verdict is open
 
 
-class Queries:
+class ChordQueries:
     """The chords that are in question, and what became of the queries to them."""
 
-    def __init__(self, core: Core, links: Links, routing: Routing, detours: Detours) -> None:
+    def __init__(self, core: Core, links: RingLinks, routing: Routing, detours: Detours) -> None:
         self._core = core
         self._links = links
         self._routing = routing

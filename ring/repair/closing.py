@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from overlay.ids import Peer
-from ring.circle.links import Links
+from ring.circle.links import RingLinks
 from ring.circle.neighbourhood import Neighbourhood
 from ring.core import Core
 from ring.facts import Confirmed, Repaired
@@ -36,7 +36,7 @@ class Repair:
     """Tells those concerned, and knows when the four pointers are whole again."""
 
     def __init__(
-        self, core: Core, links: Links, neighbourhood: Neighbourhood, link_backups: LinkBackups
+        self, core: Core, links: RingLinks, neighbourhood: Neighbourhood, link_backups: LinkBackups
     ) -> None:
         self._core = core
         self._links = links

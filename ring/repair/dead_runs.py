@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from overlay.ids import Nanos, Peer
 from overlay.machine import Closed
-from ring.circle.links import Links
+from ring.circle.links import RingLinks
 from ring.circle.neighbourhood import ROW, Neighbourhood
 from ring.circle.searches import Finding, Routing
 from ring.core import Core, Timer
@@ -56,11 +56,11 @@ def _arc(side: Side, near: int, far: int) -> Callable[[int], bool]:
     return lambda ring_id: between(a, ring_id, b)
 
 
-class Runs:
+class DeadRuns:
     """Watches both sides, and searches where all that was known is gone."""
 
     def __init__(
-        self, core: Core, links: Links, neighbourhood: Neighbourhood, routing: Routing
+        self, core: Core, links: RingLinks, neighbourhood: Neighbourhood, routing: Routing
     ) -> None:
         self._core = core
         self._links = links

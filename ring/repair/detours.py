@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 
 from overlay.ids import Nanos, Peer
 from overlay.machine import Closed, Message, Refused
-from ring.circle.links import Links
+from ring.circle.links import RingLinks
 from ring.circle.neighbourhood import Neighbourhood
 from ring.core import Core, Timer
 from ring.facts import LinkFailed
@@ -69,7 +69,7 @@ class Detours:
 
     handlers: Handlers  #: given by those who act on detours, and so are built upon them
 
-    def __init__(self, core: Core, links: Links, neighbourhood: Neighbourhood) -> None:
+    def __init__(self, core: Core, links: RingLinks, neighbourhood: Neighbourhood) -> None:
         self._core = core
         self._links = links
         self._neighbourhood = neighbourhood

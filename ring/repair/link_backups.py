@@ -14,26 +14,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from overlay.ids import Peer
-from ring.circle.links import Link, Links
+from ring.circle.links import RingLink, RingLinks
 from ring.circle.neighbourhood import Neighbourhood
 from ring.core import Core
 from ring.wire.messages import MAX_HOLDERS, Backup, BackupRequest
 
-_GONE = Link(Peer("", 0, ""), 0)  #: stands for every link that is no more
+_GONE = RingLink(Peer("", 0, ""), 0)  #: stands for every link that is no more
 
 
 @dataclass(slots=True)
 class _Sent:
     """What the other end of a link was told last."""
 
-    link: Link
+    link: RingLink
     version: int
     linked: dict[str, Peer]
 
 
 @dataclass(slots=True)
 class _Held:
-    link: Link  #: that it came over; versions on another one begin anew
+    link: RingLink  #: that it came over; versions on another one begin anew
     version: int
     linked: dict[str, Peer]
 
@@ -41,7 +41,7 @@ class _Held:
 class LinkBackups:
     """Our list at our neighbours, and theirs with us."""
 
-    def __init__(self, core: Core, links: Links, neighbourhood: Neighbourhood) -> None:
+    def __init__(self, core: Core, links: RingLinks, neighbourhood: Neighbourhood) -> None:
         self._core = core
         self._links = links
         self._neighbourhood = neighbourhood
@@ -110,7 +110,7 @@ class LinkBackups:
             if held.link is not up.get(uid):
                 held.link = _GONE
 
-    def _tell(self, uid: str, link: Link) -> None:
+    def _tell(self, uid: str, link: RingLink) -> None:
         sent = self._sent.get(uid)
         if sent is None or sent.link is not link:
             message = Backup(self._version, tuple(self._latest.values()))

@@ -16,7 +16,7 @@ from ring.invariants import (
 )
 from sims.explore.scopes import Scenario
 from sims.explore.state import State
-from sims.explore.world import Untimed
+from sims.explore.world import UntimedWorld
 
 REST_LIMIT_NS = nanos(120)
 CALM_STEPS = 6  #: periods for which the ring must stay as it should be
@@ -34,7 +34,7 @@ class Said:
 class Checks:
     """Checks states; ``facts``: what the brokers have said in the last step."""
 
-    def __init__(self, world: Untimed, scenario: Scenario, facts: list[Fact]) -> None:
+    def __init__(self, world: UntimedWorld, scenario: Scenario, facts: list[Fact]) -> None:
         self._world = world
         self._scenario = scenario
         self._facts = facts

@@ -25,7 +25,7 @@ from ring.invariants import local_findings
 from sims.explore.local_states import Told
 from sims.explore.scopes import Action
 from sims.explore.state import Item, Kind, Packet, Welcome, packed
-from sims.explore.world import Untimed
+from sims.explore.world import UntimedWorld
 
 
 class Event(NamedTuple):
@@ -52,7 +52,7 @@ class Reaction:
 class _Made:
     """Collects what a broker does."""
 
-    def __init__(self, world: Untimed, at: int) -> None:
+    def __init__(self, world: UntimedWorld, at: int) -> None:
         self._world = world
         self._at = at
         self._sent: dict[tuple[str, int], tuple[Item, ...]] = {}
@@ -116,7 +116,7 @@ class _Made:
 class Reactions:
     """All that was ever asked about, remembered."""
 
-    def __init__(self, world: Untimed, actions: tuple[Action, ...], place: list[int]) -> None:
+    def __init__(self, world: UntimedWorld, actions: tuple[Action, ...], place: list[int]) -> None:
         self._world = world
         self._actions = actions
         self._place = place
@@ -138,7 +138,7 @@ class Reactions:
         return known
 
     def _inputs(self, at: int, number: int, event: Event, made: _Made) -> list[Told]:
-        """Return what a broker is given on an event, as :meth:`Untimed.deliver` does it."""
+        """Return what a broker is given on an event, as :meth:`UntimedWorld.deliver` does it."""
         world, source = self._world, event.source
         if isinstance(event.item, tuple):
             return [event.item]

@@ -37,14 +37,14 @@ from ring.node import RingNode
 from sims.errors import NoSuchScope, SimulationError
 from sims.explore.checks import Checks
 from sims.explore.garbage import no_cycles_looked_for
-from sims.explore.granularity import Grain, choices
-from sims.explore.packed_states import PRIME, Block, Cells, Packed
+from sims.explore.granularity import Granularity, choices
+from sims.explore.packed_states import PRIME, Block, Packed, PackedStates
 from sims.explore.partial_order import Reduction, circles
 from sims.explore.report import Report, Step, Trail, in_words
 from sims.explore.scopes import COMPLETE, LISTS, SCENARIOS, broker
 from sims.explore.state import Kind, State
 from sims.explore.steps import Steps
-from sims.explore.world import Untimed
+from sims.explore.world import UntimedWorld
 
 Place = tuple[Packed, Trail]  #: a state, and how it was reached
 
@@ -89,7 +89,7 @@ class Explorer:
         early: int | None = None,
         reduce: bool = True,
         lists: bool = False,
-        grain: Grain = Grain.PACKETS,
+        grain: Granularity = Granularity.PACKETS,
     ) -> None:
         if name not in SCENARIOS:
             raise NoSuchScope(f"no scenario {name!r}; there are {', '.join(SCENARIOS)}")
@@ -102,7 +102,7 @@ class Explorer:
         self._delays = scenario.delays if delays is None else delays
         self._complete = self._delays == COMPLETE
         self._grain = grain
-        if grain is not Grain.PACKETS and not self._complete:
+        if grain is not Granularity.PACKETS and not self._complete:
             raise NoSuchScope("a grain other than packets goes with all orders: --delays -1")
         if not reduce and not self._complete:
             raise NoSuchScope("--unreduced goes with all orders: --delays -1")
@@ -112,7 +112,7 @@ class Explorer:
         #: The states in which nothing was left to happen, told apart as far as they are.
         self.ends: set[Hashable] = set()
         nodes = [broker(at, LISTS if lists else LAN) for at in range(n)]
-        self._world = Untimed(nodes, lambda _, fact: facts.append(fact))
+        self._world = UntimedWorld(nodes, lambda _, fact: facts.append(fact))
         start = self._form(members)
         self._checks = Checks(self._world, scenario, facts)
         order = sorted(range(members), key=lambda at: _ring_id(nodes[at]))
@@ -123,7 +123,7 @@ class Explorer:
         self._world.number(start)
         start.todo = tuple(range(len(self._actions)))
         start.early = early
-        self._cells = Cells(self._world, ordered=not self._complete)
+        self._cells = PackedStates(self._world, ordered=not self._complete)
         self._start = self._cells.pack(start)
         self._offered: dict[tuple[int, Block], _Offers] = {}
         step = grain if self._complete else None
@@ -132,7 +132,7 @@ class Explorer:
         self._checked: set[tuple[int, ...]] = set()  #: views, by their numbers
         self._reduction = (
             Reduction(self._world, self._actions, self._place)
-            if reduce and self._complete and grain is Grain.PACKETS
+            if reduce and self._complete and grain is Granularity.PACKETS
             else None
         )
         self._report.reduced = self._reduction is not None

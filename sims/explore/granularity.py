@@ -17,10 +17,10 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from sims.explore.state import Kind, State
-from sims.explore.world import Untimed
+from sims.explore.world import UntimedWorld
 
 
-class Grain(StrEnum):
+class Granularity(StrEnum):
     """What one step delivers."""
 
     PACKETS = "packets"
@@ -28,24 +28,24 @@ class Grain(StrEnum):
     TURNS = "turns"
 
 
-def choices(channels: Sequence[Kind], grain: Grain) -> Sequence[Kind]:
+def choices(channels: Sequence[Kind], grain: Granularity) -> Sequence[Kind]:
     """Return one for each delivery that may be next, of the channels to one broker."""
-    return channels[:1] if grain is Grain.TURNS else channels
+    return channels[:1] if grain is Granularity.TURNS else channels
 
 
-def together(state: State, channel: Kind, grain: Grain) -> list[tuple[Kind, tuple[int, ...]]]:
+def together(state: State, channel: Kind, grain: Granularity) -> list[tuple[Kind, tuple[int, ...]]]:
     """Return what arrives in the step named by ``channel``: numbers of items by channel."""
-    if grain is Grain.PACKETS:
+    if grain is Granularity.PACKETS:
         return [(channel, state.channels[channel][:1])]
-    if grain is Grain.READS:
+    if grain is Granularity.READS:
         return [(channel, state.channels[channel])]
     channels = sorted(state.channels)
     return [(c, state.channels[c]) for c in channels if c.target == channel.target]
 
 
-def arrive(world: Untimed, state: State, channel: Kind, grain: Grain) -> None:
+def arrive(world: UntimedWorld, state: State, channel: Kind, grain: Granularity) -> None:
     """Take the step named by ``channel``; what is lost meanwhile does not arrive."""
-    if grain is Grain.TURNS:
+    if grain is Granularity.TURNS:
         world.touched |= dict.fromkeys((other, channel.target) for other in range(len(state.fate)))
     for one, items in together(state, channel, grain):
         for _ in items:
@@ -53,7 +53,7 @@ def arrive(world: Untimed, state: State, channel: Kind, grain: Grain) -> None:
                 world.deliver(state, one)
 
 
-def at_once(world: Untimed, state: State) -> None:
+def at_once(world: UntimedWorld, state: State) -> None:
     """Let happen what a coarse step does not leave for later."""
     while True:
         ready = [

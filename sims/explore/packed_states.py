@@ -4,8 +4,8 @@ A step concerns few brokers and links, and finds each of them in the same condit
 So the world is taken apart into *cells*: each broker by itself, and what each has of each other one
 (whether it is linked to it, and what is under way from it). The conditions of a cell are numbered,
 and a state of the world is those numbers put into one integer. A step is carried out once for each
-condition of the cells that it looks at (:attr:`sims.explore.world.Untimed.touched`). What it adds
-to the state is remembered, and is the same wherever they are so again.
+condition of the cells that it looks at (:attr:`sims.explore.world.UntimedWorld.touched`). What it
+adds to the state is remembered, and is the same wherever they are so again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 from overlay.machine import LinkRefused
 from sims.errors import SimulationError
 from sims.explore.state import Kind, State
-from sims.explore.world import Untimed
+from sims.explore.world import UntimedWorld
 
 WIDTH = 20  #: bits for the condition of a cell
 MASK = (1 << WIDTH) - 1
@@ -74,13 +74,13 @@ class _Look:
     then: dict[int, _Look | _Outcome]
 
 
-class Cells:
+class PackedStates:
     """Numbers conditions, takes states apart, and remembers steps.
 
     ``ordered``: the order in which channels became non-empty tells states apart.
     """
 
-    def __init__(self, world: Untimed, *, ordered: bool) -> None:
+    def __init__(self, world: UntimedWorld, *, ordered: bool) -> None:
         self._world = world
         self._ordered = ordered
         self.brokers = brokers = range(len(world.nodes))

@@ -31,17 +31,17 @@ from ring.geometry import clockwise
 from ring.invariants import Snapshot
 from ring.wire.messages import Member
 from sims.explore.commutation import Event, Reaction, Reactions
-from sims.explore.persistent_sets import Trial, event_of
+from sims.explore.persistent_sets import CandidateSet, event_of
 from sims.explore.report import What
 from sims.explore.scopes import Action
 from sims.explore.state import Kind, State
-from sims.explore.world import Untimed
+from sims.explore.world import UntimedWorld
 
 
 class Reduction:
     """Finds deliveries to one broker that are enough to go on from a state with."""
 
-    def __init__(self, world: Untimed, actions: tuple[Action, ...], place: list[int]) -> None:
+    def __init__(self, world: UntimedWorld, actions: tuple[Action, ...], place: list[int]) -> None:
         self.world = world
         self.actions = actions
         self.place = place
@@ -84,7 +84,7 @@ class Reduction:
             chosen = frozenset({channel})
             while chosen not in tried and (found is None or len(chosen) < len(found)):
                 tried.add(chosen)
-                trial = Trial(self, state, chosen)
+                trial = CandidateSet(self, state, chosen)
                 if trial.passes():
                     for one in trial.met:
                         self.note(*one)
@@ -97,7 +97,7 @@ class Reduction:
 
     def holds(self, state: State, chosen: frozenset[Kind]) -> bool:
         """Say whether the channels are still enough, with what is known now."""
-        trial = Trial(self, state, chosen)
+        trial = CandidateSet(self, state, chosen)
         if not trial.passes():
             return False
         for one in trial.met:

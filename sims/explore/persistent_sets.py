@@ -17,13 +17,13 @@ from overlay.machine import Closed, LinkRefused, OpenLink, Refused
 from sims.explore.commutation import Event, Reaction, Reactions
 from sims.explore.scopes import Action
 from sims.explore.state import Kind, State
-from sims.explore.world import Untimed
+from sims.explore.world import UntimedWorld
 
 
 class Knowledge(Protocol):
     """What a trial asks about: see :class:`sims.explore.partial_order.Reduction`."""
 
-    world: Untimed
+    world: UntimedWorld
     actions: tuple[Action, ...]
     place: list[int]
     reactions: Reactions
@@ -41,7 +41,7 @@ def event_of(state: State, channel: Kind) -> Event:
     return Event(what, source, state.channels[channel][0])
 
 
-class Trial:
+class CandidateSet:
     """Whether some deliveries to one broker commute with all that may come before them."""
 
     def __init__(self, reduction: Knowledge, state: State, chosen: frozenset[Kind]) -> None:

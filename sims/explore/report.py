@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from overlay.wording import counted
 from ring.core import Timer
-from sims.explore.granularity import Grain, together
+from sims.explore.granularity import Granularity, together
 from sims.explore.scopes import COMPLETE, Action
 from sims.explore.state import Item, Kind, Packet, State
 
@@ -37,7 +37,7 @@ class Report:
     rests: int = 0  #: different states in which nothing was left to happen
     depth: int = 0
     again: int = 0  #: states gone on from anew, as less was enough than was held to be
-    grain: str = Grain.PACKETS  #: what one step delivers
+    grain: str = Granularity.PACKETS  #: what one step delivers
     lists: bool = False  #: without chords, and without a choice of contacts
     reduced: bool = False  #: of deliveries that commute, one order was tried for all
     complete: bool = True  #: within the bound, everything was tried
@@ -58,7 +58,7 @@ class Report:
     @property
     def _how(self) -> str:
         """Options of the command that are not as by default."""
-        grain = f" --grain {self.grain}" if self.grain != Grain.PACKETS else ""
+        grain = f" --grain {self.grain}" if self.grain != Granularity.PACKETS else ""
         return f"{grain} --lists" if self.lists else grain
 
     def in_words(self) -> str:
@@ -66,7 +66,7 @@ class Report:
         within = "in any order"
         if self.delays != COMPLETE:
             within = f"with up to {counted(self.delays, 'delay')}"
-        if self.grain != Grain.PACKETS:
+        if self.grain != Granularity.PACKETS:
             within += f" of {self.grain}"
         if self.reduced:
             within += " (one for all that differ only in deliveries that commute)"
@@ -115,7 +115,7 @@ def in_words(
     items: Sequence[Item],
     actions: Sequence[Action],
     place: Sequence[int],
-    grain: Grain = Grain.PACKETS,
+    grain: Granularity = Granularity.PACKETS,
 ) -> str:
     """Say what happens in ``state``; ``place``: numbers of the brokers in the order of the ring."""
     what = step.what

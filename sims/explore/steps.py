@@ -6,12 +6,12 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 
 from ring.facts import Join
-from sims.explore.granularity import Grain, arrive, at_once
+from sims.explore.granularity import Granularity, arrive, at_once
 from sims.explore.packed_states import Act
 from sims.explore.report import What
 from sims.explore.scopes import Action
 from sims.explore.state import Kind, State
-from sims.explore.world import Untimed
+from sims.explore.world import UntimedWorld
 
 
 class Steps:
@@ -24,10 +24,10 @@ class Steps:
 
     def __init__(
         self,
-        world: Untimed,
+        world: UntimedWorld,
         actions: Sequence[Action],
         place: Sequence[int],
-        grain: Grain | None,
+        grain: Granularity | None,
         begin: Callable[[], None],
     ) -> None:
         self._world = world
@@ -53,7 +53,7 @@ class Steps:
             act(state)
             if self._grain is None:
                 self._world.settle_background(state)
-            elif self._grain is not Grain.PACKETS:
+            elif self._grain is not Granularity.PACKETS:
                 at_once(self._world, state)
 
         return settled
@@ -61,7 +61,7 @@ class Steps:
     def _acts(self, what: What) -> list[Act]:
         world = self._world
         if isinstance(what, Kind):
-            return [partial(arrive, world, channel=what, grain=self._grain or Grain.PACKETS)]
+            return [partial(arrive, world, channel=what, grain=self._grain or Granularity.PACKETS)]
         if not isinstance(what, int):
             return [partial(world.expire, at=what[0], timer=what[1])]
         action, place = self._actions[what], self._place

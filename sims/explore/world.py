@@ -4,8 +4,8 @@ It is the third driver of the machines, for :mod:`sims.explore.explorer`. What h
 steps that may come in any order: the next thing of one channel arrives (channels are first in,
 first out, as TCP makes them, and independent of one another), something is done to a broker, a
 timer runs out early. The clock stands still meanwhile: everything happens faster than any timer,
-except those that are let run out on purpose. :meth:`Untimed.come_to_rest` then lets time pass, in a
-fair order.
+except those that are let run out on purpose. :meth:`UntimedWorld.come_to_rest` then lets time pass,
+in a fair order.
 
 What the machines do is computed once for each of their states (:mod:`sims.explore.local_states`),
 except while time passes: then they run on by themselves.
@@ -75,7 +75,7 @@ BACKGROUND: frozenset[type[Message]] = frozenset(
 )
 
 
-class Untimed:
+class UntimedWorld:
     """The brokers, their numbered states, and the steps of the world."""
 
     def __init__(self, nodes: list[RingNode], on_fact: Callable[[int, Fact], None]) -> None:

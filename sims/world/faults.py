@@ -26,7 +26,7 @@ from overlay.wire.handshake import GREETINGS, Hello, Welcome
 from ring.wire.messages import Heartbeat, Ping, Pong, Tested, TestNeighbour
 from ring.wire.registry import RING_MESSAGES
 from sims.world.network import Distances, Latency
-from sims.world.world import CONNECT_TIMEOUT_NS, Wire, World
+from sims.world.world import CONNECT_TIMEOUT_NS, Pipe, World
 
 #: What the detector sends, and sends again if there is no answer.
 DETECTION: tuple[type[Message], ...] = (Heartbeat, Ping, Pong, TestNeighbour, Tested)
@@ -112,7 +112,7 @@ class FaultyWorld(World):
         super().resume(uid)
 
     def _later(
-        self, sender: str, receiver: str, wire: Wire, action: Callable[..., None], what: object
+        self, sender: str, receiver: str, wire: Pipe, action: Callable[..., None], what: object
     ) -> None:
         if isinstance(what, Message):
             if self.traffic is not None:

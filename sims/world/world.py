@@ -64,11 +64,11 @@ class Host:
         self.paused = False
         self.crash_mode: CrashMode | None = None
         self.armed: Nanos | None = None
-        self.wires: dict[str, Wire] = {}
+        self.wires: dict[str, Pipe] = {}
         self.backlog: list[tuple[Callable[..., None], tuple[object, ...]]] = []
 
 
-class Wire:
+class Pipe:
     """One link; ``last`` is the latest arrival by sender, to keep messages in order.
 
     What the ``silenced`` senders send is lost, for as long as the wire exists: messages on one
@@ -118,7 +118,7 @@ class World:
         """Let there be a link between two brokers, without a call; none where they are cut off."""
         if self.is_cut(uid, other):
             return
-        wire = Wire()
+        wire = Pipe()
         ends = [(self.hosts[uid], self.hosts[other]), (self.hosts[other], self.hosts[uid])]
         for here, there in ends:
             here.wires[there.machine.peer.uid] = wire
@@ -246,7 +246,7 @@ class World:
         self._perform(uid, host, host.machine.handle_timers(max(self.now, deadline)))
 
     def _later(
-        self, sender: str, receiver: str, wire: Wire, action: Callable[..., None], what: object
+        self, sender: str, receiver: str, wire: Pipe, action: Callable[..., None], what: object
     ) -> None:
         if sender in wire.silenced:
             return
@@ -260,7 +260,7 @@ class World:
             self._heap, (arrival, self._sequence, action, (sender, receiver, wire, what))
         )
 
-    def _arrive(self, sender: str, receiver: str, wire: Wire, message: Message) -> None:
+    def _arrive(self, sender: str, receiver: str, wire: Pipe, message: Message) -> None:
         host = self.hosts[receiver]
         if host.wires.get(sender) is not wire or sender in wire.silenced:
             return
@@ -270,7 +270,7 @@ class World:
         effects = host.machine.handle(MessageReceived(sender, message), self.now)
         self._perform(receiver, host, effects)
 
-    def _arrive_down(self, sender: str, receiver: str, wire: Wire, reason: Closed) -> None:
+    def _arrive_down(self, sender: str, receiver: str, wire: Pipe, reason: Closed) -> None:
         host = self.hosts[receiver]
         if host.wires.get(sender) is not wire or sender in wire.silenced:
             return
@@ -280,7 +280,7 @@ class World:
         del host.wires[sender]
         self._perform(receiver, host, host.machine.handle(LinkDown(sender, reason), self.now))
 
-    def _lose(self, uid: str, other: str, wire: Wire) -> None:
+    def _lose(self, uid: str, other: str, wire: Pipe) -> None:
         host = self.hosts[uid]
         if host.wires.get(other) is not wire:
             return
@@ -336,7 +336,7 @@ class World:
         if refused is not None:
             self._refuse(uid, request, refused, one_way)
             return
-        wire = there.wires[uid] = Wire()
+        wire = there.wires[uid] = Pipe()
         here.wires[target] = wire  # so that a crossing attempt is seen to be a duplicate
         peer = here.machine.peer
         effects = there.machine.handle(LinkUp(peer, peer.url), self.now)
@@ -344,7 +344,7 @@ class World:
         self._perform(target, there, effects)
         self.at(self.now + one_way, self._welcome, uid, here, target, wire, request)
 
-    def _welcome(self, uid: str, here: Host, target: str, wire: Wire, request: OpenLink) -> None:
+    def _welcome(self, uid: str, here: Host, target: str, wire: Pipe, request: OpenLink) -> None:
         """The acceptor's answer arrives: the initiator has its link, if it still wants it."""
         if not here.alive or here.wires.get(target) is not wire:
             return

@@ -7,7 +7,7 @@ import random
 from dataclasses import dataclass, field
 from itertools import count
 
-from ges.topology.relay_paths import Ways
+from ges.topology.relay_paths import RelayPaths
 from ges.topology.survey import Survey
 from ges.wire.messages import MeasuredLinks
 from overlay.ids import LinkClass, Nanos, nanos
@@ -20,7 +20,7 @@ NORMAL, EXPRESS, SECURE = LinkClass.NORMAL, LinkClass.EXPRESS, LinkClass.SECURE
 @dataclass
 class Node:
     survey: Survey
-    ways: Ways
+    ways: RelayPaths
     detours: dict[str, Path] = field(default_factory=dict)
 
 
@@ -38,7 +38,7 @@ class Mesh:
         for name in names:
             survey = Survey(name, random.Random(f"{seed}:{name}"), express_range_ns=nanos(0.005))
             detours: dict[str, Path] = {}
-            self.nodes[name] = Node(survey, Ways(survey, detours), detours)
+            self.nodes[name] = Node(survey, RelayPaths(survey, detours), detours)
 
     def link(self, pair: str, latency: float, link_class: LinkClass = NORMAL) -> None:
         """Make a link, or change its latency."""

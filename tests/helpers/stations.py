@@ -28,7 +28,7 @@ from overlay.machine import (
 from overlay.net.memory import MemoryNetwork
 from overlay.net.transport import Transport, Wire
 from overlay.queues.resend import STREAM_MESSAGES, Item
-from overlay.wire.codec import FrameReader, MessageCodec, Run
+from overlay.wire.codec import FrameReader, FrameRun, MessageCodec
 from overlay.wire.frames import PROTOCOL_VERSION
 from overlay.wire.handshake import Goodbye, Hello
 from overlay.wire.versions import DIALECT, Dialect
@@ -138,7 +138,7 @@ class Station:
     def on_fact(self, fact: Fact) -> None:
         self.facts.append(fact)
 
-    def on_frames(self, link: Link, run: Run) -> Iterable[None]:
+    def on_frames(self, link: Link, run: FrameRun) -> Iterable[None]:
         if self.fault is not None:
             raise self.fault
         skip = link.arrived(len(run.bounds) - 1)

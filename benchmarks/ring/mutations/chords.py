@@ -8,10 +8,10 @@ from benchmarks.ring.mutations.mutant import Chapter, nothing
 from ring.circle.chords import Chords
 from ring.circle.searches import Routing
 from ring.core import Timer
-from ring.detection.event_links import Carriers
+from ring.detection.event_links import EventLinks
 from ring.geometry import clockwise
-from ring.repair.chord_queries import Queries
-from ring.repair.dead_runs import Runs
+from ring.repair.chord_queries import ChordQueries
+from ring.repair.dead_runs import DeadRuns
 from ring.wire.messages import Member
 
 CHORDS = Chapter(first="quiet")
@@ -49,7 +49,7 @@ CHORDS.add(
 CHORDS.add(
     "chords-not-watched",
     "a chord that fell silent is not noticed",
-    (Queries, "watch", nothing),
+    (ChordQueries, "watch", nothing),
 )
 CHORDS.add(
     "routes-stop-at-dead-ends",
@@ -59,7 +59,7 @@ CHORDS.add(
 )
 
 
-def _wait_on(self: Runs, name: str) -> None:
+def _wait_on(self: DeadRuns, name: str) -> None:
     self._sides[name].searches += 1
     self._core.arm(Timer.GAP, name, self._core.config.route_ns)
 
@@ -67,10 +67,10 @@ def _wait_on(self: Runs, name: str) -> None:
 CHORDS.add(
     "runs-not-searched",
     "where all the known neighbours on one side are gone, nobody is searched for",
-    (Runs, "on_due", _wait_on),
+    (DeadRuns, "on_due", _wait_on),
 )
 CHORDS.add(
     "carriers-not-watched",
     "a chord that carries events and falls silent is not noticed",
-    (Carriers, "on_due", nothing),
+    (EventLinks, "on_due", nothing),
 )

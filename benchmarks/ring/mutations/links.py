@@ -8,19 +8,19 @@ from benchmarks.ring.mutations.mutant import Chapter, Method, around, nothing
 from overlay.ids import Nanos, Peer
 from overlay.machine import Refused
 from ring.circle.damping import Damper
-from ring.circle.links import Links
+from ring.circle.links import RingLinks
 from ring.coordination.link_events import LinkEvents
 from ring.detection.suspicions import Suspicions
 from ring.node import RingNode
-from ring.repair.chord_queries import Queries
+from ring.repair.chord_queries import ChordQueries
 from ring.repair.detours import Detours
 from ring.wire.messages import Tested
 
 LINKS = Chapter(first="links")
 
-LINKS.add("links-never-closed", "links that nobody wants stay", (Links, "on_linger", nothing))
+LINKS.add("links-never-closed", "links that nobody wants stay", (RingLinks, "on_linger", nothing))
 LINKS.add(
-    "links-not-retried", "a link that failed is not tried again", (Links, "on_retry", nothing)
+    "links-not-retried", "a link that failed is not tried again", (RingLinks, "on_retry", nothing)
 )
 LINKS.add(
     "admits-anybody",
@@ -62,7 +62,7 @@ LINKS.add(
 LINKS.add(
     "no-chord-queries",
     "a chord that cannot be linked is given up without a query",
-    (Queries, "begin", lambda self, member, at_once=False: self.given_up.append(member.uid)),
+    (ChordQueries, "begin", lambda self, member, at_once=False: self.given_up.append(member.uid)),
 )
 
 

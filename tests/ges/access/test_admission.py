@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ges.access.admission import Admission, Gate, Rejection
+from ges.access.admission import Admission, Admitted, Rejection
 from ges.access.token_file import issue_token, revoke_token
 from ges.access.tokens import TokenRecord
 from ges.errors import TokenError
@@ -25,19 +25,21 @@ def token(book: Path) -> str:
 
 
 @pytest.fixture
-def gate(book: Path, token: str) -> Gate:
-    return Gate(None, book, lambda: NOW)
+def gate(book: Path, token: str) -> Admission:
+    return Admission(None, book, lambda: NOW)
 
 
-def record_of(gate: Gate, token: str) -> TokenRecord:
+def record_of(gate: Admission, token: str) -> TokenRecord:
     """Return the record of a token that is let in."""
     found = gate.admit(token, None, exposed=False)
-    assert isinstance(found, Admission)
+    assert isinstance(found, Admitted)
     assert found.record is not None
     return found.record
 
 
-def test_a_new_token_of_the_same_name_ends_the_old_one(gate: Gate, book: Path, token: str) -> None:
+def test_a_new_token_of_the_same_name_ends_the_old_one(
+    gate: Admission, book: Path, token: str
+) -> None:
     """Also where the gate looks only when both are done."""
     record = record_of(gate, token)
     revoke_token(book, "line-1")
@@ -49,7 +51,7 @@ def test_a_new_token_of_the_same_name_ends_the_old_one(gate: Gate, book: Path, t
 
 
 def test_a_book_that_has_become_wrong_leaves_the_tokens_in_force(
-    gate: Gate, book: Path, token: str
+    gate: Admission, book: Path, token: str
 ) -> None:
     record = record_of(gate, token)
     book.write_text("{")

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from ges.broker.data_directory import Home, open_home
+from ges.broker.data_directory import Life, begin_life
 from overlay.errors import ConfigError
 
 UID = "00112233445566778899aabbccddeeff"
 
 
 @contextmanager
-def life(directory: Path | None, uid: str | None = None) -> Iterator[Home]:
+def life(directory: Path | None, uid: str | None = None) -> Iterator[Life]:
     """One life of a broker, from its start to the end of its process."""
-    home = open_home(directory, certified_uid=uid)
+    home = begin_life(directory, certified_uid=uid)
     try:
         yield home
     finally:
@@ -29,7 +29,7 @@ def life(directory: Path | None, uid: str | None = None) -> Iterator[Home]:
 
 def refused(directory: Path, uid: str | None = None) -> str:
     with pytest.raises(ConfigError) as caught:
-        open_home(directory, certified_uid=uid)
+        begin_life(directory, certified_uid=uid)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 

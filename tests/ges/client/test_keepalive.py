@@ -12,11 +12,11 @@ from ges.client.keepalive import (
     SILENCE_MAX_SECONDS,
     SILENCE_SECONDS,
     TIMES_SLOWEST,
-    Patience,
+    Keepalive,
 )
 
 
-def looks(patience: Patience, now: float, seconds: float) -> tuple[float, bool]:
+def looks(patience: Keepalive, now: float, seconds: float) -> tuple[float, bool]:
     """Look at the right times for so long; returns when it was, and whether the broker is lost."""
     until = now + seconds
     while now < until:
@@ -27,7 +27,7 @@ def looks(patience: Patience, now: float, seconds: float) -> tuple[float, bool]:
 
 
 def test_a_silent_broker_is_lost_soon() -> None:
-    patience = Patience(100.0)
+    patience = Keepalive(100.0)
     patience.heard(103.0)
     now, is_lost = looks(patience, 100.0, 60.0)
     assert is_lost
@@ -36,7 +36,7 @@ def test_a_silent_broker_is_lost_soon() -> None:
 
 
 def test_one_that_answered_slowly_is_given_more_time() -> None:
-    patience = Patience(0.0)
+    patience = Keepalive(0.0)
     patience.asked(1, 0.5)
     assert not patience.is_over(0.5)
     assert not patience.is_over(1.0)
@@ -50,7 +50,7 @@ def test_one_that_answered_slowly_is_given_more_time() -> None:
 
 
 def test_a_slow_answer_is_forgotten_by_and_by() -> None:
-    patience = Patience(0.0)
+    patience = Keepalive(0.0)
     patience.asked(1, 0.0)
     patience.answered(1, 2.0)
     assert patience.limit == 8.0
@@ -63,7 +63,7 @@ def test_a_slow_answer_is_forgotten_by_and_by() -> None:
 
 
 def test_the_time_of_an_answer_counts_from_the_oldest_question() -> None:
-    patience = Patience(0.0)
+    patience = Keepalive(0.0)
     for token in range(1, 5):
         patience.asked(token, token / 2)
     patience.answered(2, 2.5)
@@ -74,7 +74,7 @@ def test_the_time_of_an_answer_counts_from_the_oldest_question() -> None:
 
 @pytest.mark.parametrize("stood_still", [3.0, 600.0])
 def test_time_in_which_we_did_not_run_is_not_the_brokers(stood_still: float) -> None:
-    patience = Patience(0.0)
+    patience = Keepalive(0.0)
     assert not patience.is_over(0.5)
     patience.heard(0.6)
     patience.asked(1, 0.7)
@@ -96,7 +96,7 @@ def test_time_in_which_we_did_not_run_is_not_the_brokers(stood_still: float) -> 
 def test_whatever_came_before_a_broker_that_is_gone_is_lost_in_time(
     steps: list[tuple[str, float]],
 ) -> None:
-    patience, now, token = Patience(0.0), 0.0, 0
+    patience, now, token = Keepalive(0.0), 0.0, 0
     for step, pause in steps:
         now += pause
         if step == "asked":

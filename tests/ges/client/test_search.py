@@ -8,7 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from ges.client.search import Search, Wish
+from ges.client.search import BrokerSearch, Wish
 from ges.errors import ConnectionLost
 from overlay.address import Address
 from overlay.errors import ConnectionFailed
@@ -44,7 +44,7 @@ async def search(seed: int, seconds: float) -> list[tuple[str, float]]:
     )
     transport = Nowhere()
     with pytest.raises(ConnectionLost, match="connection refused"):
-        await Search(wish, transport, rng_for(seed)).find(lambda: BROKERS)
+        await BrokerSearch(wish, transport, rng_for(seed)).find(lambda: BROKERS)
     return transport.calls
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tracemalloc
 from itertools import accumulate
 
-from ges.routing.catch_up import KEPT_BYTES, KEPT_NS, UNSURE_NS, Latecomers, Passed
+from ges.routing.catch_up import KEPT_BYTES, KEPT_NS, UNSURE_NS, CatchUp, Passed
 from ges.wire.event_runs import EventRun, event_runs
 from ges.wire.events import PATCH, PATCH_AT, PATCH_END, pack_event, read_head
 from overlay.ids import LinkClass, nanos
@@ -243,7 +243,7 @@ async def test_a_broker_that_is_off_the_ring_gives_nothing_up_before_it_is_on_it
 
 
 async def test_however_many_limits_events_come_with_what_is_kept_of_them_is_bounded() -> None:
-    kept, told = Latecomers(), tuple((f"{number:032x}", 1) for number in range(60))
+    kept, told = CatchUp(), tuple((f"{number:032x}", 1) for number in range(60))
     run = EventRun.of(*event())
     tracemalloc.start()
     try:

@@ -15,8 +15,8 @@ from ges.routing.ordering import (
     MAX_PUBLISHERS,
     MAX_SEEN,
     MET_GAP_NS,
+    Ordering,
     Seen,
-    Sequencer,
 )
 from ring.config import LAN
 
@@ -24,7 +24,7 @@ KEY = (b"publisher", 1, False)
 OTHER = (b"publisher", 2, False)
 
 
-def take(sequencer: Sequencer[int], numbers: Iterable[int], now: int = 0) -> list[int]:
+def take(sequencer: Ordering[int], numbers: Iterable[int], now: int = 0) -> list[int]:
     """Admit each number as sequence and item; return what is delivered, in order."""
     delivered: list[int] = []
     for number in numbers:
@@ -33,7 +33,7 @@ def take(sequencer: Sequencer[int], numbers: Iterable[int], now: int = 0) -> lis
 
 
 def test_in_order_they_pass_at_once() -> None:
-    sequencer: Sequencer[int] = Sequencer()
+    sequencer: Ordering[int] = Ordering()
     for number in range(1, 50):
         assert sequencer.admit(KEY, number, number, 0) == [number]
     assert sequencer.next_deadline() is None
@@ -41,14 +41,14 @@ def test_in_order_they_pass_at_once() -> None:
 
 
 def test_one_that_came_before_is_neither_delivered_nor_passed_on() -> None:
-    sequencer: Sequencer[int] = Sequencer()
+    sequencer: Ordering[int] = Ordering()
     take(sequencer, [1, 2, 4])
     assert [sequencer.admit(KEY, number, number, 0) for number in (1, 2, 4)] == [None] * 3
     assert sequencer.duplicates == 3
 
 
 def test_one_that_overtook_is_passed_on_but_held() -> None:
-    sequencer: Sequencer[int] = Sequencer()
+    sequencer: Ordering[int] = Ordering()
     take(sequencer, [1])
     assert sequencer.admit(KEY, 3, 3, 0) == []
     assert sequencer.admit(KEY, 2, 2, 0) == [2, 3]
@@ -56,7 +56,7 @@ def test_one_that_overtook_is_passed_on_but_held() -> None:
 
 
 def test_a_gap_is_given_up_in_time() -> None:
-    sequencer: Sequencer[int] = Sequencer()
+    sequencer: Ordering[int] = Ordering()
     take(sequencer, [1, 4], now=5)
     assert sequencer.next_deadline() == 5 + LONG_GAP_NS
     assert sequencer.expire(4 + LONG_GAP_NS) == []
@@ -67,7 +67,7 @@ def test_a_gap_is_given_up_in_time() -> None:
 
 
 def test_a_second_gap_has_its_own_time() -> None:
-    sequencer: Sequencer[int] = Sequencer()
+    sequencer: Ordering[int] = Ordering()
     take(sequencer, [1, 3])
     take(sequencer, [6], now=7)
     assert take(sequencer, [2], now=LONG_GAP_NS - 1) == [2, 3]
@@ -77,7 +77,7 @@ def test_a_second_gap_has_its_own_time() -> None:
 
 
 def test_giving_up_one_gap_does_not_give_up_the_next() -> None:
-    sequencer: Sequencer[int] = Sequencer()
+    sequencer: Ordering[int] = Ordering()
     take(sequencer, [1, 3])
     take(sequencer, [6], now=7)
     assert sequencer.expire(LONG_GAP_NS) == [3]
@@ -85,21 +85,21 @@ def test_giving_up_one_gap_does_not_give_up_the_next() -> None:
 
 
 def test_many_gaps_do_not_add_up() -> None:
-    sequencer: Sequencer[int] = Sequencer()
+    sequencer: Ordering[int] = Ordering()
     take(sequencer, range(1, 60, 2))
     assert sequencer.expire(LONG_GAP_NS) == list(range(3, 60, 2))
     assert sequencer.lost == 29
 
 
 def test_a_forged_sequence_does_not_spoil_the_count_of_what_is_lost() -> None:
-    sequencer: Sequencer[int] = Sequencer()
+    sequencer: Ordering[int] = Ordering()
     assert take(sequencer, [1, 7 * 10**17]) == [1]
     assert sequencer.expire(LONG_GAP_NS) == [7 * 10**17]
     assert sequencer.lost == MAX_HELD
 
 
 def test_a_publisher_first_met_in_mid_stream() -> None:
-    sequencer: Sequencer[int] = Sequencer()
+    sequencer: Ordering[int] = Ordering()
     assert take(sequencer, [70, 69, 71]) == []
     assert sequencer.expire(MET_GAP_NS) == [69, 70, 71]
     assert sequencer.lost == 0, "what came before we did is not lost"
@@ -107,14 +107,14 @@ def test_a_publisher_first_met_in_mid_stream() -> None:
 
 
 def test_the_first_event_of_all_ends_the_wait() -> None:
-    sequencer: Sequencer[int] = Sequencer()
+    sequencer: Ordering[int] = Ordering()
     assert take(sequencer, [3, 2]) == []
     assert take(sequencer, [1]) == [1, 2, 3]
     assert sequencer.next_deadline() is None
 
 
 def test_what_came_before_a_marked_one_is_not_waited_for_long() -> None:
-    sequencer: Sequencer[int] = Sequencer()
+    sequencer: Ordering[int] = Ordering()
     take(sequencer, [1, 3])
     assert sequencer.next_deadline() == LONG_GAP_NS
     assert sequencer.admit(KEY, 7, 7, 5, marked=True) == []
@@ -126,7 +126,7 @@ def test_what_came_before_a_marked_one_is_not_waited_for_long() -> None:
 
 
 def test_while_in_doubt_no_gap_is_waited_for_long() -> None:
-    sequencer: Sequencer[int] = Sequencer()
+    sequencer: Ordering[int] = Ordering()
     take(sequencer, [1, 3])
     sequencer.doubt(0)
     assert take(sequencer, [5], now=LONG_GAP_NS - MET_GAP_NS - 1) == []
@@ -137,7 +137,7 @@ def test_while_in_doubt_no_gap_is_waited_for_long() -> None:
 
 
 def test_while_in_doubt_a_mark_makes_no_wait_longer() -> None:
-    sequencer: Sequencer[int] = Sequencer()
+    sequencer: Ordering[int] = Ordering()
     take(sequencer, [1])
     sequencer.doubt(0)
     assert sequencer.admit(KEY, 3, 3, 0, marked=True) == []
@@ -150,14 +150,14 @@ def test_what_waits_until_a_ring_neighbour_is_judged_is_not_given_up_for_a_mark(
 
 
 def test_streams_do_not_wait_for_one_another() -> None:
-    sequencer: Sequencer[int] = Sequencer()
+    sequencer: Ordering[int] = Ordering()
     take(sequencer, [1, 3])
     for key in (OTHER, (b"publisher", 1, True), (b"another", 1, False)):
         assert sequencer.admit(key, 1, 1, 0) == [1]
 
 
 def test_what_is_held_is_bounded() -> None:
-    sequencer: Sequencer[int] = Sequencer()
+    sequencer: Ordering[int] = Ordering()
     take(sequencer, [1])
     delivered = take(sequencer, range(3, MAX_HELD + 3))
     assert delivered == []
@@ -166,7 +166,7 @@ def test_what_is_held_is_bounded() -> None:
 
 
 def test_the_bytes_held_for_all_are_bounded() -> None:
-    sequencer: Sequencer[int] = Sequencer()
+    sequencer: Ordering[int] = Ordering()
     half = MAX_HELD_BYTES // 2
     for key in (KEY, OTHER):
         assert sequencer.admit(key, 1, 1, 0, size=half) == [1]
@@ -185,7 +185,7 @@ def test_what_was_seen_is_remembered_within_bounds() -> None:
 
 
 def test_publishers_remembered_are_bounded() -> None:
-    sequencer: Sequencer[int] = Sequencer()
+    sequencer: Ordering[int] = Ordering()
     take(sequencer, [1, 3])
     for number in range(MAX_PUBLISHERS):
         sequencer.admit((b"p", number, False), 1, 1, 0)
@@ -198,7 +198,7 @@ def test_any_order_with_duplicates_comes_out_once_and_in_order(data: st.DataObje
     first = data.draw(st.integers(1, 3))
     numbers = list(range(first, first + data.draw(st.integers(1, 12))))
     copies = [n for n in numbers for _ in range(data.draw(st.integers(1, 3)))]
-    sequencer: Sequencer[int] = Sequencer()
+    sequencer: Ordering[int] = Ordering()
     delivered = take(sequencer, data.draw(st.permutations(copies)))
     delivered += sequencer.expire(LONG_GAP_NS)
     assert delivered == numbers
@@ -210,7 +210,7 @@ def test_any_order_with_duplicates_comes_out_once_and_in_order(data: st.DataObje
 def test_whatever_comes_whenever_order_holds_and_nothing_waits_too_long(
     arrivals: list[tuple[int, int]],
 ) -> None:
-    sequencer: Sequencer[int] = Sequencer()
+    sequencer: Ordering[int] = Ordering()
     delivered: list[int] = []
     came: dict[int, int] = {}
     now = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import trio.testing
 
-from ges.access.admission import Admission
+from ges.access.admission import Admitted
 from ges.access.rules import NOBODY, parse_access
 from ges.sessions.session import MAX_VERDICT_BYTES, Session
 from overlay.net.connection import Connection
@@ -20,7 +20,7 @@ def session() -> Session:
     stream, _ = trio.testing.memory_stream_pair()
     permissions = parse_access(RULES, "rules").permissions(NOBODY)
     connection = Connection(stream, secure=False, limit_bytes=1000)
-    return Session("a" * 32, 1, connection, Admission(NOBODY, None, permissions))
+    return Session("a" * 32, 1, connection, Admitted(NOBODY, None, permissions))
 
 
 async def test_verdicts_take_bounded_memory_and_stay_right() -> None:
@@ -39,7 +39,7 @@ async def test_verdicts_take_bounded_memory_and_stay_right() -> None:
 async def test_verdicts_forgotten_are_judged_anew() -> None:
     found = session()
     assert found.why_not(b"theirs") is not None
-    found.admission = Admission(NOBODY, None, None)
+    found.admission = Admitted(NOBODY, None, None)
     assert found.why_not(b"theirs") is None
     found.admission = session().admission
     found.forget_verdicts()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ges.topology.parallel_links import Companions
+from ges.topology.parallel_links import ParallelLinks
 from overlay.ids import NANOS_PER_SECOND, LinkClass, Peer
 from overlay.machine import Closed, LinkDown, LinkRefused, OpenLink, Refused
 from overlay.rng import rng_for
@@ -16,7 +16,7 @@ CALL = OpenLink(OTHER.url, OTHER.uid, link_class=SECURE)
 
 def pauses(seed: int, failures: int) -> list[float]:
     """Return how long one waits after each failure in a row, in seconds; the first is a loss."""
-    companions = Companions(SECURE, rng_for(seed), lambda uid: OTHER)
+    companions = ParallelLinks(SECURE, rng_for(seed), lambda uid: OTHER)
     now, waited = 0, []
     for failure in range(failures):
         if failure:

@@ -14,7 +14,7 @@ from ges.broker import Broker
 from ges.client import Client, connect
 from overlay.ids import SECRET_BYTES, LinkClass, Peer
 from overlay.limits import Limits
-from overlay.links.memory_limit import LOOK_SECONDS, Relief
+from overlay.links.memory_limit import LOOK_SECONDS, MemoryLimit
 from overlay.wire.frames import EVENT, FRAGMENT, HEADER, PROTOCOL_VERSION, frame
 from overlay.wire.handshake import GREETINGS, Hello
 from tests.ges.routing.test_express import ports
@@ -56,7 +56,7 @@ async def test_those_that_hold_most_go_until_the_rest_is_within_the_limit(
     autojump_clock: MockClock,
 ) -> None:
     holders = [Held(size) for size in (1, 50, 7, 30, 30, 2)]
-    relief = Relief(holders, 40)  # type: ignore[arg-type]
+    relief = MemoryLimit(holders, 40)  # type: ignore[arg-type]
     relief.look()
     assert given_up(holders) == [30, 50]
     holders.append(Held(39))
@@ -69,7 +69,7 @@ async def test_those_that_hold_most_go_until_the_rest_is_within_the_limit(
 
 async def test_within_the_limit_nobody_goes(autojump_clock: MockClock) -> None:
     holders = [Held(20), Held(20)]
-    Relief(holders, 40).look()  # type: ignore[arg-type]
+    MemoryLimit(holders, 40).look()  # type: ignore[arg-type]
     assert given_up(holders) == []
 
 

@@ -10,7 +10,7 @@ import trio
 
 from ges.broker import Broker
 from ges.client import Subscription, connect
-from ges.client.outgoing import Stream
+from ges.client.outgoing import OutgoingStream
 from ges.errors import PublishRefused
 from ges.sessions.parked_events import in_doubt
 from ges.wire.events import read_head
@@ -150,7 +150,7 @@ async def test_a_refusal_says_what_nobody_can_know(
 
 
 def test_an_event_sent_again_is_parked_for_the_rest_of_its_time() -> None:
-    stream = Stream(SECURE, b"p" * 16, 1)
+    stream = OutgoingStream(SECURE, b"p" * 16, 1)
     for park_ms in (30_000, 0, 1000):
         stream.keep(stream.pack(b"a", b"", b"x", 5 * SECOND_NS, park_ms))
 
@@ -165,7 +165,7 @@ def test_an_event_sent_again_is_parked_for_the_rest_of_its_time() -> None:
 
 
 def test_only_an_event_sent_again_is_in_doubt() -> None:
-    stream = Stream(SECURE, b"p" * 16, 1)
+    stream = OutgoingStream(SECURE, b"p" * 16, 1)
     first = stream.pack(b"a", b"", b"x", 0)
     stream.keep(first)
     (again,) = stream.again((), 0)

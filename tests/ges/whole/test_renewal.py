@@ -252,7 +252,7 @@ async def test_a_client_leaves_a_broker_whose_certificate_ends(
     brokers: Brokers, issue: Issue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Even one that goes on as if nothing were the matter."""
-    monkeypatch.setattr("ges.broker.identity_watch.Warden.look", lambda warden: None)
+    monkeypatch.setattr("ges.broker.identity_watch.IdentityWatch.look", lambda warden: None)
     (broker,) = await started(brokers, [issue(Role.BROKER, timedelta(seconds=3))])
     with trio.fail_after(DEADLINE_SECONDS), pytest.raises(ConnectionLost):
         await hold(url(broker), issue(Role.CLIENT))

@@ -190,7 +190,7 @@ async def test_a_client_leaves_its_broker_when_it_hears_that_it_is_revoked(
     brokers: Brokers, issue: Issue, authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "ges.broker.identity_watch.Warden._cut", lambda warden, is_over, reason: None
+        "ges.broker.identity_watch.IdentityWatch._cut", lambda warden, is_over, reason: None
     )
     folder = issue(Role.BROKER)
     broker = await brokers.start(identity=folder)

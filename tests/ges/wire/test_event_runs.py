@@ -20,7 +20,7 @@ from ges.wire.events import (
     read_head,
 )
 from overlay.errors import CodecError
-from overlay.wire.codec import FrameReader, Run
+from overlay.wire.codec import FrameReader, FrameRun
 from overlay.wire.frames import EVENT, HEADER, frame
 
 PUBLISHERS = (b"p" * 16, b"q" * 16)
@@ -36,7 +36,7 @@ def one(
     return pack_event(False, publisher, 1, sequence, 0, topic, attributes, payload)
 
 
-def cut(bodies: list[bytes]) -> Run:
+def cut(bodies: list[bytes]) -> FrameRun:
     reader = FrameReader()
     reader.feed(b"".join(frame(EVENT, body) for body in bodies))
     (run,) = reader.runs()

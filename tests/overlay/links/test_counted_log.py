@@ -10,11 +10,11 @@ import structlog
 from overlay.errors import ConfigError
 from overlay.ids import nanos
 from overlay.limits import SPARE_FILES, Limits
-from overlay.links.counted_log import Gate, Notices
+from overlay.links.counted_log import CountedLog, OncePerWhile
 
 
 def test_one_of_each_kind_passes_in_a_minute() -> None:
-    gate = Gate()
+    gate = OncePerWhile()
     assert gate.passes("a", 0) == 0
     assert [gate.passes("a", nanos(second)) for second in range(1, 60)] == [None] * 59
     assert gate.passes("b", nanos(1)) == 0, "kinds do not hold each other back"
@@ -28,7 +28,7 @@ def test_a_flood_is_counted_and_logged_in_one_line() -> None:
     counters: Counter[str] = Counter()
     with structlog.testing.capture_logs() as lines:
         log = structlog.get_logger()
-        notices = Notices(counters, log, lambda: now[0])
+        notices = CountedLog(counters, log, lambda: now[0])
         for _ in range(10_000):
             notices.note("garbage", "stranger dropped", why="noise")
         now[0] = nanos(61)

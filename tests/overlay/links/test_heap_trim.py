@@ -11,7 +11,7 @@ import trio
 from trio.testing import MockClock
 
 from overlay.links import heap_trim
-from overlay.links.heap_trim import TIDY_AFTER, Tidying
+from overlay.links.heap_trim import TIDY_AFTER, HeapTrim
 from tests.helpers.stations import Overlay
 
 glibc = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="asks glibc alone")
@@ -76,7 +76,7 @@ def given_back(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 async def test_after_many_ends_it_is_tidied_up_once_and_not_before(
     autojump_clock: MockClock, nursery: trio.Nursery, given_back: list[float]
 ) -> None:
-    tidier = Tidying()
+    tidier = HeapTrim()
     nursery.start_soon(tidier.run)
     for rounds in (1, 2):
         for _ in range(TIDY_AFTER - 1):

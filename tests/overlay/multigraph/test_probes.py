@@ -11,10 +11,10 @@ from overlay.multigraph.probes import (
     FIRST_PROBES,
     OWN_FAULT_NS,
     WATCH_NS,
-    Gauges,
     LinkEcho,
     LinkProbe,
     Pace,
+    Probes,
     Reading,
 )
 from overlay.multigraph.weights import LinkKey, Weights
@@ -29,7 +29,7 @@ class Bench:
     """Gauges whose links echo after a time the test sets, or not at all."""
 
     def __init__(self, *keys: LinkKey) -> None:
-        self.gauges = Gauges(random.Random(1))
+        self.gauges = Probes(random.Random(1))
         self.now: Nanos = 0
         self.rtt: dict[LinkKey, Nanos | None] = {}
         self.probes: Counter[LinkKey] = Counter()
@@ -187,7 +187,7 @@ def test_control_messages_alone_leave_a_link_idle() -> None:
 
 
 def test_a_probe_is_answered_over_the_link_it_came_by() -> None:
-    gauges = Gauges(random.Random(1))
+    gauges = Probes(random.Random(1))
     answer = gauges.on_message((KEY[0], SECURE), LinkProbe(7), 0)
     assert answer == [Send(KEY[0], LinkEcho(7), link_class=SECURE)]
 

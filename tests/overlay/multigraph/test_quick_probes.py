@@ -9,7 +9,7 @@ from overlay.multigraph.quick_probes import (
     MOST_UNDER_WAY,
     QuickEcho,
     QuickProbe,
-    Soundings,
+    QuickProbes,
 )
 from overlay.multigraph.weights import LinkKey
 
@@ -21,7 +21,7 @@ class Bench:
     """A link that echoes after a time the test sets, or not at all."""
 
     def __init__(self) -> None:
-        self.soundings = Soundings()
+        self.soundings = QuickProbes()
         self.now: Nanos = 0
         self.rtt: Nanos | None = 2 * MS
         self.probes = 0
@@ -141,7 +141,7 @@ def test_round_trips_of_seconds_are_measured() -> None:
 
 def test_a_probe_is_answered_over_the_link_it_came_by_and_before_all_that_waits() -> None:
     key: LinkKey = (KEY[0], LinkClass.EXPRESS)
-    answer = Soundings().on_message(key, QuickProbe(7), 0)
+    answer = QuickProbes().on_message(key, QuickProbe(7), 0)
     assert answer == [Send(KEY[0], QuickEcho(7), link_class=LinkClass.EXPRESS)]
     assert QuickProbe.is_quick
     assert QuickEcho.is_quick
@@ -165,7 +165,7 @@ def test_a_new_connection_is_measured_anew() -> None:
 
 
 def test_it_need_not_be_told_of_each_event() -> None:
-    soundings = Soundings()
+    soundings = QuickProbes()
     assert soundings.wants(KEY, 0)
     soundings.on_event(KEY, 0)
     assert not soundings.wants(KEY, nanos(0.1))

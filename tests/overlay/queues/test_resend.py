@@ -12,7 +12,7 @@ from overlay.ids import LinkClass, Peer
 from overlay.queues import resend
 from overlay.queues.lanes import ExpressLane, NormalLane, Policy
 from overlay.queues.outbox import Outbox
-from overlay.queues.resend import Ack, Arrivals, Outgoing, Resume
+from overlay.queues.resend import Ack, ConnectionPart, Outgoing, Resume
 from overlay.queues.streams import Streams
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import EVENT, frame
@@ -37,7 +37,7 @@ class Connection:
         self.resume = resume
         self.wire = b""
         self.reader = FrameReader()
-        self.arrivals: Arrivals | None = None
+        self.arrivals: ConnectionPart | None = None
 
 
 class Flapping(RuleBasedStateMachine):

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from overlay.ids import NANOS_PER_SECOND, Peer, nanos
 from overlay.machine import Closed, CloseLink, LinkRefused, LinkUp, OpenLink, Refused, Send
 from overlay.rng import rng_for
-from ring.circle.links import MAX_WAITING, Links
+from ring.circle.links import MAX_WAITING, RingLinks
 from ring.config import LAN
 from ring.core import Core, Timer
 from ring.wire.messages import Heartbeat, Intent, Purpose
@@ -23,19 +23,19 @@ def core() -> Core:
 
 
 @pytest.fixture
-def links(core: Core) -> Links:
-    return Links(core)
+def links(core: Core) -> RingLinks:
+    return RingLinks(core)
 
 
-def up(links: Links, other: Peer = OTHER) -> None:
+def up(links: RingLinks, other: Peer = OTHER) -> None:
     links.on_up(LinkUp(other, other.url))
 
 
-def refuse(links: Links, reason: Refused = Refused.UNREACHABLE) -> None:
+def refuse(links: RingLinks, reason: Refused = Refused.UNREACHABLE) -> None:
     links.on_refused(LinkRefused(OTHER.url, OTHER.uid, reason))
 
 
-def test_what_is_said_before_the_link_is_up_waits_for_it(core: Core, links: Links) -> None:
+def test_what_is_said_before_the_link_is_up_waits_for_it(core: Core, links: RingLinks) -> None:
     links.tell(OTHER, Heartbeat(1))
     links.tell(OTHER, Heartbeat(2), "about")
     assert core.take() == [OpenLink(OTHER.url, OTHER.uid)]
@@ -44,7 +44,7 @@ def test_what_is_said_before_the_link_is_up_waits_for_it(core: Core, links: Link
     assert sends == [Send(OTHER.uid, Heartbeat(1)), Send(OTHER.uid, Heartbeat(2), "about")]
 
 
-def test_what_waits_for_a_link_is_bounded(core: Core, links: Links) -> None:
+def test_what_waits_for_a_link_is_bounded(core: Core, links: RingLinks) -> None:
     for version in range(2 * MAX_WAITING):
         links.tell(OTHER, Heartbeat(version))
     core.take()
@@ -54,7 +54,7 @@ def test_what_waits_for_a_link_is_bounded(core: Core, links: Links) -> None:
 
 @pytest.mark.parametrize("expected", [OTHER.uid, None])
 def test_what_waits_for_a_link_that_cannot_be_made_is_dropped(
-    core: Core, links: Links, expected: str | None
+    core: Core, links: RingLinks, expected: str | None
 ) -> None:
     links.open(OTHER.url, expected)  # None: as one calls a seed, or a lost peer
     links.tell(OTHER, Heartbeat(1))
@@ -66,7 +66,7 @@ def test_what_waits_for_a_link_that_cannot_be_made_is_dropped(
 
 @pytest.mark.parametrize("expected", [OTHER.uid, None])
 def test_what_waits_for_a_link_is_dropped_if_another_answers_there(
-    core: Core, links: Links, expected: str | None
+    core: Core, links: RingLinks, expected: str | None
 ) -> None:
     """A process with another identity listens there now; the broker may be met again elsewhere."""
     links.open(OTHER.url, expected)
@@ -76,7 +76,7 @@ def test_what_waits_for_a_link_is_dropped_if_another_answers_there(
     assert [effect for effect in core.take() if isinstance(effect, Send)] == []
 
 
-def test_a_wanted_link_is_opened_and_its_purpose_told(core: Core, links: Links) -> None:
+def test_a_wanted_link_is_opened_and_its_purpose_told(core: Core, links: RingLinks) -> None:
     wanted = {OTHER.uid: (OTHER, Purpose.RING)}
     links.want(wanted, "about")
     assert core.take() == [OpenLink(OTHER.url, OTHER.uid, "about")]
@@ -91,7 +91,7 @@ def test_a_wanted_link_is_opened_and_its_purpose_told(core: Core, links: Links) 
     ]
 
 
-def test_pauses_between_attempts_grow_up_to_a_limit(core: Core, links: Links) -> None:
+def test_pauses_between_attempts_grow_up_to_a_limit(core: Core, links: RingLinks) -> None:
     pauses = []
     wanted = {OTHER.uid: (OTHER, Purpose.RING)}
     links.want(wanted, None)
@@ -112,7 +112,7 @@ def test_pauses_between_attempts_grow_up_to_a_limit(core: Core, links: Links) ->
 def pause_after(failures: int, seed: int) -> float:
     """Return how long a broker waits after so many failures in a row, in seconds."""
     core = Core(LAN, peer(1), rng_for(seed))
-    links = Links(core)
+    links = RingLinks(core)
     links.want({OTHER.uid: (OTHER, Purpose.RING)}, None)
     for _ in range(failures):
         refuse(links)
@@ -131,7 +131,7 @@ def test_brokers_that_lose_a_link_together_do_not_call_again_together(
     assert 1.2 * mean < max(pauses) <= 1.5 * mean
 
 
-def test_a_link_not_wanted_any_more_is_not_tried_again(core: Core, links: Links) -> None:
+def test_a_link_not_wanted_any_more_is_not_tried_again(core: Core, links: RingLinks) -> None:
     links.want({OTHER.uid: (OTHER, Purpose.RING)}, None)
     refuse(links)
     links.want({}, None)
@@ -140,7 +140,7 @@ def test_a_link_not_wanted_any_more_is_not_tried_again(core: Core, links: Links)
     assert core.take() == []
 
 
-def test_of_two_crossing_attempts_the_other_ends_may_win(core: Core, links: Links) -> None:
+def test_of_two_crossing_attempts_the_other_ends_may_win(core: Core, links: RingLinks) -> None:
     """Told that the other end's attempt goes through, we wait for it, and only so long."""
     links.want({OTHER.uid: (OTHER, Purpose.RING)}, None)
     links.tell(OTHER, Heartbeat(1))
@@ -152,19 +152,19 @@ def test_of_two_crossing_attempts_the_other_ends_may_win(core: Core, links: Link
     assert (Timer.RETRY, OTHER.url) not in core.timers
 
 
-def test_no_second_attempt_while_one_is_under_way(core: Core, links: Links) -> None:
+def test_no_second_attempt_while_one_is_under_way(core: Core, links: RingLinks) -> None:
     links.open(OTHER.url, OTHER.uid)
     links.open(OTHER.url, None)
     links.tell(OTHER, Heartbeat(1))
     assert core.take() == [OpenLink(OTHER.url, OTHER.uid)]
 
 
-def test_nobody_calls_itself(core: Core, links: Links) -> None:
+def test_nobody_calls_itself(core: Core, links: RingLinks) -> None:
     links.open(core.peer.url, None)
     assert core.take() == []
 
 
-def linger(core: Core, links: Links) -> list[object]:
+def linger(core: Core, links: RingLinks) -> list[object]:
     core.now += LAN.linger_ns
     while (key := core.timers.pop_expired(core.now)) is not None:
         assert key == (Timer.LINGER, OTHER.uid)
@@ -172,7 +172,7 @@ def linger(core: Core, links: Links) -> list[object]:
     return list(core.take())
 
 
-def test_a_link_that_neither_end_wants_goes_after_a_while(core: Core, links: Links) -> None:
+def test_a_link_that_neither_end_wants_goes_after_a_while(core: Core, links: RingLinks) -> None:
     links.want({OTHER.uid: (OTHER, Purpose.RING)}, None)
     up(links)
     links.on_intent(OTHER.uid, Intent(Purpose.CHORD))
@@ -185,7 +185,7 @@ def test_a_link_that_neither_end_wants_goes_after_a_while(core: Core, links: Lin
     assert links.up == {}
 
 
-def test_a_link_wanted_again_in_time_stays(core: Core, links: Links) -> None:
+def test_a_link_wanted_again_in_time_stays(core: Core, links: RingLinks) -> None:
     up(links)
     core.now += LAN.linger_ns - nanos(0.1)
     links.want({OTHER.uid: (OTHER, Purpose.CHORD)}, None)
@@ -195,7 +195,7 @@ def test_a_link_wanted_again_in_time_stays(core: Core, links: Links) -> None:
     assert OTHER.uid in links.up
 
 
-def test_a_link_lost_is_made_anew_while_wanted(core: Core, links: Links) -> None:
+def test_a_link_lost_is_made_anew_while_wanted(core: Core, links: RingLinks) -> None:
     wanted = {OTHER.uid: (OTHER, Purpose.CHORD)}
     links.want(wanted, None)
     up(links)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from overlay.machine import Closed, LinkUp, Refused
 from overlay.rng import rng_for
-from ring.circle.links import Links
+from ring.circle.links import RingLinks
 from ring.circle.neighbourhood import Neighbourhood
 from ring.config import LAN
 from ring.core import Core
@@ -172,7 +172,7 @@ def test_pointers_follow_the_id_and_not_the_order_of_arrival() -> None:
 def test_another_id_means_another_order() -> None:
     """A join that started again, with the links it had made for the place it did not get."""
     core = Core(LAN, peer(5001), rng_for(1))
-    links = Links(core)
+    links = RingLinks(core)
     hood = Neighbourhood(core, links)
     for ring_id in (100, 900):
         links.on_up(LinkUp(peer(ring_id), peer(ring_id).url))

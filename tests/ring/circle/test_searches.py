@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from ring.circle.greedy import distance, nearer, nearest
-from ring.circle.links import Link
+from ring.circle.links import RingLink
 from ring.config import LAN
 from ring.facts import Locate, Located
 from ring.wire.messages import (
@@ -194,7 +194,7 @@ def test_the_nearest_of_two_equally_near_is_the_smaller_uid() -> None:
 
 
 def test_who_is_nearer_is_linked_for_a_purpose_and_of_two_the_one_for_longer() -> None:
-    links = {uid(at): Link(member(at).peer, 0) for at in (110, 90, 100, 300)}
+    links = {uid(at): RingLink(member(at).peer, 0) for at in (110, 90, 100, 300)}
     for at, link in zip((110, 90, 100, 300), links.values(), strict=True):
         link.member, link.remote = member(at), Purpose.CHORD
     links[uid(100)].remote = Purpose.NONE

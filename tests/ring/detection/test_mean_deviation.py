@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ring.detection.mean_deviation import Arrivals
+from ring.detection.mean_deviation import MeanDeviation
 
 
-def measured(*samples: int) -> Arrivals:
-    arrivals = Arrivals()
+def measured(*samples: int) -> MeanDeviation:
+    arrivals = MeanDeviation()
     for sample in samples:
         arrivals.add(sample)
     return arrivals

@@ -21,7 +21,7 @@ from sims.explore.explorer import Explorer
 from sims.explore.local_states import Told
 from sims.explore.scopes import COMPLETE
 from sims.explore.snapshots import IGNORED, RESET, shape
-from sims.explore.world import Untimed
+from sims.explore.world import UntimedWorld
 
 #: What the shape leaves out although a broker does look at it.
 HELD_EQUAL = frozenset({"_unrepaired", "patience_ends", "probes", "seen", "tries"})
@@ -51,7 +51,7 @@ def _without_witnesses(message: Message) -> Message:
 
 def _explore_exactly(
     monkeypatch: pytest.MonkeyPatch, name: str, brokers: int, early: int, *, lists: bool
-) -> Untimed:
+) -> UntimedWorld:
     """Go through a scope with nothing abstracted away that this is about."""
     monkeypatch.setattr(RingNode, "normalise", lambda node: None)
     monkeypatch.setattr(sims.explore.state, "ageless", _without_witnesses)

@@ -17,7 +17,7 @@ from ring.node import RingNode
 from sims.cli import sim
 from sims.errors import InvariantViolated, SimulationError
 from sims.explore.explorer import Explorer
-from sims.explore.granularity import Grain
+from sims.explore.granularity import Granularity
 from sims.explore.scopes import COMPLETE, SCENARIOS
 from sims.explore.snapshots import Kept, Snapshot, shape
 
@@ -50,14 +50,16 @@ def test_nothing_breaks_in_any_order(name: str, brokers: int, delays: int) -> No
 @pytest.mark.parametrize(
     ("name", "brokers", "grain"),
     [
-        ("join-crash", 4, Grain.TURNS),
-        ("crash-of-tester", 5, Grain.TURNS),
-        ("crash-of-tester", 4, Grain.READS),
-        ("crash", 5, Grain.TURNS),
-        ("mutual-suspicion", 5, Grain.TURNS),
+        ("join-crash", 4, Granularity.TURNS),
+        ("crash-of-tester", 5, Granularity.TURNS),
+        ("crash-of-tester", 4, Granularity.READS),
+        ("crash", 5, Granularity.TURNS),
+        ("mutual-suspicion", 5, Granularity.TURNS),
     ],
 )
-def test_nothing_breaks_in_any_order_of_coarse_steps(name: str, brokers: int, grain: Grain) -> None:
+def test_nothing_breaks_in_any_order_of_coarse_steps(
+    name: str, brokers: int, grain: Granularity
+) -> None:
     search = Explorer(name, brokers=brokers, delays=COMPLETE, early=0, lists=True, grain=grain)
     report = search.search()
     assert report.findings == ()
@@ -119,7 +121,7 @@ def test_what_cannot_be_explored_is_refused() -> None:
     with pytest.raises(SimulationError, match="step 1 has"):
         Explorer("crash", brokers=3).replay([99])
     with pytest.raises(SimulationError, match="a grain other than packets goes with all orders"):
-        Explorer("crash", brokers=3, delays=1, grain=Grain.READS)
+        Explorer("crash", brokers=3, delays=1, grain=Granularity.READS)
 
 
 # A machine's state as a value

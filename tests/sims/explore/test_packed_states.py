@@ -8,26 +8,26 @@ import pytest
 
 from sims.errors import SimulationError
 from sims.explore.explorer import Explorer
-from sims.explore.granularity import Grain
+from sims.explore.granularity import Granularity
 from sims.explore.local_states import Numbering
-from sims.explore.packed_states import PRIME, WIDTH, Act, Cells, Note, Packed, T
+from sims.explore.packed_states import PRIME, WIDTH, Act, Note, Packed, PackedStates, T
 from sims.explore.scopes import COMPLETE
 from sims.explore.state import State
-from sims.explore.world import Untimed
+from sims.explore.world import UntimedWorld
 
 SCOPES = [
-    ("crash-of-tester", 4, Grain.TURNS),
-    ("crash-unseen", 4, Grain.READS),
-    ("join-crash", 4, Grain.TURNS),
-    ("leave-join", 4, Grain.TURNS),
-    ("mutual-suspicion", 4, Grain.READS),
-    ("two-joins", 4, Grain.READS),
-    ("cut", 3, Grain.PACKETS),
-    ("join", 3, Grain.PACKETS),
+    ("crash-of-tester", 4, Granularity.TURNS),
+    ("crash-unseen", 4, Granularity.READS),
+    ("join-crash", 4, Granularity.TURNS),
+    ("leave-join", 4, Granularity.TURNS),
+    ("mutual-suspicion", 4, Granularity.READS),
+    ("two-joins", 4, Granularity.READS),
+    ("cut", 3, Granularity.PACKETS),
+    ("join", 3, Granularity.PACKETS),
 ]
 
 
-def _scope(name: str, brokers: int, grain: Grain, *, early: int | None = None) -> Explorer:
+def _scope(name: str, brokers: int, grain: Granularity, *, early: int | None = None) -> Explorer:
     return Explorer(
         name, brokers=brokers, delays=COMPLETE, early=early, lists=True, grain=grain, reduce=False
     )
@@ -35,13 +35,13 @@ def _scope(name: str, brokers: int, grain: Grain, *, early: int | None = None) -
 
 @pytest.mark.parametrize(("name", "brokers", "grain"), SCOPES)
 def test_steps_do_what_they_are_remembered_to_do(
-    monkeypatch: pytest.MonkeyPatch, name: str, brokers: int, grain: Grain
+    monkeypatch: pytest.MonkeyPatch, name: str, brokers: int, grain: Granularity
 ) -> None:
-    take = Cells.take
+    take = PackedStates.take
     taken = 0
 
     def twice(
-        cells: Cells, packed: Packed, step: Hashable, act: Act, note: Note[T]
+        cells: PackedStates, packed: Packed, step: Hashable, act: Act, note: Note[T]
     ) -> tuple[Packed, T]:
         nonlocal taken
         remembered = take(cells, packed, step, act, note)
@@ -52,7 +52,7 @@ def test_steps_do_what_they_are_remembered_to_do(
         taken += 1
         return remembered
 
-    monkeypatch.setattr(Cells, "take", twice)
+    monkeypatch.setattr(PackedStates, "take", twice)
     assert _scope(name, brokers, grain).search(1000).findings == ()
     assert taken > 20
 
@@ -68,24 +68,24 @@ def test_no_two_small_changes_leave_the_fingerprint() -> None:
 def test_a_step_that_changes_what_it_did_not_look_at_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def wither(world: Untimed, state: State, at: int, event: object) -> None:
+    def wither(world: UntimedWorld, state: State, at: int, event: object) -> None:
         state.fate[at] = "killed"
 
-    monkeypatch.setattr(Untimed, "enter", wither)
+    monkeypatch.setattr(UntimedWorld, "enter", wither)
     with pytest.raises(SimulationError, match="a step has changed what it did not look at"):
-        _scope("join", 3, Grain.TURNS).search()
+        _scope("join", 3, Granularity.TURNS).search()
 
 
 @pytest.mark.parametrize(
     ("name", "brokers", "grain"),
     [
-        ("crash-of-tester", 3, Grain.PACKETS),
-        ("crash-of-tester", 4, Grain.TURNS),
-        ("join-crash", 4, Grain.TURNS),
+        ("crash-of-tester", 3, Granularity.PACKETS),
+        ("crash-of-tester", 4, Granularity.TURNS),
+        ("join-crash", 4, Granularity.TURNS),
     ],
 )
 def test_what_the_dead_knew_makes_no_difference(
-    monkeypatch: pytest.MonkeyPatch, name: str, brokers: int, grain: Grain
+    monkeypatch: pytest.MonkeyPatch, name: str, brokers: int, grain: Granularity
 ) -> None:
     forgotten = _scope(name, brokers, grain, early=0)
     states = forgotten.search().states

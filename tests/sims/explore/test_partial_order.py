@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.ring.mutations import MUTANTS, Mutant
 from sims.explore.explorer import Explorer
-from sims.explore.granularity import Grain
+from sims.explore.granularity import Granularity
 from sims.explore.partial_order import circles
 from sims.explore.scopes import COMPLETE
 
@@ -93,15 +93,15 @@ def test_larger_scopes_hold_in_any_order(name: str, brokers: int, early: int) ->
 @pytest.mark.parametrize(
     ("name", "brokers", "grain"),
     [
-        ("crash-of-tester", 4, Grain.READS),
-        ("crash-of-tester", 6, Grain.TURNS),
-        ("join-crash", 4, Grain.READS),
-        ("join-crash", 6, Grain.TURNS),
-        ("join-two-crashes", 5, Grain.TURNS),
+        ("crash-of-tester", 4, Granularity.READS),
+        ("crash-of-tester", 6, Granularity.TURNS),
+        ("join-crash", 4, Granularity.READS),
+        ("join-crash", 6, Granularity.TURNS),
+        ("join-two-crashes", 5, Granularity.TURNS),
     ],
 )
 def test_larger_scopes_hold_in_any_order_of_coarse_steps(
-    name: str, brokers: int, grain: Grain
+    name: str, brokers: int, grain: Granularity
 ) -> None:
     search = Explorer(name, brokers=brokers, delays=COMPLETE, early=0, lists=True, grain=grain)
     report = search.search(3_000_000)
@@ -112,7 +112,7 @@ def test_larger_scopes_hold_in_any_order_of_coarse_steps(
 @pytest.mark.parametrize(("name", "brokers"), [("crash", 4), ("join", 4), ("crash-of-tester", 3)])
 def test_coarser_steps_come_to_some_of_the_same_ends(name: str, brokers: int) -> None:
     ends = []
-    for grain in (Grain.TURNS, Grain.READS, Grain.PACKETS):
+    for grain in (Granularity.TURNS, Granularity.READS, Granularity.PACKETS):
         search = Explorer(name, brokers=brokers, delays=COMPLETE, early=0, lists=True, grain=grain)
         assert search.search().complete
         ends.append(search.ends)
