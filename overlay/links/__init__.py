@@ -6,5 +6,5 @@ Keeping and ending them
     ``link``, ``life``, ``acknowledging``, ``parting``.
 Strangers and load
     ``doorkeeper``, ``bulkhead`` (nobody keeps the others waiting), ``counted_log`` (what would be
-    logged too often), ``heap_trim`` (memory given back).
+    logged too often), ``memory_limit`` (of all together), ``heap_trim`` (memory given back).
 """
