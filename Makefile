@@ -27,7 +27,7 @@ demo-quick: $(READY) ## The same with smaller experiments
 	$(BIN)/chordal demo --quick
 
 test: $(READY) ## Run the tests
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m 'not soak'
+	$(BIN)/python -m pytest -n $(JOBS) -m 'not soak'
 
 soak: $(READY) ## Run the long tests
 	$(BIN)/python -m pytest -m soak

@@ -89,6 +89,7 @@ def demo(folder: Path, *arguments: str) -> Iterator[Demo]:
             os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.soak  # CI runs ``make demo-quick`` besides
 @pytest.mark.spark
 def test_it_does_the_main_job_end_to_end(tmp_path: Path) -> None:
     earlier = tmp_path / "out" / "data" / "runs" / "earlier.parquet"
@@ -128,7 +129,13 @@ def test_it_does_the_main_job_end_to_end(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [
+        (signal.SIGINT, 130),
+        pytest.param(signal.SIGTERM, 143, marks=pytest.mark.soak),
+    ],
+)
 def test_a_signal_ends_it_and_all_it_started(
     tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
@@ -145,6 +152,7 @@ def test_a_signal_ends_it_and_all_it_started(
         running.assert_left_nothing()
 
 
+@pytest.mark.soak  # how Spark ends is tested in tests/spark/runtime
 @pytest.mark.spark
 def test_ctrl_c_ends_spark_too(tmp_path: Path) -> None:
     with demo(tmp_path) as running:

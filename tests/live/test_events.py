@@ -13,7 +13,7 @@ from tests.helpers.processes import Fleet, chordal
 
 pytestmark = pytest.mark.live
 
-EVENTS = 2000  #: of each publisher
+EVENTS = 500  #: of each publisher
 
 
 def forwarded(fleet: Fleet) -> int:

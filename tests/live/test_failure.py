@@ -91,7 +91,16 @@ def in_ring_order(ring: list[Broker]) -> list[Broker]:
     return [by_uid[row["uid"]] for row in walked["brokers"]]
 
 
-@pytest.mark.parametrize("frozen", [[1], [3], [5], [2, 3]], ids=str)
+@pytest.mark.parametrize(
+    "frozen",
+    [
+        [1],
+        [2, 3],
+        pytest.param([3], marks=pytest.mark.soak),
+        pytest.param([5], marks=pytest.mark.soak),
+    ],
+    ids=str,
+)
 def test_a_check_at_once_sees_the_ring_close_over_who_stands_still(
     brokers: Fleet, frozen: list[int]
 ) -> None:

@@ -36,7 +36,7 @@ def test_eight_brokers_find_their_places_through_one(brokers: Fleet) -> None:
     assert {"left", "right", "left-left", "right-right"} <= roles
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("n", [1, 2, 3, 5])
 def test_small_rings_are_rings_too(brokers: Fleet, n: int) -> None:
     brokers.ring_of(n)
 

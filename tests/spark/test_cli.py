@@ -18,7 +18,7 @@ from tests.spark import rows
 
 HEAVY = ("matplotlib", "numpy", "pandas", "pyarrow", "pyspark")
 
-needs_spark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+needs_spark = pytest.mark.spark
 
 
 def invoke(*arguments: object) -> Result:

@@ -19,7 +19,7 @@ from spark.dataset.files import check_dataset
 from tests.spark import rows
 from tests.spark.rows import S
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 SIZES = (16, 32, 64, 128, 256)
 GROWING: dict[str, Callable[[int], float]] = {

@@ -14,7 +14,7 @@ from spark.dataset.load import load
 from spark.errors import DatasetError
 from tests.spark import rows
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 
 def test_parquet_and_json_lines_are_read_alike(spark: SparkSession, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from pyspark.sql import functions as fn
 from spark.errors import MasterError, SparkFailed
 from spark.runtime.session import open_session
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 # The simulation says that it is running by opening a pipe, and then never ends.
 INTERRUPTED = """
@@ -107,7 +107,10 @@ def press_ctrl_c(process: subprocess.Popen[bytes]) -> None:
     os.killpg(process.pid, signal.SIGINT)
 
 
-@pytest.mark.parametrize("kill", [press_ctrl_c, subprocess.Popen.terminate])
+@pytest.mark.parametrize(
+    "kill",
+    [press_ctrl_c, pytest.param(subprocess.Popen.terminate, marks=pytest.mark.soak)],
+)
 def test_an_interrupt_ends_every_process_without_a_word(
     tmp_path: Path, kill: Callable[[subprocess.Popen[bytes]], None]
 ) -> None:

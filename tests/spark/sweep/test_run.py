@@ -19,7 +19,7 @@ from spark.sweep.grid import cells
 from spark.sweep.run import FAILED_FILE, Simulate, plan, sweep
 from tests.spark import rows
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 GRID = cells({"nodes": [8, 16, 64], "seeds": 2})
 
