@@ -44,7 +44,7 @@ def exposition(status: Status) -> str:
         lines.extend(f"{name}{{{labels}}} {value:.15g}" for labels, value in samples)
 
     for name, value in sorted((dict.fromkeys(COUNTED, 0) | status.counters).items()):
-        about = f"Counter {name} of the broker, see Counters in docs/links.md."
+        about = f"Counter {name} of the broker, see docs/counters.md."
         metric(f"chordal_{name}_total", "counter", about, [(broker, value)])
     by_class = [
         (f'{broker},class="{kind}"', sum(link.link_class is kind for link in status.links))

@@ -1,4 +1,4 @@
-"""The numbers that docs/links.md states are those that hold."""
+"""The numbers that the pages on links, express events and reliability state are those that hold."""
 
 from __future__ import annotations
 
@@ -11,24 +11,28 @@ from ges.client import keepalive, search
 from ges.client.attachment import KEPT_BYTES as UNCONFIRMED_BYTES
 from ges.routing import forwarding, holding
 from ges.routing.ordering import GAP_NS, LONG_GAP_NS, MET_GAP_NS
+from ges.sessions import clients
 from ges.sessions import session as sessions
 from ges.topology import horizon, parallel_links, relay_paths, survey
 from ges.topology.rate_limit import Rate
 from overlay.ids import nanos
 from overlay.limits import LIMITS
 from overlay.links import calling, life, parting
-from overlay.multigraph import cost, path_choice, probes, quick_probes, weights
+from overlay.multigraph import cost, express_range, path_choice, probes, quick_probes, weights
 from overlay.net import connection, slices
 from overlay.queues import resend
 from overlay.wire import codec, fragments
+from ring.circle import damping
+from ring.config import LAN
 
 DOCS = Path(__file__).parents[3] / "docs"
-TEXT = " ".join((DOCS / "links.md").read_text(encoding="utf-8").split())
 
 KIB, MIB = 1024, 1024 * 1024
 
-#: (as it is stated, what holds, what is stated)
-STATED: list[tuple[str, object, object]] = [
+#: As it is stated, what holds, what is stated.
+Statement = tuple[str, object, object]
+
+LINKS: list[Statement] = [
     # weights and costs
     ("each sample counts 1/4", (weights.RTT_GAIN, weights.JITTER_GAIN), (4, 4)),
     ("Four samples in a row below half the mean", weights.RECOVERED_SAMPLES, 4),
@@ -38,7 +42,7 @@ STATED: list[tuple[str, object, object]] = [
         (weights.BACKED_UP_BYTES, weights.BACKED_UP_SECONDS),
         (8 * KIB, 0.05),
     ),
-    ("one counts half after 60 s", weights.HALF_LIFE_NS, nanos(60)),
+    ("One counts half after 60 s", weights.HALF_LIFE_NS, nanos(60)),
     (
         "doubles from 4 s to 16 s",
         (probes.Pace().idle_ns, probes.Pace().longest_ns),
@@ -74,10 +78,14 @@ STATED: list[tuple[str, object, object]] = [
         survey.TELL_RATE,
         Rate(nanos(1), nanos(8), 4),
     ),
-    ("beyond two others' every 24 s", survey.PASS_ON_RATE, Rate(nanos(3), nanos(24), 2)),
+    (
+        "Beyond two times in a row others' tables are passed on every 24 s",
+        survey.PASS_ON_RATE,
+        Rate(nanos(3), nanos(24), 2),
+    ),
     ("A new neighbour is told after a second", survey.GREET_NS, nanos(1)),
-    ("at most 512 are kept", horizon.MAX_TABLES, 512),
-    ("not told again for 100 s is forgotten", horizon.EXPIRE_NS, nanos(100)),
+    ("At most 512 are kept", horizon.MAX_TABLES, 512),
+    ("that is not told again for 100 s is forgotten", horizon.EXPIRE_NS, nanos(100)),
     # path choice
     (
         "faster for 1 s: less than 0.7 of the direct link's cost, and a millisecond less",
@@ -93,7 +101,17 @@ STATED: list[tuple[str, object, object]] = [
     ),
     ("A path names at most 8 brokers", relay_paths.LONGEST_WAY, 8),
     ("beyond 32 hops there is none", forwarding.MAX_REROUTED_HOPS, 32),
-    ("Costs that change are gathered for 100 ms", relay_paths.PATHS_NS, nanos(0.1)),
+    ("brought up to date at most once in 100 ms", relay_paths.PATHS_NS, nanos(0.1)),
+]
+
+EXPRESS: list[Statement] = [
+    # express events
+    ("outside for 1 s is *demoted*", express_range.DEMOTE_NS, nanos(1)),
+    (
+        "below 0.8 of the range for 3 s",
+        (express_range.WELL_INSIDE, express_range.PROMOTE_NS),
+        (0.8, nanos(3)),
+    ),
     # queues
     (
         "A frame longer than 64 KiB goes out in slices of 64 KiB",
@@ -107,17 +125,18 @@ STATED: list[tuple[str, object, object]] = [
         (256, 32 * KIB, 0.0005),
     ),
     (
-        "smallest of the latest four *soundings*",
+        "smallest of the latest four *quick probes*",
         (quick_probes.LATEST, quick_probes.FEWEST),
         (4, 3),
     ),
+    ("as soon as there are three", quick_probes.FEWEST, 3),
     (
-        "sounded every 0.3 s while they come, every second after that, and no more when none has "
-        "come for 30 s",
+        "probed quickly every 0.3 s while they come, every second after that, and no more when "
+        "none has come for 30 s",
         (quick_probes.QUICK_NS, quick_probes.SLOW_NS, quick_probes.FORGET_NS),
         (nanos(0.3), nanos(1), nanos(30)),
     ),
-    ("The smallest of the latest three counts", weights.RECENT_SAMPLES, 3),
+    ("the smallest of the latest three counts", weights.RECENT_SAMPLES, 3),
     (
         "64 MiB to a broker, 16 MiB to a client, 4 MiB of express in each",
         (
@@ -133,7 +152,10 @@ STATED: list[tuple[str, object, object]] = [
         (connection.HOLD_BYTES, connection.HOLD_SECONDS),
         (MIB, 0.5),
     ),
-    # when a link breaks
+    ("no more than 16 KiB in one read", clients.EXPRESS_BYTES, 16 * KIB),
+]
+
+RELIABILITY: list[Statement] = [
     (
         "after 8192 events, 1 MiB or 200 ms",
         (resend.ACK_FRAMES, resend.ACK_BYTES, resend.ACK_NS),
@@ -150,7 +172,27 @@ STATED: list[tuple[str, object, object]] = [
         (32 * MIB, 262144, 256 * MIB),
     ),
     ("again twice, after 20 and 40 ms", calling.PAUSES_SECONDS, (0.02, 0.04)),
-    ("1 s, up to 30 s, with the same jitter", parallel_links.RETRY_MAX_NS, nanos(30)),
+    (
+        "1 s, up to 30 s, doubling",
+        (2 * parallel_links.RETRY_NS, parallel_links.RETRY_MAX_NS),
+        (nanos(1), nanos(30)),
+    ),
+    (
+        "at once; then after 0.3 s, doubling up to 10 s (profile `lan`)",
+        (LAN.retry_ns, LAN.retry_max_ns),
+        (nanos(0.3), nanos(10)),
+    ),
+    (
+        "a link rests for 8 silences, which are 8.4 s in `lan`, doubling up to 32 times that",
+        (damping.FIRST_PAUSE, damping.FIRST_PAUSE * LAN.silence_ns, 1 << damping.MAX_DOUBLINGS),
+        (8, nanos(8.4), 32),
+    ),
+    ("From the third loss in a row on", damping.FORGIVEN, 2),
+    ("has held for 25 silences starts anew", damping.STEADY, 25),
+    ("1.8 s at most until it is suspected", LAN.silence_max_ns, nanos(1.8)),
+    ("has not answered for 0.8 s", LAN.test_ns, nanos(0.8)),
+    ("3 s until it counts as dead", LAN.alone_ns, nanos(3)),
+    ("silent (2.6 s in `lan`)", LAN.silence_max_ns + LAN.test_ns, nanos(2.6)),
     (
         "pauses of 50 ms, doubling up to 1 s",
         (search.RETRY_SECONDS, search.RETRY_MAX_SECONDS),
@@ -172,13 +214,23 @@ STATED: list[tuple[str, object, object]] = [
     ("nor been judged after 20 s", holding.GIVE_UP_NS, nanos(20)),
     ("waits up to 1.5 s for links", broker.LINK_SECONDS, 1.5),
     ("Up to 8 MiB of each class are kept", UNCONFIRMED_BYTES, 8 * MIB),
-    ("the streams concerned go on after four seconds", GAP_NS, nanos(4)),
+    ("The streams concerned go on after four seconds", GAP_NS, nanos(4)),
     ("waits for two seconds for what may be missing", MET_GAP_NS, nanos(2)),
     ("waits for up to 10 s for what only the others had", LONG_GAP_NS, nanos(10)),
 ]
 
+STATED = {"links.md": LINKS, "express.md": EXPRESS, "reliability.md": RELIABILITY}
 
-@pytest.mark.parametrize(("words", "found", "number"), STATED, ids=[s[0] for s in STATED])
-def test_what_is_stated_holds(words: str, found: object, number: object) -> None:
-    assert words in TEXT
+
+@pytest.mark.parametrize(
+    ("page", "words", "found", "number"),
+    [
+        pytest.param(page, *each, id=f"{page}: {each[0]}")
+        for page, statements in STATED.items()
+        for each in statements
+    ],
+)
+def test_what_is_stated_holds(page: str, words: str, found: object, number: object) -> None:
+    text = " ".join((DOCS / page).read_text(encoding="utf-8").split())
+    assert words in text
     assert found == number
