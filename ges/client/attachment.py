@@ -6,7 +6,6 @@ import contextlib
 import random
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import trio
 
@@ -14,6 +13,7 @@ from ges.client.certified import stay_certified
 from ges.client.keepalive import Keepalive
 from ges.client.outgoing import OutgoingStream
 from ges.client.search import BrokerSearch, Wish
+from ges.client.subscription import Subscription
 from ges.client.watermarks import Watermarks
 from ges.errors import ConnectionLost, PublishRefused
 from ges.wire.events import read_delivery
@@ -43,9 +43,6 @@ from overlay.net.transport import TcpTransport, Wire, close
 from overlay.security.identity import PeerIdentity
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import CONTROL, DELIVERY
-
-if TYPE_CHECKING:
-    from ges.client.client import Subscription
 
 QUEUE_BYTES = 16 * 1024 * 1024
 KEPT_BYTES = 8 * 1024 * 1024  #: of events of one class that no broker has confirmed

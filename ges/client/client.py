@@ -24,10 +24,8 @@ import math
 import random
 import secrets
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import trio
@@ -36,9 +34,10 @@ from ges.access.tokens import check_token
 from ges.client.attachment import KEPT_BYTES, Attachment
 from ges.client.outgoing import MAX_KNOWN_TOPICS, OutgoingStream
 from ges.client.search import TOKEN_EXPOSED, Wish
+from ges.client.subscription import Gap, Subscription
 from ges.errors import ConnectionLost, PublishRefused, SpreadRefused, SubscribeRefused
 from ges.matching.topics import check_filter, check_topic
-from ges.wire.events import MAX_BUDGET_US, MAX_PAYLOAD_BYTES, SPENT_AT, Event, pack_attributes
+from ges.wire.events import MAX_BUDGET_US, MAX_PAYLOAD_BYTES, SPENT_AT, pack_attributes
 from ges.wire.messages import RevocationNotice, Status
 from overlay.address import is_loopback, parse_urls
 from overlay.errors import ConfigError
@@ -49,76 +48,8 @@ from overlay.security.revocation import RevocationList
 from overlay.wire.frames import HEADER as FRAME_HEADER
 from overlay.wire.handshake import check_overlay
 
-MAX_UNREAD = 1_000_000  #: events kept for a subscription that is not read; then the oldest go
 MAX_PARK_SECONDS = 3600.0
 YIELD_EVERY = 256  #: publishes between two chances for other tasks to run
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """A time without a broker; what was published meanwhile may have been missed."""
-
-    lost: str  #: URL of the broker that was lost
-    found: str  #: URL of the one attached to then
-    seconds: float
-
-
-class Subscription:
-    """Events that match one filter: an asynchronous iterator, in order of arrival."""
-
-    def __init__(self, number: int, text: str, link_class: LinkClass | None) -> None:
-        self.number = number
-        self.filter = text
-        self.link_class = link_class
-        self.dropped = 0  #: events thrown away because this was not read fast enough
-        self._events: deque[Event] = deque(maxlen=MAX_UNREAD)
-        self._arrived = trio.Event()
-        self._closed = False
-        self._refusal: str | None = None
-
-    def __aiter__(self) -> Subscription:
-        return self
-
-    async def __anext__(self) -> Event:
-        events = self._events
-        while not events:
-            if self._closed:
-                self._raise_refusal()
-                raise StopAsyncIteration
-            self._arrived = trio.Event()
-            await self._arrived.wait()
-        return events.popleft()
-
-    async def batch(self) -> list[Event]:
-        """Return all events that have arrived, at least one; empty once the subscription ended.
-
-        Raises:
-            SubscribeRefused: a broker no longer serves it, or the next one does not, and why.
-        """
-        while not self._events and not self._closed:
-            self._arrived = trio.Event()
-            await self._arrived.wait()
-        if not self._events:
-            self._raise_refusal()
-        events = list(self._events)
-        self._events.clear()
-        return events
-
-    def take(self, events: list[Event]) -> None:
-        """Called by the connection: more events."""
-        self.dropped += max(0, len(self._events) + len(events) - MAX_UNREAD)
-        self._events.extend(events)
-        self._arrived.set()
-
-    def end(self, refusal: str | None = None) -> None:
-        """Let the iteration end after what has arrived; with an error if it was refused."""
-        self._closed = True
-        self._refusal = refusal
-        self._arrived.set()
-
-    def _raise_refusal(self) -> None:
-        if self._refusal is not None:
-            raise SubscribeRefused(f"{self.filter}: {self._refusal}")
 
 
 class Client:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import trio
 
-from ges.client.client import YIELD_EVERY, Client, Subscription, connect
+from ges.client import Client, Subscription, connect
+from ges.client.client import YIELD_EVERY
 from ges.errors import ConnectionLost, PublishRefused, SubscribeRefused, TopicError
 from ges.wire.events import MAX_PAYLOAD_BYTES, Event
 from overlay.errors import ConfigError

@@ -7,8 +7,7 @@ from contextlib import nullcontext
 import pytest
 import trio
 
-from ges.client import keepalive, search
-from ges.client.client import Client, Gap, Subscription, connect
+from ges.client import Client, Gap, Subscription, connect, keepalive, search
 from ges.errors import ConnectionLost
 from ges.routing import catch_up, ordering
 from ges.wire.messages import Alternates
