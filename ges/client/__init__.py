@@ -4,9 +4,9 @@ A program that publishes and subscribes needs this import alone, and :mod:`ges.e
 catches.
 
 ``client`` (publish and subscribe), ``subscription`` (what is read: events, and gaps in them),
-``attachment`` (to a broker, and to the next one), ``search`` (for a broker), ``keepalive``,
-``watermarks`` (what has come already), ``outgoing`` (packing events), ``certified`` (a certificate
-that changes).
+``attachment`` (to a broker, and to the next one), ``search`` (for a broker), ``certified`` (a
+certificate that changes). Pure are ``state`` (what a client knows), ``keepalive``, ``watermarks``
+(what has come already) and ``outgoing`` (packing events).
 """
 
 from __future__ import annotations

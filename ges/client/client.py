@@ -32,7 +32,7 @@ import trio
 
 from ges.access.tokens import check_token
 from ges.client.attachment import KEPT_BYTES, Attachment
-from ges.client.outgoing import MAX_KNOWN_TOPICS, OutgoingStream
+from ges.client.outgoing import MAX_KNOWN_TOPICS
 from ges.client.search import TOKEN_EXPOSED, Wish
 from ges.client.subscription import Gap, Subscription
 from ges.errors import ConnectionLost, PublishRefused, SpreadRefused, SubscribeRefused
@@ -57,12 +57,11 @@ class Client:
 
     def __init__(self, attachment: Attachment, uid: str) -> None:
         self._attachment = attachment
+        self._state = attachment.state
         self._number = 0
-        streams = [
-            OutgoingStream(each, bytes.fromhex(uid), attachment.incarnation)
-            for each in (LinkClass.NORMAL, LinkClass.SECURE, LinkClass.EXPRESS)
-        ]
-        self._normal, self._secure, self._express = attachment.streams = streams
+        self._normal = self._state.outgoing[LinkClass.NORMAL]
+        self._secure = self._state.outgoing[LinkClass.SECURE]
+        self._express = self._state.outgoing[LinkClass.EXPRESS]
         self._since_yield = 0
         self._topics: dict[str, bytes] = {}  #: checked, and as they go over the wire
         self.uid = uid
@@ -71,17 +70,17 @@ class Client:
     @property
     def broker_url(self) -> str:
         """URL of the broker attached to, or last attached to."""
-        return self._attachment.url
+        return self._state.url
 
     @property
     def secure(self) -> bool:
         """Whether the hop to the broker is TLS."""
-        return self._attachment.secure
+        return self._state.secure
 
     @property
     def alternates(self) -> tuple[str, ...]:
         """URLs of other brokers, as learnt from the one attached to."""
-        return self._attachment.alternates
+        return self._state.alternates
 
     @property
     def dropped(self) -> tuple[int, int]:
@@ -89,7 +88,7 @@ class Client:
 
         Since it was attached; the broker tells within a second or so.
         """
-        return self._attachment.dropped.normal, self._attachment.dropped.express
+        return self._state.dropped.normal, self._state.dropped.express
 
     async def publish(
         self,
@@ -132,8 +131,8 @@ class Client:
             )
         packed = pack_attributes(attributes) if attributes else b""
         attachment = self._attachment
-        if attachment.refusals:
-            attachment.raise_refusal()
+        if self._state.refusals:
+            self._state.raise_refusal()
         connection = attachment.connection
         if connection is None or connection.crowded:
             connection = await attachment.wait_for_room()
@@ -144,7 +143,7 @@ class Client:
                 raise ConfigError(f"a budget is for express events, this one is {link_class}")
             if link_class is LinkClass.NORMAL:
                 stream = self._normal
-            elif attachment.secure:
+            elif self._state.secure:
                 stream = self._secure
             else:
                 raise PublishRefused(

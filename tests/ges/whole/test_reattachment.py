@@ -215,8 +215,9 @@ async def test_a_quiet_broker_that_lives_is_kept(
     monkeypatch.setattr(keepalive, "SILENCE_SECONDS", 0.3)
     broker = await brokers.start()
     async with connect(broker.url) as client, client.subscribe("x"):
-        heard = client._attachment._patience.heard_at
-        await until(lambda: client._attachment._patience.heard_at > heard + 0.4, DEADLINE_SECONDS)
+        alive = client._attachment.state.keepalive
+        heard = alive.heard_at
+        await until(lambda: alive.heard_at > heard + 0.4, DEADLINE_SECONDS)
         assert client.gaps == []
 
 
