@@ -30,6 +30,7 @@ PURE = {
     *("overlay.links.bulkhead", "overlay.links.doorkeeper", "overlay.links.counted_log"),
     *("overlay.net.turn", "overlay.security.revocation"),
     *("ges.access.rules", "ges.access.tokens", "ges.sessions.parking", "ges.client.watermarks"),
+    *("ges.client.keepalive", "ges.client.outgoing", "ges.client.state"),
 }
 IMPURE = {
     "asyncio",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Collection
 from typing import Any
 
 import click
@@ -36,8 +37,11 @@ class NumberRange(click.FloatRange):
         return number
 
 
-_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)")
+_SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+_SHORT = ("us", "ms", "s", "m", "h")
+_LONG = ("s", "m", "h", "d")
+_FORM = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
+MAX_DAYS = 36_500  #: of what is good for some time
 
 
 def duration(text: str) -> float:
@@ -46,11 +50,55 @@ def duration(text: str) -> float:
     Raises:
         click.BadParameter: it is no time.
     """
-    found = _DURATION.fullmatch(text.strip().lower())
-    number = float(found[1]) if found else math.inf
-    if found is None or not math.isfinite(number) or (number and found[2] not in _UNITS):
-        units = ", ".join(_UNITS)
+    seconds = _seconds(text.strip().lower(), _SHORT)
+    if seconds is None:
+        units = ", ".join(_SHORT)
         raise click.BadParameter(
             f"{text!r} is no time: give a number and one of {units}, as in 5ms"
         )
-    return number * _UNITS.get(found[2], 1.0)
+    return seconds
+
+
+def long_duration(text: str) -> float:
+    """Return a time of more than nothing, as ``90s`` or ``30d``, in seconds; an option's type.
+
+    Raises:
+        click.BadParameter: it is no such time, is 0, or is longer than :data:`MAX_DAYS`.
+    """
+    seconds = _seconds(text, _LONG)
+    if seconds is None:
+        raise click.BadParameter(f"{text!r} is no duration; write 90s, 15m, 12h or 30d")
+    if not 0 < seconds <= MAX_DAYS * _SECONDS["d"]:
+        raise click.BadParameter(f"{text!r} is not between 0 and {MAX_DAYS}d")
+    return seconds
+
+
+def lifetime(text: str) -> float | None:
+    """Return a time of at least a second, as ``90s`` or ``30d``, in seconds; None for ``never``.
+
+    It is the type of an option.
+
+    Raises:
+        click.BadParameter: it is no such time, or is longer than :data:`MAX_DAYS`.
+    """
+    if text == "never":
+        return None
+    seconds = _seconds(text, _LONG)
+    if seconds is None or not 1 <= seconds <= MAX_DAYS * _SECONDS["d"]:
+        raise click.BadParameter(
+            f"{text!r} is no lifetime; write one such as 90s, 15m, 12h, 30d or never"
+        )
+    return seconds
+
+
+def _seconds(text: str, units: Collection[str]) -> float | None:
+    """Return the seconds that a number and one of ``units`` say; None if they say nothing.
+
+    0 needs no unit.
+    """
+    found = _FORM.fullmatch(text)
+    if found is None:
+        return None
+    number, unit = float(found[1]), found[2]
+    seconds = number * _SECONDS.get(unit, 1.0)
+    return seconds if math.isfinite(seconds) and (unit in units or not number) else None

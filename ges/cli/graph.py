@@ -13,7 +13,7 @@ from overlay.ids import LinkClass, short
 from overlay.wording import counted
 
 if TYPE_CHECKING:
-    from ges.operations.resilience import Connectivity
+    from ges.operations.resilience import Resilience
     from ges.operations.walk import Walk
     from ges.wire.messages import Status
     from overlay.multigraph.graph import Multigraph
@@ -30,7 +30,7 @@ def graph(as_json: bool, broker: str, identity: Path | None, overlay: str, timeo
     brokers can be lost, whichever they are, before its links leave the others apart. Where not all
     brokers were met that is not known, and the exit code is 1.
     """
-    from ges.operations.overlay_graph import connectivity, multigraph
+    from ges.operations.overlay_graph import multigraph, resilience_of
     from ges.operations.walk import walk_ring
 
     async def walk() -> Walk:
@@ -39,20 +39,20 @@ def graph(as_json: bool, broker: str, identity: Path | None, overlay: str, timeo
     walked = run_async(walk)
     warn_of_partial(walked)
     brokers = walked.brokers
-    found, strength = multigraph(brokers), connectivity(brokers)
+    found, resilience = multigraph(brokers), resilience_of(brokers)
     if as_json:
-        click.echo(json.dumps(_as_json(walked, found, strength)))
+        click.echo(json.dumps(_as_json(walked, found, resilience)))
     else:
         _print(found)
         _print_ways(brokers)
-        for link_class, each in strength.items():
+        for link_class, each in resilience.items():
             click.echo(_in_words(link_class, each, is_partial=walked.is_partial))
     if walked.is_partial:
         click.get_current_context().exit(1)
 
 
 def _as_json(
-    walked: Walk, found: Multigraph, strength: dict[LinkClass, Connectivity]
+    walked: Walk, found: Multigraph, resilience: dict[LinkClass, Resilience]
 ) -> dict[str, object]:
     from overlay.multigraph.graph import as_networkx
 
@@ -74,7 +74,7 @@ def _as_json(
                 "links": each.links,
                 "k": None if walked.is_partial else each.k,
             }
-            for link_class, each in strength.items()
+            for link_class, each in resilience.items()
         },
         "ends_early": walked.ends_early or None,
         "silent": walked.silent,
@@ -117,7 +117,7 @@ def _print_ways(brokers: tuple[Status, ...]) -> None:
             )
 
 
-def _in_words(link_class: LinkClass, found: Connectivity, *, is_partial: bool) -> str:
+def _in_words(link_class: LinkClass, found: Resilience, *, is_partial: bool) -> str:
     links, brokers = counted(found.links, "link"), counted(found.brokers, "broker")
     start = f"{link_class.value}: {links} between {brokers}"
     if is_partial:

@@ -78,7 +78,7 @@ def issue(
     client: bool,
     uid: str | None,
     days: int,
-    duration: timedelta | None,
+    seconds: float | None,
     as_json: bool,
 ) -> None:
     """Issue an identity from the authority in AUTHORITY_DIR into OUT_DIR."""
@@ -93,7 +93,7 @@ def issue(
         out_dir,
         role=Role.BROKER if broker else Role.CLIENT,
         uid=None if uid is None else parse_uid(uid),
-        lifetime=lifetime_of(days, duration),
+        lifetime=lifetime_of(days, seconds),
     )
     print_identity(issued, out_dir, as_json)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ges.cli.durations import long_duration
 from ges.cli.identity_options import (
     AUTHORITY_DAYS,
     as_json_option,
@@ -19,7 +20,6 @@ from ges.cli.identity_options import (
     print_json,
     when,
 )
-from ges.cli.lifetimes import Duration
 from ges.cli.options import overlay_option, run_async
 from ges.errors import EventError
 from overlay.address import parse_urls
@@ -42,7 +42,7 @@ def renew(
     directories: tuple[Path, ...],
     new_key: bool,
     days: int,
-    duration: timedelta | None,
+    seconds: float | None,
     as_json: bool,
 ) -> None:
     """Put new certificates into identities' folders; uids stay, and brokers run on.
@@ -55,7 +55,7 @@ def renew(
     authority = load_authority(authority_dir)
     for directory in directories:
         done = renew_identity(
-            authority, directory, lifetime=lifetime_of(days, duration), new_key=new_key
+            authority, directory, lifetime=lifetime_of(days, seconds), new_key=new_key
         )
         print_identity(done, directory, as_json)
 
@@ -113,7 +113,14 @@ def rotate(authority_dir: Path, finish: bool, force: bool, days: int, as_json: b
 @click.option("--at", "url", metavar="URL", help="A broker with an identity, to spread the list.")
 @click.option("--identity", "own", type=folder, metavar="DIR", help="Your own; for chordals://.")
 @overlay_option
-@click.option("--timeout", type=Duration(), default="10s", show_default=True, help="For --at.")
+@click.option(
+    "--timeout",
+    type=long_duration,
+    default="10s",
+    show_default=True,
+    metavar="TIME",
+    help="For --at.",
+)
 @as_json_option
 def revoke(
     authority_dir: Path,
@@ -121,7 +128,7 @@ def revoke(
     url: str | None,
     own: Path | None,
     overlay: str,
-    timeout: timedelta,
+    timeout: float,
     as_json: bool,
 ) -> None:
     """Revoke an identity, for good. With --at the new list is spread to all brokers at once.
@@ -136,7 +143,7 @@ def revoke(
     revoked = _revoke(load_authority(authority_dir), who)
     if url is not None:
         try:
-            run_async(_spread, revoked, url, own, overlay, timeout.total_seconds())
+            run_async(_spread, revoked, url, own, overlay, timeout)
         except ChordalError as error:
             raise EventError(
                 f"list {revoked.number} is in {authority_dir / 'revoked.crl'}, but not spread: "

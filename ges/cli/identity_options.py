@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from ges.cli.lifetimes import MAX_DAYS, Duration
+from ges.cli.durations import MAX_DAYS, long_duration
 
 if TYPE_CHECKING:
     from overlay.security.identity import Identity
@@ -31,8 +31,8 @@ def lifetime_options(command: Command) -> Command:
     for option in (
         click.option(
             "--for",
-            "duration",
-            type=Duration(),
+            "seconds",
+            type=long_duration,
             metavar="TIME",
             help="The same in 90s, 15m, 12h or 30d; instead of --days.",
         ),
@@ -48,12 +48,12 @@ def lifetime_options(command: Command) -> Command:
     return command
 
 
-def lifetime_of(days: int, duration: timedelta | None) -> timedelta:
+def lifetime_of(days: int, seconds: float | None) -> timedelta:
     """Return what the two options say; both of them is one too many."""
     given = click.get_current_context().get_parameter_source("days")
-    if duration is not None and given is ParameterSource.COMMANDLINE:
+    if seconds is not None and given is ParameterSource.COMMANDLINE:
         raise click.UsageError("say how long with --for or with --days, not with both")
-    return duration if duration is not None else timedelta(days=days)
+    return timedelta(days=days) if seconds is None else timedelta(seconds=seconds)
 
 
 def print_json(**values: object) -> None:

@@ -15,7 +15,7 @@ from overlay.ids import short
 from overlay.wording import counted
 
 if TYPE_CHECKING:
-    from ges.operations.resilience import Connectivity
+    from ges.operations.resilience import Resilience
     from ges.operations.walk import Walk
 
 
@@ -62,14 +62,14 @@ def ring(
 
     if (wait or expect) and not check:
         raise click.UsageError("--wait and --expect go with --check")
-    walk, strength = run_async(_walk, broker, check, wait, expect, identity, overlay, timeout)
+    walk, resilience = run_async(_walk, broker, check, wait, expect, identity, overlay, timeout)
     if as_json:
-        click.echo(json.dumps(_as_json(walk, strength)))
+        click.echo(json.dumps(_as_json(walk, resilience)))
     else:
         _print(walk)
-        for name, found in strength.items():
+        for name, found in resilience.items():
             click.echo(_in_words(walk, name, found))
-        if check and not strength:
+        if check and not resilience:
             click.echo("links: what they survive is not known, as not all brokers were met")
         if check:
             click.echo(judge_backups(walk.brokers).in_words)
@@ -89,7 +89,7 @@ async def _walk(
     identity: Path | None,
     overlay: str,
     timeout: float,
-) -> tuple[Walk, dict[str, Connectivity]]:
+) -> tuple[Walk, dict[str, Resilience]]:
     import trio
 
     from ges.errors import ConnectionLost
@@ -108,14 +108,14 @@ async def _walk(
         if expect is not None:
             walk = walk.expecting(expect)
         if not walk.findings or is_over:
-            strength = _strength(walk) if check else {}
-            walk = walk.with_findings(_in_parts(strength))
+            resilience = _resilience(walk) if check else {}
+            walk = walk.with_findings(_in_parts(resilience))
             if not walk.findings or is_over:
-                return walk, strength
+                return walk, resilience
         await trio.sleep(0.1)
 
 
-def _strength(walk: Walk) -> dict[str, Connectivity]:
+def _resilience(walk: Walk) -> dict[str, Resilience]:
     """Return what the links survive, all and ring links alone; nothing if brokers are missing.
 
     Of some of the brokers alone it would say little of the ring.
@@ -130,15 +130,15 @@ def _strength(walk: Walk) -> dict[str, Connectivity]:
     }
 
 
-def _in_parts(strength: dict[str, Connectivity]) -> list[str]:
+def _in_parts(resilience: dict[str, Resilience]) -> list[str]:
     return [
         f"the {name.replace('_', ' ')} leave the brokers in {len(found.parts)} parts"
-        for name, found in strength.items()
+        for name, found in resilience.items()
         if len(found.parts) > 1 and not found.k
     ]
 
 
-def _in_words(walk: Walk, name: str, found: Connectivity) -> str:
+def _in_words(walk: Walk, name: str, found: Resilience) -> str:
     start = f"{name.replace('_', ' ')}: {found.links} between {counted(found.brokers, 'broker')}; "
     if found.is_complete:
         return start + "each is linked to each, so they survive any loss"
@@ -170,7 +170,7 @@ def _print(walk: Walk) -> None:
     console().print(table)
 
 
-def _as_json(walk: Walk, strength: dict[str, Connectivity]) -> dict[str, object]:
+def _as_json(walk: Walk, resilience: dict[str, Resilience]) -> dict[str, object]:
     from ges.operations.backup_check import judge_backups
 
     backed_up = judge_backups(walk.brokers)
@@ -194,7 +194,7 @@ def _as_json(walk: Walk, strength: dict[str, Connectivity]) -> dict[str, object]
                 "weakest_cut": [{"uid": uid, "ring_id": ids.get(uid)} for uid in found.cut],
                 "parts": list(found.parts),
             }
-            for name, found in strength.items()
+            for name, found in resilience.items()
         },
         "brokers": [
             {

@@ -17,7 +17,7 @@ from overlay.ids import LinkClass
 from overlay.wording import counted
 
 if TYPE_CHECKING:
-    from ges.client.client import Gap
+    from ges.client import Gap
     from ges.wire.events import Event
 
 

@@ -3,43 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
+from ges.cli.durations import lifetime
 from ges.cli.options import json_option
 from overlay.wording import counted
 
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-MAX_LIFETIME_SECONDS = 100 * 365 * 86_400
-
 _file = click.Path(path_type=Path)
-
-
-class Lifetime(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """A length of time such as ``90s``, ``15m``, ``12h`` or ``30d``, in seconds; ``never``."""
-
-    name = "lifetime"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float | None:
-        """Return the seconds that are written; None is ``never``.
-
-        Raises:
-            click.BadParameter: it is no such time, less than a second, or too long.
-        """
-        text = str(value)
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text)
-        if text == "never":
-            return None
-        seconds = float(match[1]) * _UNITS[match[2]] if match else 0.0
-        if not 1 <= seconds <= MAX_LIFETIME_SECONDS:
-            self.fail(f"{text!r} is no lifetime; write one such as 90s, 15m, 12h, 30d or never")
-        return seconds
 
 
 @click.group()
@@ -55,7 +29,8 @@ def token() -> None:
 @click.argument("name")
 @click.option(
     "--lifetime",
-    type=Lifetime(),
+    "seconds",
+    type=lifetime,
     default="30d",
     show_default=True,
     help="How long it is good: 90s, 15m, 12h, 30d or never.",
@@ -64,14 +39,14 @@ def token() -> None:
     "--out", type=_file, metavar="PATH", help="Write the token there, with mode 0600, unprinted."
 )
 @json_option
-def issue(file: Path, name: str, lifetime: float | None, out: Path | None, as_json: bool) -> None:
+def issue(file: Path, name: str, seconds: float | None, out: Path | None, as_json: bool) -> None:
     """Issue a token called NAME, note its hash in FILE, and print the token.
 
     It is shown this once: FILE does not hold it.
     """
     from ges.access.token_file import issue_token, revoke_token, write_token
 
-    made = issue_token(file, name, int(time.time()), lifetime)
+    made = issue_token(file, name, int(time.time()), seconds)
     if out is not None:
         try:
             write_token(out, made)

@@ -1,12 +1,20 @@
 """The client library. Runs on trio; its door is :func:`connect`.
 
-``client`` (publish and subscribe), ``attachment`` (to a broker, and to the next one), ``search``
-(for a broker), ``keepalive``, ``watermarks`` (what has come already), ``outgoing`` (packing
-events), ``certified`` (a certificate that changes).
+A program that publishes and subscribes needs this import alone, and :mod:`ges.errors` for what it
+catches.
+
+``client`` (publish and subscribe), ``subscription`` (what is read: events, and gaps in them),
+``attachment`` (to a broker, and to the next one), ``search`` (for a broker), ``certified`` (a
+certificate that changes). Pure are ``state`` (what a client knows), ``keepalive``, ``watermarks``
+(what has come already) and ``outgoing`` (packing events).
 """
 
 from __future__ import annotations
 
-from ges.client.client import Client, Subscription, connect
+from ges.client.client import Client, connect
+from ges.client.subscription import Gap, Subscription
+from ges.wire.events import Event
+from ges.wire.messages import Status
+from overlay.ids import LinkClass
 
-__all__ = ["Client", "Subscription", "connect"]
+__all__ = ["Client", "Event", "Gap", "LinkClass", "Status", "Subscription", "connect"]

@@ -5,37 +5,28 @@ from __future__ import annotations
 import contextlib
 import random
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sized
 
 import trio
 
 from ges.client.certified import stay_certified
-from ges.client.keepalive import Keepalive
 from ges.client.outgoing import OutgoingStream
 from ges.client.search import BrokerSearch, Wish
-from ges.client.watermarks import Watermarks
-from ges.errors import ConnectionLost, PublishRefused
+from ges.client.state import ClientState, Ended
+from ges.client.subscription import Subscription
+from ges.errors import ConnectionLost
 from ges.wire.events import read_delivery
 from ges.wire.messages import (
     CLIENT_CODEC,
-    Accepted,
-    Alternates,
-    Attached,
-    Dropped,
-    EventRefused,
     KeepAlive,
     RevocationNotice,
-    RevocationTaken,
     Status,
     StatusRequest,
     Subscribe,
-    Subscribed,
-    SubscriptionRefused,
     Unsubscribe,
 )
-from overlay.address import Address, is_loopback, parse_url
-from overlay.errors import ConfigError, ProtocolError
+from overlay.address import parse_url
+from overlay.errors import ProtocolError
 from overlay.ids import LinkClass
 from overlay.machine import Message
 from overlay.net.connection import BROKEN, Connection
@@ -44,12 +35,8 @@ from overlay.security.identity import PeerIdentity
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import CONTROL, DELIVERY
 
-if TYPE_CHECKING:
-    from ges.client.client import Subscription
-
 QUEUE_BYTES = 16 * 1024 * 1024
 KEPT_BYTES = 8 * 1024 * 1024  #: of events of one class that no broker has confirmed
-MAX_ALTERNATES = 64
 
 
 class Attachment:
@@ -57,39 +44,22 @@ class Attachment:
 
     def __init__(self, wish: Wish, rng: random.Random) -> None:
         self.wish = wish
-        self.incarnation = wish.incarnation
-        self.url = wish.addresses[0].url
-        self.secure = False
-        self.alternates: tuple[str, ...] = ()  #: those that can be called
-        self._learnt: tuple[Address, ...] = ()  #: the same
-        self.dropped = Dropped(0, 0)  #: by the broker attached to
-        self.streams: list[OutgoingStream] = []  #: of the client's own events
+        self.state = ClientState(
+            wish.addresses,
+            bytes.fromhex(wish.uid),
+            wish.incarnation,
+            has_token=wish.token is not None,
+        )
         self.on_gap: Callable[[str, str, float], None] = lambda lost, found, seconds: None
         self.is_lost = False  #: for good
         self._transport = TcpTransport(wish.identity)
         self._search = BrokerSearch(wish, self._transport, rng)
         self.connection: Connection | None = None
         self._subscriptions: dict[int, Subscription] = {}
-        self._pending: dict[int, tuple[trio.Event, list[str]]] = {}
-        self._watermarks = Watermarks()
-        self._accepted: dict[LinkClass, int] = {}
-        self._refused: dict[LinkClass, set[int]] = {}  #: beyond what is accepted
-        self.refusals: list[str] = []
-        self._unconfirmed_lost = False
         self._changed = trio.Event()  #: set, and replaced, whenever something waited for may be so
-        self._statuses: list[Status] = []
-        self._taken: list[RevocationTaken] = []
-        self._broker_uid = ""
-        self._patience = Keepalive(0.0)  #: with the broker attached to
-        self._unusable: dict[str, str] = {}  #: alternates that are no URLs of brokers, and why
-        self._lost_url = ""
         self._lost_reason = "no broker"
 
     # ── for the client ────────────────────────────────────────────────────────────────────────
-
-    @property
-    def _is_confirmed(self) -> bool:
-        return all(self._accepted.get(s.link_class, 0) >= s.sequence for s in self.streams)
 
     def send(self, item: bytes) -> None:
         """Queue a whole frame for the broker; without one it is dropped."""
@@ -122,25 +92,9 @@ class Attachment:
         while stream.kept_bytes > KEPT_BYTES:
             await self._change()
 
-    def raise_refusal(self) -> None:
-        """Raise what the broker has refused since last asked."""
-        if self.refusals:
-            reasons, self.refusals = self.refusals, []
-            more = f" (and {len(reasons) - 1} more refusals)" if len(reasons) > 1 else ""
-            raise PublishRefused(reasons[0] + more)
-
     async def confirmed(self) -> None:
         """Wait until all that was published is taken, or raise what became of it."""
-        while True:
-            self.raise_refusal()
-            if self._unconfirmed_lost:
-                self._unconfirmed_lost = False
-                raise ConnectionLost(
-                    "the broker was lost before it confirmed all express events; "
-                    "those not confirmed may or may not have been delivered"
-                )
-            if self._is_confirmed:
-                return
+        while not self.state.is_confirmed():
             await self._change()
 
     async def sent(self) -> None:
@@ -153,52 +107,55 @@ class Attachment:
 
     async def subscribe(self, subscription: Subscription) -> str | None:
         """Subscribe here and wherever we are attached later; returns why not, or None."""
-        if subscription.link_class is LinkClass.SECURE and not self.secure:
+        if subscription.link_class is LinkClass.SECURE and not self.state.secure:
             # Not even the filter may go over a plain hop.
             return "the hop to the broker is not secure; attach over chordals:// with an identity"
-        event, reasons = self._pending[subscription.number] = (trio.Event(), [])
-        self._subscriptions[subscription.number] = subscription
-        self._request(subscription)
-        is_taken = False
+        number = subscription.number
+        request = Subscribe(number, subscription.filter, subscription.link_class)
+        self.state.request(request)
+        self._subscriptions[number] = subscription
+        self.send(CLIENT_CODEC.encode(request))
+        is_served = False
         try:
-            while not event.is_set() and not self.is_lost:
-                with trio.move_on_after(self._patience.limit):
-                    await event.wait()
-            if self.is_lost:
-                raise ConnectionLost(self._lost_reason)
-            is_taken = not reasons
+            while not self.state.is_decided(number):
+                await self._change()
+            self._check()
+            reason = self.state.settle(number)
+            is_served = reason is None
         finally:
-            self._pending.pop(subscription.number, None)
-            if not is_taken:
-                self._subscriptions.pop(subscription.number, None)
-        return reasons[0] if reasons else None
+            if not is_served:
+                self.state.withdraw(number)
+                self._subscriptions.pop(number, None)
+        return reason
 
     def unsubscribe(self, subscription: Subscription) -> None:
         """End a subscription, here and wherever we are attached later."""
         if self._subscriptions.pop(subscription.number, None) is not None:
+            self.state.withdraw(subscription.number)
             self.send(CLIENT_CODEC.encode(Unsubscribe(subscription.number)))
 
     async def spread(self, notice: RevocationNotice) -> str | None:
         """Hand the broker a list of revoked identities; returns why it is not taken, or None."""
-        self._taken.clear()
-        while not self._taken:
-            await self.wait_for_room()
-            connection = self.connection
-            self.send(CLIENT_CODEC.encode(notice))
-            while not self._taken and self.connection is connection:
-                await self._change()
-        return self._taken.pop().problem
+        taken = self.state.taken
+        taken.clear()
+        await self._ask(notice, taken)
+        return taken.pop().problem
 
     async def status(self) -> Status:
         """Ask the broker about itself, and the next one if it is lost before it answers."""
-        self._statuses.clear()
-        while not self._statuses:
+        statuses = self.state.statuses
+        statuses.clear()
+        await self._ask(StatusRequest(), statuses)
+        return statuses.pop()
+
+    async def _ask(self, question: Message, answers: Sized) -> None:
+        """Ask the broker, and each one after it, until there is an answer."""
+        while not answers:
             await self.wait_for_room()
             connection = self.connection
-            self.send(CLIENT_CODEC.encode(StatusRequest()))
-            while not self._statuses and self.connection is connection:
+            self.send(CLIENT_CODEC.encode(question))
+            while not answers and self.connection is connection:
                 await self._change()
-        return self._statuses.pop()
 
     # ── keeping a connection ──────────────────────────────────────────────────────────────────
 
@@ -208,66 +165,39 @@ class Attachment:
         Raises:
             ConnectionLost: no broker takes us in time, or the only one is lost.
         """
-        lost_at: float | None = None
+        state = self.state
         started = False
         try:
             while True:
-                found = await self._search.find(self._choices, self._unusable)
+                found = await self._search.find(state.choices, state.unusable)
                 address, wire, reader, attached = found
-                self.url, self._broker_uid = address.url, attached.broker
-                if lost_at is not None:
-                    self.on_gap(self._lost_url, self.url, trio.current_time() - lost_at)
-                self._adopt(wire, attached)
+                now = trio.current_time()
+                seconds = state.attach(address.url, attached, now)
+                if seconds is not None:
+                    self.on_gap(state.lost_url, state.url, seconds)
+                self._adopt(wire)
                 if not started:
                     started = True
                     task_status.started()
                 await self._serve(wire, reader)
-                lost_at, self._lost_url = self._patience.heard_at, self.url
-                self._release()
+                state.lose()
+                self.connection = None
+                self._signal()
                 if not self.wish.reattach:
-                    raise ConnectionLost(f"{self._lost_url}: the broker is gone")
+                    raise ConnectionLost(f"{state.lost_url}: the broker is gone")
         except ConnectionLost as error:
             self._lost_reason = str(error)
             self.is_lost = True
             self._signal()
-            for event, _ in self._pending.values():
-                event.set()
             raise
 
-    def _choices(self) -> list[Address]:
-        """Return those given, then those learnt; the one just lost comes last."""
-        tls = self.wish.addresses[0].tls
-        found = list(self.wish.addresses)
-        found += [
-            Address(address.host, address.port, tls)
-            for address in self._learnt
-            if self.wish.token is None or tls or is_loopback(address.host)
-        ]
-        unique = list(dict.fromkeys(found))
-        return sorted(unique, key=lambda address: address.url == self._lost_url)
-
-    def _adopt(self, wire: Wire, attached: Attached) -> None:
-        self._watermarks.move()
-        self.connection = Connection(wire.stream, secure=attached.secure, limit_bytes=QUEUE_BYTES)
-        self.secure = attached.secure
-        self._patience = Keepalive(trio.current_time())
-        for subscription in self._subscriptions.values():
-            self._request(subscription)
-        now = time.time_ns()
-        for stream in self.streams:
-            if stream.link_class is not LinkClass.SECURE or self.secure:
-                refused = self._refused.get(stream.link_class, set())
-                self.connection.send_again((item, 1) for item in stream.again(refused, now))
-        self._signal()
-
-    def _release(self) -> None:
-        """The connection is gone, with whatever was not confirmed and is not kept."""
-        self.connection = None
-        for stream in self.streams:
-            is_express = stream.link_class is LinkClass.EXPRESS
-            if is_express and self._accepted.get(stream.link_class, 0) < stream.sequence:
-                self._unconfirmed_lost = True
-                self._accepted[stream.link_class] = stream.sequence
+    def _adopt(self, wire: Wire) -> None:
+        """Send over a new connection what its broker is to know, and what none has confirmed."""
+        state = self.state
+        self.connection = Connection(wire.stream, secure=state.secure, limit_bytes=QUEUE_BYTES)
+        for request in state.requests.values():
+            self.send(CLIENT_CODEC.encode(request))
+        self.connection.send_again((item, 1) for item in state.unconfirmed(time.time_ns()))
         self._signal()
 
     async def _serve(self, wire: Wire, reader: FrameReader) -> None:
@@ -292,30 +222,31 @@ class Attachment:
         scope.cancel()
 
     async def _stay_certified(self, broker: PeerIdentity, scope: trio.CancelScope) -> None:
-        await stay_certified(self._transport, parse_url(self.url), broker)
+        await stay_certified(self._transport, parse_url(self.state.url), broker)
         scope.cancel()
 
     async def _keep_alive(self, connection: Connection, scope: trio.CancelScope) -> None:
+        keepalive = self.state.keepalive
         token = 0
         while True:
-            await trio.sleep(self._patience.pause)
+            await trio.sleep(keepalive.pause)
             now = trio.current_time()
-            if self._patience.is_over(now):
+            if keepalive.is_over(now):
                 scope.cancel()
                 return
             token += 1
-            self._patience.asked(token, now)
+            keepalive.asked(token, now)
             connection.send(CLIENT_CODEC.encode(KeepAlive(token, answer=False)))
 
     async def _read(self, connection: Connection, reader: FrameReader) -> None:
-        subscriptions = self._subscriptions
+        subscriptions, state = self._subscriptions, self.state
         with contextlib.suppress(*BROKEN, ProtocolError):
             chunk: bytes | bytearray = b"-"
             while chunk:
                 for kind, body in reader.frames():
                     if kind == DELIVERY:
                         numbers, events = read_delivery(body, connection.one_way_us)
-                        events = self._watermarks.fresh(events)
+                        events = state.watermarks.fresh(events)
                         for number in numbers:
                             subscription = subscriptions.get(number)
                             if subscription is not None:
@@ -323,54 +254,18 @@ class Attachment:
                     elif kind == CONTROL:
                         self._take(CLIENT_CODEC.decode(body))
                 chunk = await connection.receive(reader.appetite)
-                self._patience.heard(trio.current_time())
+                state.keepalive.heard(trio.current_time())
                 reader.feed(chunk)
 
     def _take(self, message: Message) -> None:
-        match message:
-            case Accepted(link_class, sequence):
-                self._decided(link_class, sequence)
-            case EventRefused(link_class, sequence, reason):
-                # It may overtake what went before, which may be parked for long.
-                self._refused.setdefault(link_class, set()).add(sequence)
-                self._decided(link_class, 0)
-                self.refusals.append(reason)
-            case Subscribed(number) if number in self._pending:
-                self._pending[number][0].set()
-            case SubscriptionRefused(number, reason):
-                if number in self._pending:
-                    self._pending[number][1].append(reason)
-                    self._pending[number][0].set()
-                elif number in self._subscriptions:
-                    self._subscriptions.pop(number).end(reason)
-            case Alternates(urls):
-                self._learn_alternates(urls[:MAX_ALTERNATES])
-            case KeepAlive(token, answer) if not answer:
-                self.send(CLIENT_CODEC.encode(KeepAlive(token, answer=True)))
-            case KeepAlive(token):
-                self._patience.answered(token, trio.current_time())
+        match self.state.take(message, trio.current_time()):
+            case KeepAlive() as answer:
+                self.send(CLIENT_CODEC.encode(answer))
             case RevocationNotice(crl, voucher):
                 self._learn(crl, voucher)
-            case RevocationTaken():
-                self._taken.append(message)
-            case Dropped():
-                self.dropped = message
-            case Status():
-                self._statuses.append(message)
-            case _:
-                pass
+            case Ended(number, reason):
+                self._subscriptions.pop(number).end(reason)
         self._signal()
-
-    def _learn_alternates(self, urls: tuple[str, ...]) -> None:
-        """Note other brokers to go to; what cannot be called is no reason to go nowhere."""
-        learnt: dict[str, Address] = {}
-        self._unusable.clear()
-        for url in urls:
-            try:
-                learnt[url] = parse_url(url)
-            except ConfigError:
-                self._unusable[url] = f"not a broker's URL, told by {self.url}"
-        self.alternates, self._learnt = tuple(learnt), tuple(learnt.values())
 
     def _learn(self, crl: bytes, voucher: bytes) -> None:
         """Take note of who is revoked, so that none of them can pose as a broker to us."""
@@ -379,32 +274,20 @@ class Attachment:
             return
         with contextlib.suppress(ProtocolError):  # not the authority's: it says nothing
             credentials.revocations.learn(crl, voucher)
-        if credentials.revocations.forbids(self._broker_uid):
+        if credentials.revocations.forbids(self.state.broker_uid):
             raise ProtocolError("the broker is revoked")
 
-    def _decided(self, link_class: LinkClass, sequence: int) -> None:
-        """All up to ``sequence`` is taken or refused."""
-        accepted = max(self._accepted.get(link_class, 0), sequence)
-        refused = self._refused.setdefault(link_class, set())
-        while accepted + 1 in refused:
-            accepted += 1
-        self._accepted[link_class] = accepted
-        refused -= {number for number in refused if number <= accepted}
-        for stream in self.streams:
-            if stream.link_class is link_class:
-                stream.confirm(accepted)
-
-    def _request(self, subscription: Subscription) -> None:
-        self.send(
-            CLIENT_CODEC.encode(
-                Subscribe(subscription.number, subscription.filter, subscription.link_class)
-            )
-        )
-
     async def _change(self) -> None:
-        if self.is_lost:
-            raise ConnectionLost(self._lost_reason)
+        """Wait until something waited for may be so.
+
+        Raises:
+            ConnectionLost: no broker was found in time.
+        """
+        self._check()
         await self._changed.wait()
+        self._check()
+
+    def _check(self) -> None:
         if self.is_lost:
             raise ConnectionLost(self._lost_reason)
 

@@ -24,21 +24,20 @@ import math
 import random
 import secrets
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import trio
 
 from ges.access.tokens import check_token
 from ges.client.attachment import KEPT_BYTES, Attachment
-from ges.client.outgoing import MAX_KNOWN_TOPICS, OutgoingStream
+from ges.client.outgoing import MAX_KNOWN_TOPICS
 from ges.client.search import TOKEN_EXPOSED, Wish
+from ges.client.subscription import Gap, Subscription
 from ges.errors import ConnectionLost, PublishRefused, SpreadRefused, SubscribeRefused
 from ges.matching.topics import check_filter, check_topic
-from ges.wire.events import MAX_BUDGET_US, MAX_PAYLOAD_BYTES, SPENT_AT, Event, pack_attributes
+from ges.wire.events import MAX_BUDGET_US, MAX_PAYLOAD_BYTES, SPENT_AT, pack_attributes
 from ges.wire.messages import RevocationNotice, Status
 from overlay.address import is_loopback, parse_urls
 from overlay.errors import ConfigError
@@ -49,76 +48,8 @@ from overlay.security.revocation import RevocationList
 from overlay.wire.frames import HEADER as FRAME_HEADER
 from overlay.wire.handshake import check_overlay
 
-MAX_UNREAD = 1_000_000  #: events kept for a subscription that is not read; then the oldest go
 MAX_PARK_SECONDS = 3600.0
 YIELD_EVERY = 256  #: publishes between two chances for other tasks to run
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """A time without a broker; what was published meanwhile may have been missed."""
-
-    lost: str  #: URL of the broker that was lost
-    found: str  #: URL of the one attached to then
-    seconds: float
-
-
-class Subscription:
-    """Events that match one filter: an asynchronous iterator, in order of arrival."""
-
-    def __init__(self, number: int, text: str, link_class: LinkClass | None) -> None:
-        self.number = number
-        self.filter = text
-        self.link_class = link_class
-        self.dropped = 0  #: events thrown away because this was not read fast enough
-        self._events: deque[Event] = deque(maxlen=MAX_UNREAD)
-        self._arrived = trio.Event()
-        self._closed = False
-        self._refusal: str | None = None
-
-    def __aiter__(self) -> Subscription:
-        return self
-
-    async def __anext__(self) -> Event:
-        events = self._events
-        while not events:
-            if self._closed:
-                self._raise_refusal()
-                raise StopAsyncIteration
-            self._arrived = trio.Event()
-            await self._arrived.wait()
-        return events.popleft()
-
-    async def batch(self) -> list[Event]:
-        """Return all events that have arrived, at least one; empty once the subscription ended.
-
-        Raises:
-            SubscribeRefused: a broker no longer serves it, or the next one does not, and why.
-        """
-        while not self._events and not self._closed:
-            self._arrived = trio.Event()
-            await self._arrived.wait()
-        if not self._events:
-            self._raise_refusal()
-        events = list(self._events)
-        self._events.clear()
-        return events
-
-    def take(self, events: list[Event]) -> None:
-        """Called by the connection: more events."""
-        self.dropped += max(0, len(self._events) + len(events) - MAX_UNREAD)
-        self._events.extend(events)
-        self._arrived.set()
-
-    def end(self, refusal: str | None = None) -> None:
-        """Let the iteration end after what has arrived; with an error if it was refused."""
-        self._closed = True
-        self._refusal = refusal
-        self._arrived.set()
-
-    def _raise_refusal(self) -> None:
-        if self._refusal is not None:
-            raise SubscribeRefused(f"{self.filter}: {self._refusal}")
 
 
 class Client:
@@ -126,12 +57,11 @@ class Client:
 
     def __init__(self, attachment: Attachment, uid: str) -> None:
         self._attachment = attachment
+        self._state = attachment.state
         self._number = 0
-        streams = [
-            OutgoingStream(each, bytes.fromhex(uid), attachment.incarnation)
-            for each in (LinkClass.NORMAL, LinkClass.SECURE, LinkClass.EXPRESS)
-        ]
-        self._normal, self._secure, self._express = attachment.streams = streams
+        self._normal = self._state.outgoing[LinkClass.NORMAL]
+        self._secure = self._state.outgoing[LinkClass.SECURE]
+        self._express = self._state.outgoing[LinkClass.EXPRESS]
         self._since_yield = 0
         self._topics: dict[str, bytes] = {}  #: checked, and as they go over the wire
         self.uid = uid
@@ -140,17 +70,17 @@ class Client:
     @property
     def broker_url(self) -> str:
         """URL of the broker attached to, or last attached to."""
-        return self._attachment.url
+        return self._state.url
 
     @property
     def secure(self) -> bool:
         """Whether the hop to the broker is TLS."""
-        return self._attachment.secure
+        return self._state.secure
 
     @property
     def alternates(self) -> tuple[str, ...]:
         """URLs of other brokers, as learnt from the one attached to."""
-        return self._attachment.alternates
+        return self._state.alternates
 
     @property
     def dropped(self) -> tuple[int, int]:
@@ -158,7 +88,7 @@ class Client:
 
         Since it was attached; the broker tells within a second or so.
         """
-        return self._attachment.dropped.normal, self._attachment.dropped.express
+        return self._state.dropped.normal, self._state.dropped.express
 
     async def publish(
         self,
@@ -201,8 +131,8 @@ class Client:
             )
         packed = pack_attributes(attributes) if attributes else b""
         attachment = self._attachment
-        if attachment.refusals:
-            attachment.raise_refusal()
+        if self._state.refusals:
+            self._state.raise_refusal()
         connection = attachment.connection
         if connection is None or connection.crowded:
             connection = await attachment.wait_for_room()
@@ -213,7 +143,7 @@ class Client:
                 raise ConfigError(f"a budget is for express events, this one is {link_class}")
             if link_class is LinkClass.NORMAL:
                 stream = self._normal
-            elif attachment.secure:
+            elif self._state.secure:
                 stream = self._secure
             else:
                 raise PublishRefused(

@@ -22,7 +22,7 @@ from ges.demo.findings import (
 )
 from ges.demo.processes import DemoFailed, Fleet, Stage, open_fleet
 from ges.demo.progress import Telling
-from ges.operations.walk import Walk, walk_ring
+from ges.operations import Walk, walk_ring
 from overlay.ids import NANOS_PER_SECOND, LinkClass
 from overlay.trace import Incident, Source, Verdict
 

@@ -1,5 +1,22 @@
-"""Looking at a live overlay from outside. Runs on trio.
+"""Looking at a live overlay from outside. Runs on trio; its door is :func:`walk_ring`.
 
 ``walk`` (from broker to broker), ``resilience`` (how many failures it survives), ``overlay_graph``
 (all links), ``backup_check`` (copies on ring neighbours).
 """
+
+from __future__ import annotations
+
+from ges.operations.backup_check import BackedUp, judge_backups
+from ges.operations.overlay_graph import multigraph, resilience_of
+from ges.operations.resilience import Resilience
+from ges.operations.walk import Walk, walk_ring
+
+__all__ = [
+    "BackedUp",
+    "Resilience",
+    "Walk",
+    "judge_backups",
+    "multigraph",
+    "resilience_of",
+    "walk_ring",
+]

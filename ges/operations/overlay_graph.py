@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ges.operations.resilience import Connectivity, measure
+from ges.operations.resilience import Resilience, measure
 from ges.wire.messages import LinkStatus, Status
 from overlay.ids import LinkClass, nanos
 from overlay.multigraph.graph import Multigraph
@@ -34,7 +34,7 @@ def multigraph(brokers: Iterable[Status]) -> Multigraph:
     return graph
 
 
-def connectivity(brokers: Iterable[Status]) -> dict[LinkClass, Connectivity]:
+def resilience_of(brokers: Iterable[Status]) -> dict[LinkClass, Resilience]:
     """Return for each class how many brokers its links survive the loss of.
 
     The brokers counted are all for normal links; for the others those that have such a link.

@@ -36,7 +36,7 @@ Links = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Connectivity:
+class Resilience:
     """What a set of links survives."""
 
     brokers: int
@@ -78,7 +78,7 @@ def ring_links(brokers: Iterable[Status]) -> dict[str, list[str]]:
     }
 
 
-def measure(links: Links) -> Connectivity:
+def measure(links: Links) -> Resilience:
     """Return what ``links`` survives; the keys are all brokers, in ring order."""
     import networkx
 
@@ -87,13 +87,13 @@ def measure(links: Links) -> Connectivity:
     graph.add_edges_from((uid, other) for uid, others in links.items() for other in others)
     n, size = len(graph), graph.number_of_edges()
     if size == n * (n - 1) // 2:
-        return Connectivity(n, size, max(n - 1, 0), True, True, (), (n,) if n else ())
+        return Resilience(n, size, max(n - 1, 0), True, True, (), (n,) if n else ())
     if not networkx.is_connected(graph):
-        return Connectivity(n, size, 0, False, True, (), _parts(graph, ()))
+        return Resilience(n, size, 0, False, True, (), _parts(graph, ()))
     is_exact = n <= EXACT_BROKERS
     cut = networkx.minimum_node_cut(graph) if is_exact else _sampled_cut(graph)
     ordered = tuple(uid for uid in links if uid in cut)
-    return Connectivity(n, size, len(cut), False, is_exact, ordered, _parts(graph, ordered))
+    return Resilience(n, size, len(cut), False, is_exact, ordered, _parts(graph, ordered))
 
 
 # ── inside ────────────────────────────────────────────────────────────────────────────────────

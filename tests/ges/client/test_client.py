@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
 
-from ges.client.client import YIELD_EVERY, Client, Subscription, connect
+from ges.client import Client, Subscription, connect
+from ges.client.client import YIELD_EVERY
 from ges.errors import ConnectionLost, PublishRefused, SubscribeRefused, TopicError
 from ges.wire.events import MAX_PAYLOAD_BYTES, Event
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass
 from tests.helpers.brokers import Brokers
 
+ROOT = Path(__file__).parents[3]
 DEADLINE_SECONDS = 20
 
 
@@ -303,3 +307,11 @@ async def test_errors_of_the_block_come_out_as_they_are(brokers: Brokers) -> Non
     with pytest.raises(ZeroDivisionError):
         async with connect(broker.url):
             raise ZeroDivisionError
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/links.md"])
+def test_what_a_page_imports_in_an_example_is_there(page: str) -> None:
+    examples = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+    lines = re.findall(r"^(?:from|import) .*$", "\n".join(examples), re.MULTILINE)
+    assert any("ges." in line for line in lines)
+    exec("\n".join(lines), {})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ges.operations.overlay_graph import connectivity, multigraph
+from ges.operations.overlay_graph import multigraph, resilience_of
 from ges.wire.messages import LinkStatus, Status
 from overlay.ids import LinkClass, nanos
 from overlay.multigraph.graph import as_networkx
@@ -56,7 +56,7 @@ def test_an_express_link_that_an_end_has_demoted_is_none() -> None:
     assert [link[2] for link in multigraph(ends).links()] == [NORMAL]
 
 
-def test_each_class_has_a_connectivity_of_its_own() -> None:
+def test_each_class_has_a_resilience_of_its_own() -> None:
     def link(uid: str, other: str) -> list[tuple[str, LinkClass, float | None]]:
         classes = (NORMAL, SECURE) if {uid, other} <= set("abc") else (NORMAL,)
         return [(other, link_class, 1.0) for link_class in classes]
@@ -65,7 +65,7 @@ def test_each_class_has_a_connectivity_of_its_own() -> None:
         broker(uid, *(each for other in "abcd" if other != uid for each in link(uid, other)))
         for uid in "abcd"
     ]
-    found = connectivity(ring)
+    found = resilience_of(ring)
     assert {c: (each.brokers, each.links, each.k) for c, each in found.items()} == {
         NORMAL: (4, 6, 3),
         EXPRESS: (0, 0, 0),

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from ges.cli.main import cli
 from ges.errors import ConnectionLost
 from ges.operations import resilience
-from ges.operations.resilience import Connectivity, live_links, measure, ring_links
+from ges.operations.resilience import Resilience, live_links, measure, ring_links
 from ges.operations.walk import Walk
 from ges.wire.messages import LinkStatus, Status
 from overlay.ids import LinkClass, Peer
@@ -42,7 +42,7 @@ def stays_connected(links: dict[str, list[str]], lost: set[str]) -> bool:
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
 def test_in_a_small_ring_each_is_linked_to_each_and_any_loss_is_survived(n: int) -> None:
     found = measure(graph(n, (1, 2)))
-    assert found == Connectivity(
+    assert found == Resilience(
         brokers=n,
         links=n * (n - 1) // 2,
         k=n - 1,

@@ -302,7 +302,7 @@ async def test_nothing_is_parked_that_came_over_a_plain_hop(brokers: Brokers, is
     async with connect(a.url) as client:
         with pytest.raises(PublishRefused, match="hop to the broker is not secure"):
             await publish(client, 1, park=60)
-        client._attachment.secure = True  # one that does not check, and sends it all the same
+        client._attachment.state.secure = True  # one that does not check, and sends it all the same
         with trio.fail_after(DEADLINE_SECONDS):
             await publish(client, 2, park=60)
             with pytest.raises(PublishRefused, match="hop from the client"):

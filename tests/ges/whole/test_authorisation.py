@@ -241,8 +241,8 @@ async def test_with_a_token_no_plain_broker_on_another_host_is_tried(
     async with connect(broker.url, token=token if with_token else None) as client:
         own = parse_url(broker.url)
         learnt = ("chordal://192.0.2.1:9470", "chordal://127.0.0.1:9")
-        client._attachment._learn_alternates(learnt)
-        choices = client._attachment._choices()
+        client._attachment.state._learn_alternates(learnt)
+        choices = client._attachment.state.choices()
         assert choices[0] == own
         assert len(choices) == tried
         assert with_token != any(choice.host == "192.0.2.1" for choice in choices)

@@ -66,9 +66,9 @@ async def test_requests_in_one_read_are_answered_with_one_status(
         begun = trio.current_time()
         slow_down(Broker, "status", autojump_clock, monkeypatch)
         client._attachment.send(CLIENT_CODEC.encode(StatusRequest()) * COUNT)
-        await until(lambda: len(client._attachment._statuses) == COUNT)
+        await until(lambda: len(client._attachment.state.statuses) == COUNT)
         assert trio.current_time() - begun < COUNT * ONE_SECONDS / 4
-        first = client._attachment._statuses[0]
+        first = client._attachment.state.statuses[0]
         assert (await client.status()).uptime_s > first.uptime_s, "the next read gets a new one"
 
 

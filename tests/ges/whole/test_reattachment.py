@@ -7,8 +7,7 @@ from contextlib import nullcontext
 import pytest
 import trio
 
-from ges.client import keepalive, search
-from ges.client.client import Client, Gap, Subscription, connect
+from ges.client import Client, Gap, Subscription, connect, keepalive, search
 from ges.errors import ConnectionLost
 from ges.routing import catch_up, ordering
 from ges.wire.messages import Alternates
@@ -216,8 +215,9 @@ async def test_a_quiet_broker_that_lives_is_kept(
     monkeypatch.setattr(keepalive, "SILENCE_SECONDS", 0.3)
     broker = await brokers.start()
     async with connect(broker.url) as client, client.subscribe("x"):
-        heard = client._attachment._patience.heard_at
-        await until(lambda: client._attachment._patience.heard_at > heard + 0.4, DEADLINE_SECONDS)
+        alive = client._attachment.state.keepalive
+        heard = alive.heard_at
+        await until(lambda: alive.heard_at > heard + 0.4, DEADLINE_SECONDS)
         assert client.gaps == []
 
 
