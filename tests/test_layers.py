@@ -49,7 +49,7 @@ IMPURE = {
     "trio",
     "uuid",
 }
-#: Modules with the departures that docs/ring.md names.
+#: Modules with the departures that docs/ring.md, failures.md and records.md name.
 DEPARTURES = (
     *("neighbourhood", "gap_owner", "gaps", "chords", "drawn_chords", "searches", "suspicions"),
     *("witness", "dead_runs", "detours", "damping", "chord_queries", "backups", "duties"),
