@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ges.matching.topics import FilterTree
+from ges.matching.filter_tree import FilterTree
 from ges.sessions.session import Session, Targets
 from ges.wire.events import MAX_MATCHES, pack_matches
 from overlay.ids import LinkClass

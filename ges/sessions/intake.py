@@ -9,7 +9,6 @@ from collections.abc import Generator, Iterable
 from typing import TYPE_CHECKING
 
 from ges.errors import TopicError
-from ges.matching.topics import check_topic
 from ges.sessions.parked_events import ParkedEvents
 from ges.sessions.session import Session
 from ges.sessions.subscriptions import Subscriptions
@@ -27,6 +26,7 @@ from ges.wire.messages import (
     Subscribe,
     Unsubscribe,
 )
+from ges.wire.topics import check_topic
 from overlay.errors import ProtocolError
 from overlay.ids import LinkClass, short
 from overlay.machine import Message

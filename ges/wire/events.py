@@ -40,7 +40,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from ges.matching.topics import MAX_TOPIC_BYTES
+from ges.wire.topics import MAX_TOPIC_BYTES
 from overlay.errors import CodecError, ConfigError
 from overlay.ids import LinkClass
 from overlay.wire.frames import EVENT, PROTOCOL_VERSION, frame

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from ges.matching.topics import MAX_TOPIC_BYTES
+from ges.wire.topics import MAX_TOPIC_BYTES
 from overlay.ids import LinkClass, WireCount, WireText, WireUid, WireUrl
 from overlay.machine import LinkMessage, Message
 from overlay.multigraph.weights import Weights

@@ -10,7 +10,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from ges.matching.topics import MAX_TOPIC_BYTES
 from ges.wire.events import (
     HEADER,
     MAX_ATTRIBUTE_BYTES,
@@ -27,6 +26,7 @@ from ges.wire.events import (
     read_event,
     read_head,
 )
+from ges.wire.topics import MAX_TOPIC_BYTES
 from overlay.errors import CodecError, ConfigError
 from overlay.ids import LinkClass
 from overlay.wire.frames import EVENT, MAX_FRAME_BYTES, frame
