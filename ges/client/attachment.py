@@ -16,8 +16,8 @@ from ges.client.outgoing import OutgoingStream
 from ges.client.search import BrokerSearch, Wish
 from ges.client.watermarks import Watermarks
 from ges.errors import ConnectionLost, PublishRefused
-from ges.wire.events import read_delivery
-from ges.wire.messages import (
+from ges.wire.broker_messages import RevocationNotice
+from ges.wire.client_messages import (
     CLIENT_CODEC,
     Accepted,
     Alternates,
@@ -25,15 +25,15 @@ from ges.wire.messages import (
     Dropped,
     EventRefused,
     KeepAlive,
-    RevocationNotice,
     RevocationTaken,
-    Status,
     StatusRequest,
     Subscribe,
     Subscribed,
     SubscriptionRefused,
     Unsubscribe,
 )
+from ges.wire.events import read_delivery
+from ges.wire.status import Status
 from overlay.address import Address, is_loopback, parse_url
 from overlay.errors import ConfigError, ProtocolError
 from overlay.ids import LinkClass

@@ -11,7 +11,7 @@ from ges.client import keepalive, search
 from ges.client.client import Client, Gap, Subscription, connect
 from ges.errors import ConnectionLost
 from ges.routing import catch_up, ordering
-from ges.wire.messages import Alternates
+from ges.wire.client_messages import Alternates
 from overlay.ids import LinkClass, nanos
 from tests.helpers.brokers import Brokers, hang
 from tests.helpers.waiting import until
