@@ -18,7 +18,7 @@ from overlay.wording import counted
 
 if TYPE_CHECKING:
     from ges.client.client import Gap
-    from ges.wire.events import Event
+    from ges.wire.delivered import Event
 
 
 @click.command()

@@ -32,7 +32,7 @@ from ges.wire.client_messages import (
     SubscriptionRefused,
     Unsubscribe,
 )
-from ges.wire.events import read_delivery
+from ges.wire.delivered import read_delivery
 from ges.wire.status import Status
 from overlay.address import Address, is_loopback, parse_url
 from overlay.errors import ConfigError, ProtocolError

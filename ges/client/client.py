@@ -38,7 +38,8 @@ from ges.client.outgoing import MAX_KNOWN_TOPICS, OutgoingStream
 from ges.client.search import TOKEN_EXPOSED, Wish
 from ges.errors import ConnectionLost, PublishRefused, SpreadRefused, SubscribeRefused
 from ges.wire.broker_messages import RevocationNotice
-from ges.wire.events import MAX_BUDGET_US, MAX_PAYLOAD_BYTES, SPENT_AT, Event, pack_attributes
+from ges.wire.delivered import Event
+from ges.wire.events import MAX_BUDGET_US, MAX_PAYLOAD_BYTES, SPENT_AT, pack_attributes
 from ges.wire.status import Status
 from ges.wire.topics import check_filter, check_topic
 from overlay.address import is_loopback, parse_urls

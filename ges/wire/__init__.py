@@ -2,7 +2,8 @@
 
 Events
     ``topics`` (topics and filters as text), ``events`` (their header, and packing), ``event_runs``
-    (many with one header), ``source_route`` (an event that names its path).
+    (many with one header), ``source_route`` (an event that names its path), ``delivered`` (what a
+    subscriber gets).
 Messages
     ``broker_messages`` (between brokers), ``link_codec`` (all that brokers understand of each
     other), ``client_messages`` (between a client and its broker), ``status`` (what a broker says of

@@ -28,7 +28,8 @@ from ges.wire.client_messages import (
     SubscriptionRefused,
     Unsubscribe,
 )
-from ges.wire.events import PATCH, PATCH_AT, PATCH_END, pack_event, read_delivery
+from ges.wire.delivered import read_delivery
+from ges.wire.events import PATCH, PATCH_AT, PATCH_END, pack_event
 from ges.wire.status import Status
 from overlay.address import parse_url
 from overlay.ids import LinkClass
