@@ -19,7 +19,7 @@ from ges.topology.revocation_lists import NoticeTaken, Outcome, RevocationLists
 from ges.topology.secure_graph import SecureGraph
 from ges.topology.secure_graph_repair import Place, SecureGraphRepair
 from ges.topology.survey import Survey
-from ges.wire.messages import RevocationNotice, SecureState, SecureStatesWanted
+from ges.wire.broker_messages import RevocationNotice, SecureState, SecureStatesWanted
 from overlay.ids import LinkClass, Nanos, Peer, nanos
 from overlay.machine import (
     Closed,

@@ -14,15 +14,9 @@ from functools import partial
 
 import trio
 
+from ges.wire.broker_messages import RevocationNotice
+from ges.wire.client_messages import CLIENT_CODEC, KeepAlive, StatusRequest, Subscribe, Unsubscribe
 from ges.wire.events import pack_event
-from ges.wire.messages import (
-    CLIENT_CODEC,
-    KeepAlive,
-    RevocationNotice,
-    StatusRequest,
-    Subscribe,
-    Unsubscribe,
-)
 from overlay.ids import SECRET_BYTES, LinkClass, Peer
 from overlay.machine import Refused
 from overlay.net.connection import BROKEN

@@ -12,7 +12,7 @@ from benchmarks.live.processes import Fleet, LiveBroker, SoakFailed
 from ges.client import Client, connect
 from ges.errors import ConnectionLost
 from ges.operations.walk import Walk, walk_ring
-from ges.wire.messages import Status
+from ges.wire.status import Status
 from overlay.ids import Nanos, nanos
 from ring.invariants import DeadPointers, Snapshot, ideal_pointers, local_findings
 from ring.wire.messages import Member

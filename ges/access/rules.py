@@ -37,7 +37,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from ges.access.tokens import NAME_PATTERN
 from ges.errors import AccessError, TopicError
 from ges.matching.containment import covers, overlaps
-from ges.matching.topics import check_filter
+from ges.wire.topics import check_filter
 from overlay.security.identity import Role
 
 MAX_FILE_BYTES = 1024 * 1024

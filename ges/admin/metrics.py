@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ges.wire.messages import Status
+from ges.wire.status import Status
 from overlay.ids import LinkClass
 
 #: Counters of what strangers and clients do wrong, shown before there is anything to count as well:

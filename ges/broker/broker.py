@@ -25,10 +25,11 @@ from ges.routing.holding import Holding
 from ges.routing.router import Router
 from ges.sessions.clients import Clients
 from ges.topology.revocation_lists import NoticeTaken, Outcome
+from ges.wire.broker_messages import RevocationNotice
 from ges.wire.event_runs import event_runs
 from ges.wire.events import DEFAULT_BUDGET_US, MAX_BUDGET_US
 from ges.wire.link_codec import LINK_CODEC
-from ges.wire.messages import RevocationNotice, Status
+from ges.wire.status import Status
 from overlay.address import Address, parse_url
 from overlay.driver import Driver
 from overlay.errors import ConfigError, ProtocolError

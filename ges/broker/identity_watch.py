@@ -19,7 +19,8 @@ import structlog
 import trio
 
 from ges.node import RenewLinks, Spread
-from ges.wire.messages import IdentityStatus, RevocationNotice
+from ges.wire.broker_messages import RevocationNotice
+from ges.wire.status import IdentityStatus
 from overlay.errors import IdentityError, ProtocolError
 from overlay.ids import LinkClass, Nanos, nanos, short
 from overlay.machine import Closed

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from ges.node import BrokerNode
-from ges.wire.messages import LinkStatus, WayStatus
+from ges.wire.status import LinkStatus, WayStatus
 from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos
 from overlay.links.link import Link
 from overlay.multigraph.weights import LinkKey

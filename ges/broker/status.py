@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from ges.broker.link_status import link_statuses, way_statuses
-from ges.wire.messages import Status, VerdictStatus
+from ges.wire.status import Status, VerdictStatus
 from overlay.ids import NANOS_PER_SECOND
 from overlay.release import software_version
 

@@ -35,7 +35,7 @@ def check(file: Path, subject: str, topic: str | None, text: str | None, as_json
     """
     from ges.access.admission import read_access
     from ges.access.rules import parse_principal
-    from ges.matching.topics import check_filter, check_topic
+    from ges.wire.topics import check_filter, check_topic
 
     rules = read_access(file)
     permissions = rules.permissions(parse_principal(subject))

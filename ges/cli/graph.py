@@ -15,7 +15,7 @@ from overlay.wording import counted
 if TYPE_CHECKING:
     from ges.operations.resilience import Resilience
     from ges.operations.walk import Walk
-    from ges.wire.messages import Status
+    from ges.wire.status import Status
     from overlay.multigraph.graph import Multigraph
 
 

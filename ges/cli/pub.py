@@ -12,8 +12,8 @@ import click
 
 from ges.cli.durations import duration
 from ges.cli.options import CLASSES, client_options, json_option, run_async, token_option
-from ges.matching.topics import check_topic
 from ges.wire.events import MAX_PAYLOAD_BYTES
+from ges.wire.topics import check_topic
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass
 from overlay.wording import counted

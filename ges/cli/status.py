@@ -13,7 +13,7 @@ from overlay.ids import short
 from overlay.wording import counted
 
 if TYPE_CHECKING:
-    from ges.wire.messages import LinkStatus, Status
+    from ges.wire.status import LinkStatus, Status
 
 
 @click.command()

@@ -12,13 +12,13 @@ import click
 
 from ges.cli.durations import NumberRange
 from ges.cli.options import CLASSES, client_options, json_option, run_async, token_option
-from ges.matching.topics import check_filter
+from ges.wire.topics import check_filter
 from overlay.ids import LinkClass
 from overlay.wording import counted
 
 if TYPE_CHECKING:
     from ges.client import Gap
-    from ges.wire.events import Event
+    from ges.wire.delivered import Event
 
 
 @click.command()

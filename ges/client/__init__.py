@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from ges.client.client import Client, connect
 from ges.client.subscription import Gap, Subscription
-from ges.wire.events import Event
-from ges.wire.messages import Status
+from ges.wire.delivered import Event
+from ges.wire.status import Status
 from overlay.ids import LinkClass
 
 __all__ = ["Client", "Event", "Gap", "LinkClass", "Status", "Subscription", "connect"]

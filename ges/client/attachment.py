@@ -15,16 +15,10 @@ from ges.client.search import BrokerSearch, Wish
 from ges.client.state import ClientState, Ended
 from ges.client.subscription import Subscription
 from ges.errors import ConnectionLost
-from ges.wire.events import read_delivery
-from ges.wire.messages import (
-    CLIENT_CODEC,
-    KeepAlive,
-    RevocationNotice,
-    Status,
-    StatusRequest,
-    Subscribe,
-    Unsubscribe,
-)
+from ges.wire.broker_messages import RevocationNotice
+from ges.wire.client_messages import CLIENT_CODEC, KeepAlive, StatusRequest, Subscribe, Unsubscribe
+from ges.wire.delivered import read_delivery
+from ges.wire.status import Status
 from overlay.address import parse_url
 from overlay.errors import ProtocolError
 from overlay.ids import LinkClass

@@ -36,9 +36,10 @@ from ges.client.outgoing import MAX_KNOWN_TOPICS
 from ges.client.search import TOKEN_EXPOSED, Wish
 from ges.client.subscription import Gap, Subscription
 from ges.errors import ConnectionLost, PublishRefused, SpreadRefused, SubscribeRefused
-from ges.matching.topics import check_filter, check_topic
+from ges.wire.broker_messages import RevocationNotice
 from ges.wire.events import MAX_BUDGET_US, MAX_PAYLOAD_BYTES, SPENT_AT, pack_attributes
-from ges.wire.messages import RevocationNotice, Status
+from ges.wire.status import Status
+from ges.wire.topics import check_filter, check_topic
 from overlay.address import is_loopback, parse_urls
 from overlay.errors import ConfigError
 from overlay.ids import SECRET_BYTES, LinkClass, uid_of

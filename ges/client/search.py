@@ -12,7 +12,7 @@ import trio
 
 from ges.client.certified import reread
 from ges.errors import ConnectionLost
-from ges.wire.messages import Attached
+from ges.wire.client_messages import Attached
 from overlay.address import Address, shown
 from overlay.errors import ConnectionFailed, ProtocolError
 from overlay.ids import LinkClass

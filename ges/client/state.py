@@ -14,20 +14,20 @@ from ges.client.keepalive import Keepalive
 from ges.client.outgoing import OutgoingStream
 from ges.client.watermarks import Watermarks
 from ges.errors import ConnectionLost, PublishRefused
-from ges.wire.messages import (
+from ges.wire.broker_messages import RevocationNotice
+from ges.wire.client_messages import (
     Accepted,
     Alternates,
     Attached,
     Dropped,
     EventRefused,
     KeepAlive,
-    RevocationNotice,
     RevocationTaken,
-    Status,
     Subscribe,
     Subscribed,
     SubscriptionRefused,
 )
+from ges.wire.status import Status
 from overlay.address import Address, is_loopback, parse_url
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import trio
 
 from ges.errors import SubscribeRefused
-from ges.wire.events import Event
+from ges.wire.delivered import Event
 from overlay.ids import LinkClass
 
 MAX_UNREAD = 1_000_000  #: events kept for a subscription that is not read; then the oldest go

@@ -8,7 +8,7 @@ says all. Of express events this holds while no link fails; later ones are of no
 
 from __future__ import annotations
 
-from ges.wire.events import Event
+from ges.wire.delivered import Event
 from overlay.ids import LinkClass
 
 MAX_PUBLISHERS = 65536  #: remembered; then those go of which nothing has come for the longest time

@@ -13,7 +13,7 @@ from ges.client import Client, Subscription, connect
 from ges.demo.findings import Exchanged
 from ges.demo.processes import DemoFailed
 from ges.errors import PublishRefused
-from ges.wire.messages import Status
+from ges.wire.status import Status
 from overlay.ids import LinkClass
 
 PAYLOAD_BYTES = 256

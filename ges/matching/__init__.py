@@ -1,4 +1,5 @@
 """Whether an event matches what somebody asked for. Pure.
 
-``topics`` (filters with wildcards), ``containment`` (whether one filter covers another).
+``filter_tree`` (who holds a filter that matches a topic), ``containment`` (whether one filter
+covers another).
 """

@@ -1,14 +1,14 @@
 """What one filter can match, against another: containment and overlap, without trying topics.
 
-Both follow the meaning that :class:`ges.matching.topics.FilterTree` gives to filters: ``+`` is one
-level, ``#`` any number of levels, none included, and no wildcard in first place matches a topic
-whose first level starts with ``$``. A topic is a filter without wildcards, so ``covers(filter,
-topic)`` is matching. Both cost no more than the levels of the shorter text.
+Both follow the meaning that :class:`~ges.matching.filter_tree.FilterTree` gives to filters: ``+``
+is one level, ``#`` any number of levels, none included, and no wildcard in first place matches a
+topic whose first level starts with ``$``. A topic is a filter without wildcards, so
+``covers(filter, topic)`` is matching. Both cost no more than the levels of the shorter text.
 """
 
 from __future__ import annotations
 
-from ges.matching.topics import ONE, REST
+from ges.wire.topics import ONE, REST
 
 
 def covers(wide: str, narrow: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ges.wire.messages import Status
+from ges.wire.status import Status
 from overlay.wording import counted
 from ring.invariants import Copies, backup_findings
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ges.operations.resilience import Resilience, measure
-from ges.wire.messages import LinkStatus, Status
+from ges.wire.status import LinkStatus, Status
 from overlay.ids import LinkClass, nanos
 from overlay.multigraph.graph import Multigraph
 from overlay.multigraph.weights import Weights, worse

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ges.wire.messages import Status
+from ges.wire.status import Status
 from overlay.ids import LinkClass
 from overlay.rng import rng_for
 

@@ -18,7 +18,7 @@ from ges.client import connect
 from ges.client.search import ATTACH_SECONDS
 from ges.errors import ConnectionLost
 from ges.operations.backup_check import judge_backups
-from ges.wire.messages import Status
+from ges.wire.status import Status
 from overlay.address import Address, parse_url, shown
 from overlay.errors import ChordalError, ConfigError
 from overlay.ids import short

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ges.matching.topics import FilterTree
+from ges.matching.filter_tree import FilterTree
 from ges.sessions.session import Session, Targets
-from ges.wire.events import MAX_MATCHES, pack_matches
+from ges.wire.delivered import MAX_MATCHES, pack_matches
 from overlay.ids import LinkClass
 from overlay.net.connection import Connection
 from overlay.wire.frames import DELIVERY, EVENT, HEADER, PROTOCOL_VERSION, frame

@@ -15,8 +15,8 @@ from ges.access.rules import AccessRules
 from ges.sessions.intake import Intake
 from ges.sessions.session import CLIENT_QUEUE_BYTES, Session
 from ges.sessions.subscriptions import Subscriptions
+from ges.wire.client_messages import Alternates, Attached
 from ges.wire.events import EXPRESS_FLAG
-from ges.wire.messages import Alternates, Attached
 from overlay.errors import ProtocolError
 from overlay.ids import short
 from overlay.links.memory_limit import MemoryLimit

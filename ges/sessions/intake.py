@@ -9,24 +9,24 @@ from collections.abc import Generator, Iterable
 from typing import TYPE_CHECKING
 
 from ges.errors import TopicError
-from ges.matching.topics import check_topic
 from ges.sessions.parked_events import ParkedEvents
 from ges.sessions.session import Session
 from ges.sessions.subscriptions import Subscriptions
-from ges.wire.event_runs import EventRun, event_runs
-from ges.wire.events import Head
-from ges.wire.messages import (
+from ges.wire.broker_messages import RevocationNotice
+from ges.wire.client_messages import (
     CLIENT_CODEC,
     Accepted,
     Dropped,
     EventRefused,
     KeepAlive,
-    RevocationNotice,
     RevocationTaken,
     StatusRequest,
     Subscribe,
     Unsubscribe,
 )
+from ges.wire.event_runs import EventRun, event_runs
+from ges.wire.events import Head
+from ges.wire.topics import check_topic
 from overlay.errors import ProtocolError
 from overlay.ids import LinkClass, short
 from overlay.machine import Message

@@ -6,7 +6,7 @@ import trio
 
 from ges.access.admission import Admitted
 from ges.access.rules import NOBODY
-from ges.wire.messages import CLIENT_CODEC
+from ges.wire.client_messages import CLIENT_CODEC
 from overlay.ids import LinkClass
 from overlay.machine import Message
 from overlay.net.connection import Connection

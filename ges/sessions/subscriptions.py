@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ges.errors import TopicError
-from ges.matching.topics import check_filter
 from ges.routing.router import Router
 from ges.sessions.session import Session, filter_cost
-from ges.wire.messages import Subscribe, Subscribed, SubscriptionRefused
+from ges.wire.client_messages import Subscribe, Subscribed, SubscriptionRefused
+from ges.wire.topics import check_filter
 from overlay.ids import LinkClass, short
 from overlay.limits import Limits
 from overlay.links.counted_log import CountedLog

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
-from ges.wire.messages import MAX_LINKS_TOLD, MeasuredLinks, ToldLink
+from ges.wire.broker_messages import MAX_LINKS_TOLD, MeasuredLinks, ToldLink
 from overlay.ids import LinkClass, Nanos, nanos
 from overlay.multigraph.graph import Ends, ends
 from overlay.multigraph.weights import LinkKey, Weights, worse

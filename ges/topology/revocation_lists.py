@@ -12,7 +12,7 @@ from collections import deque
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ges.wire.messages import RevocationNotice
+from ges.wire.broker_messages import RevocationNotice
 from overlay.errors import ProtocolError
 from overlay.ids import Nanos, nanos
 from overlay.machine import Fact

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from ges.wire.messages import MAX_SECURE_LINKS, SecureState
+from ges.wire.broker_messages import MAX_SECURE_LINKS, SecureState
 from overlay.circular import following, is_after
 from overlay.ids import short
 from ring.geometry import between

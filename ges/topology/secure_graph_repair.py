@@ -16,7 +16,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from ges.topology.secure_graph import SecureGraph
-from ges.wire.messages import SecureState, SecureStatesWanted
+from ges.wire.broker_messages import SecureState, SecureStatesWanted
 from overlay.ids import Nanos, nanos
 from overlay.machine import Send, TimerTable
 from ring.geometry import between

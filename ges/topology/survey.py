@@ -15,7 +15,7 @@ from enum import Enum, auto
 
 from ges.topology.horizon import REFRESH_NS, Horizon
 from ges.topology.rate_limit import Rate, RateLimit
-from ges.wire.messages import MeasuredLinks
+from ges.wire.broker_messages import MeasuredLinks
 from overlay.ids import LinkClass, Nanos, nanos
 from overlay.machine import Effect, LinkMessage, Send, TimerTable
 from overlay.multigraph.cost import Steady, cost_ns

@@ -1,6 +1,11 @@
 """Bytes: events and messages as they go between brokers and to clients. Pure.
 
-``events`` (their header, and packing), ``event_runs`` (many with one header), ``source_route`` (an
-event that names its path), ``messages`` (between brokers, and with clients), ``link_codec`` (the
-messages that brokers understand).
+Events
+    ``topics`` (topics and filters as text), ``events`` (their header, and packing), ``event_runs``
+    (many with one header), ``source_route`` (an event that names its path), ``delivered`` (what a
+    subscriber gets).
+Messages
+    ``broker_messages`` (between brokers), ``link_codec`` (all that brokers understand of each
+    other), ``client_messages`` (between a client and its broker), ``status`` (what a broker says of
+    itself).
 """

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from ges.wire.messages import MeasuredLinks, RevocationNotice, SecureState, SecureStatesWanted
+from ges.wire.broker_messages import (
+    MeasuredLinks,
+    RevocationNotice,
+    SecureState,
+    SecureStatesWanted,
+)
 from overlay.machine import Message
 from overlay.multigraph.probes import LinkEcho, LinkProbe
 from overlay.multigraph.quick_probes import QuickEcho, QuickProbe

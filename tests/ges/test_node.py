@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ges.node import BrokerNode
 from ges.topology.parallel_links import RETRY_MAX_NS, RETRY_NS
-from ges.wire.messages import SecureState
+from ges.wire.broker_messages import SecureState
 from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, Peer, nanos
 from overlay.machine import (
     Closed,

@@ -9,7 +9,7 @@ from itertools import count
 
 from ges.topology.relay_paths import RelayPaths
 from ges.topology.survey import Survey
-from ges.wire.messages import MeasuredLinks
+from ges.wire.broker_messages import MeasuredLinks
 from overlay.ids import LinkClass, Nanos, nanos
 from overlay.machine import Effect, LinkMessage, Send
 from overlay.multigraph.path_choice import Path

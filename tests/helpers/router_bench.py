@@ -11,13 +11,9 @@ from ges.routing.holding import Holding
 from ges.routing.router import Router
 from ges.sessions.session import Session
 from ges.topology.secure_graph import SecureGraph
-from ges.wire.events import (
-    Head,
-    pack_event,
-    read_delivery,
-    read_head,
-)
-from ges.wire.messages import SecureState
+from ges.wire.broker_messages import SecureState
+from ges.wire.delivered import read_delivery
+from ges.wire.events import Head, pack_event, read_head
 from ges.wire.source_route import read_way
 from overlay.ids import LinkClass, Nanos, Peer
 from overlay.links.link import Link

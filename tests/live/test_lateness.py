@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from ges.client import Subscription, connect
-from ges.wire.events import Event
+from ges.wire.delivered import Event
 from overlay.ids import LinkClass
 from tests.helpers.processes import Broker, Fleet, whole
 from tests.helpers.proxy import free_port

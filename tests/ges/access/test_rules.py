@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ges.access.rules import NOBODY, AccessRules, Principal, parse_access, parse_principal
 from ges.errors import AccessError
-from ges.matching.topics import FilterTree
+from ges.matching.filter_tree import FilterTree
 from overlay.security.identity import Role
 
 RULES = """

@@ -17,8 +17,8 @@ from ges.client import connect
 from ges.errors import PublishRefused
 from ges.routing.ordering import LONG_GAP_NS
 from ges.sessions import clients
+from ges.wire.client_messages import CLIENT_CODEC, KeepAlive, StatusRequest, Subscribe
 from ges.wire.events import MARK_FLAG, MAX_HOPS, PATCH, PATCH_AT, PATCH_END, pack_event
-from ges.wire.messages import CLIENT_CODEC, KeepAlive, StatusRequest, Subscribe
 from overlay.address import parse_url
 from overlay.errors import ConfigError, IdentityError
 from overlay.ids import NANOS_PER_SECOND, LinkClass, Peer

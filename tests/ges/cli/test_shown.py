@@ -10,7 +10,7 @@ import pytest
 
 from ges.cli.main import run
 from ges.operations.walk import Walk
-from ges.wire.messages import Status
+from ges.wire.status import Status
 from overlay.ids import LinkClass
 from tests.ges.operations.test_overlay_graph import broker
 

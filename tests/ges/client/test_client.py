@@ -12,7 +12,8 @@ import trio
 from ges.client import Client, Subscription, connect
 from ges.client.client import YIELD_EVERY
 from ges.errors import ConnectionLost, PublishRefused, SubscribeRefused, TopicError
-from ges.wire.events import MAX_PAYLOAD_BYTES, Event
+from ges.wire.delivered import Event
+from ges.wire.events import MAX_PAYLOAD_BYTES
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass
 from tests.helpers.brokers import Brokers

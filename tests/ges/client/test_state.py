@@ -7,19 +7,19 @@ import pytest
 from ges.client.keepalive import Keepalive
 from ges.client.state import MAX_ALTERNATES, ClientState, Ended
 from ges.errors import ConnectionLost, PublishRefused
-from ges.wire.events import AGAIN_FLAG
-from ges.wire.messages import (
+from ges.wire.broker_messages import RevocationNotice
+from ges.wire.client_messages import (
     Accepted,
     Alternates,
     Attached,
     Dropped,
     EventRefused,
     KeepAlive,
-    RevocationNotice,
     Subscribe,
     Subscribed,
     SubscriptionRefused,
 )
+from ges.wire.events import AGAIN_FLAG
 from overlay.address import parse_url
 from overlay.ids import LinkClass
 from overlay.machine import Message

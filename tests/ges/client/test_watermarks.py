@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ges.client.watermarks import MAX_PUBLISHERS, Watermarks
-from ges.wire.events import Event
+from ges.wire.delivered import Event
 from overlay.ids import LinkClass
 
 NORMAL, SECURE = LinkClass.NORMAL, LinkClass.SECURE

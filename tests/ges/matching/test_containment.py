@@ -9,7 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ges.matching.containment import covers, overlaps
-from ges.matching.topics import FilterTree, check_filter
+from ges.matching.filter_tree import FilterTree
+from ges.wire.topics import check_filter
 
 #: ``z`` stands in no filter, and so for every level that none names. The empty topic is among them.
 LEVELS = ("a", "b", "", "$s", "z")

@@ -12,7 +12,7 @@ from ges.cli.ring import ring as ring_command
 from ges.operations import walk as walk_module
 from ges.operations.backup_check import judge_backups
 from ges.operations.walk import Walk, judge, walk_ring
-from ges.wire.messages import Status
+from ges.wire.status import Status
 from overlay.ids import Peer
 from ring.records.holders import BackupStatus
 from ring.wire.messages import Member

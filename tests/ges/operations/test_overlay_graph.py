@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ges.operations.overlay_graph import multigraph, resilience_of
-from ges.wire.messages import LinkStatus, Status
+from ges.wire.status import LinkStatus, Status
 from overlay.ids import LinkClass, nanos
 from overlay.multigraph.graph import as_networkx
 from overlay.multigraph.weights import Weights

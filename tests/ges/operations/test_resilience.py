@@ -15,7 +15,7 @@ from ges.errors import ConnectionLost
 from ges.operations import resilience
 from ges.operations.resilience import Resilience, live_links, measure, ring_links
 from ges.operations.walk import Walk
-from ges.wire.messages import LinkStatus, Status
+from ges.wire.status import LinkStatus, Status
 from overlay.ids import LinkClass, Peer
 from ring.errors import InvariantBroken
 from ring.wire.messages import Member

@@ -17,7 +17,7 @@ from ges.cli.main import cli
 from ges.client import Client, keepalive
 from ges.errors import ConnectionLost
 from ges.operations.walk import IN_VAIN_S, LATER_PATIENCE_S, PATIENCE_S, Walk, walk_ring
-from ges.wire.messages import Status
+from ges.wire.status import Status
 from overlay.ids import Peer
 from ring.invariants import ideal_pointers
 from ring.wire.messages import Member

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ges.wire.events import (
-    read_head,
-)
+from ges.wire.events import read_head
 from ges.wire.source_route import pack_way
 from overlay.errors import CodecError, ProtocolError
 from overlay.wire.frames import DETOUR, EVENT, frame

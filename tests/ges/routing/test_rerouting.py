@@ -6,13 +6,7 @@ from msgspec.structs import replace
 
 from ges.routing.catch_up import KEPT_NS
 from ges.routing.holding import HOLD_NS
-from ges.wire.events import (
-    MAX_HOPS,
-    PATCH,
-    PATCH_AT,
-    PATCH_END,
-    read_head,
-)
+from ges.wire.events import MAX_HOPS, PATCH, PATCH_AT, PATCH_END, read_head
 from ges.wire.source_route import pack_way
 from overlay.ids import nanos
 from overlay.links.link import Link

@@ -9,13 +9,9 @@ import pytest
 
 from ges.routing.ordering import MET_GAP_NS
 from ges.routing.router import HELD_BYTES
+from ges.wire.broker_messages import SecureState
 from ges.wire.event_runs import event_runs
-from ges.wire.events import (
-    FLOOD_FLAG,
-    SECURE_FLAG,
-    read_head,
-)
-from ges.wire.messages import SecureState
+from ges.wire.events import FLOOD_FLAG, SECURE_FLAG, read_head
 from overlay.ids import nanos
 from overlay.queues.lanes import Policy
 from overlay.wire.frames import EVENT, frame

@@ -15,21 +15,22 @@ from trio.testing import MockClock
 from ges.broker import Broker
 from ges.client import connect
 from ges.sessions import clients
-from ges.wire.events import PATCH, PATCH_AT, PATCH_END, pack_event, read_delivery
-from ges.wire.messages import (
+from ges.wire.client_messages import (
     CLIENT_CODEC,
     Accepted,
     Alternates,
     Attached,
     EventRefused,
     KeepAlive,
-    Status,
     StatusRequest,
     Subscribe,
     Subscribed,
     SubscriptionRefused,
     Unsubscribe,
 )
+from ges.wire.delivered import read_delivery
+from ges.wire.events import PATCH, PATCH_AT, PATCH_END, pack_event
+from ges.wire.status import Status
 from overlay.address import parse_url
 from overlay.ids import LinkClass
 from overlay.limits import Limits

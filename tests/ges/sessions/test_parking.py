@@ -13,9 +13,9 @@ from ges.broker import Broker
 from ges.client import Client, connect
 from ges.errors import PublishRefused
 from ges.sessions.parking import MAX_PARKED, MAX_PARKED_BYTES, Parking
+from ges.wire.broker_messages import SecureState
 from ges.wire.event_runs import event_runs
 from ges.wire.events import Head, pack_event
-from ges.wire.messages import SecureState
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass, nanos
 from overlay.machine import MessageReceived

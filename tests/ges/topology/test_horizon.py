@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ges.topology.horizon import EXPIRE_NS, MAX_TABLES, Horizon
+from ges.wire.broker_messages import MAX_LINKS_TOLD, MeasuredLinks, ToldLink
 from ges.wire.link_codec import LINK_CODEC
-from ges.wire.messages import MAX_LINKS_TOLD, MeasuredLinks, ToldLink
 from overlay.errors import ProtocolError
 from overlay.ids import LinkClass
 from overlay.machine import Message

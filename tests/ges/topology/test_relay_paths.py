@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ges.topology.relay_paths import PATHS_NS
 from ges.topology.survey import PASS_ON_RATE, TELL_RATE
-from ges.wire.messages import MeasuredLinks, ToldLink
+from ges.wire.broker_messages import MeasuredLinks, ToldLink
 from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, nanos
 from overlay.multigraph.graph import as_networkx
 from overlay.multigraph.path_choice import RATIO

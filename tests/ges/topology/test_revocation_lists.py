@@ -7,7 +7,7 @@ from pathlib import Path
 from ges.node import BrokerNode
 from ges.topology.revocation_lists import UNCHECKED_KEPT, Outcome, RevocationLists
 from ges.topology.secure_graph import SecureGraph
-from ges.wire.messages import RevocationNotice, SecureState
+from ges.wire.broker_messages import RevocationNotice, SecureState
 from overlay.authority.authority import Authority
 from overlay.authority.revoking import revoke_uid
 from overlay.ids import LinkClass, Peer, nanos

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ges.topology.secure_graph import MAX_ORIGINS, SecureGraph, describe
-from ges.wire.messages import SecureState
+from ges.wire.broker_messages import SecureState
 
 Links = set[frozenset[int]]
 

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from ges.topology.secure_graph_repair import ANSWER_NS, ASK_NS, STANDS_NS
+from ges.wire.broker_messages import SecureState, SecureStatesWanted
 from ges.wire.link_codec import LINK_CODEC
-from ges.wire.messages import SecureState, SecureStatesWanted
 from overlay.circular import HIGHEST
 from overlay.ids import LinkClass, nanos
 from overlay.machine import Message, MessageReceived, Send

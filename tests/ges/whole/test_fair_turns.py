@@ -11,7 +11,8 @@ from ges.client import connect
 from ges.routing.delivery import Deliveries
 from ges.sessions.session import Targets
 from ges.sessions.subscriptions import Subscriptions
-from ges.wire.messages import CLIENT_CODEC, Status, StatusRequest, Subscribe
+from ges.wire.client_messages import CLIENT_CODEC, StatusRequest, Subscribe
+from ges.wire.status import Status
 from overlay.net.slices import SLICE_SECONDS
 from tests.helpers.brokers import Brokers
 from tests.helpers.virtual import Weather

@@ -10,7 +10,7 @@ import trio
 from ges.broker import Broker
 from ges.client import Client, Subscription, connect, search
 from ges.errors import ConnectionLost
-from ges.wire.events import Event
+from ges.wire.delivered import Event
 from overlay.address import parse_url
 from overlay.ids import SECRET_BYTES, LinkClass, uid_of
 from overlay.machine import Refused

@@ -11,7 +11,7 @@ from trio.testing import MockClock
 
 from ges.broker import Broker
 from ges.client import Client, Subscription, connect
-from ges.wire.events import Event
+from ges.wire.delivered import Event
 from overlay.address import parse_url
 from overlay.ids import LinkClass
 from overlay.net.connection import Connection

@@ -10,7 +10,7 @@ import trio
 from ges.client import Client, Gap, Subscription, connect, keepalive, search
 from ges.errors import ConnectionLost
 from ges.routing import catch_up, ordering
-from ges.wire.messages import Alternates
+from ges.wire.client_messages import Alternates
 from overlay.ids import LinkClass, nanos
 from tests.helpers.brokers import Brokers, hang
 from tests.helpers.waiting import until

@@ -10,7 +10,7 @@ from trio.testing import MockClock
 
 from ges.broker import Broker
 from ges.client import Client, Subscription, connect
-from ges.wire.messages import LinkStatus
+from ges.wire.status import LinkStatus
 from overlay.address import parse_url
 from overlay.ids import LinkClass
 from tests.helpers.brokers import Brokers

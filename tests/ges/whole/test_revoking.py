@@ -11,7 +11,8 @@ import trio
 from ges.broker import Broker, BrokerConfig
 from ges.client import connect
 from ges.errors import ConnectionLost, SpreadRefused
-from ges.wire.messages import RevocationNotice, RevocationTaken, Subscribe
+from ges.wire.broker_messages import RevocationNotice
+from ges.wire.client_messages import RevocationTaken, Subscribe
 from overlay.address import parse_url
 from overlay.authority.authority import Authority, create_authority, issue_identity
 from overlay.authority.revoking import revoke_certificate, revoke_uid

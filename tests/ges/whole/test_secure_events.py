@@ -11,8 +11,8 @@ import trio
 from ges.broker import Broker
 from ges.client import Client, Subscription, connect
 from ges.errors import ConnectionLost, PublishRefused
-from ges.wire.events import Event
-from ges.wire.messages import CLIENT_CODEC, Attached
+from ges.wire.client_messages import CLIENT_CODEC, Attached
+from ges.wire.delivered import Event
 from overlay.address import parse_url
 from overlay.errors import ConfigError, NoTlsError
 from overlay.ids import LinkClass, Peer

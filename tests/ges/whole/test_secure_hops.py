@@ -11,7 +11,7 @@ import trio
 
 from ges.client import connect
 from ges.errors import ConnectionLost
-from ges.wire.messages import CLIENT_CODEC, Attached
+from ges.wire.client_messages import CLIENT_CODEC, Attached
 from overlay.address import Address
 from overlay.ids import LinkClass, Uid
 from overlay.links.greeting import read_greeting

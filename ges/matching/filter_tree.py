@@ -1,70 +1,13 @@
-"""Topics and filters, as MQTT users know them.
+"""Filters and who holds them: finds all holders whose filter matches a topic.
 
-A topic is levels joined by ``/``. In a filter ``+`` stands for one level and ``#``, as the last
-level, for any number of them, none included. Topics whose first level starts with ``$`` are the
-system's: no wildcard in first place matches them.
+:mod:`ges.wire.topics` says what the wildcards stand for.
 """
 
 from __future__ import annotations
 
 from typing import Generic, TypeVar
 
-from ges.errors import TopicError
-
-MAX_TOPIC_BYTES = 1024
-MAX_LEVELS = 64
-
-ONE = "+"
-REST = "#"
-
-#: Wildcards of other systems, and what to write instead.
-_FOREIGN = {"*": ONE, "**": REST, ">": REST}
-
-
-def check_topic(topic: str) -> str:
-    """Return ``topic`` if events can be published to it.
-
-    Raises:
-        TopicError: it is empty, too long, or has a wildcard in it.
-    """
-    _check_shape(topic, "topic")
-    if ONE in topic or REST in topic:
-        raise TopicError(f"topic {topic!r} has a wildcard; wildcards belong into filters")
-    return topic
-
-
-def check_filter(text: str) -> str:
-    """Return ``text`` if it is a filter.
-
-    Raises:
-        TopicError: it is empty, too long, or has a wildcard that does not stand alone in its level.
-    """
-    _check_shape(text, "filter")
-    levels = text.split("/")
-    for at, level in enumerate(levels):
-        if level in _FOREIGN:
-            raise TopicError(f"filter {text!r}: write {_FOREIGN[level]!r} instead of {level!r}")
-        if (ONE in level or REST in level) and len(level) > 1:
-            raise TopicError(f"filter {text!r}: a wildcard stands for a whole level, as in a/+/c")
-        if level == REST and at != len(levels) - 1:
-            raise TopicError(f"filter {text!r}: '#' can only be the last level, as in a/#")
-    return text
-
-
-def _check_shape(text: str, what: str) -> None:
-    if not text:
-        raise TopicError(f"the {what} is empty; write one such as sensors/7/temperature")
-    try:
-        size = len(text.encode())
-    except UnicodeEncodeError as error:
-        raise TopicError(f"{what} {text!r} is not text") from error
-    if size > MAX_TOPIC_BYTES:
-        raise TopicError(f"the {what} has {size} bytes, {MAX_TOPIC_BYTES} are allowed")
-    if text.count("/") >= MAX_LEVELS:
-        raise TopicError(f"the {what} has more than {MAX_LEVELS} levels")
-    if "\0" in text:
-        raise TopicError(f"{what} {text!r} has a null character in it")
-
+from ges.wire.topics import ONE, REST
 
 T = TypeVar("T")
 

@@ -1,0 +1,126 @@
+"""What a client and its broker say to each other, but for events."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from ges.wire.broker_messages import RevocationNotice
+from ges.wire.status import Status
+from ges.wire.topics import MAX_TOPIC_BYTES
+from overlay.ids import LinkClass, WireCount, WireText, WireUid, WireUrl
+from overlay.machine import Message
+from overlay.wire.codec import MessageCodec
+from overlay.wire.frames import LOWEST_VERSION
+from overlay.wire.versions import WireVersion
+
+Number = Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
+FilterText = Annotated[str, msgspec.Meta(max_length=MAX_TOPIC_BYTES)]
+
+
+# ── client to broker ──────────────────────────────────────────────────────────────────────────
+
+
+class Subscribe(Message, frozen=True):
+    """Send me the events that match. ``link_class``: only those of that class; None: all."""
+
+    number: Number
+    filter: FilterText
+    link_class: LinkClass | None
+
+
+class Unsubscribe(Message, frozen=True):
+    """No more of these."""
+
+    number: Number
+
+
+class KeepAlive(Message, frozen=True):
+    """Either end: are you there? Answered with the same token and ``answer`` set."""
+
+    token: WireCount
+    answer: bool
+
+
+class StatusRequest(Message, frozen=True):
+    """Tell me about yourself."""
+
+
+# ── broker to client ──────────────────────────────────────────────────────────────────────────
+
+
+class Attached(Message, frozen=True):
+    """The client is served by ``broker``; ``secure`` says whether this hop is."""
+
+    broker: WireUid
+    url: WireUrl
+    secure: bool
+    version: WireVersion = LOWEST_VERSION  #: of the protocol, that holds for this connection
+    subject: WireText = "anyone"  #: as whom the broker knows the client, see docs/access.md
+
+
+class Alternates(Message, frozen=True):
+    """Other brokers to go to when this one is lost, latest first."""
+
+    urls: Annotated[tuple[WireUrl, ...], msgspec.Meta(max_length=64)]
+
+
+class Subscribed(Message, frozen=True):
+    """From now on nothing that matches is missed while nothing fails."""
+
+    number: Number
+
+
+class SubscriptionRefused(Message, frozen=True):
+    """It is not served, and why."""
+
+    number: Number
+    reason: WireText
+
+
+class Accepted(Message, frozen=True):
+    """All events of this class up to ``sequence`` are taken, but for those refused."""
+
+    link_class: LinkClass
+    sequence: WireCount
+
+
+class EventRefused(Message, frozen=True):
+    """One event was not taken: nobody got it, and why."""
+
+    link_class: LinkClass
+    sequence: WireCount
+    reason: WireText
+
+
+class RevocationTaken(Message, frozen=True):
+    """A client's :class:`RevocationNotice` is known here now, or is not, and why."""
+
+    problem: WireText | None
+
+
+class Dropped(Message, frozen=True):
+    """This client takes events too slowly: so many it did not get, since it was attached."""
+
+    normal: WireCount
+    express: WireCount
+
+
+#: What clients and brokers say to each other; nothing of it is understood between brokers.
+CLIENT_CODEC = MessageCodec(
+    Subscribe,
+    Unsubscribe,
+    KeepAlive,
+    StatusRequest,
+    Attached,
+    Alternates,
+    Subscribed,
+    SubscriptionRefused,
+    Accepted,
+    EventRefused,
+    RevocationNotice,
+    RevocationTaken,
+    Dropped,
+    Status,
+)

@@ -1,0 +1,95 @@
+"""What a broker says of itself: who it is, where it stands, its links, clients and counters."""
+
+from __future__ import annotations
+
+import msgspec
+
+from overlay.ids import LinkClass, WireCount, WireUid, WireUrl
+from overlay.machine import Message
+from overlay.trace import Verdict
+from ring.records.holders import BackupStatus
+from ring.wire.messages import Member, Pair
+
+
+class IdentityStatus(msgspec.Struct, frozen=True):
+    """What a broker shows in TLS handshakes, and whom it refuses."""
+
+    not_after: str  #: end of its certificate, ISO 8601, UTC
+    expires_in_s: float
+    serial: str  #: of its certificate, hexadecimal
+    authorities: int  #: that it trusts: 2 while the authority is changed
+    revocations: int  #: number of the list it knows; 0: none
+    revoked: int  #: uids on that list
+
+
+class LinkStatus(msgspec.Struct, frozen=True):
+    """One link of a broker."""
+
+    uid: str
+    url: str
+    ring_id: int | None
+    link_class: LinkClass
+    roles: tuple[str, ...]  #: left, right, left-left, right-right, chord 1, ...
+    queued_bytes: int
+    age_s: float
+    cipher: str | None
+    expires_in_s: float | None = None  #: until the other end's certificate ends; None: plain
+    rtt_ms: float | None = None  #: smoothed round trip; None before it is measured
+    jitter_ms: float | None = None  #: its mean deviation
+    capacity: int = 0  #: bytes per second; 0: it was never backed up, so nobody knows
+    traffic: int = 0  #: bytes per second sent, averaged
+    resets: float = 0.0  #: how often it broke of late; one counts half after 60 s
+    cost_ms: float | None = None  #: what it costs an event of its class
+    demoted: bool = False  #: an express link outside the express range
+    late: int = 0  #: express events that came over it and were first found late here
+    dropped: int = 0  #: express events dropped as its queue was full
+
+
+class WayStatus(msgspec.Struct, frozen=True):
+    """Events of a class for one broker take a relay path: it is faster, or the link is gone."""
+
+    uid: str
+    link_class: LinkClass
+    path: tuple[str, ...]  #: uids to pass after this broker, the last is the one it leads to
+
+
+class VerdictStatus(msgspec.Struct, frozen=True):
+    """What a broker holds for failed, link or broker, and on whose word; times since its start."""
+
+    uid: str  #: of the broker, or of the one at the other end of the link
+    incarnation: int
+    verdict: Verdict
+    witnesses: tuple[str, ...]
+    at_s: float
+    path: tuple[str, ...]  #: uids on the way round the link that is used now; empty if none is
+    restored_s: float | None  #: when the link was back
+
+
+class Status(Message, frozen=True):
+    """One broker, as it is."""
+
+    uid: WireUid
+    incarnation: WireCount
+    url: WireUrl
+    overlay: str
+    version: str
+    secure: bool
+    member: Member | None  #: None: not (or not yet again) on the ring
+    left: Pair
+    right: Pair
+    chords: tuple[Member, ...]
+    suspects: tuple[WireUid, ...]
+    links: tuple[LinkStatus, ...]
+    clients: int
+    subscriptions: int
+    counters: dict[str, int]
+    uptime_s: float
+    verdicts: tuple[VerdictStatus, ...] = ()  #: the latest, oldest first
+    backups: tuple[BackupStatus, ...] = ()  #: who keeps this broker's records
+    records: int = 0  #: it owns
+    backups_wanted: int = 0  #: on so many neighbours, where there are so many
+    identity: IdentityStatus | None = None
+    parked: int = 0  #: events that wait for an all-secure path
+    ways: tuple[WayStatus, ...] = ()  #: by relays; to all others the direct link is used
+    express_range_ms: float = 0.0  #: one way; 0: no express links
+    kept_bytes: int = 0  #: of memory, for events to brokers whose links are lost

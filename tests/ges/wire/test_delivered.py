@@ -1,0 +1,89 @@
+"""Deliveries to clients: what is packed is read, and garbage is refused."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from ges.wire.delivered import Event, pack_matches, read_delivery, read_events
+from ges.wire.events import (
+    MAX_ATTRIBUTE_BYTES,
+    MAX_PAYLOAD_BYTES,
+    PATCH,
+    PATCH_AT,
+    PATCH_END,
+    pack_attributes,
+)
+from ges.wire.topics import MAX_TOPIC_BYTES
+from overlay.errors import CodecError
+from overlay.ids import LinkClass
+from overlay.wire.frames import EVENT, MAX_FRAME_BYTES, frame
+from tests.helpers.packed import event_fields, packed
+
+
+def read_event(body: bytes) -> Event:
+    (event,) = read_events(frame(EVENT, body))
+    return event
+
+
+@given(event_fields)
+def test_what_is_packed_is_read(fields: dict[str, Any]) -> None:
+    topic, attributes = fields["topic"], fields["attributes"]
+    text = {"topic": topic.encode(), "attributes": pack_attributes(attributes)}
+    event = read_event(packed(**fields | text))
+    assert replace(event, attributes=dict(event.attributes)) == Event(
+        topic=topic,
+        payload=fields["payload"],
+        attributes=attributes,
+        link_class=LinkClass.SECURE if fields["secure"] else LinkClass.NORMAL,
+        publisher=fields["publisher"].hex(),
+        sequence=fields["sequence"],
+        published_unix_ns=fields["published_ns"],
+        hops=0,
+        incarnation=fields["incarnation"],
+    )
+
+
+@given(st.lists(st.integers(0, 2**32 - 1), max_size=20).map(tuple))
+def test_a_delivery_names_the_subscriptions(numbers: tuple[int, ...]) -> None:
+    body = pack_matches(numbers) + 2 * frame(EVENT, packed())
+    assert read_delivery(body) == (numbers, [read_event(packed())] * 2)
+
+
+def test_a_patch_changes_the_hops_alone() -> None:
+    body = packed()
+    patched = body[:PATCH_AT] + PATCH.pack(3, 2**32 - 1) + body[PATCH_END:]
+    assert read_event(patched).hops == 3
+    assert replace(read_event(patched), hops=0) == read_event(body)
+
+
+@given(st.one_of(st.binary(max_size=200), st.binary(max_size=80).map(lambda b: packed()[:70] + b)))
+@example(b"")
+@example(packed(attributes=b"\x81"))
+@example(packed(attributes=b"\x93\x01\x02\x03"))
+@example(packed(topic=b"\xff"))
+def test_garbage_raises_nothing_but_codec_errors(body: bytes) -> None:
+    for read in (read_event, read_delivery):
+        with contextlib.suppress(CodecError):
+            read(body)
+
+
+@given(st.data())
+def test_one_changed_byte_is_read_or_refused(data: st.DataObject) -> None:
+    body = bytearray(packed(attributes=pack_attributes({"k": "v"})))
+    body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
+    with contextlib.suppress(CodecError):
+        read_event(bytes(body))
+
+
+def test_the_largest_event_fits_into_a_frame_for_many_subscriptions() -> None:
+    body = packed(
+        topic=b"a" * MAX_TOPIC_BYTES,
+        attributes=b"a" * MAX_ATTRIBUTE_BYTES,
+        payload=b"a" * MAX_PAYLOAD_BYTES,
+    )
+    assert len(body) + len(pack_matches((1,) * 500)) + 2 <= MAX_FRAME_BYTES
