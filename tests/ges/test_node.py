@@ -344,7 +344,7 @@ def test_the_loss_of_an_express_link_alone_leaves_the_others_alone() -> None:
 def test_whatever_comes_and_goes_express_and_secure_links_stay_subsets(
     changes: list[tuple[str, LinkClass, bool]],
 ) -> None:
-    """The driver closes what it is told to close, and takes no companion without a normal link."""
+    """The driver closes what it is told to close, and takes no other link without a normal one."""
     bench = Bench()
     links: set[tuple[str, LinkClass]] = set()
     for name, link_class, is_up in changes:

@@ -16,19 +16,19 @@ CALL = OpenLink(OTHER.url, OTHER.uid, link_class=SECURE)
 
 def pauses(seed: int, failures: int) -> list[float]:
     """Return how long one waits after each failure in a row, in seconds; the first is a loss."""
-    companions = ParallelLinks(SECURE, rng_for(seed), lambda uid: OTHER)
+    links = ParallelLinks(SECURE, rng_for(seed), lambda uid: OTHER)
     now, waited = 0, []
     for failure in range(failures):
         if failure:
-            companions.handle(LinkRefused(OTHER.url, OTHER.uid, Refused.BUSY, "", SECURE), now)
+            links.on_link(LinkRefused(OTHER.url, OTHER.uid, Refused.BUSY, "", SECURE), now)
         else:
-            companions.handle(LinkDown(OTHER.uid, Closed.LOST, SECURE), now)
-        due = companions.next_deadline()
+            links.on_link(LinkDown(OTHER.uid, Closed.LOST, SECURE), now)
+        due = links.next_deadline()
         assert due is not None
-        assert companions.seek(OTHER.uid) == companions.handle_timers(due - 1) == []
+        assert links.seek(OTHER.uid) == links.handle_timers(due - 1) == []
         waited.append((due - now) / NANOS_PER_SECOND)
         now = due
-        assert companions.handle_timers(now) == [CALL]
+        assert links.handle_timers(now) == [CALL]
     return waited
 
 

@@ -35,7 +35,7 @@ def test_with_an_identity_only_the_newest_true_list_is_kept(
     authority: Authority, issue: Issue
 ) -> None:
     first, second = (signed(authority, issue(Role.CLIENT)) for _ in range(2))
-    notices = RevocationLists(Revocations((authority.certificate,)))
+    notices = RevocationLists(Revocations((authority.certificate,)), ())
     assert list(notices.known) == []
     assert notices.take(notice(1), 0) is Outcome.FALSE
     assert notices.take(second, 0) is Outcome.NEWS
@@ -45,7 +45,7 @@ def test_with_an_identity_only_the_newest_true_list_is_kept(
 
 
 def test_without_one_a_few_lists_are_passed_on_and_seldom() -> None:
-    notices = RevocationLists(None)
+    notices = RevocationLists(None, ())
     for number in range(UNCHECKED_KEPT):
         assert notices.take(notice(number), 0) is Outcome.NEWS
         assert notices.take(notice(number), 0) is Outcome.OLD
