@@ -151,7 +151,7 @@ class BrokerNode:
 
     def _take_normal_link(self, event: LinkUp | LinkDown | LinkRefused, now: Nanos) -> list[Effect]:
         effects: list[Effect] = []
-        if isinstance(event, LinkRefused):
+        if isinstance(event, LinkRefused):  # first, as the ring may lose its place by it
             effects += self._uid_watch.on_refused(event, now)
         effects += self.ring.handle(event, now)
         if isinstance(event, LinkUp):

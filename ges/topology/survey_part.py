@@ -62,7 +62,7 @@ class SurveyPart(Part):
         return []
 
     def on_close(self, close: CloseLink, now: Nanos) -> list[Effect]:
-        """Closed as lost by ourselves, a link was half-open, and its end was never seen."""
+        """Count what the ring closes as lost as broken: the link was half-open."""
         self._on_end(close.uid, close.link_class, close.reason, now)
         return []
 
