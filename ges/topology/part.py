@@ -54,8 +54,8 @@ class RingView(Protocol):
 class Part(Protocol):
     """One part; a class that is one overrides what concerns it, the rest does nothing.
 
-    Times are in nanoseconds. Effects are performed in the order they are returned in; each list that
-    is returned is the caller's.
+    Times are in nanoseconds. Effects are performed in the order they are returned in;
+    a list that is returned is the caller's.
     """
 
     @property
