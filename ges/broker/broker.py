@@ -20,11 +20,12 @@ from ges.broker.live_run import live_run
 from ges.broker.recorder import Recorder
 from ges.broker.router_timer import RouterTimer
 from ges.broker.status import describe
-from ges.node import BrokerNode, Misled
+from ges.node import BrokerNode
 from ges.routing.holding import Holding
 from ges.routing.router import Router
 from ges.sessions.clients import Clients
 from ges.topology.revocation_lists import NoticeTaken, Outcome
+from ges.topology.survey_part import Misled
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.event_runs import event_runs
 from ges.wire.events import DEFAULT_BUDGET_US, MAX_BUDGET_US
@@ -378,8 +379,8 @@ class Broker:
             self.driver.counters,
             self.driver.now,
             self.node.ring.detours,
-            self.node.ways.relays,
-            path=self.node.ways.path,
+            self.node.relay_paths.relays,
+            path=self.node.relay_paths.path,
             holding=Holding(self.driver.streams, self.node.ring.is_dead),
             budget_us=round(config.express_budget_ms * 1000),
             is_express=self.node.survey.express_range.is_inside,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from structlog.typing import FilteringBoundLogger as Log
 
-from ges.node import UidInUse
+from ges.topology.uid_in_use import UidInUse
 from overlay.ids import short
 from overlay.machine import Fact
 from overlay.trace import Incident, Verdict

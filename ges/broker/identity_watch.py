@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 import structlog
 import trio
 
-from ges.node import RenewLinks, Spread
+from ges.topology.parallel_links import RenewLinks
+from ges.topology.revocation_lists import Spread
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.status import IdentityStatus
 from overlay.errors import IdentityError, ProtocolError

@@ -46,7 +46,7 @@ def way_statuses(node: BrokerNode) -> tuple[WayStatus, ...]:
     """Describe the relay paths in use."""
     return tuple(
         WayStatus(uid, link_class, path)
-        for (uid, link_class), path in sorted(node.ways.relays.items())
+        for (uid, link_class), path in sorted(node.relay_paths.relays.items())
     )
 
 

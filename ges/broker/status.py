@@ -20,8 +20,8 @@ def describe(broker: Broker) -> Status:
     counters = Counter(broker.driver.counters)
     counters["events_lost"] = router.sequencer.lost
     counters += broker.attendance.dropped
-    survey, ways = broker.node.survey, broker.node.ways
-    counters["path_changes"] = ways.choice.changes
+    survey, paths = broker.node.survey, broker.node.relay_paths
+    counters["path_changes"] = paths.choice.changes
     counters["express_demotions"] = survey.express_range.demotions
     counters["express_promotions"] = survey.express_range.promotions
     counters["weights_told"] = survey.told

@@ -279,7 +279,7 @@ class Clients:
 
     def _send_notices(self, session: Session) -> None:
         if session.secure:  # others could not check it, and have no use for it
-            for notice in self._broker.node.notices.known:
+            for notice in self._broker.node.revocation_lists.known:
                 session.tell(notice)
 
     def _alternates(self) -> Alternates:

@@ -1,8 +1,13 @@
 """Links as measured and told; which brokers secure events can reach. Pure.
 
+Parts of a broker's machine
+    ``part`` (what they have in common), ``parallel_links`` (express and secure links beside normal
+    ones), ``survey_part`` (measurements and relay paths), ``secure_part`` (the graph of secure
+    links), ``revocation_lists`` (who counts no more). ``uid_in_use`` (another process uses this
+    broker's uid) is heard before the ring.
 Links
-    ``parallel_links`` (express and secure ones), ``survey`` (their measurements), ``horizon`` (what
-    is told of them, and how far), ``rate_limit`` (how often), ``relay_paths`` (relay or direct).
+    ``survey`` (what is measured and told), ``horizon`` (what others tell, and how far),
+    ``rate_limit`` (how often), ``relay_paths`` (relay or direct).
 Secure links
-    ``secure_graph``, ``secure_graph_repair`` (what one has missed of it), ``revocation_lists``.
+    ``secure_graph``, ``secure_graph_repair`` (what one has missed of it, or what is false).
 """

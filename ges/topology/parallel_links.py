@@ -1,20 +1,24 @@
 """Links of one class beside the normal ones: express or secure (paper 004, section 3.3).
 
-Both sets are subsets of the normal links: a companion is made only where a normal link is, by the
-end with the smaller uid, and goes with it.
+Both sets are subsets of the normal links: a parallel link is made only where a normal link is, by
+the end with the smaller uid, and goes with it. A secure one is made where both ends hold an
+identity, an express one where the normal link is inside the express range.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
+from ges.topology.part import CommandHandler, Part
+from ges.topology.survey import Survey
 from overlay.ids import LinkClass, Nanos, Peer, nanos
 from overlay.machine import (
     Closed,
     CloseLink,
+    Command,
     Effect,
-    Input,
     LinkDown,
     LinkRefused,
     LinkUp,
@@ -26,7 +30,14 @@ RETRY_NS = nanos(0.5)
 RETRY_MAX_NS = nanos(30.0)
 
 
-class ParallelLinks:
+@dataclass(frozen=True, slots=True)
+class RenewLinks(Command):
+    """Make the secure links to these anew, as a certificate has changed; the old ones serve on."""
+
+    uids: tuple[str, ...]
+
+
+class ParallelLinks(Part):
     """The links of one class that are up, and those that are tried."""
 
     def __init__(
@@ -47,30 +58,20 @@ class ParallelLinks:
             return []
         return self._call(uid)
 
-    def handle(self, event: Input, now: Nanos) -> None:
-        """Take note of a link of this class that came up, went down or was refused."""
-        if isinstance(event, LinkUp):
-            uid = event.peer.uid
-            self.up.add(uid)
-            self._calling.discard(uid)
-            self._failures.pop(uid, None)
-            self._retries.cancel(uid)
-        elif isinstance(event, LinkDown):
-            self.up.discard(event.uid)
-            self._retry(event.uid, now)
-        elif isinstance(event, LinkRefused) and event.uid is not None:
-            self._calling.discard(event.uid)
-            self._retry(event.uid, now)
+    def on_link(self, event: LinkUp | LinkDown | LinkRefused, now: Nanos) -> list[Effect]:
+        """Take note of a link of this class, and go where the normal link has gone."""
+        if event.link_class is self._class:
+            self._on_own_link(event, now)
+        elif event.link_class is LinkClass.NORMAL and isinstance(event, LinkDown):
+            # What a link that broke has not brought over waits for the next one, and so does what
+            # is under way on those beside it: they break with it.
+            is_given_up = event.reason is Closed.UNWANTED
+            return self._drop(event.uid, Closed.UNWANTED if is_given_up else Closed.LOST)
+        return []
 
-    def drop(self, uid: str, reason: Closed) -> list[Effect]:
-        """The normal link to ``uid`` is gone: so goes the one beside it."""
-        self._failures.pop(uid, None)
-        self._calling.discard(uid)
-        self._retries.cancel(uid)
-        if uid not in self.up:
-            return []
-        self.up.discard(uid)
-        return [CloseLink(uid, reason, self._class)]
+    def on_close(self, close: CloseLink, now: Nanos) -> list[Effect]:
+        """Close the link beside the normal one."""
+        return self._drop(close.uid, close.reason)
 
     def handle_timers(self, now: Nanos) -> list[Effect]:
         """Try again what is due."""
@@ -82,6 +83,32 @@ class ParallelLinks:
     def next_deadline(self) -> Nanos | None:
         """Return when the first link is to be tried again, or None."""
         return self._retries.next_deadline()
+
+    # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _on_own_link(self, event: LinkUp | LinkDown | LinkRefused, now: Nanos) -> None:
+        if isinstance(event, LinkUp):
+            uid = event.peer.uid
+            self.up.add(uid)
+            self._calling.discard(uid)
+            self._failures.pop(uid, None)
+            self._retries.cancel(uid)
+        elif isinstance(event, LinkDown):
+            self.up.discard(event.uid)
+            self._retry(event.uid, now)
+        elif event.uid is not None:
+            self._calling.discard(event.uid)
+            self._retry(event.uid, now)
+
+    def _drop(self, uid: str, reason: Closed) -> list[Effect]:
+        """The normal link to ``uid`` is gone: so goes the one beside it."""
+        self._failures.pop(uid, None)
+        self._calling.discard(uid)
+        self._retries.cancel(uid)
+        if uid not in self.up:
+            return []
+        self.up.discard(uid)
+        return [CloseLink(uid, reason, self._class)]
 
     def _call(self, uid: str) -> list[Effect]:
         peer = self._wanted(uid)
@@ -95,3 +122,65 @@ class ParallelLinks:
             failures = self._failures[uid] = self._failures.get(uid, 0) + 1
             pause = min(RETRY_NS << min(failures, 16), RETRY_MAX_NS)
             self._retries.set(uid, now + pause // 2 + self._rng.randrange(pause))
+
+
+class SecureLinks(ParallelLinks):
+    """Secure links: made where both ends hold an identity that counts."""
+
+    def __init__(
+        self,
+        own: Peer,
+        rng: random.Random,
+        normal: Mapping[str, Peer],
+        is_revoked: Callable[[str], bool],
+    ) -> None:
+        """``normal``: who is at the other end of each normal link, by uid."""
+        super().__init__(LinkClass.SECURE, rng, self._may_link)
+        self._own = own
+        self._normal = normal
+        self._is_revoked = is_revoked
+
+    @property
+    def commands(self) -> Mapping[type[Command], CommandHandler]:
+        """Links are renewed on command."""
+        return {RenewLinks: self._on_renew}
+
+    def on_link(self, event: LinkUp | LinkDown | LinkRefused, now: Nanos) -> list[Effect]:
+        """Ask for a link beside a normal one that has come up as well."""
+        if isinstance(event, LinkUp) and event.link_class is LinkClass.NORMAL:
+            return self.seek(event.peer.uid)
+        return super().on_link(event, now)
+
+    def _may_link(self, uid: str) -> Peer | None:
+        """Both hold an identity that counts, and it is on us to make the link."""
+        peer = self._normal.get(uid)
+        is_ours = peer is not None and peer.secure and self._own.secure and self._own.uid < uid
+        return peer if is_ours and not self._is_revoked(uid) else None
+
+    def _on_renew(self, command: RenewLinks, now: Nanos) -> list[Effect]:
+        return [
+            OpenLink(self._normal[uid].url, uid, link_class=LinkClass.SECURE, replace=True)
+            for uid in command.uids
+            if uid in self.up and uid in self._normal
+        ]
+
+
+class ExpressLinks(ParallelLinks):
+    """Express links: made where the normal link was measured to be fast enough."""
+
+    def __init__(
+        self, own: Peer, rng: random.Random, normal: Mapping[str, Peer], survey: Survey
+    ) -> None:
+        """``normal``: who is at the other end of each normal link, by uid."""
+        super().__init__(LinkClass.EXPRESS, rng, self._may_link)
+        self._own = own
+        self._normal = normal
+        self._survey = survey
+
+    def settle(self, now: Nanos) -> list[Effect]:
+        """Ask for links where normal ones have turned out to be fast enough."""
+        return [effect for uid in self._survey.take_near() for effect in self.seek(uid)]
+
+    def _may_link(self, uid: str) -> Peer | None:
+        """The normal link is fast enough, and it is on us to make the link."""
+        return self._normal.get(uid) if self._own.uid < uid and self._survey.is_near(uid) else None

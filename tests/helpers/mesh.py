@@ -1,4 +1,4 @@
-"""Brokers reduced to their surveys and ways, on links whose latency the test sets."""
+"""Brokers reduced to their surveys and relay paths, on links whose latency the test sets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NORMAL, EXPRESS, SECURE = LinkClass.NORMAL, LinkClass.EXPRESS, LinkClass.SECURE
 @dataclass
 class Node:
     survey: Survey
-    ways: RelayPaths
+    relay_paths: RelayPaths
     detours: dict[str, Path] = field(default_factory=dict)
 
 
@@ -86,18 +86,18 @@ class Mesh:
 
     def path(self, pair: str, link_class: LinkClass = NORMAL) -> str | None:
         """Return the names on the way between two brokers."""
-        path = self.nodes[pair[0]].ways.path((pair[1], link_class))
+        path = self.nodes[pair[0]].relay_paths.path((pair[1], link_class))
         return "".join(path) if path is not None else None
 
     def changes(self, name: str) -> int:
         """How often a broker has changed the way to another."""
-        return self.nodes[name].ways.choice.changes
+        return self.nodes[name].relay_paths.choice.changes
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
     def _due(self, name: str, never: Nanos) -> Nanos:
         node = self.nodes[name]
-        dues = (node.survey.next_deadline(), node.ways.next_deadline())
+        dues = (node.survey.next_deadline(), node.relay_paths.next_deadline())
         return min((due for due in dues if due is not None), default=never)
 
     def _arrive(self) -> None:
@@ -118,4 +118,4 @@ class Mesh:
             entry = (name, effect.uid, effect.link_class, effect.message)
             arrival = self.now + nanos(latency / 1000)
             heapq.heappush(self._heap, (arrival, next(self._order), *entry))
-        self.nodes[name].ways.follow(self.now)
+        self.nodes[name].relay_paths.follow(self.now)

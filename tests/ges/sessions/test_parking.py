@@ -136,7 +136,7 @@ def test_the_books_are_right(steps: list[tuple[str, int, int]]) -> None:
 def break_tls(ring: list[Broker], monkeypatch: pytest.MonkeyPatch) -> None:
     """End all secure links and let none come up until the patch is undone."""
     for broker in ring:
-        monkeypatch.setattr(broker.node._secure, "_wanted", lambda uid: None)
+        monkeypatch.setattr(broker.node._secure_links, "_wanted", lambda uid: None)
         for (_, link_class), link in list(broker.driver.links.items()):
             if link_class is SECURE:
                 link.connection.abort()
@@ -145,8 +145,8 @@ def break_tls(ring: list[Broker], monkeypatch: pytest.MonkeyPatch) -> None:
 async def mend_tls(ring: list[Broker], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     for broker in ring:
-        for uid in list(broker.node._normal):
-            broker.driver._perform(broker.node._secure.seek(uid))
+        for uid in list(broker.node._normal_links):
+            broker.driver._perform(broker.node._secure_links.seek(uid))
 
 
 async def publish(client: Client, number: int, park: float = 0.0) -> None:

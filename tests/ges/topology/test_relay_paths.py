@@ -35,7 +35,7 @@ def triangle() -> Mesh:
 def test_where_all_links_are_alike_each_is_used() -> None:
     mesh = triangle()
     assert [mesh.path(pair) for pair in ("ab", "bc", "ac", "ba")] == ["ab", "bc", "ac", "ba"]
-    assert mesh.nodes["a"].ways.relays == {}
+    assert mesh.nodes["a"].relay_paths.relays == {}
 
 
 def test_a_slow_link_is_left_within_seconds_and_taken_again_when_it_has_recovered() -> None:
@@ -43,8 +43,8 @@ def test_a_slow_link_is_left_within_seconds_and_taken_again_when_it_has_recovere
     mesh.link("ab", 60)
     mesh.run(SOON)
     assert (mesh.path("ab"), mesh.path("ba")) == ("acb", "bca")
-    assert mesh.nodes["a"].ways.relays == {("b", NORMAL): ("c", "b")}
-    assert mesh.nodes["a"].ways.next_hop(NORMAL, "b") == "c"
+    assert mesh.nodes["a"].relay_paths.relays == {("b", NORMAL): ("c", "b")}
+    assert mesh.nodes["a"].relay_paths.next_hop(NORMAL, "b") == "c"
     mesh.link("ab", 1)
     mesh.run(60)
     assert (mesh.path("ab"), mesh.path("ba")) == ("ab", "ba")
@@ -57,7 +57,7 @@ def test_a_link_that_is_gone_is_gone_round_at_once_while_events_go_there() -> No
     mesh.cut("ab")
     mesh.run(PATHS_NS / NANOS_PER_SECOND)
     assert mesh.path("ab") == "acb"
-    assert mesh.nodes["a"].ways.relays == {("b", NORMAL): ("c", "b")}
+    assert mesh.nodes["a"].relay_paths.relays == {("b", NORMAL): ("c", "b")}
     mesh.link("ab", 1)
     mesh.run(2)
     assert mesh.path("ab") == "ab"
@@ -111,7 +111,7 @@ def test_a_class_uses_its_own_links_alone(link_class: object) -> None:
     mesh.run(10)
     mesh.link("ab", 60, link_class)  # type: ignore[arg-type]
     mesh.run(SOON)
-    assert mesh.nodes["a"].ways.relays == {("b", link_class): ("c", "b")}
+    assert mesh.nodes["a"].relay_paths.relays == {("b", link_class): ("c", "b")}
     assert mesh.path("ab") == "ab"
 
 
@@ -140,7 +140,7 @@ def test_what_is_told_over_a_plain_link_bends_no_secure_way() -> None:
     for origin, sender in (("c", "x"), ("c", "c"), ("x", "x")):
         message = MeasuredLinks(origin, 9, 9, (link, normal))
         mesh.nodes["a"].survey.on_message((sender, NORMAL), message, mesh.now)
-        mesh.nodes["a"].ways.follow(mesh.now)
+        mesh.nodes["a"].relay_paths.follow(mesh.now)
         mesh.run(20)
         assert mesh.path("ab", SECURE) == "ab"
 
@@ -195,8 +195,8 @@ def test_the_links_two_steps_away_are_known_and_no_further() -> None:
     assert known == {frozenset(pair) for pair in ("ab", "bc", "cd")}
     assert mesh.path("ad") == "abcd"
     assert mesh.path("ae") is None
-    assert mesh.nodes["a"].ways.next_hop(NORMAL, "d") == "b"
-    assert mesh.nodes["a"].ways.next_hop(NORMAL, "e") is None
+    assert mesh.nodes["a"].relay_paths.next_hop(NORMAL, "d") == "b"
+    assert mesh.nodes["a"].relay_paths.next_hop(NORMAL, "e") is None
 
 
 def test_a_broker_that_dies_is_forgotten() -> None:
@@ -324,15 +324,15 @@ def test_a_new_neighbour_is_told_what_is_known_if_its_link_lasts() -> None:
 def test_a_storm_of_changes_is_told_and_followed_at_a_bounded_rate() -> None:
     mesh = triangle()
     node = mesh.nodes["a"]
-    told, rounds, start = node.survey.told, node.ways.rounds, mesh.now
+    told, rounds, start = node.survey.told, node.relay_paths.rounds, mesh.now
     for version in range(2000):
         links = (ToldLink("c", NORMAL, Weights((version % 7 + 1) * nanos(0.01), 0)),)
         message = MeasuredLinks("b", 2, version, links)
         node.survey.on_message(("b", NORMAL), message, mesh.now)
-        node.ways.follow(mesh.now)
+        node.relay_paths.follow(mesh.now)
         mesh.run(0.005)
     spent = mesh.now - start
-    assert node.ways.rounds - rounds <= spent // PATHS_NS + 2
+    assert node.relay_paths.rounds - rounds <= spent // PATHS_NS + 2
     times = sum(spent // rate.rest_ns + rate.burst + 1 for rate in (TELL_RATE, PASS_ON_RATE))
     assert node.survey.told - told <= 2 * times
 
@@ -417,5 +417,5 @@ def test_whichever_end_demotes_an_express_link_first_both_take_the_relay(seed: i
     mesh.run(10)
     mesh.link("ab", 60, EXPRESS)
     mesh.run(SOON)
-    assert mesh.nodes["a"].ways.relays == {("b", EXPRESS): ("c", "b")}
-    assert mesh.nodes["b"].ways.relays == {("a", EXPRESS): ("c", "a")}
+    assert mesh.nodes["a"].relay_paths.relays == {("b", EXPRESS): ("c", "b")}
+    assert mesh.nodes["b"].relay_paths.relays == {("a", EXPRESS): ("c", "a")}

@@ -35,26 +35,26 @@ def test_with_an_identity_only_the_newest_true_list_is_kept(
     authority: Authority, issue: Issue
 ) -> None:
     first, second = (signed(authority, issue(Role.CLIENT)) for _ in range(2))
-    notices = RevocationLists(Revocations((authority.certificate,)))
-    assert list(notices.known) == []
-    assert notices.take(notice(1), 0) is Outcome.FALSE
-    assert notices.take(second, 0) is Outcome.NEWS
-    assert notices.take(first, 0) is Outcome.OLD
-    assert notices.take(second, 0) is Outcome.OLD
-    assert list(notices.known) == [second]
+    lists = RevocationLists(Revocations((authority.certificate,)), ())
+    assert list(lists.known) == []
+    assert lists.take(notice(1), 0) is Outcome.FALSE
+    assert lists.take(second, 0) is Outcome.NEWS
+    assert lists.take(first, 0) is Outcome.OLD
+    assert lists.take(second, 0) is Outcome.OLD
+    assert list(lists.known) == [second]
 
 
 def test_without_one_a_few_lists_are_passed_on_and_seldom() -> None:
-    notices = RevocationLists(None)
+    lists = RevocationLists(None, ())
     for number in range(UNCHECKED_KEPT):
-        assert notices.take(notice(number), 0) is Outcome.NEWS
-        assert notices.take(notice(number), 0) is Outcome.OLD
-    assert notices.take(notice(99), SECOND) is Outcome.TOO_MANY
-    assert notice(99) not in notices.known
+        assert lists.take(notice(number), 0) is Outcome.NEWS
+        assert lists.take(notice(number), 0) is Outcome.OLD
+    assert lists.take(notice(99), SECOND) is Outcome.TOO_MANY
+    assert notice(99) not in lists.known
     for second in range(UNCHECKED_KEPT, 50):
-        assert notices.take(notice(100 + second), second * SECOND) is Outcome.NEWS
-        assert len(notices.known) == UNCHECKED_KEPT
-    assert not notices.forbids("a" * 32)
+        assert lists.take(notice(100 + second), second * SECOND) is Outcome.NEWS
+        assert len(lists.known) == UNCHECKED_KEPT
+    assert not lists.forbids("a" * 32)
 
 
 def test_who_is_revoked_counts_no_more_in_the_graph_of_secure_links() -> None:

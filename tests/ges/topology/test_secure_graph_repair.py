@@ -13,7 +13,7 @@ from overlay.ids import LinkClass, nanos
 from overlay.machine import Message, MessageReceived, Send
 from overlay.wire.frames import HEADER
 from ring.wire.messages import Intent, Purpose
-from tests.ges.test_node import Bench, state, told
+from tests.helpers.node_bench import Bench, state, told
 
 SECONDS = nanos(1.0)
 WANTED, TOLD = SecureStatesWanted(told=False), SecureStatesWanted(told=True)

@@ -138,7 +138,9 @@ async def test_neighbours_whose_link_fails_go_round_it_and_come_back(
 
     cuts.is_cut = lambda caller, called: False
     await until(lambda: not a.node.ring.detours and not b.node.ring.detours)
-    await until(lambda: not a.node.ways.relays and not b.node.ways.relays)  # it is measured
+    await until(
+        lambda: not a.node.relay_paths.relays and not b.node.relay_paths.relays
+    )  # it is measured
     sent_round = a.driver.counters["events_sent_round"] + b.driver.counters["events_sent_round"]
     await flows_in_order_once(brokers)
     assert brokers.findings() == []

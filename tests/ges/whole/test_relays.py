@@ -31,7 +31,7 @@ def pair(a: Broker, b: Broker) -> frozenset[int]:
 
 def relay(a: Broker, b: Broker, link_class: LinkClass = NORMAL) -> tuple[str, ...] | None:
     """Return the brokers to pass from ``a`` to ``b``; None: by the direct link."""
-    return a.node.ways.relays.get((uid(b), link_class))
+    return a.node.relay_paths.relays.get((uid(b), link_class))
 
 
 def status_of(a: Broker, b: Broker, link_class: LinkClass = NORMAL) -> LinkStatus:
@@ -98,7 +98,7 @@ async def test_events_leave_a_slow_link_and_come_back_in_order_once_each(
         sent_round = a.driver.counters["events_sent_round"]
         assert sent_round > 0
         assert c.driver.counters["events_sent_round"] == sent_round
-        assert changes(a) == len(a.node.ways.relays)
+        assert changes(a) == len(a.node.relay_paths.relays)
 
         del weather.latency_ms[pair(a, b)]
         await load.flow(60)

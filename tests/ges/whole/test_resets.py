@@ -14,8 +14,8 @@ from overlay.trace import Verdict
 from ring.wire.messages import Leaving, Member
 from tests.ges.conftest import Issue
 from tests.ges.routing.test_express import in_range, pair_of, ports
-from tests.ges.test_node import Bench, peer
 from tests.helpers.brokers import Brokers
+from tests.helpers.node_bench import Bench, peer
 from tests.helpers.virtual import Weather
 from tests.helpers.waiting import until
 

@@ -215,7 +215,7 @@ async def test_a_list_passes_through_brokers_that_cannot_check_it(
     newcomer = issue(Role.BROKER)  # before: its folder is without the list
     revoked = revoke_certificate(authority, issue(Role.CLIENT))
     await spread(revoked, first.url)
-    await until(lambda: all(len(broker.node.notices.known) == 1 for broker in plain))
+    await until(lambda: all(len(broker.node.revocation_lists.known) == 1 for broker in plain))
     late = await brokers.start(identity=newcomer, seeds=brokers.seeds(plain[1]))
     await until(lambda: numbers([first, late]) == [1, 1])
 

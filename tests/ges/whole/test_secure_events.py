@@ -137,7 +137,7 @@ async def test_without_an_all_secure_path_the_event_is_refused(
 def _cut_tls(broker: Broker, ring: list[Broker]) -> None:
     """Break the secure links of one broker, and let no new ones be made."""
     for other in ring:
-        other.node._secure._wanted = lambda uid: None
+        other.node._secure_links._wanted = lambda uid: None
     for (_, link_class), link in list(broker.driver.links.items()):
         if link_class is SECURE:
             link.connection.abort()
