@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.links.flaps import LONGEST_SECONDS, Outcome, Plan, run
+from benchmarks.campaigns.flaps import LONGEST_SECONDS, Outcome, Plan, run
 from tests.helpers.flaky import Fault
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.ring.mutations import MUTANTS, Mutant
+from tests.mutants import MUTANTS, Mutant
 from sims.explore.explorer import Explorer
 from sims.explore.granularity import Granularity
 from sims.explore.partial_order import circles

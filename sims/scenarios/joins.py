@@ -1,0 +1,60 @@
+"""Stories of brokers that join."""
+
+from __future__ import annotations
+
+from sims.scenarios.seen import PATIENCE_S, told, twins
+from ring.facts import JoinRejected, Rejoining, Suspected
+from ring.geometry import RING_SIZE, gap
+from tests.helpers.cluster import Cluster
+
+
+def joins(seed: int) -> list[str]:
+    """Newcomers race for one gap, then come one by one: all are on the ring, and evenly."""
+    cluster = Cluster(seed)
+    contact = cluster.found()
+    cluster.run(0.5)
+    for _ in range(6):
+        cluster.start([contact])
+    found: list[str] = []
+    for _ in range(40):
+        cluster.run(0.001)
+        found += twins(cluster)
+    cluster.rest(PATIENCE_S)
+    for _ in range(10):
+        found += _entry(cluster, cluster.start([cluster.in_order[0]]))
+    cluster.rest(PATIENCE_S)
+    found += told(cluster, Rejoining, JoinRejected, Suspected)
+    ids = [member.ring_id for uid in cluster.in_order if (member := cluster.nodes[uid].member)]
+    widest = max(gap(a, b) for a, b in zip(ids, [*ids[1:], ids[0]], strict=True))
+    if widest > RING_SIZE // 3:
+        found.append(f"a gap of {widest / RING_SIZE:.0%} of the circle is left among {len(ids)}")
+    return found + cluster.ledger.findings
+
+
+def early_starters(seed: int) -> list[str]:
+    """Brokers that start before the ring they look for, and before one another."""
+    cluster = Cluster(seed)
+    founder = cluster.found()
+    cluster.pause(founder)
+    for _ in range(3):
+        cluster.start([founder])
+    cluster.run(6)
+    cluster.resume(founder)
+    cluster.rest(PATIENCE_S)
+    return cluster.ledger.findings
+
+
+def _entry(cluster: Cluster, newcomer: str) -> list[str]:
+    """Watch a newcomer until it is a member: it then has its neighbours already."""
+    node = cluster.nodes[newcomer]
+    for _ in range(1000):
+        cluster.run(0.0002)
+        if node.member is not None:
+            cluster.run(0.001)  # a neighbour's view may still be on its way; a link takes longer
+            order = cluster.in_order
+            beside = order[(order.index(newcomer) + 1) % len(order)]
+            if [member.uid for member in node.right[:1]] != [beside]:
+                return ["a newcomer is a member before it is linked to its neighbours"]
+            break
+    cluster.run(0.1)
+    return []
