@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.campaigns.flowing import Arrivals
-from benchmarks.report import Bars
 from benchmarks.bars.detection import how_soon, how_surely
 from benchmarks.bars.rings import Ring
+from benchmarks.campaigns.flowing import Arrivals
+from benchmarks.report import Bars
 from ring.config import RingConfig
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"

@@ -23,8 +23,8 @@ from benchmarks.arguments import at_least, listed, one_of
 from benchmarks.report import Bars
 from overlay.rng import rng_for
 from ring.facts import Left
-from tests.helpers.cluster import KILL, POWER
-from tests.helpers.records import RecordRing
+from sims.experiments.cluster import KILL, POWER
+from sims.experiments.record_rings import RecordRing
 
 RUNS = range(1, 9)
 BACKUPS = range(1, 5)

@@ -17,9 +17,9 @@ from collections import deque
 from math import log2
 
 from benchmarks.arguments import add_parts, at_least, listed
-from benchmarks.report import Bars
 from benchmarks.bars.joins import grow
 from benchmarks.bars.tables import Hops, Tables, WarmRing, ideal, measure, walk
+from benchmarks.report import Bars
 from overlay.rng import rng_for
 from ring.config import ChordStrategy
 from ring.geometry import RING_SIZE

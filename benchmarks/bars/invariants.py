@@ -27,11 +27,11 @@ from benchmarks.arguments import add_parts, at_least
 from benchmarks.report import Bars
 from overlay.ids import Nanos, nanos
 from overlay.rng import rng_for
+from sims.experiments.cluster import KILL, POWER, Cluster
+from sims.experiments.deaths import deaths, survive
+from sims.experiments.watched_rings import Watched
 from sims.explore.garbage import no_cycles_looked_for
 from sims.world.warm import spread_evenly
-from tests.helpers.cluster import KILL, POWER, Cluster
-from tests.helpers.deaths import deaths, survive
-from tests.helpers.watched import Watched
 
 LIMIT = 12  #: brokers from which on none is started in churn; up to four start together
 CHURN_S = 20.0

@@ -31,7 +31,7 @@ from overlay.rng import rng_for
 from ring.config import LAN, GapRule
 from ring.geometry import FIRST_ID, RING_SIZE, SECOND_ID, gap, midway
 from ring.joining.gaps import Request, Sight, Verdict, choose
-from tests.helpers.cluster import Cluster
+from sims.experiments.cluster import Cluster
 
 MAX_SPREAD = 2**12  #: B06, of the widest gap over the narrowest
 REST_S = 30.0  #: B07, from the last join to an ideal ring

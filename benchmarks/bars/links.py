@@ -22,8 +22,8 @@ from overlay.rng import rng_for
 from ring.config import LAN
 from ring.detection.detector import IDLE_PERIODS, IDLE_SPREAD
 from ring.facts import Confirmed, Detoured, NeighboursChanged
+from sims.experiments.cluster import POWER, Cluster
 from sims.world.world import CutMode
-from tests.helpers.cluster import POWER, Cluster
 
 WHAT = ("one", "death", "many", "never", "flap")
 BACK_S = 1.5 * LAN.retry_max_ns / NANOS_PER_SECOND + 2.5  #: a retry may be due only then

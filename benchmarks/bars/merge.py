@@ -20,8 +20,8 @@ import sys
 from dataclasses import dataclass
 
 from benchmarks.arguments import above, at_least, listed
-from benchmarks.report import Bars, print_line
 from benchmarks.bars.rings import add_broker, draw_uid
+from benchmarks.report import Bars, print_line
 from overlay.ids import NANOS_PER_SECOND, Nanos, nanos
 from overlay.machine import Fact, OpenLink, Send
 from overlay.rng import rng_for

@@ -13,9 +13,9 @@ import argparse
 import sys
 
 from benchmarks.arguments import add_parts, at_least
-from benchmarks.report import Bars
 from benchmarks.bars.joins import grow
 from benchmarks.bars.tables import WarmRing, ideal, measure, search
+from benchmarks.report import Bars
 from overlay.rng import rng_for
 from sims.explore.garbage import no_cycles_looked_for
 from sims.world.world import CrashMode

@@ -16,8 +16,8 @@ from math import log2
 from statistics import median
 
 from benchmarks.arguments import at_least, fraction, listed, one_of
-from benchmarks.report import Bars
 from benchmarks.bars.tables import WarmRing
+from benchmarks.report import Bars
 from overlay.machine import OpenLink, Send
 from overlay.rng import rng_for
 from ring.wire.messages import Route, Routed, RouteHeard, Towards

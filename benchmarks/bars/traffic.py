@@ -31,8 +31,8 @@ import sys
 from collections.abc import Sequence
 
 from benchmarks.arguments import above, at_least, listed, one_of
-from benchmarks.report import Bars
 from benchmarks.bars.rings import Ring
+from benchmarks.report import Bars
 from overlay.ids import NANOS_PER_SECOND, Nanos, nanos
 from overlay.rng import rng_for
 from ring.config import LAN, PROFILES, RingConfig, profile

@@ -14,6 +14,7 @@ from functools import partial
 
 import trio
 
+from benchmarks.stage import greetings
 from ges.wire.events import pack_event
 from ges.wire.messages import (
     CLIENT_CODEC,
@@ -29,7 +30,6 @@ from overlay.net.connection import BROKEN
 from overlay.security.tls import ALPN
 from overlay.wire.frames import DELIVERY, DETOUR, EVENT, HEADER, PROTOCOL_VERSION, frame
 from overlay.wire.handshake import GREETINGS, Hello, Refusal, Welcome
-from tests.helpers import greetings
 
 AT_ONCE = 200  #: connections of one attack, unless all are to be open together
 HOLD_SECONDS = 3.0  #: a broker drops who does not greet before that

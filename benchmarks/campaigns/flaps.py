@@ -30,13 +30,13 @@ import trio
 
 from benchmarks.arguments import above, at_least, listed, one_of
 from benchmarks.report import Bars, print_line
+from benchmarks.stage.flaky import Fault, Flaky
+from benchmarks.stage.processes import Broker, chordal, fleet, whole
+from benchmarks.stage.proxy import free_port
 from ges.client import Client, connect
 from overlay.authority.authority import create_authority, issue_identity
 from overlay.ids import LinkClass
 from overlay.security.identity import Role
-from tests.helpers.flaky import Fault, Flaky
-from tests.helpers.processes import Broker, chordal, fleet, whole
-from tests.helpers.proxy import free_port
 
 SETTLE_SECONDS = 25.0  #: for the last events to come
 PARK_SECONDS = 20.0  #: a secure event waits for an all-secure way

@@ -25,10 +25,10 @@ from typing import IO
 import trio
 
 from benchmarks.campaigns.attacks import ATTACKS, Target
+from benchmarks.stage.processes import COMMAND, REPOSITORY, Broker, chordal
+from benchmarks.stage.proxy import Proxy
 from overlay.address import parse_url
 from overlay.rng import rng_for
-from tests.helpers.processes import COMMAND, REPOSITORY, Broker, chordal
-from tests.helpers.proxy import Proxy
 
 RSS_MARGIN_MIB = 48.0  #: that memory may be above where it was, for what Python keeps
 FILES_MARGIN = 4
@@ -351,7 +351,9 @@ def _allow_files(count: int) -> None:
 
 def main() -> int:
     """Run a campaign and print what was found; exit code 1 if anything is not as it must be."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.campaigns.fuzz", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.campaigns.fuzz", description=__doc__
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--attack", choices=ATTACKS, action="append", help="this one alone")
     parser.add_argument("--short", action="store_true", help="as the tests do, in seconds")

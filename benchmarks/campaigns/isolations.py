@@ -61,7 +61,8 @@ async def _run(seed: int, cuts: int) -> tuple[int, int]:
 def main() -> int:
     """Run one ring a seed and print those with findings and the bars; return 1 if one is missed."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.campaigns.isolations", description=(__doc__ or "").splitlines()[0]
+        prog="python -m benchmarks.campaigns.isolations",
+        description=(__doc__ or "").splitlines()[0],
     )
     parser.add_argument("--runs", type=at_least(1), default=10)
     parser.add_argument("--first", type=int, default=0, help="seed of the first run")

@@ -19,13 +19,13 @@ import networkx
 
 from benchmarks.arguments import at_least
 from benchmarks.report import print_line
+from benchmarks.stage.mesh import Mesh
 from overlay.ids import LinkClass, nanos
 from overlay.multigraph.graph import Multigraph, as_networkx
 from overlay.multigraph.paths import ShortestPaths
 from overlay.multigraph.probes import Reading
 from overlay.multigraph.weights import Weights
 from overlay.rng import rng_for
-from tests.helpers.mesh import Mesh
 
 BROKERS = (64, 256, 1024)
 SLOWER_MS = (5, 20, 100, 500)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from sims.scenarios.seen import PATIENCE_S, snapshots
 from overlay.rng import rng_for
 from ring.invariants import zave_findings
-from tests.helpers.cluster import KILL, POWER, Cluster
+from sims.experiments.cluster import KILL, POWER, Cluster
+from sims.scenarios.seen import PATIENCE_S, snapshots
 
 
 def churn(seed: int) -> list[str]:

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from overlay.ids import Nanos, nanos
+from overlay.rng import rng_for
+from ring.config import LAN, ChordStrategy
+from ring.facts import Confirmed, Locate, Located, Rejoining, Suspected
+from ring.invariants import DeadPointers
+from sims.experiments.cluster import KILL, POWER, Cluster
 from sims.scenarios.seen import (
     PATIENCE_S,
     confirmed,
@@ -12,12 +18,6 @@ from sims.scenarios.seen import (
     snapshots,
     told,
 )
-from overlay.ids import Nanos, nanos
-from overlay.rng import rng_for
-from ring.config import LAN, ChordStrategy
-from ring.facts import Confirmed, Locate, Located, Rejoining, Suspected
-from ring.invariants import DeadPointers
-from tests.helpers.cluster import KILL, POWER, Cluster
 
 TOLD_NS = nanos(0.1)  #: a death confirmed by one is known to all who point there after this
 REPAIRED_NS = nanos(2.5)  #: the ring around one dead broker is whole after this ...

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from sims.scenarios.seen import PATIENCE_S, told, twins
 from ring.facts import JoinRejected, Rejoining, Suspected
 from ring.geometry import RING_SIZE, gap
-from tests.helpers.cluster import Cluster
+from sims.experiments.cluster import Cluster
+from sims.scenarios.seen import PATIENCE_S, told, twins
 
 
 def joins(seed: int) -> list[str]:

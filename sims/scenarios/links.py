@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from sims.scenarios.seen import PATIENCE_S, confirmed, told
 from overlay.rng import rng_for
 from ring.config import LAN
 from ring.facts import ChordLost, Confirmed, Detoured, LinkFailed, NeighboursChanged, Rejoining
+from sims.experiments.cluster import KILL, POWER, Cluster
+from sims.scenarios.seen import PATIENCE_S, confirmed, told
 from sims.world.world import CutMode
-from tests.helpers.cluster import KILL, POWER, Cluster
 
 #: A direct link is tried again that often at the least, and takes a time-out to fail.
 BACK_S = 1.5 * LAN.retry_max_ns / 1e9 + 2.5

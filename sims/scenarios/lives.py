@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from sims.scenarios.seen import PATIENCE_S, confirmed, told
 from overlay.ids import Peer
 from overlay.rng import rng_for
 from ring.config import LAN
 from ring.facts import Confirmed, Departed, Rejoining, Suspected
-from tests.helpers.cluster import KILL, POWER, Cluster
+from sims.experiments.cluster import KILL, POWER, Cluster
+from sims.scenarios.seen import PATIENCE_S, confirmed, told
 
 SILENCE_S = LAN.silence_ns / 1e9
 #: A heartbeat may be late by that much, and pings then take their time.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from sims.scenarios.seen import told
 from overlay.rng import rng_for
 from ring.facts import Alone, Confirmed, Rejoining
-from tests.helpers.cluster import Cluster
+from sims.experiments.cluster import Cluster
+from sims.scenarios.seen import told
 
 APART_S = 30.0  #: time for each side to become a ring
 LIMIT_S = 200.0  #: small rings knock rarely

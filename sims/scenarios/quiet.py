@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from sims.scenarios.seen import told, used
 from ring.config import LAN
 from ring.facts import LinkFailed, NeighboursChanged, Rejoining, Suspected
-from tests.helpers.cluster import Cluster
+from sims.experiments.cluster import Cluster
+from sims.scenarios.seen import told, used
 
 CALM_S = 120.0  #: after this all chords are where they are to stay
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from sims.scenarios.seen import confirmed
 from overlay.rng import rng_for
 from ring.config import LAN
 from ring.facts import DutyLost, DutyTaken, Rejoining
-from tests.helpers.cluster import KILL, POWER
-from tests.helpers.records import RecordRing
+from sims.experiments.cluster import KILL, POWER
+from sims.experiments.record_rings import RecordRing
+from sims.scenarios.seen import confirmed
 
 LIMIT_S = 200.0  #: small rings knock rarely
 RATE = 256 * 1024  #: bytes a second to one neighbour, where copies are to be slow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ring.facts import Confirmed
 from ring.invariants import Snapshot
-from tests.helpers.cluster import Cluster
+from sims.experiments.cluster import Cluster
 
 PATIENCE_S = 40.0  #: virtual time a ring gets to become ideal again
 

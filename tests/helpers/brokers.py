@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import trio
 
+from benchmarks.stage.waiting import until
 from ges.broker import Broker, BrokerConfig
 from overlay.address import Address, parse_url
 from overlay.ids import LinkClass
 from ring.invariants import Snapshot, ring_findings
-from tests.helpers.waiting import until
 
 
 class Brokers:

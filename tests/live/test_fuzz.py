@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.campaigns import fuzz
 from benchmarks.campaigns.attacks import ATTACKS
-from tests.helpers.processes import Broker
+from benchmarks.stage.processes import Broker
 
 pytestmark = pytest.mark.live
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.processes import LIMIT_SECONDS, REPOSITORY, Broker, Fleet, chordal
-from tests.helpers.waiting import eventually
+from benchmarks.stage.processes import LIMIT_SECONDS, REPOSITORY, Broker, Fleet, chordal
+from benchmarks.stage.waiting import eventually
 
 pytestmark = pytest.mark.live
 

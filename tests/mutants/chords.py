@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.mutants.mutant import Chapter, nothing
 from ring.circle.chords import Chords
 from ring.circle.searches import Routing
 from ring.core import Timer
@@ -13,6 +12,7 @@ from ring.geometry import clockwise
 from ring.repair.chord_queries import ChordQueries
 from ring.repair.dead_runs import DeadRuns
 from ring.wire.messages import Member
+from tests.mutants.mutant import Chapter, nothing
 
 CHORDS = Chapter(first="quiet")
 

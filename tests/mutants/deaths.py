@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 
-from tests.mutants.mutant import Chapter, Method, around, nothing
 from overlay.machine import Closed
 from ring.coordination.deaths import Deaths
 from ring.coordination.link_events import LinkEvents
@@ -15,6 +14,7 @@ from ring.facts import Confirmed
 from ring.repair.closing import Loss, Repair
 from ring.repair.link_backups import LinkBackups
 from ring.wire.messages import Failed, Member
+from tests.mutants.mutant import Chapter, Method, around, nothing
 
 DEATHS = Chapter(first="deaths")
 

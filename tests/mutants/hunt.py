@@ -15,8 +15,8 @@ from itertools import chain
 from pathlib import Path
 
 from benchmarks.report import print_line
-from tests.mutants import Mutant, OutOfDate
 from sims.scenarios import SCOPES, STORIES, Oracle
+from tests.mutants import Mutant, OutOfDate
 
 BAR = 0.95
 ENOUGH = 20

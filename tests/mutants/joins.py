@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ring.joining.gap_owner
-from tests.mutants.mutant import Chapter, Method, around, nothing
 from ring.geometry import gap, midway
 from ring.joining.gap_owner import GapOwner
 from ring.joining.newcomer import Newcomer
 from ring.wire.messages import MAX_NEIGHBOURS, JoinAccept, JoinRequest
+from tests.mutants.mutant import Chapter, Method, around, nothing
 
 JOINS = Chapter(first="joins")
 

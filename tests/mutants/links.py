@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.mutants.mutant import Chapter, Method, around, nothing
 from overlay.ids import Nanos, Peer
 from overlay.machine import Refused
 from ring.circle.damping import Damper
@@ -15,6 +14,7 @@ from ring.node import RingNode
 from ring.repair.chord_queries import ChordQueries
 from ring.repair.detours import Detours
 from ring.wire.messages import Tested
+from tests.mutants.mutant import Chapter, Method, around, nothing
 
 LINKS = Chapter(first="links")
 

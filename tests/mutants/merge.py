@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tests.mutants.mutant import Chapter, nothing
 from ring.coordination.membership import Membership
 from ring.joining.merge import Merge
 from ring.wire.messages import View
+from tests.mutants.mutant import Chapter, nothing
 
 MERGE = Chapter(first="partitions")
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.mutants.mutant import Chapter, Method, around, nothing
 from ring.circle.neighbourhood import Neighbourhood
 from ring.coordination.views import Outcome, Views
 from ring.facts import NeighboursChanged
 from ring.wire.messages import Member
+from tests.mutants.mutant import Chapter, Method, around, nothing
 
 POINTERS = Chapter(first="joins")
 

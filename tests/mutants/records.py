@@ -7,7 +7,6 @@ from typing import Any
 import ring.records.duties
 import ring.records.reclaim
 import ring.records.replicas
-from tests.mutants.mutant import Chapter, Method, around, nothing
 from overlay.ids import Nanos
 from ring.coordination.membership import Membership
 from ring.records.backups import Backups
@@ -17,6 +16,7 @@ from ring.records.handover import Handover
 from ring.records.holders import holders_among
 from ring.records.homes import Homes
 from ring.records.replicas import Held, Replicas
+from tests.mutants.mutant import Chapter, Method, around, nothing
 
 RECORDS = Chapter(first="records")
 

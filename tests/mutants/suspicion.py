@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.mutants.mutant import Chapter, Method, around, nothing
 from ring.detection.detector import Detector
 from ring.detection.local_health import LocalHealth
 from ring.detection.suspicions import Suspicions
 from ring.detection.witness import WitnessTests
 from ring.wire.messages import Member, Tested
+from tests.mutants.mutant import Chapter, Method, around, nothing
 
 SUSPICION = Chapter(first="lives")
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.mutants import hunt
-from tests.mutants.hunt import catch, judge
-from tests.mutants import MUTANTS, Mutant, OutOfDate
-from sims.scenarios import STORIES, Oracle
 from overlay.machine import Closed
 from ring.node import RingNode
+from sims.scenarios import STORIES, Oracle
+from tests.mutants import MUTANTS, Mutant, OutOfDate, hunt
+from tests.mutants.hunt import catch, judge
 
 BY_NAME = {mutant.name: mutant for mutant in MUTANTS}
 
@@ -76,9 +75,7 @@ def test_less_than_95_percent_is_not_enough(
 ) -> None:
     made = [Mutant(f"m{at}", "", False, ((Closed, "__doc__", str(at)),)) for at in range(20)]
     seen = [str(at) for at in range(noticed)]
-    monkeypatch.setattr(
-        hunt, "STORIES", (lambda seed: ["seen"] if Closed.__doc__ in seen else [],)
-    )
+    monkeypatch.setattr(hunt, "STORIES", (lambda seed: ["seen"] if Closed.__doc__ in seen else [],))
     monkeypatch.setattr(hunt, "SCOPES", lambda seed: [])
     assert judge(made, 1, with_control=True) is met
     last = capsys.readouterr().out
@@ -106,9 +103,7 @@ def test_the_bar_is_not_judged_by_some_mutants_or_without_control(
 ) -> None:
     made = [Mutant(f"m{at}", "", False, ((Closed, "__doc__", str(at)),)) for at in range(count)]
     seen = [str(at) for at in range(missed, count)]
-    monkeypatch.setattr(
-        hunt, "STORIES", (lambda seed: ["seen"] if Closed.__doc__ in seen else [],)
-    )
+    monkeypatch.setattr(hunt, "STORIES", (lambda seed: ["seen"] if Closed.__doc__ in seen else [],))
     monkeypatch.setattr(hunt, "SCOPES", lambda seed: [])
     assert judge(made, 1, with_control=with_control) is (missed == 0)
     assert "threshold 95% of at least 20  not judged" in capsys.readouterr().out

@@ -16,11 +16,11 @@ import argparse
 import sys
 
 from benchmarks.arguments import above, at_least, listed, one_of
-from benchmarks.report import Bars
 from benchmarks.bars.detection.how_soon import PROFILES, crash_to_confirmation, law_of_silence
 from benchmarks.bars.detection.how_surely import loss, separated_pairs
 from benchmarks.bars.detection.injector import runs_of_dead
 from benchmarks.bars.detection.pauses import pauses
+from benchmarks.report import Bars
 
 BARS = ("B13", "B17", "B18", "B19", "B21", "B22")
 

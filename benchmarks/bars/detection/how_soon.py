@@ -8,8 +8,8 @@ import math
 import statistics
 from collections.abc import Container
 
-from benchmarks.report import Bars
 from benchmarks.bars.rings import Ring
+from benchmarks.report import Bars
 from overlay.ids import NANOS_PER_SECOND, Nanos, nanos
 from overlay.rng import rng_for
 from ring.config import LAN, WAN, RingConfig

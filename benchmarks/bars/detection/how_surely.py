@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from benchmarks.report import Bars
 from benchmarks.bars.rings import Ring
+from benchmarks.report import Bars
 from overlay.ids import NANOS_PER_SECOND
 from ring.config import LAN
 from ring.facts import Confirmed, Suspected

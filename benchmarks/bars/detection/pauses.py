@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 
-from benchmarks.report import Bars
 from benchmarks.bars.rings import Ring
+from benchmarks.report import Bars
 from overlay.ids import Nanos, nanos
 from overlay.rng import rng_for
 from ring.config import LAN

@@ -13,7 +13,13 @@ from pathlib import Path
 import trio
 
 from benchmarks.campaigns.live import processes
-from benchmarks.campaigns.live.evidence import Times, false_deaths, internal_errors, sightings, times
+from benchmarks.campaigns.live.evidence import (
+    Times,
+    false_deaths,
+    internal_errors,
+    sightings,
+    times,
+)
 from benchmarks.campaigns.live.figures import Bar, bar
 from benchmarks.campaigns.live.observing import Watch, until_whole
 from benchmarks.campaigns.live.processes import Fleet, SoakFailed

@@ -24,10 +24,10 @@ from datetime import timedelta
 from pathlib import Path
 from statistics import median
 
+from benchmarks.report import Bars, print_line
 from benchmarks.speed.links import express, nats
 from benchmarks.speed.links.ends import Flow
 from benchmarks.speed.links.measure import Result, System, measure
-from benchmarks.report import Bars, print_line
 from overlay.authority.authority import create_authority, issue_identity
 from overlay.ids import Uid
 from overlay.security.identity import Role

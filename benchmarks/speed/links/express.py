@@ -20,9 +20,9 @@ from statistics import median
 
 import trio
 
+from benchmarks.report import Bars, print_line
 from benchmarks.speed.links.express_ends import RATE
 from benchmarks.speed.links.processes import Failed, cpu_seconds, said, serve, started
-from benchmarks.report import Bars, print_line
 from ges.client import connect
 from overlay.ids import LinkClass
 

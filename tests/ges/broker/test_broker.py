@@ -12,6 +12,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from benchmarks.stage.proxy import free_port
+from benchmarks.stage.waiting import until
 from ges.broker import Broker, BrokerConfig
 from ges.client import connect
 from ges.errors import PublishRefused
@@ -32,9 +34,7 @@ from ring.detection.local_health import LocalHealth
 from ring.errors import JoinFailed
 from tests.ges.conftest import Issue
 from tests.helpers.brokers import Brokers
-from tests.helpers.proxy import free_port
 from tests.helpers.virtual import Weather
-from tests.helpers.waiting import until
 
 DEADLINE_SECONDS = 20
 STRANGER = Peer("f" * 32, 1, "chordal://127.0.0.1:1")

@@ -12,6 +12,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from benchmarks.stage.greetings import UID, client_hello
+from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from ges.client import connect
 from ges.sessions import clients
@@ -40,9 +42,7 @@ from overlay.wire.fragments import MIN_SLICE_BYTES
 from overlay.wire.frames import CONTROL, DELIVERY, EVENT, FRAGMENT, frame
 from overlay.wire.handshake import GREETINGS, Refusal
 from tests.helpers.brokers import Brokers
-from tests.helpers.greetings import UID, client_hello
 from tests.helpers.virtual import Weather
-from tests.helpers.waiting import until
 
 DEADLINE_SECONDS = 20
 

@@ -6,6 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock, assert_no_checkpoints
 
+from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from ges.client import connect
 from ges.routing.delivery import Deliveries
@@ -15,7 +16,6 @@ from ges.wire.messages import CLIENT_CODEC, Status, StatusRequest, Subscribe
 from overlay.net.slices import SLICE_SECONDS
 from tests.helpers.brokers import Brokers
 from tests.helpers.virtual import Weather
-from tests.helpers.waiting import until
 
 ONE_SECONDS = 0.005  #: each answer takes so long
 COUNT = 200

@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 import pytest
 import trio
 
+from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from ges.client import connect
 from ges.topology.survey import Survey
@@ -24,7 +25,6 @@ from overlay.wire.frames import DETOUR, frame
 from tests.ges.conftest import Issue
 from tests.helpers.brokers import Brokers
 from tests.helpers.router_bench import event
-from tests.helpers.waiting import until
 
 DEADLINE_SECONDS = 30
 EVENTS = 200  #: of each publisher

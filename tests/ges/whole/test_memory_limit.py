@@ -10,6 +10,8 @@ import structlog
 import trio
 from trio.testing import MockClock
 
+from benchmarks.stage.greetings import client_hello
+from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from ges.client import Client, connect
 from overlay.ids import SECRET_BYTES, LinkClass, Peer
@@ -20,9 +22,7 @@ from overlay.wire.handshake import GREETINGS, Hello
 from tests.ges.routing.test_express import ports
 from tests.ges.sessions.test_clients import event, raw
 from tests.helpers.brokers import Brokers
-from tests.helpers.greetings import client_hello
 from tests.helpers.virtual import Weather
-from tests.helpers.waiting import until
 
 DEADLINE_SECONDS = 20
 PAYLOAD = bytes(100_000)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from trio.testing import MockClock
 
+from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from overlay.ids import LinkClass
 from overlay.machine import Closed, CloseLink, MessageReceived, Send
@@ -17,7 +18,6 @@ from tests.ges.routing.test_express import in_range, pair_of, ports
 from tests.ges.test_node import Bench, peer
 from tests.helpers.brokers import Brokers
 from tests.helpers.virtual import Weather
-from tests.helpers.waiting import until
 
 NORMAL, EXPRESS, SECURE = LinkClass.NORMAL, LinkClass.EXPRESS, LinkClass.SECURE
 FROZEN_MS = 1e6

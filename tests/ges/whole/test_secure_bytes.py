@@ -20,6 +20,7 @@ import trio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from ges.client import Client, Subscription, connect
 from ges.errors import ConnectionLost, PublishRefused
@@ -32,7 +33,6 @@ from overlay.net.transport import TcpTransport, Wire
 from overlay.security.identity import Role
 from tests.helpers.brokers import Brokers, running
 from tests.helpers.tap import Tap, tapped
-from tests.helpers.waiting import until
 
 SECURE = LinkClass.SECURE
 MOST = 5

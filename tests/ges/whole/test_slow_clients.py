@@ -8,6 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from ges.cli.main import main
 from ges.client import Client, Subscription, connect
@@ -21,7 +22,6 @@ from overlay.wire.fragments import SLICE_BYTES
 from tests.ges.routing.test_express import ports
 from tests.helpers.brokers import Brokers
 from tests.helpers.virtual import Weather
-from tests.helpers.waiting import until
 
 NORMAL, EXPRESS = LinkClass.NORMAL, LinkClass.EXPRESS
 LIMIT = 2 * 1024 * 1024

@@ -18,9 +18,9 @@ from hypothesis.stateful import (
 )
 
 from ring.facts import DropRecord
+from sims.experiments.cluster import KILL, POWER
+from sims.experiments.watched_rings import Watched
 from sims.world.world import CrashMode
-from tests.helpers.cluster import KILL, POWER
-from tests.helpers.watched import Watched
 
 LIMIT = 12  #: brokers alive at once
 KEYS = ("a", "b", "c")  #: few, so that brokers put and inherit the same records

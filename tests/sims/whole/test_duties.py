@@ -9,8 +9,8 @@ import pytest
 from overlay.rng import rng_for
 from ring.facts import DutyLost, Reincarnated
 from ring.wire.record_messages import Claims, Entry
-from tests.helpers.cluster import KILL
-from tests.helpers.records import Filter, RecordRing
+from sims.experiments.cluster import KILL
+from sims.experiments.record_rings import Filter, RecordRing
 
 APART_S = 30.0  #: time for each side to become a ring and to take over
 LIMIT_S = 200.0  #: small rings knock rarely

@@ -6,8 +6,8 @@ import pytest
 
 from ring.facts import Joined, JoinRejected
 from ring.node import RingNode
+from sims.experiments.cluster import KILL, POWER, Cluster
 from sims.world.world import CrashMode
-from tests.helpers.cluster import KILL, POWER, Cluster
 
 MODES = pytest.mark.parametrize("mode", [KILL, POWER], ids=["kill", "power"])
 

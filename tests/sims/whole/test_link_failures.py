@@ -20,8 +20,8 @@ from ring.facts import (
     Rejoining,
 )
 from ring.wire.messages import Relay
+from sims.experiments.cluster import KILL, POWER, Cluster
 from sims.world.world import CrashMode, CutMode
-from tests.helpers.cluster import KILL, POWER, Cluster
 
 SILENT, BROKEN = CutMode.SILENT, CutMode.BROKEN
 SILENCE_S = LAN.silence_ns / 1e9

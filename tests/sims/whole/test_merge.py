@@ -9,8 +9,8 @@ from ring.config import LAN
 from ring.facts import Alone, Confirmed, Joined, Reincarnated, Rejoining
 from ring.joining.merge import Merge
 from ring.wire.messages import Meet
+from sims.experiments.cluster import KILL, POWER, Cluster
 from sims.world.world import CrashMode, CutMode
-from tests.helpers.cluster import KILL, POWER, Cluster
 
 SILENCE_S = LAN.silence_ns / 1e9
 SETTLED_S = 30.0  #: time for each side to become a ring

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.helpers.waiting import eventually
+from benchmarks.stage.waiting import eventually
 
 COMMAND = [sys.executable, "-m", "ges.cli.main"]
 REPOSITORY = Path(__file__).parents[2]

@@ -10,9 +10,9 @@ from overlay.machine import Effect, Input, Machine, Message, Refused, Send
 from ring.config import LAN, RingConfig
 from ring.facts import PutRecord
 from ring.invariants import Copies, backup_findings
+from sims.experiments.cluster import Cluster
 from sims.world.warm import spread_evenly
 from sims.world.world import CrashMode
-from tests.helpers.cluster import Cluster
 
 
 class RecordRing(Cluster):

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ring.joining.newcomer import Phase
+from sims.experiments.cluster import KILL, POWER, Cluster
 from sims.world.world import CrashMode
-from tests.helpers.cluster import KILL, POWER, Cluster
 
 REST_S = 90.0
 MAX_STEPS = 5000

@@ -9,8 +9,8 @@ from overlay.machine import Fact
 from ring.config import LAN, RingConfig
 from ring.facts import Joined, Left, NeighboursChanged, Rejoining
 from ring.invariants import Snapshot, zave_findings
+from sims.experiments.record_rings import RecordRing
 from sims.world.world import CrashMode
-from tests.helpers.records import RecordRing
 
 CHANGES = (Joined, NeighboursChanged, Rejoining, Left)
 
