@@ -181,10 +181,10 @@ def explore(
     from sims.errors import InvariantViolated, NoSuchScope
     from sims.explore.explorer import Explorer
     from sims.explore.granularity import Granularity
-    from sims.explore.scopes import SCENARIOS
+    from sims.explore.scopes import SCOPES
 
     if scenario == "list":
-        _print_list({name: known.about for name, known in SCENARIOS.items()}, as_json=as_json)
+        _print_list({name: known.about for name, known in SCOPES.items()}, as_json=as_json)
         return
     try:
         choices = None if replay is None else [int(part) for part in replay.split(",")]

@@ -27,10 +27,11 @@ from benchmarks.arguments import add_parts, at_least
 from benchmarks.report import Bars
 from overlay.ids import Nanos, nanos
 from overlay.rng import rng_for
+from sims.errors import InvariantViolated
 from sims.experiments.cluster import KILL, POWER, Cluster
 from sims.experiments.deaths import deaths, survive
-from sims.experiments.watched_rings import Watched
-from sims.explore.garbage import no_cycles_looked_for
+from sims.experiments.watched_rings import WatchedRing
+from sims.explore.explorer import no_cycles_looked_for
 from sims.world.warm import spread_evenly
 
 LIMIT = 12  #: brokers from which on none is started in churn; up to four start together
@@ -126,7 +127,7 @@ def _diameter(graph: Mapping[T, Sequence[T]], sources: int | None = None) -> int
 def churn(seed: int) -> tuple[int, int, dict[str, int], list[str]]:
     """Run one seed; return it, the checks made, what was broken how often, and examples."""
     rng = rng_for(seed, "churn")
-    cluster = Watched(seed)
+    cluster = WatchedRing(seed)
     cluster.found()
     cluster.run(0.5)
     end = cluster.world.now + nanos(CHURN_S)
@@ -138,7 +139,7 @@ def churn(seed: int) -> tuple[int, int, dict[str, int], list[str]]:
     examples = [f"{at / 1e9:.4f} s: {finding}" for at, finding in cluster.broken[:3]]
     try:
         cluster.rest(300)
-    except AssertionError as error:
+    except InvariantViolated as error:
         broken["not ideal at rest"] = 1
         examples.append(str(error)[:300])
     if cluster.ledger.findings:
@@ -151,7 +152,7 @@ def _name_of(finding: str) -> str:
     return name if " " not in name else "a live neighbour"
 
 
-def _something(cluster: Watched, rng: Random) -> None:
+def _something(cluster: WatchedRing, rng: Random) -> None:
     members = cluster.in_order
     if len(cluster.alive) < LIMIT and (len(members) < 3 or rng.random() < 0.5):
         for _ in range(rng.randint(1, 4)):
@@ -213,7 +214,7 @@ def shrink(seed: int) -> tuple[int, list[str], Nanos]:
                 cluster.start(rng.sample(here, min(3, len(here))))
             cluster.run(0.1)
         cluster.rest()
-    except AssertionError as error:
+    except InvariantViolated as error:
         return seed, [str(error)[:300]], cluster.world.now
     return seed, cluster.ledger.findings, cluster.world.now
 

@@ -53,6 +53,7 @@ class Flaky:
             pair.open.clear()
 
     def close(self) -> None:
+        """Take no more calls, and cut all connections."""
         self._server.close()
         for pair in list(self._up):
             pair.cut()

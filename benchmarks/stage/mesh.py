@@ -1,4 +1,4 @@
-"""Brokers reduced to their surveys and ways, on links whose latency the test sets."""
+"""Brokers reduced to their surveys and ways, on links whose latency is set."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ NORMAL, EXPRESS, SECURE = LinkClass.NORMAL, LinkClass.EXPRESS, LinkClass.SECURE
 
 @dataclass
 class Node:
+    """One broker: what it has measured, and the ways that it takes for that."""
+
     survey: Survey
     ways: RelayPaths
     detours: dict[str, Path] = field(default_factory=dict)

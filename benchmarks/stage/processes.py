@@ -49,13 +49,16 @@ class Running:
 
     @property
     def out(self) -> str:
+        """What it has printed so far."""
         return self._out.read_text()
 
     @property
     def err(self) -> str:
+        """What it has logged so far."""
         return self._err.read_text()
 
     def signal(self, number: signal.Signals) -> None:
+        """Send it a signal."""
         os.kill(self.process.pid, number)
 
     def ended(self) -> int:
@@ -90,13 +93,16 @@ class Broker(Running):
 
     @property
     def url(self) -> str:
+        """Where it listens; waits until it has joined."""
         return str(self.ready["url"])
 
     @property
     def uid(self) -> str:
+        """Its uid; waits until it has joined."""
         return str(self.ready["uid"])
 
     def status(self) -> dict[str, Any]:
+        """Return what ``chordal status`` says of it."""
         found = chordal("status", "--json", "--broker", self.url)
         assert found.returncode == 0, found.stderr
         status: dict[str, Any] = json.loads(found.stdout)
@@ -109,7 +115,7 @@ class Broker(Running):
 
 
 class Fleet:
-    """Brokers and commands of one test, in one folder."""
+    """Brokers and commands in one folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -146,6 +152,7 @@ class Fleet:
         return running
 
     def end(self) -> None:
+        """End all that run."""
         for running in self._all:
             running.end()
 

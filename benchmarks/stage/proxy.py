@@ -19,6 +19,7 @@ class Record:
 
     @property
     def is_tls(self) -> bool:
+        """Whether the caller began with a TLS handshake."""
         return bool(self.called) and self.called[0] == TLS_FIRST_BYTE
 
 
@@ -48,6 +49,7 @@ class Proxy:
         return sum(len(r.called) + len(r.answered) for r in self.records if r.is_tls)
 
     def close(self) -> None:
+        """Take no more calls; connections that are up stay so."""
         self._server.close()
 
     def _accept(self) -> None:

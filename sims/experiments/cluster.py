@@ -1,4 +1,11 @@
-"""A small simulated world of brokers, and the verbs that break it."""
+"""A small simulated ring, and the verbs that break it.
+
+::
+
+    cluster = Cluster.ring_of(12, seed=3)
+    cluster.crash(cluster.in_order[4], POWER)
+    cluster.rest()  # seconds of virtual time until the ring was whole again
+"""
 
 from __future__ import annotations
 
@@ -11,6 +18,7 @@ from ring.config import LAN, RingConfig
 from ring.facts import Found, Join, Leave, Left
 from ring.geometry import FIRST_ID
 from ring.node import RingNode
+from sims.errors import InvariantViolated
 from sims.verdicts.ledger import Ledger
 from sims.world.network import DISTANCES, Latency
 from sims.world.partitions import Partition
@@ -21,7 +29,13 @@ KILL, POWER = CrashMode.KILL, CrashMode.POWER
 
 
 class Cluster:
-    """Brokers named by uid in a world of the ``lan`` profile; every wait is bounded."""
+    """Brokers named by uid in a world with the distances of a LAN; every wait is bounded.
+
+    ``seed`` decides everything that is drawn: uids, latencies, what brokers draw. ``nodes`` holds
+    the protocol of each broker, alive or dead, ``ledger`` what the world knows of failures, and
+    ``facts`` all that brokers have stated: when (virtual nanoseconds), who, what. Seconds are of
+    virtual time.
+    """
 
     def __init__(self, seed: int = 1, config: RingConfig = LAN) -> None:
         self.config = config
@@ -50,7 +64,7 @@ class Cluster:
         cluster.facts.clear()
         return cluster
 
-    # ── what a test does ──────────────────────────────────────────────────────────────────────
+    # ── what is done to it ──────────────────────────────────────────────────────────────────────
 
     def found(self, ring_id: int = FIRST_ID) -> str:
         """Start a broker that founds a ring, with that ring id."""
@@ -65,11 +79,16 @@ class Cluster:
         return uid
 
     def join(self, contacts: Sequence[str]) -> str:
-        """Start a broker that joins through ``contacts``, and run until it has its place."""
+        """Start a broker that joins through ``contacts``, and run until it has its place.
+
+        Raises:
+            InvariantViolated: it has none after a minute.
+        """
         uid = self.start(contacts)
         end = self.world.now + nanos(60)
         while self.nodes[uid].member is None:
-            assert self.world.now < end, f"{uid[:8]} finds no place"
+            if self.world.now >= end:
+                raise InvariantViolated(f"{uid[:8]} finds no place")
             self.run(0.001)
         return uid
 
@@ -91,18 +110,22 @@ class Cluster:
         self.world.give(uid, Join(urls) if urls else Found())
 
     def crash(self, uid: str, mode: CrashMode) -> None:
+        """Let a broker die now, without a word of its own."""
         self.ledger.on_crash(uid, len(self.nodes[uid].linked), self.world.now)
         self.paused.discard(uid)
         self.world.crash(uid, mode)
 
     def leave(self, uid: str) -> None:
+        """Ask a broker to leave the ring in good order; it does so as time passes."""
         self.world.give(uid, Leave())
 
     def pause(self, uid: str) -> None:
+        """Let a broker stand still until :meth:`resume`; what is sent to it waits."""
         self.paused.add(uid)
         self.world.pause(uid)
 
     def resume(self, uid: str) -> None:
+        """Let a broker that stands still go on."""
         self.paused.discard(uid)
         self.world.resume(uid)
 
@@ -113,6 +136,7 @@ class Cluster:
         self.world.cut(uid, other, mode, one_way=one_way)
 
     def mend(self, uid: str, other: str) -> None:
+        """End what :meth:`cut` began."""
         self.world.mend(uid, other)
 
     def partition(self, *groups: Iterable[str]) -> None:
@@ -126,6 +150,7 @@ class Cluster:
         self._partition.join(uid, other)
 
     def heal(self) -> None:
+        """End the partition, if there is one."""
         if self._partition is not None:
             self._partition.heal()
             self._partition = None
@@ -135,27 +160,30 @@ class Cluster:
         return f"{rng_for(self._seed, 'uid', number).getrandbits(128):032x}"
 
     def run(self, seconds: float) -> None:
+        """Let so many seconds of virtual time pass."""
         self.world.run(self.world.now + nanos(seconds))
 
     def rest(self, limit_s: float = 60.0) -> float:
         """Run until the ring is ideal and stays so for a detection time; return how long.
 
         Raises:
-            AssertionError: it has not come to that by ``limit_s``.
+            InvariantViolated: it has not come to that by ``limit_s``.
         """
         start = self.world.now
         calm = 0.0
         step = self.config.heartbeat_ns / NANOS_PER_SECOND
         while calm < 2 * self.config.silence_ns / NANOS_PER_SECOND:
-            assert (self.world.now - start) / NANOS_PER_SECOND < limit_s, self.findings()
+            if (self.world.now - start) / NANOS_PER_SECOND >= limit_s:
+                raise InvariantViolated(f"not at rest after {limit_s:g} s: {self.findings()}")
             self.run(step)
             calm = 0.0 if self.findings() else calm + step
         return (self.world.now - start) / NANOS_PER_SECOND
 
-    # ── what a test sees ──────────────────────────────────────────────────────────────────────
+    # ── what is seen ──────────────────────────────────────────────────────────────────────
 
     @property
     def alive(self) -> list[str]:
+        """Uids of all brokers that have not died, those that stand still among them."""
         return self.world.alive
 
     @property

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ring.joining.newcomer import Phase
+from sims.errors import InvariantViolated
 from sims.experiments.cluster import KILL, POWER, Cluster
 from sims.world.world import CrashMode
 
@@ -54,7 +55,8 @@ class OneJoin:
     def step(self) -> bool:
         """Let the next thing happen; False once the newcomer is on the ring, as all can see."""
         world = self.cluster.world
-        world.run(world._heap[0][0])
+        assert world.next_at is not None, "brokers always wait for something"
+        world.run(world.next_at)
         return bool(self.cluster.findings())
 
     def run_through(self) -> tuple[int, dict[Party, str]]:
@@ -62,7 +64,8 @@ class OneJoin:
         steps = 1
         while self.step():
             steps += 1
-            assert steps < MAX_STEPS, self.cluster.findings()
+            if steps >= MAX_STEPS:
+                raise InvariantViolated(f"no ring after {steps} steps: {self.cluster.findings()}")
         order = self.cluster.in_order
         n, at = len(order), order.index(self.newcomer)
         contact = self.cluster.nodes[self.newcomer]._parts.newcomer.contact
@@ -118,7 +121,7 @@ def survive(death: Death, uid: str) -> str | None:
     cluster.crash(uid, death.mode)
     try:
         cluster.rest(REST_S)
-    except AssertionError as error:
+    except InvariantViolated as error:
         return f"{death}: {error}"
     alive = set(cluster.alive)
     ghosts = {

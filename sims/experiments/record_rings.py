@@ -1,4 +1,13 @@
-"""Rings whose brokers own records, and brokers that die at a chosen message."""
+"""Rings whose brokers own records, and brokers that die at a chosen message.
+
+::
+
+    ring = RecordRing.warm(12, seed=3, backups=2)
+    keys = ring.put_everywhere()
+    ring.crash(ring.in_order[4], KILL)
+    ring.settle()
+    ring.owners(keys[0])  # one broker: a neighbour has taken it over, if its owner died
+"""
 
 from __future__ import annotations
 
@@ -10,6 +19,7 @@ from overlay.machine import Effect, Input, Machine, Message, Refused, Send
 from ring.config import LAN, RingConfig
 from ring.facts import PutRecord
 from ring.invariants import Copies, backup_findings
+from sims.errors import InvariantViolated
 from sims.experiments.cluster import Cluster
 from sims.world.warm import spread_evenly
 from sims.world.world import CrashMode
@@ -28,17 +38,23 @@ class RecordRing(Cluster):
         return ring
 
     def put_everywhere(self, count: int = 3) -> list[str]:
-        """Let each broker own ``count`` records, and have them backed up; returns all keys."""
+        """Let each broker own ``count`` records, and have them backed up; returns all keys.
+
+        Raises:
+            InvariantViolated: not all are backed up after half a second.
+        """
         keys = []
         for uid in self.alive:
             for number in range(count):
                 keys.append(f"{uid}/{number}")
                 self.put(uid, keys[-1], uid.encode())
         self.run(0.5)
-        assert self.is_backed_up
+        if missing := self.backup_findings():
+            raise InvariantViolated(f"not backed up after 0.5 s: {missing}")
         return keys
 
     def put(self, uid: str, key: str, body: bytes) -> None:
+        """Let a broker own a record, or write it anew."""
         self.world.give(uid, PutRecord(key, body))
 
     def start_beside(self, contacts: list[str]) -> str:
@@ -69,18 +85,19 @@ class RecordRing(Cluster):
         """Run until the ring is at rest, every duty is decided and every copy in its place.
 
         Raises:
-            AssertionError: it has not come to that by ``limit_s``.
+            InvariantViolated: it has not come to that by ``limit_s``.
         """
         self.rest(limit_s)
         self.run(4 * self.config.silence_ns / 1e9)
         waited = 0.0
         while missing := self.backup_findings():
-            assert waited < limit_s, missing
+            if waited >= limit_s:
+                raise InvariantViolated(f"not backed up after {limit_s:g} s: {missing}")
             self.run(0.5)
             waited += 0.5
 
     def watch(self, uid: str, wrap: Callable[[Machine], Machine]) -> None:
-        """Put something between a broker and the world."""
+        """Put a :class:`Wrapper` between a broker and the world."""
         host = self.world.hosts[uid]
         host.machine = wrap(host.machine)
 
@@ -101,21 +118,27 @@ class Wrapper:
 
     @property
     def peer(self) -> Peer:
+        """Who the broker is."""
         return self.machine.peer
 
     def admit(self, peer: Peer) -> Refused | None:
+        """Ask the broker whether a link may be made; its reason, if not."""
         return self.machine.admit(peer)
 
     def handle(self, event: Input, now: Nanos) -> list[Effect]:
+        """Give the broker an input; return what :meth:`pass_on` lets out."""
         return self.pass_on(self.machine.handle(event, now))
 
     def handle_timers(self, now: Nanos) -> list[Effect]:
+        """Let the broker's timers run out; return what :meth:`pass_on` lets out."""
         return self.pass_on(self.machine.handle_timers(now))
 
     def next_deadline(self) -> Nanos | None:
+        """When the broker's next timer runs out."""
         return self.machine.next_deadline()
 
     def pass_on(self, effects: list[Effect]) -> list[Effect]:
+        """Return what the world is to see of these effects: here, all."""
         return effects
 
 
@@ -129,6 +152,7 @@ class Mortal(Wrapper):
         self._dead = False
 
     def pass_on(self, effects: list[Effect]) -> list[Effect]:
+        """Return the effects until the last message it sends."""
         if self._dead:
             return []
         for at, effect in enumerate(effects):
@@ -150,6 +174,7 @@ class Filter(Wrapper):
         self.sent: list[tuple[str, Message]] = []
 
     def pass_on(self, effects: list[Effect]) -> list[Effect]:
+        """Return the effects without the messages that are lost."""
         kept = [e for e in effects if not (isinstance(e, Send) and self.loses(e.message))]
         self.sent += [(e.uid, e.message) for e in kept if isinstance(e, Send)]
         return kept

@@ -15,12 +15,14 @@ from sims.world.world import CrashMode
 CHANGES = (Joined, NeighboursChanged, Rejoining, Left)
 
 
-class Watched(RecordRing):
-    """Asks after every event that changes a pointer or a member.
+class WatchedRing(RecordRing):
+    """Asks for the invariants after every event that changes a pointer or a member.
 
-    Only as long as what she assumes holds: who dies, or leaves, leaves everybody a live neighbour
-    on each side and a newcomer a live address, and nobody stands still, who would be declared dead.
-    Where that was broken it holds again once the ring is ideal and nobody is under suspicion.
+    It asks only while Zave's assumptions hold: each death and each leave leaves everybody a live
+    neighbour on each side, and each newcomer the address of a live member; and no broker stands
+    still, as it would be declared dead. Once they were broken, they hold again as soon as the ring
+    is ideal and nobody is under suspicion. ``broken``: what was found, with its virtual time in
+    nanoseconds; ``checks``: how often was asked.
     """
 
     def __init__(self, seed: int, config: RingConfig = LAN) -> None:
@@ -31,22 +33,26 @@ class Watched(RecordRing):
         self._holds = True
         self._dirty = False
 
-    # ── what a test does ──────────────────────────────────────────────────────────────────────
+    # ── what is done to it ──────────────────────────────────────────────────────────────────────
 
     def start(self, contacts: Sequence[str]) -> str:
+        """Start a broker that joins through ``contacts``."""
         uid = super().start(contacts)
         self._contacts[uid] = contacts
         return uid
 
     def restart(self, uid: str, contacts: Sequence[str]) -> None:
+        """Start the process of a dead broker again, to join through ``contacts``."""
         super().restart(uid, contacts)
         self._contacts[uid] = contacts
 
     def crash(self, uid: str, mode: CrashMode) -> None:
+        """Let a broker die now; if too many do, nothing is asked until the ring is calm."""
         self._lose(uid)
         super().crash(uid, mode)
 
     def pause(self, uid: str) -> None:
+        """Let a broker stand still; nothing is asked until the ring is calm."""
         self._holds = False
         super().pause(uid)
 
@@ -55,12 +61,12 @@ class Watched(RecordRing):
         world = self.world
         end = world.now + nanos(seconds)
         self.check()
-        while world._heap and world._heap[0][0] <= end:
-            world.run(world._heap[0][0])
+        while (next_at := world.next_at) is not None and next_at <= end:
+            world.run(next_at)
             self.check()
         world.run(end)
 
-    # ── what it sees ──────────────────────────────────────────────────────────────────────────
+    # ── what is seen ──────────────────────────────────────────────────────────────────────────
 
     def check(self) -> None:
         """Ask, if anything has changed."""
@@ -75,6 +81,7 @@ class Watched(RecordRing):
             self.broken += [(self.world.now, finding) for finding in found]
 
     def snapshots(self, *, known: bool = True) -> list[Snapshot]:
+        """Return the pointers of all live members; ``known``: with the members they know of."""
         return [
             Snapshot(member, node.left, node.right, node.known if known else ())
             for uid in self.alive

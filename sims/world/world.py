@@ -210,6 +210,11 @@ class World:
         self.now = until
 
     @property
+    def next_at(self) -> Nanos | None:
+        """When the next thing happens; None if nothing is left to happen."""
+        return self._heap[0][0] if self._heap else None
+
+    @property
     def alive(self) -> list[str]:
         """Uids of the brokers that live, in the order they came."""
         return [uid for uid, host in self.hosts.items() if host.alive]

@@ -1,4 +1,4 @@
-"""Strangers at the ports of live brokers: the short form of ``python -m benchmarks.campaigns.fuzz``."""
+"""Strangers at the ports of live brokers: ``python -m benchmarks.campaigns.fuzz`` in short."""
 
 from __future__ import annotations
 

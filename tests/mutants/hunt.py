@@ -15,6 +15,7 @@ from itertools import chain
 from pathlib import Path
 
 from benchmarks.report import print_line
+from sims.errors import InvariantViolated
 from sims.scenarios import SCOPES, STORIES, Oracle
 from tests.mutants import Mutant, OutOfDate
 
@@ -47,7 +48,7 @@ def _ask(oracle: Oracle, number: int, mutant: Mutant | None) -> list[str]:
     try:
         with _limited(oracle.__name__):
             return oracle(number)
-    except AssertionError as broken:  # a ring that does not come to rest, for one
+    except (AssertionError, InvariantViolated) as broken:  # a ring not at rest in time, for one
         return [_short(broken)]
     except Exception as broken:  # a machine that fails is a finding too
         frame = traceback.extract_tb(broken.__traceback__)[-1]

@@ -8,6 +8,7 @@ from overlay.machine import Closed
 from ring.node import RingNode
 from sims.scenarios import STORIES, Oracle
 from tests.mutants import MUTANTS, Mutant, OutOfDate, hunt
+from tests.mutants.__main__ import main
 from tests.mutants.hunt import catch, judge
 
 BY_NAME = {mutant.name: mutant for mutant in MUTANTS}
@@ -114,5 +115,5 @@ def test_an_unknown_mutant_is_refused(
 ) -> None:
     monkeypatch.setattr("sys.argv", ["mutants", "--only", "no-such-rule"])
     with pytest.raises(SystemExit):
-        mutants.main()
+        main()
     assert "--only: no 'no-such-rule'; --list shows all" in capsys.readouterr().err

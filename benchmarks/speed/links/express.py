@@ -3,8 +3,8 @@
 Two brokers, linked by a normal and an express link. Probes go from a client of the one to a client
 of the other: express ones and normal ones, first with nothing else under way, then while another
 client publishes normal events as fast as the brokers take them. All ends are processes of their own
-(:mod:`benchmarks.speed.links.express_ends`), and so are the brokers. The one that publishers feed has the
-most to do and a processor to itself; the other one shares the last with the load.
+(:mod:`benchmarks.speed.links.express_ends`), and so are the brokers. The one that publishers feed
+has the most to do and a processor to itself; the other one shares the last with the load.
 """
 
 from __future__ import annotations
