@@ -174,7 +174,9 @@ class Cluster:
         step = self.config.heartbeat_ns / NANOS_PER_SECOND
         while calm < 2 * self.config.silence_ns / NANOS_PER_SECOND:
             if (self.world.now - start) / NANOS_PER_SECOND >= limit_s:
-                raise InvariantViolated(f"not at rest after {limit_s:g} s: {self.findings()}")
+                raise InvariantViolated(
+                    f"not at rest after {limit_s:g} s: {'; '.join(self.findings())}"
+                )
             self.run(step)
             calm = 0.0 if self.findings() else calm + step
         return (self.world.now - start) / NANOS_PER_SECOND

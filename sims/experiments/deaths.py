@@ -65,7 +65,9 @@ class OneJoin:
         while self.step():
             steps += 1
             if steps >= MAX_STEPS:
-                raise InvariantViolated(f"no ring after {steps} steps: {self.cluster.findings()}")
+                raise InvariantViolated(
+                    f"no ring after {steps} steps: {'; '.join(self.cluster.findings())}"
+                )
         order = self.cluster.in_order
         n, at = len(order), order.index(self.newcomer)
         contact = self.cluster.nodes[self.newcomer]._parts.newcomer.contact

@@ -50,7 +50,7 @@ class RecordRing(Cluster):
                 self.put(uid, keys[-1], uid.encode())
         self.run(0.5)
         if missing := self.backup_findings():
-            raise InvariantViolated(f"not backed up after 0.5 s: {missing}")
+            raise InvariantViolated(f"not backed up after 0.5 s: {'; '.join(missing)}")
         return keys
 
     def put(self, uid: str, key: str, body: bytes) -> None:
@@ -92,7 +92,7 @@ class RecordRing(Cluster):
         waited = 0.0
         while missing := self.backup_findings():
             if waited >= limit_s:
-                raise InvariantViolated(f"not backed up after {limit_s:g} s: {missing}")
+                raise InvariantViolated(f"not backed up after {limit_s:g} s: {'; '.join(missing)}")
             self.run(0.5)
             waited += 0.5
 

@@ -28,17 +28,17 @@ MAX_DEAD_LINKS = 3  #: that may be left after six deaths
 
 
 def kills(seed: int) -> list[str]:
-    """One to three neighbours are killed."""
+    """One to three neighbours are killed, and their sockets close: the ring is soon repaired."""
     return _crashes(seed, run=1 + (seed - 1) % 3, power=False)
 
 
 def outages(seed: int) -> list[str]:
-    """A broker loses power: its sockets stay open, and it is silent."""
+    """A broker loses power, and its sockets stay open: the ring is soon repaired."""
     return _crashes(seed, run=1, power=True)
 
 
 def runs(seed: int) -> list[str]:
-    """Two or three neighbours lose power at once."""
+    """Two or three neighbours lose power at once: the ring is soon repaired."""
     return _crashes(seed, run=2 + seed % 2, power=True)
 
 
@@ -83,7 +83,7 @@ def _late(cluster: Cluster, at_most: Nanos) -> list[str]:
 
 
 def holders(seed: int) -> list[str]:
-    """Those with links to a broker that fell silent are told, and give their links up.
+    """A broker falls silent: those with links to it are told, and give these links up.
 
     All but a few, over several deaths: a link younger than the last backup is in none.
     """
@@ -99,7 +99,7 @@ def holders(seed: int) -> list[str]:
 
 
 def testers(seed: int) -> list[str]:
-    """Who asks the witnesses of a silent death loses power before they answer."""
+    """A broker loses power while it waits for witnesses of a death: both are declared dead."""
     cluster = Cluster.ring_of(14, seed)
     cluster.run(3)
     subject = cluster.in_order[4]
@@ -125,7 +125,7 @@ def testers(seed: int) -> list[str]:
 
 
 def long_runs(seed: int) -> list[str]:
-    """Four to seven neighbours die at once, more than anybody sees to one side."""
+    """Four to seven neighbours die at once, more than a broker has to one side: it is repaired."""
     cluster = Cluster.ring_of(24, seed)
     cluster.run(30)
     dead = set(cluster.in_order[4 : 8 + seed % 4])
@@ -137,7 +137,7 @@ def long_runs(seed: int) -> list[str]:
 
 
 def bare_runs(seed: int) -> list[str]:
-    """Five neighbours lose power in a ring without chords: only a search leads round the gap."""
+    """Five neighbours lose power in a ring without chords: a search leads round the gap."""
     cluster = Cluster.ring_of(16, seed, replace(LAN, chords=ChordStrategy.NONE))
     cluster.run(3)
     for uid in cluster.in_order[4:9]:
@@ -147,7 +147,7 @@ def bare_runs(seed: int) -> list[str]:
 
 
 def routes(seed: int) -> list[str]:
-    """A quarter of the ring lost power a moment ago: searches go round those not missed yet."""
+    """A quarter of the ring lost power a moment ago: searches among the living still arrive."""
     rng = rng_for(seed, "mutants", "routes")
     cluster = Cluster.ring_of(24, seed)
     cluster.run(30)

@@ -9,7 +9,7 @@ from sims.scenarios.seen import PATIENCE_S, told, twins
 
 
 def joins(seed: int) -> list[str]:
-    """Newcomers race for one gap, then come one by one: all are on the ring, and evenly."""
+    """Newcomers race for one gap, then come one by one: all get on the ring, evenly spread."""
     cluster = Cluster(seed)
     contact = cluster.found()
     cluster.run(0.5)
@@ -32,7 +32,7 @@ def joins(seed: int) -> list[str]:
 
 
 def early_starters(seed: int) -> list[str]:
-    """Brokers that start before the ring they look for, and before one another."""
+    """Brokers start while the founder of their ring does not answer yet: all join in the end."""
     cluster = Cluster(seed)
     founder = cluster.found()
     cluster.pause(founder)

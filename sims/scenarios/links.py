@@ -91,7 +91,7 @@ def flaps(seed: int) -> list[str]:
 
 
 def chord_cuts(seed: int) -> list[str]:
-    """The link to a chord fails: it is gone round by the path of a query."""
+    """The link to a chord fails: both ends go round it by the path of a query."""
     cluster = Cluster.ring_of(24, seed)
     cluster.run(CALM_S)
     cluster.facts.clear()

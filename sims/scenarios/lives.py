@@ -15,7 +15,7 @@ LATE_S = (LAN.lateness_ns + LAN.test_min_ns) / 1e9 - 0.03
 
 
 def pauses(seed: int) -> list[str]:
-    """A broker stands still, too long or not; then the whole ring does."""
+    """A broker stands still, first briefly, then too long; then all brokers stand still at once."""
     cluster = Cluster.ring_of(8, seed)
     uid = cluster.in_order[seed % 8]
     cluster.pause(uid)
@@ -42,7 +42,7 @@ def pauses(seed: int) -> list[str]:
 
 
 def leaves(seed: int) -> list[str]:
-    """A broker leaves of its own will, and nobody wonders."""
+    """A broker leaves of its own will: nobody suspects it, or points at it afterwards."""
     cluster = Cluster.ring_of(9, seed)
     uid = cluster.in_order[seed % 9]
     cluster.leave(uid)
@@ -62,7 +62,7 @@ def leaves(seed: int) -> list[str]:
 
 
 def restarts(seed: int) -> list[str]:
-    """A broker dies and is back before or after it was missed."""
+    """A broker dies and is back, before or after it was missed: nobody else has to join anew."""
     found: list[str] = []
     for after in (0.0005, 0.5, 3.0):
         cluster = Cluster.ring_of(8, seed)
@@ -78,7 +78,7 @@ def restarts(seed: int) -> list[str]:
 
 
 def alone(seed: int) -> list[str]:
-    """All die but one, and come back without knowing of it."""
+    """All brokers but one die, and come back without knowing of the one that lived."""
     cluster = Cluster.ring_of(4, seed)
     dead = cluster.in_order[1:]
     for uid in dead:
@@ -108,7 +108,7 @@ def wakings(seed: int) -> list[str]:
 
 
 def doors(seed: int) -> list[str]:
-    """Nobody makes a link with an older life than the one it is linked to, or with a double."""
+    """Brokers refuse links to an earlier life of a member, and to a second broker of its uid."""
     cluster = Cluster.ring_of(8, seed)
     uid = cluster.in_order[seed % 8]
     cluster.crash(uid, KILL)

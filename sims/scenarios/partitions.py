@@ -12,7 +12,7 @@ LIMIT_S = 200.0  #: small rings knock rarely
 
 
 def partitions(seed: int) -> list[str]:
-    """A ring is cut in two: each part is a ring, and later they are one, where nobody rejoined."""
+    """A ring is cut in two: each part becomes a ring, and later both are one; nobody joins anew."""
     cluster = Cluster.ring_of(12, seed)
     drawn = rng_for(seed, "mutants", "sides").sample(cluster.alive, 12)
     sides = [drawn[:4], drawn[4:]] if seed % 2 else [drawn[:6], drawn[6:]]
@@ -25,7 +25,7 @@ def partitions(seed: int) -> list[str]:
 
 
 def castaways(seed: int) -> list[str]:
-    """One broker is cut off from all others: it comes back, and nobody else has to."""
+    """One broker is cut off from all others for long: it comes back, and nobody else joins anew."""
     cluster = Cluster.ring_of(9, seed)
     uid = cluster.in_order[seed % 9]
     rest = [other for other in cluster.alive if other != uid]
@@ -38,8 +38,10 @@ def castaways(seed: int) -> list[str]:
 
 
 def returns(seed: int) -> list[str]:
-    """One after the other is cut off, and back as it holds its neighbours for dead: none of them
-    has to join anew, and nobody else believes it.
+    """Brokers are cut off for a second, one after another: nobody else is drawn into it.
+
+    Each is back just as it holds its neighbours for dead: none of them has to join anew, and nobody
+    else believes it.
     """
     cluster = Cluster.ring_of(12, seed)
     rng = rng_for(seed, "mutants", "returns")
@@ -57,7 +59,7 @@ def returns(seed: int) -> list[str]:
 
 
 def strangers(seed: int) -> list[str]:
-    """Two rings that formed apart, and so have ids in common, become one by one newcomer."""
+    """Two rings that formed apart, and so have ids in common, become one through a newcomer."""
     cluster = Cluster(seed)
     founders = [cluster.found(), cluster.found()]
     for founder in founders:
@@ -71,7 +73,7 @@ def strangers(seed: int) -> list[str]:
 
 
 def bridges(seed: int) -> list[str]:
-    """Two rings without an id in common become one by one newcomer that knows both."""
+    """Two rings without an id in common become one through a newcomer that knows both."""
     cluster = Cluster(seed)
     founders = [cluster.found(), cluster.found(123_456_789 + 77 * seed)]
     for founder in founders:

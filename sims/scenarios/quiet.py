@@ -11,7 +11,7 @@ CALM_S = 120.0  #: after this all chords are where they are to stay
 
 
 def quiet(seed: int) -> list[str]:
-    """Where nothing happens, nothing happens; chords double, and only links in use are kept."""
+    """Nothing is done to a ring: nothing happens, chords double, and only links in use are kept."""
     cluster = Cluster.ring_of(16 + seed % 4, seed)
     cluster.run(CALM_S)
     cluster.facts.clear()

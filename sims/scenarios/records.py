@@ -19,7 +19,7 @@ MEETING_S = 30.0  #: claims are told to the records' homes that often, at the le
 
 
 def estates(seed: int) -> list[str]:
-    """As many neighbours die as there are copies: nothing is lost, each record has one owner."""
+    """As many neighbours die as there are copies: no record is lost, and each has one owner."""
     rng = rng_for(seed, "mutants", "estates")
     found: list[str] = []
     for backups in (1, 2, 3):
@@ -33,7 +33,7 @@ def estates(seed: int) -> list[str]:
 
 
 def heirs(seed: int) -> list[str]:
-    """One broker dies: of its records each is taken over once, to stay, by those beside it."""
+    """A broker dies: each of its records is taken over once, for good, by a broker beside it."""
     found: list[str] = []
     for backups in (2, 3):
         ring = RecordRing.warm(14, seed, backups)
@@ -51,7 +51,7 @@ def heirs(seed: int) -> list[str]:
 
 
 def followed(seed: int) -> list[str]:
-    """Brokers join and die, and copies follow: whoever dies later, nothing is lost."""
+    """Brokers join and die, and copies follow them: whoever dies later, no record is lost."""
     ring = RecordRing.warm(8, seed, 2)
     keys = ring.put_everywhere(2)
     for _ in range(4):
@@ -66,7 +66,7 @@ def followed(seed: int) -> list[str]:
 
 
 def newcomers(seed: int) -> list[str]:
-    """One dies beside which a newcomer stands that has not all copies yet: nothing is lost."""
+    """A broker dies beside a newcomer that has not all copies yet: no record is lost."""
     found: list[str] = []
     for wait in (0.0, 0.1, 0.3):
         ring = RecordRing.warm(6, seed, 1, replace(LAN, backup_rate=RATE))
@@ -85,7 +85,7 @@ def newcomers(seed: int) -> list[str]:
 
 
 def comebacks(seed: int) -> list[str]:
-    """One that stood still for long, or was cut off, comes back: each record has one owner."""
+    """A broker that stood still for long, or was cut off, comes back: each record has one owner."""
     rng = rng_for(seed, "mutants", "comebacks")
     ring = RecordRing.warm(9, seed, 1 + seed % 3)
     keys = ring.put_everywhere()
@@ -140,7 +140,7 @@ def handovers(seed: int) -> list[str]:
 
 
 def slow_handovers(seed: int) -> list[str]:
-    """A broker leaves that owns much, copies take their time, and an heir dies: nothing is lost."""
+    """A broker with many records leaves, copies are slow, and an heir dies: no record is lost."""
     found: list[str] = []
     for step in range(8):
         ring = RecordRing.warm(9, seed, 2, replace(LAN, backup_rate=RATE))
@@ -159,7 +159,7 @@ def slow_handovers(seed: int) -> list[str]:
 
 
 def drifts(seed: int) -> list[str]:
-    """Brokers join on both sides of a partition: owners that came to stand far apart meet."""
+    """Brokers join on both sides of a partition: once it has healed, each record has one owner."""
     found: list[str] = []
     for number in (3 * seed - 1, 3 * seed, 3 * seed + 1):
         ring = RecordRing.warm(8, number, backups=4)

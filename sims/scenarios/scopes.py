@@ -8,7 +8,7 @@ STATES = 1500  #: looked at in each scope
 
 
 def scopes(seed: int) -> list[str]:
-    """Small scopes, in many orders; they have no seeds, so one time is enough."""
+    """Small scopes are explored in many orders; they have no seeds, so one time is enough."""
     if seed > 1:
         return []
     for name, brokers, delays in (

@@ -1,4 +1,4 @@
-"""What the oracles look at in a ring."""
+"""What the stories look at in a ring."""
 
 from __future__ import annotations
 

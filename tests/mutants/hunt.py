@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks.report import print_line
 from sims.errors import InvariantViolated
-from sims.scenarios import SCOPES, STORIES, Oracle
+from sims.scenarios.stories import SCOPES, STORIES, Story
 from tests.mutants import Mutant, OutOfDate
 
 BAR = 0.95
@@ -27,7 +27,7 @@ LIMIT_S = 60.0  #: of computing, for one story; none takes a tenth of that
 
 
 def catch(rounds: int, mutant: Mutant | None = None) -> tuple[str, int, str] | None:
-    """Return (oracle, round, finding) of the first that notices, or None.
+    """Return (story, round, finding) of the first that notices, or None.
 
     Raises:
         OutOfDate: the mutant itself does not work with the protocol as it is now.
@@ -36,18 +36,18 @@ def catch(rounds: int, mutant: Mutant | None = None) -> tuple[str, int, str] | N
     stories = sorted(STORIES, key=lambda story: not story.__module__.endswith(first))
     rounds_of_stories = [[(story, at) for story in stories] for at in range(1, rounds + 1)]
     # Scopes have no seeds, and take longer than any story: once, after the first round.
-    asked = [*rounds_of_stories[0], (SCOPES, 1), *chain(*rounds_of_stories[1:])]
-    for oracle, number in asked:
-        findings = _ask(oracle, number, mutant)
+    played = [*rounds_of_stories[0], (SCOPES, 1), *chain(*rounds_of_stories[1:])]
+    for story, number in played:
+        findings = _play(story, number, mutant)
         if findings:
-            return oracle.__name__, number, findings[0]
+            return story.__name__, number, findings[0]
     return None
 
 
-def _ask(oracle: Oracle, number: int, mutant: Mutant | None) -> list[str]:
+def _play(story: Story, number: int, mutant: Mutant | None) -> list[str]:
     try:
-        with _limited(oracle.__name__):
-            return oracle(number)
+        with _limited(story.__name__):
+            return story(number)
     except (AssertionError, InvariantViolated) as broken:  # a ring not at rest in time, for one
         return [_short(broken)]
     except Exception as broken:  # a machine that fails is a finding too
@@ -124,8 +124,8 @@ def judge(mutants: Sequence[Mutant], rounds: int, *, with_control: bool) -> bool
 def _told(found: tuple[str, int, str] | None) -> str:
     if found is None:
         return "nothing found"
-    oracle, number, finding = found
-    return f"{oracle:<15} round {number}  {finding[:150]}"
+    story, number, finding = found
+    return f"{story:<15} round {number}  {finding[:150]}"
 
 
 def _short(broken: BaseException) -> str:

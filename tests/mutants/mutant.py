@@ -24,7 +24,7 @@ class Mutant:
     what: str
     zave: bool  #: the like of one of the flaws P. Zave found in Chord
     patches: tuple[Patch, ...]
-    first: str = ""  #: module of the oracles that are asked first
+    first: str = ""  #: module of the stories that are played first
 
     @contextmanager
     def applied(self) -> Iterator[None]:
@@ -42,7 +42,7 @@ class Mutant:
 
 
 class Chapter(list[Mutant]):
-    """The mutants of one part of the protocol; ``first``: which oracles are asked first."""
+    """The mutants of one part of the protocol; ``first``: which stories are played first."""
 
     def __init__(self, first: str) -> None:
         super().__init__()

@@ -6,7 +6,7 @@ import pytest
 
 from overlay.machine import Closed
 from ring.node import RingNode
-from sims.scenarios import STORIES, Oracle
+from sims.scenarios.stories import STORIES, Story
 from tests.mutants import MUTANTS, Mutant, OutOfDate, hunt
 from tests.mutants.__main__ import main
 from tests.mutants.hunt import catch, judge
@@ -15,7 +15,7 @@ BY_NAME = {mutant.name: mutant for mutant in MUTANTS}
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
-def test_the_protocol_as_it_is_passes(story: Oracle) -> None:
+def test_the_protocol_as_it_is_passes(story: Story) -> None:
     assert story(1) == []
 
 
@@ -110,10 +110,29 @@ def test_the_bar_is_not_judged_by_some_mutants_or_without_control(
     assert "threshold 95% of at least 20  not judged" in capsys.readouterr().out
 
 
-def test_an_unknown_mutant_is_refused(
+@pytest.mark.parametrize(
+    ("argument", "named"),
+    [
+        ("--only=no-such-rule", "--only: no 'no-such-rule'; --list shows all"),
+        ("--only=", "--only: no ''; --list shows all"),
+        ("--rounds=0", "--rounds: 0 is too few"),
+    ],
+)
+def test_what_breaks_nothing_is_refused(
+    argument: str, named: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["mutants", argument])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert named in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_the_help_says_how_it_is_called(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("sys.argv", ["mutants", "--only", "no-such-rule"])
-    with pytest.raises(SystemExit):
+    monkeypatch.setattr("sys.argv", ["mutants", "--help"])
+    with pytest.raises(SystemExit) as ended:
         main()
-    assert "--only: no 'no-such-rule'; --list shows all" in capsys.readouterr().err
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith("usage: python -m tests.mutants ")
