@@ -36,12 +36,16 @@ def early_starters(seed: int) -> list[str]:
     cluster = Cluster(seed)
     founder = cluster.found()
     cluster.pause(founder)
-    for _ in range(3):
-        cluster.start([founder])
-    cluster.run(6)
+    early = [cluster.start([founder]) for _ in range(3)]
+    cluster.run(10)
+    found = [
+        f"{uid[:8]} is a member of a ring whose only broker has not answered"
+        for uid in early
+        if cluster.nodes[uid].member is not None
+    ]
     cluster.resume(founder)
     cluster.rest(PATIENCE_S)
-    return cluster.ledger.findings
+    return found + cluster.ledger.findings
 
 
 def _entry(cluster: Cluster, newcomer: str) -> list[str]:

@@ -25,7 +25,7 @@ from sims.scenarios.deaths import (
     testers,
 )
 from sims.scenarios.joins import early_starters, joins
-from sims.scenarios.links import carriers, chord_cuts, cuts, flaps, mended, tangles
+from sims.scenarios.links import carriers, chord_cuts, cuts, flaps, forgiven, mended, tangles
 from sims.scenarios.lives import alone, doors, leaves, pauses, restarts, wakings
 from sims.scenarios.partitions import bridges, castaways, partitions, returns, strangers
 from sims.scenarios.quiet import quiet
@@ -77,6 +77,7 @@ STORIES: tuple[Story, ...] = (
     carriers,
     chord_cuts,
     flaps,
+    forgiven,
     handovers,
     slow_handovers,
     bridges,
