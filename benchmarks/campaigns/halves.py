@@ -28,8 +28,8 @@ from trio.testing import MockClock
 from benchmarks.arguments import above, at_least
 from benchmarks.campaigns.flowing import UNHEARD_MS, Arrivals, flowing, ports_between
 from benchmarks.report import Bars
-from tests.helpers.brokers import running
-from tests.helpers.virtual import Weather
+from benchmarks.stage.brokers import running
+from benchmarks.stage.virtual import Weather
 
 PUBLISHERS = 5
 BEFORE_SECONDS = 5.0

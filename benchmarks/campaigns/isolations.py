@@ -24,8 +24,8 @@ from trio.testing import MockClock
 from benchmarks.arguments import at_least
 from benchmarks.campaigns.flowing import UNHEARD_MS, flowing, ports_between
 from benchmarks.report import Bars
-from tests.helpers.brokers import running
-from tests.helpers.virtual import Weather
+from benchmarks.stage.brokers import running
+from benchmarks.stage.virtual import Weather
 
 PUBLISHERS = 3
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 import trio
 
+from benchmarks.stage.brokers import Brokers
 from ges.client.client import YIELD_EVERY, Client, Subscription, connect
 from ges.errors import ConnectionLost, PublishRefused, SubscribeRefused, TopicError
 from ges.wire.events import MAX_PAYLOAD_BYTES, Event
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass
-from tests.helpers.brokers import Brokers
 
 DEADLINE_SECONDS = 20
 

@@ -9,6 +9,7 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.stage.brokers import Brokers
 from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from ges.client import Client, connect
@@ -24,7 +25,6 @@ from overlay.security.identity import Role
 from overlay.wire.frames import EVENT, frame
 from tests.ges.conftest import Issue
 from tests.ges.whole.test_renewal import LOOK_SECONDS, is_meshed, started, url
-from tests.helpers.brokers import Brokers
 
 SECURE = LinkClass.SECURE
 DEADLINE_SECONDS = 20

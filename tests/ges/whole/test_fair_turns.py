@@ -6,6 +6,8 @@ import pytest
 import trio
 from trio.testing import MockClock, assert_no_checkpoints
 
+from benchmarks.stage.brokers import Brokers
+from benchmarks.stage.virtual import Weather
 from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from ges.client import connect
@@ -14,8 +16,6 @@ from ges.sessions.session import Targets
 from ges.sessions.subscriptions import Subscriptions
 from ges.wire.messages import CLIENT_CODEC, Status, StatusRequest, Subscribe
 from overlay.net.slices import SLICE_SECONDS
-from tests.helpers.brokers import Brokers
-from tests.helpers.virtual import Weather
 
 ONE_SECONDS = 0.005  #: each answer takes so long
 COUNT = 200

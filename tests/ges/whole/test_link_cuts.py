@@ -11,6 +11,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from benchmarks.stage.brokers import Brokers
+from benchmarks.stage.virtual import Weather
 from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from ges.client import Client, Subscription, connect
@@ -23,8 +25,6 @@ from overlay.net.tls_stream import TlsStream
 from overlay.security.identity import Role
 from ring.geometry import between
 from tests.ges.conftest import Issue
-from tests.helpers.brokers import Brokers
-from tests.helpers.virtual import Weather
 
 EVERY = 0.002  #: seconds between two events of a publisher
 LINGERING = 8  #: seconds until a new ring has no link any more that is of no use

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 import pytest
 import trio
 
+from benchmarks.stage.brokers import Brokers, hang
 from benchmarks.stage.waiting import until
 from ges.client import keepalive, search
 from ges.client.client import Client, Gap, Subscription, connect
@@ -14,7 +15,6 @@ from ges.errors import ConnectionLost
 from ges.routing import catch_up, ordering
 from ges.wire.messages import Alternates
 from overlay.ids import LinkClass, nanos
-from tests.helpers.brokers import Brokers, hang
 
 DEADLINE_SECONDS = 20
 

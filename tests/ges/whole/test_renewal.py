@@ -9,6 +9,7 @@ import pytest
 import structlog
 import trio
 
+from benchmarks.stage.brokers import Brokers, secure_uids
 from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from ges.client import connect
@@ -18,7 +19,6 @@ from overlay.authority.rotation import finish_rotation, rotate_authority
 from overlay.ids import LinkClass
 from overlay.security.identity import Role
 from tests.ges.conftest import Issue
-from tests.helpers.brokers import Brokers, secure_uids
 
 SECURE = LinkClass.SECURE
 LOOK_SECONDS = 0.1

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from trio.testing import MockClock
 
+from benchmarks.stage.brokers import Brokers
+from benchmarks.stage.virtual import Weather
 from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from overlay.ids import LinkClass
@@ -16,8 +18,6 @@ from ring.wire.messages import Leaving, Member
 from tests.ges.conftest import Issue
 from tests.ges.routing.test_express import in_range, pair_of, ports
 from tests.ges.test_node import Bench, peer
-from tests.helpers.brokers import Brokers
-from tests.helpers.virtual import Weather
 
 NORMAL, EXPRESS, SECURE = LinkClass.NORMAL, LinkClass.EXPRESS, LinkClass.SECURE
 FROZEN_MS = 1e6

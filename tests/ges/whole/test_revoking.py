@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from benchmarks.stage.brokers import Brokers, secure_uids
 from benchmarks.stage.waiting import until
 from ges.broker import Broker, BrokerConfig
 from ges.client import connect
@@ -27,7 +28,6 @@ from overlay.wire.handshake import GREETINGS, Hello
 from tests.ges.conftest import DAY, Issue
 from tests.ges.sessions.test_clients import Raw
 from tests.ges.whole.test_renewal import is_meshed, started, url
-from tests.helpers.brokers import Brokers, secure_uids
 
 SECURE = LinkClass.SECURE
 DEADLINE_SECONDS = 30

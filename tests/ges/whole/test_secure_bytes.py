@@ -20,6 +20,7 @@ import trio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from benchmarks.stage.brokers import Brokers, running
 from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from ges.client import Client, Subscription, connect
@@ -31,7 +32,6 @@ from overlay.ids import LinkClass, nanos
 from overlay.links import acknowledging
 from overlay.net.transport import TcpTransport, Wire
 from overlay.security.identity import Role
-from tests.helpers.brokers import Brokers, running
 from tests.helpers.tap import Tap, tapped
 
 SECURE = LinkClass.SECURE
