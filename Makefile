@@ -33,17 +33,17 @@ soak: $(READY) ## Run the long tests
 	$(BIN)/python -m pytest -m soak
 
 live-soak: $(READY) ## Kill, freeze and cut off real brokers for three minutes, and measure
-	$(BIN)/python -m benchmarks.live --load
+	$(BIN)/python -m benchmarks.campaigns.live --load
 
 bench: $(READY) ## Measure events per second, and simulated time per real second
-	$(BIN)/python -m benchmarks.events
-	$(BIN)/python -m benchmarks.simulator
+	$(BIN)/python -m benchmarks.speed.events
+	$(BIN)/python -m benchmarks.speed.simulator
 
 bench-links: $(READY) ## Measure links beside a bare relay, plain and TLS; takes some minutes
-	$(BIN)/python -m benchmarks.links
+	$(BIN)/python -m benchmarks.speed.links
 
 mutants: $(READY) ## Break the ring protocol in many ways, and see who notices
-	$(BIN)/python -m benchmarks.ring.mutants
+	$(BIN)/python -m tests.mutants
 
 lint: $(READY) ## Check style
 	$(BIN)/ruff format --check .

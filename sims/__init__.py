@@ -4,6 +4,6 @@
 
 Rooms
     ``world`` (virtual time, hosts, links, faults), ``verdicts`` (what the world knows and no broker
-    can), ``experiments`` (one run, from settings to rows), ``explore`` (all orders in which things
-    may happen).
+    can), ``experiments`` (from settings to rows, or step by step), ``explore`` (all orders in which
+    things may happen), ``scenarios`` (what is done to a ring, with a verdict).
 """

@@ -12,12 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
+from overlay.errors import ConfigError
 from overlay.wording import counted
 
 if TYPE_CHECKING:
     from sims.experiments.experiment import Progress, RunResult
     from sims.experiments.summary import Spread, Summary
+
+SHOWN = 10  #: findings of a story, for each seed
 
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
@@ -30,16 +34,25 @@ def sim() -> None:
 @sim.command("list")
 @_as_json
 def list_(as_json: bool) -> None:
-    """List the scenarios."""
+    """List what can be run: the experiment 'crash', and all stories."""
     from sims.experiments.experiment import SCENARIOS
+    from sims.scenarios import stories
 
-    _print_list(SCENARIOS, as_json=as_json)
+    told = {name: stories.about(story) for name, story in stories.BY_NAME.items()}
+    _print_list({**SCENARIOS, **told}, as_json=as_json)
 
 
-@sim.command(short_help="Run an experiment.")
-@click.argument("scenario")
+@sim.command(short_help="Run an experiment, or play a story.")
+@click.argument("name")
 @click.option("--nodes", type=int, default=64, show_default=True, help="Brokers in the ring.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Names the run.")
+@click.option(
+    "--seeds",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Of a story: play it so many times, with --seed and those after it.",
+)
 @click.option(
     "--crash-share", type=float, default=0.05, show_default=True, help="Share that crashes."
 )
@@ -75,10 +88,13 @@ def list_(as_json: bool) -> None:
     "--out", type=click.Path(path_type=Path), metavar="DIR", help="Data set to add the run to."
 )
 @_as_json
+@click.pass_context
 def run(
-    scenario: str,
+    ctx: click.Context,
+    name: str,
     nodes: int,
     seed: int,
+    seeds: int,
     crash_share: float,
     crash_mode: str,
     profile: str,
@@ -87,9 +103,11 @@ def run(
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """Run SCENARIO; the same options give the same result, wherever it runs.
+    """Run the experiment 'crash', or play a story; 'chordal sim list' lists all that NAME may be.
 
-    Fails if the ring breaks a promise, and says how to see it again.
+    The same options give the same result, wherever it runs. A story takes --seed, --seeds and
+    --json; all other options are for 'crash'. Fails if the ring breaks a promise, and says how to
+    see it again.
     """
     from ring.config import ChordStrategy, GapRule
     from sims import dataset
@@ -97,8 +115,12 @@ def run(
     from sims.experiments.summary import summarise
     from sims.world.world import CrashMode
 
+    if name not in experiment.SCENARIOS:
+        _play(ctx, name, seed, seeds, as_json=as_json)
+        return
+    _refuse(ctx, {"seeds"}, f"{name} runs one --seed at a time")
     asked = experiment.Experiment(
-        scenario=scenario,
+        scenario=name,
         nodes=nodes,
         seed=seed,
         crash_share=crash_share,
@@ -116,6 +138,53 @@ def run(
         _print_json(result, summarise(result), files)
     else:
         _print_words(result, summarise(result), files)
+
+
+def _play(ctx: click.Context, name: str, seed: int, seeds: int, *, as_json: bool) -> None:
+    """Play a story with each seed, and say seed by seed what it found."""
+    import msgspec
+
+    from sims.errors import InvariantViolated
+    from sims.experiments.experiment import SCENARIOS
+    from sims.scenarios import stories
+
+    story = stories.find(name, SCENARIOS)
+    its_own = {"name", "seed", "seeds", "as_json"}
+    others = {option.name for option in ctx.command.params if option.name} - its_own
+    _refuse(ctx, others, f"{name} is a story, and takes only --seed, --seeds and --json")
+    found: dict[int, list[str]] = {}
+    for number in range(seed, seed + seeds):
+        found[number] = findings = stories.play(story, number)
+        if not as_json:
+            verdict = counted(len(findings), "finding") if findings else "nothing wrong"
+            click.echo(f"seed {number}: {verdict}")
+            for finding in findings[:SHOWN]:
+                click.echo(f"  {finding}")
+            if len(findings) > SHOWN:
+                click.echo(f"  and {len(findings) - SHOWN} more")
+    if as_json:
+        told = [{"seed": number, "findings": findings} for number, findings in found.items()]
+        click.echo(msgspec.json.encode({"story": name, "seeds": told}))
+    bad = [number for number, findings in found.items() if findings]
+    if bad:
+        raise InvariantViolated(
+            f"{name} went wrong with {len(bad)} of {counted(seeds, 'seed')}; "
+            f"see it again with: chordal sim run {name} --seed {bad[0]}"
+        )
+    if not as_json:
+        click.echo(f"{name}: nothing wrong with {counted(seeds, 'seed')}")
+
+
+def _refuse(ctx: click.Context, names: set[str], why: str) -> None:
+    """Refuse options that were given and mean nothing here.
+
+    Raises:
+        ConfigError: one of these was given.
+    """
+    for option in ctx.command.params:
+        given = ctx.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
+        if option.name in names and given:
+            raise ConfigError(f"{option.opts[0]}: {why}")
 
 
 @sim.command(short_help="Try every order of things in a small ring.")
@@ -181,10 +250,10 @@ def explore(
     from sims.errors import InvariantViolated, NoSuchScope
     from sims.explore.explorer import Explorer
     from sims.explore.granularity import Granularity
-    from sims.explore.scopes import SCENARIOS
+    from sims.explore.scopes import SCOPES
 
     if scenario == "list":
-        _print_list({name: known.about for name, known in SCENARIOS.items()}, as_json=as_json)
+        _print_list({name: known.about for name, known in SCOPES.items()}, as_json=as_json)
         return
     try:
         choices = None if replay is None else [int(part) for part in replay.split(",")]

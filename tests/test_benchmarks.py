@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+import ast
 import runpy
 import sys
 from pathlib import Path
 
 import pytest
 
-from benchmarks.links.flowing import Arrivals
+from benchmarks.bars.detection import how_soon, how_surely
+from benchmarks.bars.rings import Ring
+from benchmarks.campaigns.flowing import Arrivals
 from benchmarks.report import Bars
-from benchmarks.ring.detection import how_soon, how_surely
-from benchmarks.ring.rings import Ring
 from ring.config import RingConfig
 
-FOLDER = Path(__file__).parent.parent / "benchmarks"
+ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / "benchmarks"
 #: Those that take arguments, as what stands behind ``python -m benchmarks.``.
 COMMANDS = sorted(
     ".".join(path.relative_to(FOLDER).with_suffix("").parts).removesuffix(".__main__")
     for path in FOLDER.rglob("*.py")
     if "ArgumentParser(" in path.read_text()
 )
+
+
+def imported(folder: str) -> set[str]:
+    """The first words of all that the files of a folder import."""
+    found = set()
+    for path in (ROOT / folder).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module is not None:
+                found.add(node.module.split(".")[0])
+    return found
 
 
 def run(command: str, monkeypatch: pytest.MonkeyPatch) -> object:
@@ -36,35 +50,33 @@ def run(command: str, monkeypatch: pytest.MonkeyPatch) -> object:
 @pytest.mark.parametrize(
     ("command", "named"),
     [
-        ("events --events 0", "--events: 0 is too few"),
-        ("links.halves --brokers 4", "--brokers: 4 is too few: at least 5"),
-        ("links.halves --seconds 0", "--seconds: 0 is not a number above 0"),
-        ("live --minutes -1", "--minutes: -1 is not a number above 0"),
-        ("ring.backups --only gain", "--only: no 'gain'; there are loss"),
-        ("ring.backups --seeds 0", "--seeds: 0 is too few: at least 1"),
-        ("ring.detection --only B99", "--only: no 'B99'; there are B13"),
-        ("ring.detection --only B18 --nodes 5", "--nodes: 5 is too few"),
-        ("ring.detection --only B18 --profiles moon", "--profiles: no 'moon'"),
-        ("ring.detection --scale 0", "--scale: 0 is not a number above 0"),
-        ("ring.hops real --pairs 0", "--pairs: 0 is too few"),
-        ("ring.hops realy", "no 'realy'; there are calibration, real"),
-        ("ring.invariants table", "no 'table'; there are tables"),
-        ("ring.joins ids --joins x", "--joins: 'x' is no whole number"),
-        ("ring.joins race --seeds -1", "--seeds: -1 is too few"),
-        ("ring.links one --seeds 0", "--seeds: 0 is too few"),
-        ("ring.merge --brokers 0", "--brokers: 0 is too few"),
-        ("ring.merge --partition nan", "--partition: nan is not a number above 0"),
-        ("ring.merge --sizes 300,", "--sizes: '' is no whole number"),
-        ("ring.mutants --only=", "--only: no ''; --list shows all"),
-        ("ring.mutants --rounds 0", "--rounds: 0 is too few"),
-        ("ring.resilience after --nodes 1", "--nodes: 1 is too few"),
-        ("ring.runs --nodes 10", "--nodes: 10 is too few"),
-        ("ring.runs --nodes 198 --shares 0.99", "--shares: of 198 brokers fewer than 5 are left"),
-        ("ring.runs --shares 1", "--shares: 1 is not from 0 to below 1"),
-        ("ring.traffic --only B99", "--only: no 'B99'; there are B23, B25"),
-        ("ring.traffic --only B23 --sizes 20", "--sizes: a line takes two of them"),
-        ("simulator --nodes 0", "--nodes: 0 is too few"),
-        ("ways --changes 0", "--changes: 0 is too few"),
+        ("speed.events --events 0", "--events: 0 is too few"),
+        ("campaigns.halves --brokers 4", "--brokers: 4 is too few: at least 5"),
+        ("campaigns.halves --seconds 0", "--seconds: 0 is not a number above 0"),
+        ("campaigns.live --minutes -1", "--minutes: -1 is not a number above 0"),
+        ("bars.backups --only gain", "--only: no 'gain'; there are loss"),
+        ("bars.backups --seeds 0", "--seeds: 0 is too few: at least 1"),
+        ("bars.detection --only B99", "--only: no 'B99'; there are B13"),
+        ("bars.detection --only B18 --nodes 5", "--nodes: 5 is too few"),
+        ("bars.detection --only B18 --profiles moon", "--profiles: no 'moon'"),
+        ("bars.detection --scale 0", "--scale: 0 is not a number above 0"),
+        ("bars.hops real --pairs 0", "--pairs: 0 is too few"),
+        ("bars.hops realy", "no 'realy'; there are calibration, real"),
+        ("bars.invariants table", "no 'table'; there are tables"),
+        ("bars.joins ids --joins x", "--joins: 'x' is no whole number"),
+        ("bars.joins race --seeds -1", "--seeds: -1 is too few"),
+        ("bars.links one --seeds 0", "--seeds: 0 is too few"),
+        ("bars.merge --brokers 0", "--brokers: 0 is too few"),
+        ("bars.merge --partition nan", "--partition: nan is not a number above 0"),
+        ("bars.merge --sizes 300,", "--sizes: '' is no whole number"),
+        ("bars.resilience after --nodes 1", "--nodes: 1 is too few"),
+        ("bars.runs --nodes 10", "--nodes: 10 is too few"),
+        ("bars.runs --nodes 198 --shares 0.99", "--shares: of 198 brokers fewer than 5 are left"),
+        ("bars.runs --shares 1", "--shares: 1 is not from 0 to below 1"),
+        ("bars.traffic --only B99", "--only: no 'B99'; there are B23, B25"),
+        ("bars.traffic --only B23 --sizes 20", "--sizes: a line takes two of them"),
+        ("speed.simulator --nodes 0", "--nodes: 0 is too few"),
+        ("speed.ways --changes 0", "--changes: 0 is too few"),
     ],
 )
 def test_what_measures_nothing_is_refused(
@@ -72,6 +84,12 @@ def test_what_measures_nothing_is_refused(
 ) -> None:
     assert run(command, monkeypatch) == 2
     assert named in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_benchmarks_do_without_the_tests_and_packages_without_both() -> None:
+    assert "tests" not in imported("benchmarks")
+    for package in ("overlay", "ring", "ges", "sims", "spark"):
+        assert not {"tests", "benchmarks"} & imported(package)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -85,12 +103,12 @@ def test_the_help_of_a_command_says_how_it_is_called(
 @pytest.mark.parametrize(
     ("command", "not_judged"),
     [
-        ("ring.detection --only B19 --scale 0.0001", 3),
-        ("ring.detection --only B21 --scale 0.0001", 2),
-        ("ring.links never --nodes 5 --seeds 1", 2),
-        ("ring.merge --brokers 5 --seeds 1 --sizes 5,6 --partition 0.001", 1),
-        ("ring.resilience before --static 20 --pairs 5", 2),
-        ("ring.traffic --only B25 --nodes 10 --small 10 --seconds 0.01 --settle 0.01", 2),
+        ("bars.detection --only B19 --scale 0.0001", 3),
+        ("bars.detection --only B21 --scale 0.0001", 2),
+        ("bars.links never --nodes 5 --seeds 1", 2),
+        ("bars.merge --brokers 5 --seeds 1 --sizes 5,6 --partition 0.001", 1),
+        ("bars.resilience before --static 20 --pairs 5", 2),
+        ("bars.traffic --only B25 --nodes 10 --small 10 --seconds 0.01 --settle 0.01", 2),
     ],
 )
 def test_what_is_drawn_too_seldom_is_not_judged(
@@ -130,7 +148,7 @@ def test_the_law_of_silence_is_asked_of_the_profiles_named(
         return [[config.heartbeat_ns / 1e9] * config.monitors] * 2
 
     monkeypatch.setattr(how_soon, "_suspicions", suspicions)
-    run("ring.detection --only B17 --profiles wan", monkeypatch)
+    run("bars.detection --only B17 --profiles wan", monkeypatch)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 3
     assert {line[:11] for line in lines} == {"B17  wan, M"}
@@ -140,7 +158,7 @@ def test_the_law_of_silence_is_asked_of_the_profiles_named(
 def test_strategies_are_compared_in_rings_of_the_sizes_asked_for(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run("ring.hops strategies --nodes 20,30 --pairs 50", monkeypatch) == 0
+    assert run("bars.hops strategies --nodes 20,30 --pairs 50", monkeypatch) == 0
     said = capsys.readouterr().out
     assert (said.count("n = 20, "), said.count("n = 30, ")) == (4, 4)
 

@@ -145,7 +145,7 @@ def test_a_package_imports_only_those_below_it(package: str) -> None:
     assert [line for path in paths for line in upward_imports(package, path, parsed(path))] == []
 
 
-@pytest.mark.parametrize("package", ["overlay", "ring", "ges"])
+@pytest.mark.parametrize("package", ["overlay", "ring", "ges", "sims", "benchmarks"])
 def test_the_map_of_a_package_or_room_has_all_its_files(package: str) -> None:
     for initial in (ROOT / package).rglob("__init__.py"):
         if initial.parent.name in {"cli", "demo"}:

@@ -1,10 +1,16 @@
-"""One run, from settings to rows.
+"""Experiments on a ring in virtual time: from settings to rows, or step by step.
 
-``experiment`` (settings, and the run), ``summary`` (what it came to, for people).
+From settings
+    ``experiment`` (settings, the run, its rows), ``summary`` (what it came to, for people).
+Step by step
+    ``cluster`` (a small ring, and the verbs that break it), ``record_rings`` (its brokers own
+    records), ``watched_rings`` (it is asked for Zave's invariants all the time), ``deaths`` (one
+    join, in which one of those concerned dies).
 """
 
 from __future__ import annotations
 
+from sims.experiments.cluster import Cluster
 from sims.experiments.experiment import Experiment, RunResult, run
 
-__all__ = ["Experiment", "RunResult", "run"]
+__all__ = ["Cluster", "Experiment", "RunResult", "run"]

@@ -8,6 +8,5 @@ Stepping
 States
     ``canonical`` (equal ones are one), ``snapshots``, ``packed_states``, ``local_states``.
 Fewer orders
-    ``partial_order``, ``persistent_sets``, ``commutation`` (which steps do not mind their order),
-    ``garbage`` (the collector waits meanwhile).
+    ``partial_order``, ``persistent_sets``, ``commutation`` (which steps do not mind their order).
 """

@@ -14,7 +14,7 @@ from ring.invariants import (
     ring_findings,
     symmetry_findings,
 )
-from sims.explore.scopes import Scenario
+from sims.explore.scopes import Scope
 from sims.explore.state import State
 from sims.explore.world import UntimedWorld
 
@@ -34,9 +34,9 @@ class Said:
 class Checks:
     """Checks states; ``facts``: what the brokers have said in the last step."""
 
-    def __init__(self, world: UntimedWorld, scenario: Scenario, facts: list[Fact]) -> None:
+    def __init__(self, world: UntimedWorld, scope: Scope, facts: list[Fact]) -> None:
         self._world = world
-        self._scenario = scenario
+        self._scope = scope
         self._facts = facts
 
     def step(self, before: State, after: State) -> Said:
@@ -53,7 +53,7 @@ class Checks:
         for fact in self._facts:
             if isinstance(fact, Confirmed):
                 confirmed.add(self._world.index[fact.subject.uid])
-            elif isinstance(fact, NeighboursChanged) and self._scenario.steady:
+            elif isinstance(fact, NeighboursChanged) and self._scope.steady:
                 found.append("a pointer has moved although nobody came or died")
         self._facts.clear()
         moved = any(self.view(before, at) != self.view(after, at) for at in brokers)
@@ -70,7 +70,7 @@ class Checks:
         confirmed. Not so newcomers: who was not yet beside the dead is told by nobody.
         """
         world = self._world
-        told = () if self._scenario.newcomers else state.confirmed
+        told = () if self._scope.newcomers else state.confirmed
         gone = {world.nodes[at].peer.uid for at in told}
         for view in world.views(state):
             if gone & {member.uid for member in (*view.left, *view.right)}:

@@ -24,7 +24,7 @@ from ring.facts import Confirmed, Join, Leave, NeighboursChanged
 from ring.invariants import local_findings
 from sims.explore.local_states import Told
 from sims.explore.scopes import Action
-from sims.explore.state import Item, Kind, Packet, Welcome, packed
+from sims.explore.state import Channel, Item, Packet, Welcome, packed
 from sims.explore.world import UntimedWorld
 
 
@@ -42,7 +42,7 @@ class Reaction:
 
     after: int  #: number of its state then
     sent: dict[tuple[str, int], tuple[Item, ...]]  #: by kind of channel and receiver, in order
-    items: tuple[tuple[Kind, int], ...]  #: the same as numbers
+    items: tuple[tuple[Channel, int], ...]  #: the same as numbers
     opens: frozenset[int]
     closes: frozenset[int]
     facts: tuple[str, ...]  #: those that findings are made of
@@ -98,7 +98,7 @@ class _Made:
 
     def reaction(self, after: int) -> Reaction:
         items = tuple(
-            (Kind(what, self._at, to), self._world.item(item))
+            (Channel(what, self._at, to), self._world.item(item))
             for (what, to), sent in self._sent.items()
             for item in sent
         )
@@ -113,7 +113,7 @@ class _Made:
         )
 
 
-class Reactions:
+class Commutation:
     """All that was ever asked about, remembered."""
 
     def __init__(self, world: UntimedWorld, actions: tuple[Action, ...], place: list[int]) -> None:

@@ -1,6 +1,6 @@
 """Every order in which things may happen to a small ring, tried out one by one.
 
-A scenario (:mod:`sims.explore.scopes`) is a small ring at rest and a few *actions*: a join begins,
+A scope (:mod:`sims.explore.scopes`) is a small ring at rest and a few *actions*: a join begins,
 a broker dies, a link breaks. The explorer branches over the order in which pending deliveries and
 actions happen, and over which timers run out early, up to a bound. After every step it checks what
 must hold at any moment; where nothing is left to happen it lets time pass in a fair order and
@@ -25,7 +25,9 @@ finitely many: see :mod:`sims.explore.world` (time, packets, what the dead knew)
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+import gc
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from overlay.ids import nanos
@@ -36,13 +38,12 @@ from ring.invariants import Snapshot, ring_findings, zave_findings
 from ring.node import RingNode
 from sims.errors import NoSuchScope, SimulationError
 from sims.explore.checks import Checks
-from sims.explore.garbage import no_cycles_looked_for
 from sims.explore.granularity import Granularity, choices
 from sims.explore.packed_states import PRIME, Block, Packed, PackedStates
-from sims.explore.partial_order import Reduction, circles
+from sims.explore.partial_order import PartialOrderReduction, circles
 from sims.explore.report import Report, Step, Trail, in_words
-from sims.explore.scopes import COMPLETE, LISTS, SCENARIOS, broker
-from sims.explore.state import Kind, State
+from sims.explore.scopes import COMPLETE, LISTS, SCOPES, broker
+from sims.explore.state import Channel, State
 from sims.explore.steps import Steps
 from sims.explore.world import UntimedWorld
 
@@ -54,7 +55,7 @@ class _Reduced:
     """A state that not all steps are tried from."""
 
     trail: Trail
-    channels: frozenset[Kind]  #: of which the next is delivered
+    channels: frozenset[Channel]  #: of which the next is delivered
     leads: tuple[Packed, ...] = ()  #: to which states
 
 
@@ -68,16 +69,16 @@ class _Offers:
 
 
 class Explorer:
-    """Searches one scenario. Deterministic: the same arguments give the same report.
+    """Searches one scope. Deterministic: the same arguments give the same report.
 
-    ``early``: timers that may run out early, by default as the scenario says. ``reduce``: where all
+    ``early``: timers that may run out early, by default as the scope says. ``reduce``: where all
     orders are asked for, try only one of those that differ in deliveries that commute
     (:mod:`sims.explore.partial_order`). ``lists``: without chords, and without the choice of the
     nearest contact (:data:`sims.explore.scopes.LISTS`). ``grain``: what one step delivers; the
     search by coarse steps is not reduced.
 
     Raises:
-        NoSuchScope: there is no such scenario, or it does not work with so few brokers.
+        NoSuchScope: there is no such scope, or it does not work with so few brokers.
     """
 
     def __init__(
@@ -91,22 +92,22 @@ class Explorer:
         lists: bool = False,
         grain: Granularity = Granularity.PACKETS,
     ) -> None:
-        if name not in SCENARIOS:
-            raise NoSuchScope(f"no scenario {name!r}; there are {', '.join(SCENARIOS)}")
-        self._scenario = scenario = SCENARIOS[name]
-        n = scenario.brokers if brokers is None else brokers
-        self._members = members = n - scenario.newcomers
-        if not members >= scenario.members or n > 12:
-            least = scenario.newcomers + scenario.members
+        if name not in SCOPES:
+            raise NoSuchScope(f"no scenario {name!r}; there are {', '.join(SCOPES)}")
+        self._scope = scope = SCOPES[name]
+        n = scope.brokers if brokers is None else brokers
+        self._members = members = n - scope.newcomers
+        if not members >= scope.members or n > 12:
+            least = scope.newcomers + scope.members
             raise NoSuchScope(f"{name} works with {least} to 12 brokers")
-        self._delays = scenario.delays if delays is None else delays
+        self._delays = scope.delays if delays is None else delays
         self._complete = self._delays == COMPLETE
         self._grain = grain
         if grain is not Granularity.PACKETS and not self._complete:
             raise NoSuchScope("a grain other than packets goes with all orders: --delays -1")
         if not reduce and not self._complete:
             raise NoSuchScope("--unreduced goes with all orders: --delays -1")
-        early = scenario.early if early is None else early
+        early = scope.early if early is None else early
         self._report = Report(name, n, self._delays, early, grain=grain, lists=lists)
         facts: list[Fact] = []  #: what the brokers said in one step
         #: The states in which nothing was left to happen, told apart as far as they are.
@@ -114,10 +115,10 @@ class Explorer:
         nodes = [broker(at, LISTS if lists else LAN) for at in range(n)]
         self._world = UntimedWorld(nodes, lambda _, fact: facts.append(fact))
         start = self._form(members)
-        self._checks = Checks(self._world, scenario, facts)
+        self._checks = Checks(self._world, scope, facts)
         order = sorted(range(members), key=lambda at: _ring_id(nodes[at]))
         self._place = [*order, *range(members, n)]  #: place in the ring -> number of the broker
-        self._actions = scenario.actions(members)
+        self._actions = scope.actions(members)
         if any(max(a.who, *a.others, 0) >= n for a in self._actions):
             raise NoSuchScope(f"{name} needs more than {n} brokers")
         self._world.number(start)
@@ -131,7 +132,7 @@ class Explorer:
         self._views: dict[Snapshot | None, int] = {}  #: numbered
         self._checked: set[tuple[int, ...]] = set()  #: views, by their numbers
         self._reduction = (
-            Reduction(self._world, self._actions, self._place)
+            PartialOrderReduction(self._world, self._actions, self._place)
             if reduce and self._complete and grain is Granularity.PACKETS
             else None
         )
@@ -300,12 +301,12 @@ class Explorer:
             findings += said.findings
             confirmed |= said.confirmed
             moved |= said.moved
-        if confirmed or not isinstance(what, Kind):
+        if confirmed or not isinstance(what, Channel):
             common = cells.common(here)
             if isinstance(what, int):
                 todo = tuple(action for action in common.todo if action != what)
                 common = common._replace(todo=todo)
-            elif not isinstance(what, Kind):
+            elif not isinstance(what, Channel):
                 common = common._replace(early=common.early - 1)
             dead = {at for at in confirmed if cells.own(here, at).fate != "alive"}
             here = cells.with_common(here, common._replace(confirmed=common.confirmed | dead))
@@ -342,3 +343,15 @@ class Explorer:
 def _ring_id(node: RingNode) -> int:
     assert node.member is not None
     return node.member.ring_id
+
+
+@contextmanager
+def no_cycles_looked_for() -> Iterator[None]:
+    """Do not look for cycles of garbage: among millions of objects that stay, it takes long."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 
-from sims.explore.state import Kind, State
+from sims.explore.state import Channel, State
 from sims.explore.world import UntimedWorld
 
 
@@ -28,12 +28,14 @@ class Granularity(StrEnum):
     TURNS = "turns"
 
 
-def choices(channels: Sequence[Kind], grain: Granularity) -> Sequence[Kind]:
+def choices(channels: Sequence[Channel], grain: Granularity) -> Sequence[Channel]:
     """Return one for each delivery that may be next, of the channels to one broker."""
     return channels[:1] if grain is Granularity.TURNS else channels
 
 
-def together(state: State, channel: Kind, grain: Granularity) -> list[tuple[Kind, tuple[int, ...]]]:
+def together(
+    state: State, channel: Channel, grain: Granularity
+) -> list[tuple[Channel, tuple[int, ...]]]:
     """Return what arrives in the step named by ``channel``: numbers of items by channel."""
     if grain is Granularity.PACKETS:
         return [(channel, state.channels[channel][:1])]
@@ -43,7 +45,7 @@ def together(state: State, channel: Kind, grain: Granularity) -> list[tuple[Kind
     return [(c, state.channels[c]) for c in channels if c.target == channel.target]
 
 
-def arrive(world: UntimedWorld, state: State, channel: Kind, grain: Granularity) -> None:
+def arrive(world: UntimedWorld, state: State, channel: Channel, grain: Granularity) -> None:
     """Take the step named by ``channel``; what is lost meanwhile does not arrive."""
     if grain is Granularity.TURNS:
         world.touched |= dict.fromkeys((other, channel.target) for other in range(len(state.fate)))

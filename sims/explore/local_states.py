@@ -23,7 +23,7 @@ EARLY = frozenset({Timer.TEST, Timer.PROBE, Timer.JOIN, Timer.MEASURE, Timer.RES
 
 
 @dataclass(frozen=True, slots=True)
-class Local:
+class LocalState:
     """One numbered state of one broker, and what can be seen of it."""
 
     shape: int  #: a hash of all that tells it apart
@@ -34,12 +34,12 @@ class Local:
     timers: tuple[tuple[Timer, str], ...]  #: that may run out early
 
 
-class Numbering:
+class LocalStates:
     """The states of each broker; its machine is put into them as needed."""
 
     def __init__(self, nodes: list[RingNode]) -> None:
         self.moment: Nanos = 0  #: at which the clock stands
-        self.locals: list[list[Local]] = [[] for _ in nodes]
+        self.locals: list[list[LocalState]] = [[] for _ in nodes]
         self._nodes = nodes
         self._numbers: list[dict[int, int]] = [{} for _ in nodes]
         self._kept: snapshots.Kept = {}
@@ -57,7 +57,7 @@ class Numbering:
             number = numbers[shape] = len(numbers)
             pointers = {m.uid for m in (*node.left, *node.right)}
             self.locals[at].append(
-                Local(
+                LocalState(
                     shape,
                     snapshots.Snapshot(node, self._kept),
                     node.peer,

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from overlay.machine import LinkRefused
 from sims.errors import SimulationError
-from sims.explore.state import Kind, State
+from sims.explore.state import Channel, State
 from sims.explore.world import UntimedWorld
 
 WIDTH = 20  #: bits for the condition of a cell
@@ -44,7 +44,7 @@ class Between(NamedTuple):
     """The condition of what one broker has of another."""
 
     linked: bool  #: it has a link to it
-    channels: tuple[tuple[Kind, tuple[int, ...]], ...]  #: what is under way from it
+    channels: tuple[tuple[Channel, tuple[int, ...]], ...]  #: what is under way from it
 
 
 class Common(NamedTuple):
@@ -54,7 +54,7 @@ class Common(NamedTuple):
     todo: tuple[int, ...]
     early: int
     confirmed: frozenset[int]
-    order: tuple[Kind, ...] = ()  #: in which channels became non-empty, where that counts
+    order: tuple[Channel, ...] = ()  #: in which channels became non-empty, where that counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class PackedStates:
 
     def pack(self, state: State) -> Packed:
         """Return the number of a state."""
-        channels: dict[Cell, list[tuple[Kind, tuple[int, ...]]]] = {}
+        channels: dict[Cell, list[tuple[Channel, tuple[int, ...]]]] = {}
         for channel in sorted(state.channels):
             there = channels.setdefault(channel[1:], [])
             there.append((channel, state.channels[channel]))
@@ -123,7 +123,7 @@ class PackedStates:
         """Return the state that has the number ``packed``."""
         own = [self.own(packed, at) for at in self.brokers]
         common = self.common(packed)
-        channels: dict[Kind, tuple[int, ...]] = {}
+        channels: dict[Channel, tuple[int, ...]] = {}
         wires = []
         for target in self.brokers:
             for source in self.brokers:

@@ -30,22 +30,22 @@ from collections.abc import Hashable, Iterable, Mapping
 from ring.geometry import clockwise
 from ring.invariants import Snapshot
 from ring.wire.messages import Member
-from sims.explore.commutation import Event, Reaction, Reactions
+from sims.explore.commutation import Commutation, Event, Reaction
 from sims.explore.persistent_sets import CandidateSet, event_of
 from sims.explore.report import What
 from sims.explore.scopes import Action
-from sims.explore.state import Kind, State
+from sims.explore.state import Channel, State
 from sims.explore.world import UntimedWorld
 
 
-class Reduction:
+class PartialOrderReduction:
     """Finds deliveries to one broker that are enough to go on from a state with."""
 
     def __init__(self, world: UntimedWorld, actions: tuple[Action, ...], place: list[int]) -> None:
         self.world = world
         self.actions = actions
         self.place = place
-        self.reactions = Reactions(world, actions, place)
+        self.commutation = Commutation(world, actions, place)
         self.known: list[dict[int, dict[Event, Reaction]]] = [{} for _ in place]
         self.grown = 0  #: how many reactions are known
         mortal = {place[a.who] for a in actions if a.verb != "cut"}
@@ -58,13 +58,13 @@ class Reduction:
         """Remember that something may really happen."""
         known = self.known[at].setdefault(number, {})
         if event not in known:
-            known[event] = self.reactions.react(at, number, event)
+            known[event] = self.commutation.react(at, number, event)
             self.grown += 1
 
     def expect(self, state: State, whats: Iterable[What]) -> None:
         """Remember that some steps are taken from a state."""
         for what in whats:
-            if isinstance(what, Kind):
+            if isinstance(what, Channel):
                 at, event = what.target, event_of(state, what)
             elif isinstance(what, int):
                 action = self.actions[what]
@@ -76,10 +76,10 @@ class Reduction:
             if state.fate[at] == "alive" or isinstance(what, int):
                 self.note(at, state.brokers[at], event)
 
-    def enough(self, state: State) -> frozenset[Kind] | None:
+    def enough(self, state: State) -> frozenset[Channel] | None:
         """Return channels of which it is enough to deliver the next; None: try everything."""
-        found: frozenset[Kind] | None = None
-        tried: set[frozenset[Kind]] = set()
+        found: frozenset[Channel] | None = None
+        tried: set[frozenset[Channel]] = set()
         for channel in sorted(state.channels, key=lambda c: self._hope(state, c)):
             chosen = frozenset({channel})
             while chosen not in tried and (found is None or len(chosen) < len(found)):
@@ -95,7 +95,7 @@ class Reduction:
                     chosen |= {trial.missing}
         return found
 
-    def holds(self, state: State, chosen: frozenset[Kind]) -> bool:
+    def holds(self, state: State, chosen: frozenset[Channel]) -> bool:
         """Say whether the channels are still enough, with what is known now."""
         trial = CandidateSet(self, state, chosen)
         if not trial.passes():
@@ -104,10 +104,10 @@ class Reduction:
             self.note(*one)
         return True
 
-    def _hope(self, state: State, channel: Kind) -> tuple[int, bool, Kind]:
+    def _hope(self, state: State, channel: Channel) -> tuple[int, bool, Channel]:
         """What leads to nothing else comes first: it is likely to commute."""
         at = channel.target
-        did = self.reactions.react(at, state.brokers[at], event_of(state, channel))
+        did = self.commutation.react(at, state.brokers[at], event_of(state, channel))
         return len(did.items), did.after != state.brokers[at], channel
 
     def best(self, at: int, number: int, dead: frozenset[str]) -> Hashable:

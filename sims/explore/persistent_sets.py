@@ -14,26 +14,26 @@ from collections.abc import Collection
 from typing import Protocol
 
 from overlay.machine import Closed, LinkRefused, OpenLink, Refused
-from sims.explore.commutation import Event, Reaction, Reactions
+from sims.explore.commutation import Commutation, Event, Reaction
 from sims.explore.scopes import Action
-from sims.explore.state import Kind, State
+from sims.explore.state import Channel, State
 from sims.explore.world import UntimedWorld
 
 
 class Knowledge(Protocol):
-    """What a trial asks about: see :class:`sims.explore.partial_order.Reduction`."""
+    """What a candidate asks about; :class:`sims.explore.partial_order.PartialOrderReduction`."""
 
     world: UntimedWorld
     actions: tuple[Action, ...]
     place: list[int]
-    reactions: Reactions
+    commutation: Commutation
     known: list[dict[int, dict[Event, Reaction]]]
 
     def best(self, at: int, number: int, dead: frozenset[str]) -> object:
         """Return what decides who is a broker's best successor, on both sides."""
 
 
-def event_of(state: State, channel: Kind) -> Event:
+def event_of(state: State, channel: Channel) -> Event:
     """Return what happens if the next of ``channel`` arrives."""
     what, source, target = channel
     if what == "call" and {(source, target), (target, source)} <= state.wires:
@@ -44,14 +44,14 @@ def event_of(state: State, channel: Kind) -> Event:
 class CandidateSet:
     """Whether some deliveries to one broker commute with all that may come before them."""
 
-    def __init__(self, reduction: Knowledge, state: State, chosen: frozenset[Kind]) -> None:
+    def __init__(self, reduction: Knowledge, state: State, chosen: frozenset[Channel]) -> None:
         self._all = reduction
-        self._react = reduction.reactions.react
+        self._react = reduction.commutation.react
         self._state = state
         self._chosen = chosen
         self._at = next(iter(chosen)).target
         self._ours = [(channel, event_of(state, channel)) for channel in sorted(chosen)]
-        self.missing: Kind | None = None  #: a channel that would have to be chosen as well
+        self.missing: Channel | None = None  #: a channel that would have to be chosen as well
         self.met: list[tuple[int, int, Event]] = []  #: what may happen at the receiver
         place = reduction.place
         self._pending = pending = [reduction.actions[number] for number in state.todo]
@@ -108,7 +108,7 @@ class CandidateSet:
             if channel.what == "call" and source in self._doomed:
                 return False
             if event.what == "call":
-                links = {Kind("link", at, source), Kind("link", source, at)}
+                links = {Channel("link", at, source), Channel("link", source, at)}
                 wires = {(at, source), (source, at)}
                 if wires & state.wires or links & state.channels.keys():
                     return False  # they would be replaced
@@ -127,12 +127,12 @@ class CandidateSet:
     def _miss(self, event: Event) -> None:
         """Note from where the event came that is dependent, if it is under way already."""
         what = "call" if event.what == "again" else event.what
-        channel = Kind(what, event.source, self._at)
+        channel = Channel(what, event.source, self._at)
         if channel in self._state.channels and channel not in self._chosen:
             self.missing = channel
 
     def _goes_with(
-        self, number: int, channel: Kind, event: Event, other: Event, then: Reaction
+        self, number: int, channel: Channel, event: Event, other: Event, then: Reaction
     ) -> bool:
         """Say whether a delivery commutes with ``other`` at the same broker."""
         source, is_answer = channel.source, channel.what == "answer"
@@ -143,7 +143,7 @@ class CandidateSet:
             return False
         if other.source in did.closes and other.what in ("link", "call", "again"):
             return False
-        if not self._all.reactions.commute(self._at, number, event, other, self._dead):
+        if not self._all.commutation.commute(self._at, number, event, other, self._dead):
             return False
         self.met += [(self._at, then.after, event), (self._at, did.after, other)]
         return True
@@ -160,7 +160,7 @@ class CandidateSet:
             self.met.append((self._at, number, event))
         return True
 
-    def _links_hold(self, channel: Kind, event: Event) -> bool:
+    def _links_hold(self, channel: Channel, event: Event) -> bool:
         """Say whether no call by the receiver can cost what is under way on links concerned."""
         at, source, state = self._at, channel.source, self._state
         if self._closed & self._called:
@@ -235,7 +235,7 @@ class CandidateSet:
             events.update(dict.fromkeys(known.get(self._react(at, number, event).after, ())))
         return events
 
-    def _arrive(self, channel: Kind, item: int) -> None:
+    def _arrive(self, channel: Channel, item: int) -> None:
         what, source, target = channel
         if channel in self._chosen:
             return

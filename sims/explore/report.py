@@ -9,9 +9,9 @@ from overlay.wording import counted
 from ring.core import Timer
 from sims.explore.granularity import Granularity, together
 from sims.explore.scopes import COMPLETE, Action
-from sims.explore.state import Item, Kind, Packet, State
+from sims.explore.state import Channel, Item, Packet, State
 
-What = Kind | int | tuple[int, tuple[Timer, str]]
+What = Channel | int | tuple[int, tuple[Timer, str]]
 """A channel of which the next arrives, an action's number, or a broker and its timer."""
 
 
@@ -122,7 +122,7 @@ def in_words(
     if isinstance(what, int):
         return str(actions[what])
     name = {number: f"b{at}" for at, number in enumerate(place)}
-    if not isinstance(what, Kind):
+    if not isinstance(what, Channel):
         return f"at {name[what[0]]} the timer {what[1][0].name} runs out early"
     said = [
         f"{name[channel.source]} -> {name[channel.target]}: "

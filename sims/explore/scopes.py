@@ -45,7 +45,7 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True)
-class Scenario:
+class Scope:
     """What is explored; ``actions`` makes the actions for a ring of a given size."""
 
     about: str
@@ -66,12 +66,12 @@ def _crash(who: int, members: int) -> Action:
     return Action("crash", who, _all_but(who, members))
 
 
-SCENARIOS: dict[str, Scenario] = {
-    "join": Scenario("a broker joins", 4, 1, lambda m: (Action("join", m, (0,)),), COMPLETE),
-    "crash": Scenario(
+SCOPES: dict[str, Scope] = {
+    "join": Scope("a broker joins", 4, 1, lambda m: (Action("join", m, (0,)),), COMPLETE),
+    "crash": Scope(
         "a broker dies, and its sockets close", 4, 0, lambda m: (_crash(1, m),), COMPLETE
     ),
-    "cut": Scenario(
+    "cut": Scope(
         "the link between two neighbours breaks",
         4,
         0,
@@ -79,14 +79,14 @@ SCENARIOS: dict[str, Scenario] = {
         2,
         steady=True,
     ),
-    "two-joins": Scenario(
+    "two-joins": Scope(
         "two brokers join at one place",
         5,
         2,
         lambda m: (Action("join", m, (0,)), Action("join", m + 1, (0,))),
         2,
     ),
-    "join-crash": Scenario(
+    "join-crash": Scope(
         "a broker joins while one of those beside its place dies",
         5,
         1,
@@ -94,7 +94,7 @@ SCENARIOS: dict[str, Scenario] = {
         2,
         members=3,
     ),
-    "two-joins-crash": Scenario(
+    "two-joins-crash": Scope(
         "two brokers join while one of those beside their place dies",
         6,
         2,
@@ -102,7 +102,7 @@ SCENARIOS: dict[str, Scenario] = {
         0,
         members=3,
     ),
-    "join-two-crashes": Scenario(
+    "join-two-crashes": Scope(
         "a broker joins while two neighbours beside its place die",
         6,
         1,
@@ -110,7 +110,7 @@ SCENARIOS: dict[str, Scenario] = {
         0,
         members=4,
     ),
-    "crash-of-tester": Scenario(
+    "crash-of-tester": Scope(
         "a broker dies, and so does the one that is asked to test it",
         6,
         0,
@@ -119,7 +119,7 @@ SCENARIOS: dict[str, Scenario] = {
         members=3,
         early=1,
     ),
-    "crash-unseen": Scenario(
+    "crash-unseen": Scope(
         "a broker dies, and only its left neighbour sees the socket close",
         5,
         0,
@@ -127,7 +127,7 @@ SCENARIOS: dict[str, Scenario] = {
         2,
         early=1,
     ),
-    "mutual-suspicion": Scenario(
+    "mutual-suspicion": Scope(
         "the link between two neighbours breaks, each suspects the other, and a timer may run out",
         5,
         0,
@@ -135,14 +135,14 @@ SCENARIOS: dict[str, Scenario] = {
         2,
         early=1,
     ),
-    "cut-and-crash": Scenario(
+    "cut-and-crash": Scope(
         "the link between two neighbours breaks, and the witness of both dies",
         6,
         0,
         lambda m: (Action("cut", 0, (1,)), _crash(2, m)),
         1,
     ),
-    "leave-join": Scenario(
+    "leave-join": Scope(
         "a broker leaves while another joins beside it",
         5,
         1,

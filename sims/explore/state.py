@@ -10,7 +10,7 @@ from overlay.machine import Closed, LinkRefused, Message, OpenLink
 from sims.explore.canonical import ageless
 
 
-class Kind(NamedTuple):
+class Channel(NamedTuple):
     """A channel: what kind of things arrive on it, from whom, at whom."""
 
     what: str  #: "link": what is sent over a link; "call": attempts; "answer": refusals
@@ -46,7 +46,9 @@ class State:
 
     brokers: list[int]  #: number of each broker's own state
     fate: list[str]  #: "absent", "alive", "killed" or "powerless"
-    channels: dict[Kind, tuple[int, ...]]  #: numbers of items, see :attr:`Untimed.items`
+    channels: dict[
+        Channel, tuple[int, ...]
+    ]  #: numbers of items, see :attr:`~sims.explore.world.UntimedWorld.items`
     wires: frozenset[tuple[int, int]]  #: (a, b): a has a link to b
     late: tuple[tuple[int, LinkRefused], ...]  #: attempts that will time out
     todo: tuple[int, ...]  #: actions that are still to come

@@ -10,7 +10,7 @@ from sims.explore.granularity import Granularity, arrive, at_once
 from sims.explore.packed_states import Act
 from sims.explore.report import What
 from sims.explore.scopes import Action
-from sims.explore.state import Kind, State
+from sims.explore.state import Channel, State
 from sims.explore.world import UntimedWorld
 
 
@@ -60,7 +60,7 @@ class Steps:
 
     def _acts(self, what: What) -> list[Act]:
         world = self._world
-        if isinstance(what, Kind):
+        if isinstance(what, Channel):
             return [partial(arrive, world, channel=what, grain=self._grain or Granularity.PACKETS)]
         if not isinstance(what, int):
             return [partial(world.expire, at=what[0], timer=what[1])]

@@ -50,8 +50,8 @@ from ring.wire.messages import (
     Pong,
     ViewRequest,
 )
-from sims.explore.local_states import Local, Numbering, Told, view_of
-from sims.explore.state import Item, Kind, Packet, State, Welcome, packed
+from sims.explore.local_states import LocalState, LocalStates, Told, view_of
+from sims.explore.state import Channel, Item, Packet, State, Welcome, packed
 
 CONNECT_TIMEOUT_NS = nanos(2.0)
 DEAD = frozenset({"killed", "powerless"})  #: fates
@@ -83,7 +83,7 @@ class UntimedWorld:
         self.on_fact = on_fact
         self.now: Nanos = 0
         self.index = {node.peer.uid: at for at, node in enumerate(nodes)}
-        self.states = Numbering(nodes)
+        self.states = LocalStates(nodes)
         self._by_url = {node.peer.url: at for at, node in enumerate(nodes)}
         self.items: list[Item] = []  #: by number
         self._item_numbers: dict[Item, int] = {}
@@ -107,7 +107,7 @@ class UntimedWorld:
 
     # ── steps ─────────────────────────────────────────────────────────────────────────────────
 
-    def deliver(self, state: State, channel: Kind) -> None:
+    def deliver(self, state: State, channel: Channel) -> None:
         """Let the next thing of ``channel`` arrive."""
         self.touched[channel.source, channel.target] = None
         number, *rest = state.channels.pop(channel)
@@ -170,13 +170,13 @@ class UntimedWorld:
     def _lose(self, state: State, at: int, dead: int, *, seen: bool) -> None:
         """What the death of one broker is to another; ``seen``: it sees the socket close."""
         self.touched |= {(at, dead): None, (dead, at): None}
-        for number in state.channels.pop(Kind("call", at, dead), ()):
+        for number in state.channels.pop(Channel("call", at, dead), ()):
             item = self.items[number]
             assert isinstance(item, OpenLink)
             self._refuse(state, at, dead, item)
-        state.channels.pop(Kind("call", dead, at), None)
+        state.channels.pop(Channel("call", dead, at), None)
         if seen and (at, dead) in state.wires:
-            self._put(state, Kind("link", dead, at), Closed.LOST)
+            self._put(state, Channel("link", dead, at), Closed.LOST)
 
     def _vanish(self, state: State, at: int) -> None:
         """What was under way to a dead broker is lost, and so are its links."""
@@ -192,9 +192,9 @@ class UntimedWorld:
         """The link between two brokers breaks, and both see it."""
         self.touched |= {(a, b): None, (b, a): None}
         for here, there in ((a, b), (b, a)):
-            state.channels.pop(Kind("link", here, there), None)
+            state.channels.pop(Channel("link", here, there), None)
             if (there, here) in state.wires:
-                self._put(state, Kind("link", here, there), Closed.LOST)
+                self._put(state, Channel("link", here, there), Closed.LOST)
 
     def is_background(self, number: int) -> bool:
         """Say whether an item is all :data:`BACKGROUND`."""
@@ -224,7 +224,7 @@ class UntimedWorld:
         """Return which broker listens at ``url``."""
         return self._by_url.get(url)
 
-    def local(self, state: State, at: int) -> Local:
+    def local(self, state: State, at: int) -> LocalState:
         """Return the numbered state of one broker."""
         return self.states.locals[at][state.brokers[at]]
 
@@ -330,14 +330,14 @@ class UntimedWorld:
         for other, messages in out.items():
             self.touched[at, other] = None
             if messages and (other, at) in state.wires:  # else nobody listens at the other end
-                self._put(state, Kind("link", at, other), packed(messages))
+                self._put(state, Channel("link", at, other), packed(messages))
 
     def _hang_up(self, state: State, at: int, other: int, reason: Closed) -> None:
         self.touched |= {(other, at): None, (at, other): None}
         state.wires -= {(at, other)}
-        state.channels.pop(Kind("link", other, at), None)
+        state.channels.pop(Channel("link", other, at), None)
         if (other, at) in state.wires:
-            self._put(state, Kind("link", at, other), reason)
+            self._put(state, Channel("link", at, other), reason)
 
     def _call(self, state: State, at: int, request: OpenLink) -> None:
         target = self._by_url.get(request.url)
@@ -346,7 +346,7 @@ class UntimedWorld:
         if target is None or state.fate[target] != "alive":
             self._refuse(state, at, target, request)
         else:
-            self._put(state, Kind("call", at, target), request)
+            self._put(state, Channel("call", at, target), request)
 
     def _refuse(self, state: State, at: int, target: int | None, request: OpenLink) -> None:
         self.touched[at if target is None else target, at] = None
@@ -357,7 +357,7 @@ class UntimedWorld:
             state.late = tuple(sorted((*state.late, (at, late)), key=repr))  # they are at one time
         else:
             refused = LinkRefused(request.url, request.uid, Refused.UNREACHABLE)
-            self._put(state, Kind("answer", at if target is None else target, at), refused)
+            self._put(state, Channel("answer", at if target is None else target, at), refused)
 
     def _on_call(self, state: State, at: int, target: int, request: OpenLink) -> None:
         """The initiator's greeting arrives: the acceptor decides."""
@@ -371,15 +371,15 @@ class UntimedWorld:
                 refused = Refused.DUPLICATE
         if refused is not None:
             answer = LinkRefused(request.url, request.uid, refused)
-            self._put(state, Kind("answer", target, at), answer)
+            self._put(state, Channel("answer", target, at), answer)
             return
-        state.channels.pop(Kind("link", at, target), None)  # of a link this one replaces
-        state.channels.pop(Kind("link", target, at), None)
+        state.channels.pop(Channel("link", at, target), None)  # of a link this one replaces
+        state.channels.pop(Channel("link", target, at), None)
         state.wires |= {(at, target), (target, at)}
-        self._put(state, Kind("link", target, at), Welcome(request))
+        self._put(state, Channel("link", target, at), Welcome(request))
         self.give(state, target, LinkUp(peer, peer.url))
 
-    def _put(self, state: State, channel: Kind, item: Item) -> None:
+    def _put(self, state: State, channel: Channel, item: Item) -> None:
         state.channels[channel] = (*state.channels.get(channel, ()), self.item(item))
 
     def item(self, item: Item) -> int:

@@ -97,7 +97,9 @@ class World:
         self._latency = latency
         self._by_url: dict[str, str] = {}
         self._cuts: set[tuple[str, str]] = set()  #: (sender, receiver) between whom nothing passes
-        self.apart: Callable[[str, str], bool] | None = None  #: by a partition: sims.partitions
+        self.apart: Callable[[str, str], bool] | None = (
+            None  #: by a partition: sims.world.partitions
+        )
         self._heap: list[tuple[Nanos, int, Callable[..., None], tuple[object, ...]]] = []
         self._sequence = 0
 
@@ -208,6 +210,11 @@ class World:
             self.events += 1
             action(*args)
         self.now = until
+
+    @property
+    def next_at(self) -> Nanos | None:
+        """When the next thing happens; None if nothing is left to happen."""
+        return self._heap[0][0] if self._heap else None
 
     @property
     def alive(self) -> list[str]:

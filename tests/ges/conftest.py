@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.stage.brokers import Brokers, running
+from benchmarks.stage.virtual import Weather
 from overlay.authority.authority import Authority, create_authority, issue_identity
 from overlay.security.identity import Role
-from tests.helpers.brokers import Brokers, running
-from tests.helpers.virtual import Weather
 
 DAY = timedelta(days=1)
 

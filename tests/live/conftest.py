@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.processes import Fleet, fleet
+from benchmarks.stage.processes import Fleet, fleet
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.processes import Fleet, chordal
-from tests.helpers.waiting import eventually
+from benchmarks.stage.processes import Fleet, chordal
+from benchmarks.stage.waiting import eventually
 
 pytestmark = pytest.mark.live
 

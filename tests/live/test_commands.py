@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.processes import COMMAND, LIMIT_SECONDS, REPOSITORY, Fleet, Running, chordal
-from tests.helpers.proxy import free_port
-from tests.helpers.waiting import eventually
+from benchmarks.stage.processes import COMMAND, LIMIT_SECONDS, REPOSITORY, Fleet, Running, chordal
+from benchmarks.stage.proxy import free_port
+from benchmarks.stage.waiting import eventually
 
 pytestmark = pytest.mark.live
 

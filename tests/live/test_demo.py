@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.stage.processes import COMMAND, REPOSITORY, chordal
+from benchmarks.stage.waiting import eventually
 from ges.cli.demo import MARK
-from tests.helpers.processes import COMMAND, REPOSITORY, chordal
-from tests.helpers.waiting import eventually
 
 pytestmark = [
     pytest.mark.live,

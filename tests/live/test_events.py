@@ -8,8 +8,8 @@ from collections import defaultdict
 
 import pytest
 
+from benchmarks.stage.processes import Fleet, chordal
 from overlay.address import parse_url
-from tests.helpers.processes import Fleet, chordal
 
 pytestmark = pytest.mark.live
 

@@ -8,9 +8,9 @@ import signal
 import msgspec
 import pytest
 
+from benchmarks.stage.processes import Broker, Fleet, chordal, whole
+from benchmarks.stage.waiting import eventually
 from overlay.trace import Incident, Verdict
-from tests.helpers.processes import Broker, Fleet, chordal, whole
-from tests.helpers.waiting import eventually
 
 pytestmark = pytest.mark.live
 

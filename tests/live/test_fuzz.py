@@ -1,4 +1,4 @@
-"""Strangers at the ports of live brokers: the short form of ``python -m benchmarks.links.fuzz``."""
+"""Strangers at the ports of live brokers: ``python -m benchmarks.campaigns.fuzz`` in short."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.links import fuzz
-from benchmarks.links.attacks import ATTACKS
-from tests.helpers.processes import Broker
+from benchmarks.campaigns import fuzz
+from benchmarks.campaigns.attacks import ATTACKS
+from benchmarks.stage.processes import Broker
 
 pytestmark = pytest.mark.live
 

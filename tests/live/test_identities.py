@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.helpers.processes import Broker, Fleet, chordal, whole
-from tests.helpers.waiting import eventually
+from benchmarks.stage.processes import Broker, Fleet, chordal, whole
+from benchmarks.stage.waiting import eventually
 
 pytestmark = pytest.mark.live
 

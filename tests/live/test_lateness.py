@@ -8,13 +8,13 @@ from contextlib import ExitStack, closing
 import pytest
 import trio
 
+from benchmarks.stage.processes import Broker, Fleet, whole
+from benchmarks.stage.proxy import free_port
+from benchmarks.stage.waiting import eventually
 from ges.client import Subscription, connect
 from ges.wire.delivered import Event
 from overlay.ids import LinkClass
-from tests.helpers.processes import Broker, Fleet, whole
-from tests.helpers.proxy import free_port
 from tests.helpers.slow_proxy import SlowProxy
-from tests.helpers.waiting import eventually
 
 pytestmark = pytest.mark.live
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.processes import LIMIT_SECONDS, REPOSITORY, Broker, Fleet, chordal
-from tests.helpers.waiting import eventually
+from benchmarks.stage.processes import LIMIT_SECONDS, REPOSITORY, Broker, Fleet, chordal
+from benchmarks.stage.waiting import eventually
 
 pytestmark = pytest.mark.live
 
@@ -90,7 +90,7 @@ def test_a_subscriber_that_is_stopped_holds_up_nobody(brokers: Fleet, policy: st
 
 
 def test_the_benchmark_prints_ratios_beside_thresholds() -> None:
-    command = [sys.executable, "-m", "benchmarks.links", "throughput", "latency"]
+    command = [sys.executable, "-m", "benchmarks.speed.links", "throughput", "latency"]
     command += ["--sizes", "256", "--events", "20000", "--seconds", "1", "--rounds", "1"]
     done = subprocess.run(
         command, cwd=REPOSITORY, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False

@@ -8,10 +8,10 @@ from contextlib import ExitStack, closing
 
 import pytest
 
-from tests.helpers.processes import Broker, Fleet, chordal, whole
-from tests.helpers.proxy import free_port
+from benchmarks.stage.processes import Broker, Fleet, chordal, whole
+from benchmarks.stage.proxy import free_port
+from benchmarks.stage.waiting import eventually
 from tests.helpers.slow_proxy import SlowProxy
-from tests.helpers.waiting import eventually
 
 pytestmark = pytest.mark.live
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.stage.processes import Broker, Fleet, chordal, whole
+from benchmarks.stage.proxy import Proxy, free_port
+from benchmarks.stage.waiting import eventually
 from overlay.address import parse_url
-from tests.helpers.processes import Broker, Fleet, chordal, whole
-from tests.helpers.proxy import Proxy, free_port
-from tests.helpers.waiting import eventually
 
 pytestmark = pytest.mark.live
 

@@ -16,13 +16,13 @@ import trio
 from msgspec.structs import replace
 from trio.testing import MockClock
 
-from benchmarks.live.evidence import Times
-from benchmarks.live.figures import Bar, bar, distance, quantile
-from benchmarks.live.observing import Watch
-from benchmarks.live.processes import Board, Fleet, free_ports, switchboard
-from benchmarks.live.rounds import Fault, Round
-from benchmarks.live.soak import Outcome, Plan, judge, soak
-from benchmarks.live.traffic import Pair
+from benchmarks.campaigns.live.evidence import Times
+from benchmarks.campaigns.live.figures import Bar, bar, distance, quantile
+from benchmarks.campaigns.live.observing import Watch
+from benchmarks.campaigns.live.processes import Board, Fleet, free_ports, switchboard
+from benchmarks.campaigns.live.rounds import Fault, Round
+from benchmarks.campaigns.live.soak import Outcome, Plan, judge, soak
+from benchmarks.campaigns.live.traffic import Pair
 from overlay.ids import LinkClass, Peer, nanos
 from overlay.wire.frames import PROTOCOL_VERSION
 from overlay.wire.handshake import GREETINGS, Hello
@@ -53,7 +53,7 @@ async def test_a_ring_of_eight_heals_from_every_fault(tmp_path: Path) -> None:
     ],
 )
 def test_options_that_make_no_sense_are_named(options: str, words: str) -> None:
-    command = [sys.executable, "-m", "benchmarks.live", *options.split()]
+    command = [sys.executable, "-m", "benchmarks.campaigns.live", *options.split()]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 2
     assert words in ran.stderr

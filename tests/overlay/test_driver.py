@@ -10,6 +10,7 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
+from benchmarks.stage.waiting import until
 from overlay.ids import LinkClass, Peer, nanos
 from overlay.machine import (
     Closed,
@@ -38,7 +39,6 @@ from tests.helpers.stations import (
     answer,
     hello,
 )
-from tests.helpers.waiting import until
 
 # Links
 

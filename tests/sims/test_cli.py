@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 from pyarrow import parquet
 
+from ges.cli.main import run as run_root
 from overlay.errors import ConfigError
 from ring.config import PROFILES, ChordStrategy, GapRule
 from sims.cli import run as run_command
@@ -23,7 +24,9 @@ from sims.cli import sim
 from sims.errors import InvariantViolated
 from sims.experiments import experiment
 from sims.experiments.experiment import SCENARIOS, Experiment
+from sims.scenarios import stories
 from sims.world.world import CrashMode
+from tests.mutants import MUTANTS
 
 SMALL = ["--nodes", "12", "--crash-share", "0.25"]
 
@@ -40,9 +43,16 @@ def printed(*arguments: str | Path) -> dict[str, Any]:
     return found
 
 
-def test_list_names_every_scenario() -> None:
-    assert chordal("list").stdout.startswith("crash: ")
-    assert printed("list") == SCENARIOS
+def test_list_names_the_experiment_and_every_story_with_one_line_each() -> None:
+    lines = chordal("list").stdout.splitlines()
+    assert lines[0].startswith("crash: ")
+    names = [line.split(": ")[0] for line in lines]
+    assert names == [*SCENARIOS, *sorted(stories.BY_NAME)]
+    assert len(names) == 1 + len(stories.STORIES)
+    assert all(line.endswith(".") for line in lines[1:]), "each line is a whole sentence"
+    told = printed("list")
+    assert list(told) == names
+    assert told["quiet"].startswith("Nothing is done to a ring: ")
 
 
 def test_a_run_is_told_in_words_with_the_verdict_last(tmp_path: Path) -> None:
@@ -91,7 +101,15 @@ def test_a_run_without_crashes_says_so() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["tea"], "no scenario 'tea'; there is: crash"),
+        (["tea"], "no story 'tea'; nearest is "),
+        (["retruns"], "no story 'retruns'; nearest is 'returns'; 'chordal sim list' lists all"),
+        (["crush"], "nearest is 'crash'"),
+        (["early_starters"], "nearest is 'early-starters'"),
+        (["scopes"], "no story 'scopes'"),
+        (["quiet", "--nodes", "64"], "--nodes: quiet is a story, and takes only --seed, --seeds"),
+        (["quiet", "--crash-mode", "kill"], "--crash-mode: quiet is a story"),
+        (["quiet", "--out", "folder"], "--out: quiet is a story"),
+        (["crash", "--seeds", "2"], "--seeds: crash runs one --seed at a time"),
         (["crash", "--nodes", "0"], "nodes is 0, must be between 1 and"),
         (["crash", "--crash-share", "1"], "crash share is 1.0"),
         (["crash", "--crash-share", "nan"], "crash share is nan"),
@@ -102,21 +120,75 @@ def test_what_makes_no_sense_is_named(arguments: list[str], words: str) -> None:
     result = chordal("run", *arguments)
     assert isinstance(result.exception, ConfigError)
     assert words in str(result.exception)
+    assert "\n" not in str(result.exception)
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["crash", "--nodes", "many"], "'--nodes'"),
+        (["quiet", "--seeds", "0"], "'--seeds'"),
         (["crash", "--crash-mode", "slowly"], "kill"),
         (["crash", "--profile", "mars"], "lan"),
-        ([], "SCENARIO"),
+        ([], "NAME"),
     ],
 )
 def test_what_cannot_be_read_is_a_usage_error(arguments: list[str], words: str) -> None:
     result = chordal("run", *arguments)
     assert result.exit_code == 2
     assert words in result.stderr
+
+
+def test_a_story_is_played_with_each_seed() -> None:
+    result = chordal("run", "early-starters", "--seed", "4", "--seeds", "2")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [
+        "seed 4: nothing wrong",
+        "seed 5: nothing wrong",
+        "early-starters: nothing wrong with 2 seeds",
+    ]
+    assert printed("run", "early-starters", "--seed", "4") == {
+        "story": "early-starters",
+        "seeds": [{"seed": 4, "findings": []}],
+    }
+
+
+def test_what_a_story_finds_wrong_is_told_seed_by_seed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One seed finds much, one a ring that does not come to rest, and one nothing."""
+
+    def sad(seed: int) -> list[str]:
+        if seed == 2:
+            raise InvariantViolated("not at rest")
+        return [] if seed == 3 else [f"finding {number}" for number in range(12)]
+
+    monkeypatch.setitem(stories.BY_NAME, "sad", sad)
+    assert run_root(["sim", "run", "sad", "--seeds", "3"]) == 1
+    said = capsys.readouterr()
+    assert said.out.splitlines() == [
+        "seed 1: 12 findings",
+        *(f"  finding {number}" for number in range(10)),
+        "  and 2 more",
+        "seed 2: 1 finding",
+        "  not at rest",
+        "seed 3: nothing wrong",
+    ]
+    assert said.err == (
+        "chordal: error: sad went wrong with 2 of 3 seeds; "
+        "see it again with: chordal sim run sad --seed 1\n"
+    )
+    assert run_root(["sim", "run", "sad", "--seeds", "3", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert [len(played["findings"]) for played in found["seeds"]] == [12, 1, 0]
+
+
+def test_a_broken_protocol_is_found_by_the_command() -> None:
+    [mutant] = [mutant for mutant in MUTANTS if mutant.name == "suspicion-is-death"]
+    with mutant.applied():
+        result = chordal("run", "kills")
+    assert isinstance(result.exception, InvariantViolated)
+    assert result.stdout.startswith("seed 1: ")
 
 
 def test_shares_that_differ_have_files_of_their_own(tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks.stage.brokers import Brokers
 from ges.admin.metrics import COUNTED, exposition
 from ges.client import connect
-from tests.helpers.brokers import Brokers
 
 SAMPLE = re.compile(r'chordal_[a-z_]+\{broker="[0-9a-f]{32}"(,class="[a-z]+")?\} -?[0-9.e+]+')
 ROOT = Path(__file__).parents[3]

@@ -12,6 +12,10 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from benchmarks.stage.brokers import Brokers
+from benchmarks.stage.proxy import free_port
+from benchmarks.stage.virtual import Weather
+from benchmarks.stage.waiting import until
 from ges.broker import Broker, BrokerConfig
 from ges.client import connect
 from ges.errors import PublishRefused
@@ -31,10 +35,6 @@ from overlay.wire.handshake import GREETINGS, Hello, Welcome
 from ring.detection.local_health import LocalHealth
 from ring.errors import JoinFailed
 from tests.ges.conftest import Issue
-from tests.helpers.brokers import Brokers
-from tests.helpers.proxy import free_port
-from tests.helpers.virtual import Weather
-from tests.helpers.waiting import until
 
 DEADLINE_SECONDS = 20
 STRANGER = Peer("f" * 32, 1, "chordal://127.0.0.1:1")

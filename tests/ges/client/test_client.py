@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import trio
 
+from benchmarks.stage.brokers import Brokers
 from ges.client import Client, Subscription, connect
 from ges.client.client import YIELD_EVERY
 from ges.errors import ConnectionLost, PublishRefused, SubscribeRefused, TopicError
@@ -16,7 +17,6 @@ from ges.wire.delivered import Event
 from ges.wire.events import MAX_PAYLOAD_BYTES
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass
-from tests.helpers.brokers import Brokers
 
 ROOT = Path(__file__).parents[3]
 DEADLINE_SECONDS = 20

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
+from benchmarks.stage.brokers import Brokers
 from ges.cli.ring import ring as ring_command
 from ges.operations import walk as walk_module
 from ges.operations.backup_check import judge_backups
@@ -16,7 +17,6 @@ from ges.wire.status import Status
 from overlay.ids import Peer
 from ring.records.holders import BackupStatus
 from ring.wire.messages import Member
-from tests.helpers.brokers import Brokers
 
 UIDS = [f"{at:032x}" for at in range(0x10, 0x80, 0x10)]
 

@@ -13,6 +13,7 @@ import trio
 from click.testing import CliRunner, Result
 from trio.testing import MockClock
 
+from benchmarks.stage.brokers import Brokers, hang
 from ges.cli.main import cli
 from ges.client import Client, keepalive
 from ges.errors import ConnectionLost
@@ -22,7 +23,6 @@ from overlay.ids import Peer
 from ring.invariants import ideal_pointers
 from ring.wire.messages import Member
 from tests.ges.operations.test_backup_check import whole_ring
-from tests.helpers.brokers import Brokers, hang
 
 
 async def walk(url: str) -> Walk:

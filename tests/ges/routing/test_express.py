@@ -8,6 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
+from benchmarks.stage.brokers import Brokers
+from benchmarks.stage.virtual import Weather
+from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from ges.client import Client, connect
 from ges.routing.express import WINDOW, Recent
@@ -16,9 +19,6 @@ from overlay.errors import ConfigError
 from overlay.ids import LinkClass
 from overlay.net.connection import Connection
 from overlay.wire.fragments import SLICE_BYTES
-from tests.helpers.brokers import Brokers
-from tests.helpers.virtual import Weather
-from tests.helpers.waiting import until
 
 NORMAL, EXPRESS = LinkClass.NORMAL, LinkClass.EXPRESS
 DEADLINE_SECONDS = 20

@@ -12,6 +12,10 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from benchmarks.stage.brokers import Brokers
+from benchmarks.stage.greetings import UID, client_hello
+from benchmarks.stage.virtual import Weather
+from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from ges.client import connect
 from ges.sessions import clients
@@ -40,10 +44,6 @@ from overlay.wire.codec import FrameReader
 from overlay.wire.fragments import MIN_SLICE_BYTES
 from overlay.wire.frames import CONTROL, DELIVERY, EVENT, FRAGMENT, frame
 from overlay.wire.handshake import GREETINGS, Refusal
-from tests.helpers.brokers import Brokers
-from tests.helpers.greetings import UID, client_hello
-from tests.helpers.virtual import Weather
-from tests.helpers.waiting import until
 
 DEADLINE_SECONDS = 20
 

@@ -9,6 +9,8 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.stage.brokers import Brokers
+from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from ges.client import Client, connect
 from ges.errors import PublishRefused
@@ -23,8 +25,6 @@ from overlay.security.identity import Role
 from overlay.wire.frames import EVENT, frame
 from tests.ges.conftest import Issue
 from tests.ges.whole.test_renewal import LOOK_SECONDS, is_meshed, started, url
-from tests.helpers.brokers import Brokers
-from tests.helpers.waiting import until
 
 SECURE = LinkClass.SECURE
 DEADLINE_SECONDS = 20

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.stage.mesh import EXPRESS, NORMAL, SECURE, Mesh
 from ges.topology.relay_paths import PATHS_NS
 from ges.topology.survey import PASS_ON_RATE, TELL_RATE
 from ges.wire.broker_messages import MeasuredLinks, ToldLink
@@ -19,7 +20,6 @@ from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, nanos
 from overlay.multigraph.graph import as_networkx
 from overlay.multigraph.path_choice import RATIO
 from overlay.multigraph.weights import Weights
-from tests.helpers.mesh import EXPRESS, NORMAL, SECURE, Mesh
 
 SOON = 8.0  #: seconds in which a slower link is left
 

@@ -10,6 +10,9 @@ import pytest
 import structlog
 import trio
 
+from benchmarks.stage.brokers import Brokers
+from benchmarks.stage.greetings import client_hello
+from benchmarks.stage.waiting import until
 from ges.access.token_file import issue_token, revoke_token
 from ges.broker import Broker, BrokerConfig
 from ges.client import connect
@@ -24,9 +27,6 @@ from overlay.wire.frames import EVENT, frame
 from overlay.wire.handshake import GREETINGS, Refusal
 from tests.ges.conftest import Issue
 from tests.ges.sessions.test_clients import event
-from tests.helpers.brokers import Brokers
-from tests.helpers.greetings import client_hello
-from tests.helpers.waiting import until
 
 DEADLINE_SECONDS = 20
 RULES = """

@@ -6,6 +6,9 @@ import pytest
 import trio
 from trio.testing import MockClock, assert_no_checkpoints
 
+from benchmarks.stage.brokers import Brokers
+from benchmarks.stage.virtual import Weather
+from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from ges.client import connect
 from ges.routing.delivery import Deliveries
@@ -14,9 +17,6 @@ from ges.sessions.subscriptions import Subscriptions
 from ges.wire.client_messages import CLIENT_CODEC, StatusRequest, Subscribe
 from ges.wire.status import Status
 from overlay.net.slices import SLICE_SECONDS
-from tests.helpers.brokers import Brokers
-from tests.helpers.virtual import Weather
-from tests.helpers.waiting import until
 
 ONE_SECONDS = 0.005  #: each answer takes so long
 COUNT = 200

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.links.flaps import LONGEST_SECONDS, Outcome, Plan, run
-from tests.helpers.flaky import Fault
+from benchmarks.campaigns.flaps import LONGEST_SECONDS, Outcome, Plan, run
+from benchmarks.stage.flaky import Fault
 
 
 def check(outcome: Outcome) -> None:

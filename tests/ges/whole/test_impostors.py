@@ -7,6 +7,9 @@ import pytest
 import structlog
 import trio
 
+from benchmarks.stage.brokers import Brokers
+from benchmarks.stage.greetings import SECRET, client_hello
+from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from ges.client import Client, Subscription, connect, search
 from ges.errors import ConnectionLost
@@ -21,9 +24,6 @@ from overlay.wire.frames import EVENT, frame
 from overlay.wire.handshake import GREETINGS, Hello, Refusal
 from tests.ges.conftest import Issue
 from tests.ges.sessions.test_clients import event
-from tests.helpers.brokers import Brokers
-from tests.helpers.greetings import SECRET, client_hello
-from tests.helpers.waiting import until
 
 DEADLINE_SECONDS = 20
 PATIENCE_SECONDS = 2  #: for what a broker without this check says to an impostor

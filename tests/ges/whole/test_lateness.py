@@ -9,6 +9,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from benchmarks.stage.brokers import Brokers
+from benchmarks.stage.virtual import Weather
+from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from ges.client import Client, Subscription, connect
 from ges.wire.delivered import Event
@@ -16,9 +19,6 @@ from overlay.address import parse_url
 from overlay.ids import LinkClass
 from overlay.net.connection import Connection
 from overlay.wire.versions import CAPABILITIES, QUICK_PROBES, Dialect
-from tests.helpers.brokers import Brokers
-from tests.helpers.virtual import Weather
-from tests.helpers.waiting import until
 
 NORMAL, EXPRESS = LinkClass.NORMAL, LinkClass.EXPRESS
 KERNEL_US = 20  #: what the kernel says is the way to the other end: a proxy on the same machine

@@ -9,15 +9,15 @@ import structlog
 import trio
 from trio.testing import MockClock
 
+from benchmarks.stage.brokers import Brokers
+from benchmarks.stage.virtual import Weather
+from benchmarks.stage.waiting import until
 from ges.client import connect
 from overlay.address import parse_url
 from overlay.ids import nanos
 from overlay.trace import Verdict
 from ring.coordination.membership import Membership
 from tests.ges.whole.test_link_cuts import LINGERING, cut_links
-from tests.helpers.brokers import Brokers
-from tests.helpers.virtual import Weather
-from tests.helpers.waiting import until
 
 TURN = 0.24  #: seconds
 EVENTS = 1200

@@ -11,6 +11,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from benchmarks.stage.brokers import Brokers
+from benchmarks.stage.virtual import Weather
+from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from ges.client import Client, Subscription, connect
 from ges.routing.arc_plan import ArcTree
@@ -22,9 +25,6 @@ from overlay.net.tls_stream import TlsStream
 from overlay.security.identity import Role
 from ring.geometry import between
 from tests.ges.conftest import Issue
-from tests.helpers.brokers import Brokers
-from tests.helpers.virtual import Weather
-from tests.helpers.waiting import until
 
 EVERY = 0.002  #: seconds between two events of a publisher
 LINGERING = 8  #: seconds until a new ring has no link any more that is of no use

@@ -9,6 +9,8 @@ from contextlib import AsyncExitStack
 import pytest
 import trio
 
+from benchmarks.stage.brokers import Brokers
+from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from ges.client import connect
 from ges.topology.survey import Survey
@@ -22,9 +24,7 @@ from overlay.security.identity import Role
 from overlay.trace import Verdict
 from overlay.wire.frames import DETOUR, frame
 from tests.ges.conftest import Issue
-from tests.helpers.brokers import Brokers
 from tests.helpers.router_bench import event
-from tests.helpers.waiting import until
 
 DEADLINE_SECONDS = 30
 EVENTS = 200  #: of each publisher

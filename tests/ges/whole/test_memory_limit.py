@@ -10,6 +10,10 @@ import structlog
 import trio
 from trio.testing import MockClock
 
+from benchmarks.stage.brokers import Brokers
+from benchmarks.stage.greetings import client_hello
+from benchmarks.stage.virtual import Weather
+from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from ges.client import Client, connect
 from overlay.ids import SECRET_BYTES, LinkClass, Peer
@@ -19,10 +23,6 @@ from overlay.wire.frames import EVENT, FRAGMENT, HEADER, PROTOCOL_VERSION, frame
 from overlay.wire.handshake import GREETINGS, Hello
 from tests.ges.routing.test_express import ports
 from tests.ges.sessions.test_clients import event, raw
-from tests.helpers.brokers import Brokers
-from tests.helpers.greetings import client_hello
-from tests.helpers.virtual import Weather
-from tests.helpers.waiting import until
 
 DEADLINE_SECONDS = 20
 PAYLOAD = bytes(100_000)

@@ -8,6 +8,9 @@ from contextlib import contextmanager
 import pytest
 import trio
 
+from benchmarks.stage.brokers import Brokers
+from benchmarks.stage.flaky import Flaky
+from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from ges.client import Subscription, connect
 from ges.client.outgoing import OutgoingStream
@@ -21,9 +24,6 @@ from overlay.wire.frames import HEADER as FRAME_HEADER
 from tests.ges.conftest import Issue
 from tests.ges.sessions.test_parking import break_tls, mend_tls, publish
 from tests.ges.whole.test_renewal import started, url
-from tests.helpers.brokers import Brokers
-from tests.helpers.flaky import Flaky
-from tests.helpers.waiting import until
 
 SECURE = LinkClass.SECURE
 DEADLINE_SECONDS = 60  #: it takes seconds to find a broker silent

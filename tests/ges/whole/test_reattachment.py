@@ -7,13 +7,13 @@ from contextlib import nullcontext
 import pytest
 import trio
 
+from benchmarks.stage.brokers import Brokers, hang
+from benchmarks.stage.waiting import until
 from ges.client import Client, Gap, Subscription, connect, keepalive, search
 from ges.errors import ConnectionLost
 from ges.routing import catch_up, ordering
 from ges.wire.client_messages import Alternates
 from overlay.ids import LinkClass, nanos
-from tests.helpers.brokers import Brokers, hang
-from tests.helpers.waiting import until
 
 DEADLINE_SECONDS = 20
 

@@ -8,14 +8,14 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from benchmarks.stage.brokers import Brokers
+from benchmarks.stage.virtual import Weather
+from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from ges.client import Client, Subscription, connect
 from ges.wire.status import LinkStatus
 from overlay.address import parse_url
 from overlay.ids import LinkClass
-from tests.helpers.brokers import Brokers
-from tests.helpers.virtual import Weather
-from tests.helpers.waiting import until
 
 NORMAL, EXPRESS = LinkClass.NORMAL, LinkClass.EXPRESS
 EVENTS_EVERY = 0.05  #: seconds

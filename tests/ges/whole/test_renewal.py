@@ -9,6 +9,8 @@ import pytest
 import structlog
 import trio
 
+from benchmarks.stage.brokers import Brokers, secure_uids
+from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from ges.client import connect
 from ges.errors import ConnectionLost
@@ -17,8 +19,6 @@ from overlay.authority.rotation import finish_rotation, rotate_authority
 from overlay.ids import LinkClass
 from overlay.security.identity import Role
 from tests.ges.conftest import Issue
-from tests.helpers.brokers import Brokers, secure_uids
-from tests.helpers.waiting import until
 
 SECURE = LinkClass.SECURE
 LOOK_SECONDS = 0.1

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from trio.testing import MockClock
 
+from benchmarks.stage.brokers import Brokers
+from benchmarks.stage.virtual import Weather
+from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from overlay.ids import LinkClass
 from overlay.machine import Closed, CloseLink, MessageReceived, Send
@@ -14,10 +17,7 @@ from overlay.trace import Verdict
 from ring.wire.messages import Leaving, Member
 from tests.ges.conftest import Issue
 from tests.ges.routing.test_express import in_range, pair_of, ports
-from tests.helpers.brokers import Brokers
 from tests.helpers.node_bench import Bench, peer
-from tests.helpers.virtual import Weather
-from tests.helpers.waiting import until
 
 NORMAL, EXPRESS, SECURE = LinkClass.NORMAL, LinkClass.EXPRESS, LinkClass.SECURE
 FROZEN_MS = 1e6

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import trio
 
+from benchmarks.stage.brokers import Brokers, secure_uids
+from benchmarks.stage.waiting import until
 from ges.broker import Broker, BrokerConfig
 from ges.client import connect
 from ges.errors import ConnectionLost, SpreadRefused
@@ -27,8 +29,6 @@ from overlay.wire.handshake import GREETINGS, Hello
 from tests.ges.conftest import DAY, Issue
 from tests.ges.sessions.test_clients import Raw
 from tests.ges.whole.test_renewal import is_meshed, started, url
-from tests.helpers.brokers import Brokers, secure_uids
-from tests.helpers.waiting import until
 
 SECURE = LinkClass.SECURE
 DEADLINE_SECONDS = 30

@@ -20,6 +20,8 @@ import trio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from benchmarks.stage.brokers import Brokers, running
+from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from ges.client import Client, Subscription, connect
 from ges.errors import ConnectionLost, PublishRefused
@@ -30,9 +32,7 @@ from overlay.ids import LinkClass, nanos
 from overlay.links import acknowledging
 from overlay.net.transport import TcpTransport, Wire
 from overlay.security.identity import Role
-from tests.helpers.brokers import Brokers, running
 from tests.helpers.tap import Tap, tapped
-from tests.helpers.waiting import until
 
 SECURE = LinkClass.SECURE
 MOST = 5

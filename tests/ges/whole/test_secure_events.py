@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import trio
 
+from benchmarks.stage.brokers import Brokers, secure_uids
+from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from ges.client import Client, Subscription, connect
 from ges.errors import ConnectionLost, PublishRefused
@@ -26,8 +28,6 @@ from overlay.wire.frames import EVENT, PROTOCOL_VERSION, frame
 from overlay.wire.handshake import GREETINGS, Hello
 from tests.ges.conftest import Issue
 from tests.ges.sessions.test_clients import event
-from tests.helpers.brokers import Brokers, secure_uids
-from tests.helpers.waiting import until
 
 DEADLINE_SECONDS = 20
 SECURE = LinkClass.SECURE

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from benchmarks.stage.waiting import until
 from ges.client import connect
 from ges.errors import ConnectionLost
 from ges.wire.client_messages import CLIENT_CODEC, Attached
@@ -20,7 +21,6 @@ from overlay.security.identity import Role, load_identity
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import EVENT
 from tests.ges.conftest import Issue
-from tests.helpers.waiting import until
 
 DEADLINE_SECONDS = 20
 

@@ -10,6 +10,8 @@ import pytest
 import structlog
 import trio
 
+from benchmarks.stage.brokers import Brokers
+from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from overlay.address import parse_url
 from overlay.authority.authority import create_authority, issue_identity
@@ -24,8 +26,6 @@ from overlay.wire.codec import FrameReader
 from overlay.wire.frames import PROTOCOL_VERSION
 from overlay.wire.handshake import GREETINGS, Hello, Refusal
 from tests.ges.conftest import Issue
-from tests.helpers.brokers import Brokers
-from tests.helpers.waiting import until
 
 UNTRUSTED, NO_TLS, NOT_CHORDAL = "strangers_untrusted", "strangers_no_tls", "strangers_not_chordal"
 TIMES = 3

@@ -8,6 +8,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from benchmarks.stage.brokers import Brokers
+from benchmarks.stage.virtual import Weather
+from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from ges.cli.main import main
 from ges.client import Client, Subscription, connect
@@ -19,9 +22,6 @@ from overlay.net.connection import HOLD_SECONDS
 from overlay.queues.lanes import Policy
 from overlay.wire.fragments import SLICE_BYTES
 from tests.ges.routing.test_express import ports
-from tests.helpers.brokers import Brokers
-from tests.helpers.virtual import Weather
-from tests.helpers.waiting import until
 
 NORMAL, EXPRESS = LinkClass.NORMAL, LinkClass.EXPRESS
 LIMIT = 2 * 1024 * 1024

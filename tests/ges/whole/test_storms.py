@@ -17,13 +17,13 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from benchmarks.stage.brokers import Brokers
+from benchmarks.stage.virtual import Weather
+from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from ges.client import Client, Subscription, connect
 from overlay.address import parse_url
 from overlay.net.memory import MemoryStream
-from tests.helpers.brokers import Brokers
-from tests.helpers.virtual import Weather
-from tests.helpers.waiting import until
 
 LATENCIES_MS = (3, 10, 40)
 MAX_GUESTS = 4  #: brokers that come and go

@@ -8,13 +8,13 @@ from itertools import product
 import pytest
 import trio
 
+from benchmarks.stage.brokers import Brokers
+from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from ges.client import connect
 from overlay.ids import LinkClass
 from ring.errors import JoinFailed
-from tests.helpers.brokers import Brokers
 from tests.helpers.next_version import NEXT, NewestBroker, NextBroker, NextNode
-from tests.helpers.waiting import until
 
 DEADLINE_SECONDS = 20
 

@@ -10,6 +10,7 @@ import structlog
 import trio
 from trio.testing import MockClock
 
+from benchmarks.stage.greetings import client_hello
 from overlay.errors import ProtocolError
 from overlay.ids import LinkClass, Peer
 from overlay.limits import LIMITS, Limits
@@ -32,7 +33,6 @@ from overlay.wire.frames import (
     frame,
 )
 from overlay.wire.handshake import GREETINGS, Hello, Refusal, Welcome
-from tests.helpers.greetings import client_hello
 from tests.helpers.stations import (
     CODEC,
     Beat,

@@ -15,6 +15,7 @@ import pytest
 import trio
 
 import overlay.authority.certificates
+from benchmarks.stage.waiting import until
 from overlay.address import Address, parse_endpoint, parse_url
 from overlay.authority.authority import Authority, create_authority, issue_identity
 from overlay.errors import ConfigError, ConnectionFailed, ProtocolError
@@ -38,7 +39,6 @@ from overlay.wire.codec import FrameReader
 from overlay.wire.frames import PROTOCOL_VERSION
 from overlay.wire.handshake import GREETINGS, Hello, Refusal, Welcome
 from tests.helpers.stations import CODEC, Beat, Knock, Station
-from tests.helpers.waiting import until
 
 DAY = timedelta(days=1)
 DEADLINE_SECONDS = 10

@@ -193,7 +193,7 @@ def test_published_requests_right_right_where_there_is_no_id_space() -> None:
 
 
 def test_ten_thousand_ids_through_one_contact_stay_even() -> None:
-    from benchmarks.ring.joins import grow
+    from benchmarks.bars.joins import grow
 
     grown = grow(10_000, one_contact=True)
     assert (grown.failed, len(set(grown.ids))) == (0, 10_000)

@@ -31,10 +31,10 @@ from ring.wire.record_messages import (
     Replicate,
     SummaryAgreed,
 )
+from sims.experiments.cluster import KILL
+from sims.experiments.record_rings import Filter, RecordRing
 from sims.world.world import CutMode
 from tests.helpers.bench import Bench, member, sent, told
-from tests.helpers.cluster import KILL
-from tests.helpers.records import Filter, RecordRing
 from tests.helpers.strategies import structs
 
 ENTRIES = structs(Entry)

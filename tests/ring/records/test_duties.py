@@ -24,8 +24,8 @@ from ring.records import backups
 from ring.records.handover import WINDOW
 from ring.records.holders import BURST_BYTES
 from ring.wire.record_messages import Offer
-from tests.helpers.cluster import KILL, POWER
-from tests.helpers.records import Filter, RecordRing
+from sims.experiments.cluster import KILL, POWER
+from sims.experiments.record_rings import Filter, RecordRing
 
 ROUND_TRIP_S = 0.002  #: between any two brokers of these rings, at the most
 

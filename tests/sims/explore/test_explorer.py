@@ -18,7 +18,7 @@ from sims.cli import sim
 from sims.errors import InvariantViolated, SimulationError
 from sims.explore.explorer import Explorer
 from sims.explore.granularity import Granularity
-from sims.explore.scopes import COMPLETE, SCENARIOS
+from sims.explore.scopes import COMPLETE, SCOPES
 from sims.explore.snapshots import Kept, Snapshot, shape
 
 
@@ -108,7 +108,7 @@ def test_an_accusation_of_the_living_is_found(monkeypatch: pytest.MonkeyPatch) -
     assert any("lives and was declared dead" in finding for finding in report.findings)
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", SCOPES)
 def test_every_scenario_begins(name: str) -> None:
     assert Explorer(name).search(limit=3).findings == ()
 
@@ -205,9 +205,9 @@ def test_the_command_fails_with_a_command_that_shows_it_again(
 
 def test_the_command_lists_the_scenarios() -> None:
     result = CliRunner().invoke(sim, ["explore", "list"])
-    assert [line.split(":")[0] for line in result.stdout.splitlines()] == list(SCENARIOS)
+    assert [line.split(":")[0] for line in result.stdout.splitlines()] == list(SCOPES)
     told = json.loads(CliRunner().invoke(sim, ["explore", "list", "--json"]).stdout)
-    assert told == {name: known.about for name, known in SCENARIOS.items()}
+    assert told == {name: known.about for name, known in SCOPES.items()}
 
 
 def test_a_finding_of_coarse_steps_is_shown_again(monkeypatch: pytest.MonkeyPatch) -> None:

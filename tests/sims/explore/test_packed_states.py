@@ -9,7 +9,7 @@ import pytest
 from sims.errors import SimulationError
 from sims.explore.explorer import Explorer
 from sims.explore.granularity import Granularity
-from sims.explore.local_states import Numbering
+from sims.explore.local_states import LocalStates
 from sims.explore.packed_states import PRIME, WIDTH, Act, Note, Packed, PackedStates, T
 from sims.explore.scopes import COMPLETE
 from sims.explore.state import State
@@ -89,7 +89,7 @@ def test_what_the_dead_knew_makes_no_difference(
 ) -> None:
     forgotten = _scope(name, brokers, grain, early=0)
     states = forgotten.search().states
-    monkeypatch.setattr(Numbering, "forgotten", lambda self, at, number: number)
+    monkeypatch.setattr(LocalStates, "forgotten", lambda self, at, number: number)
     kept = _scope(name, brokers, grain, early=0)
     assert states < kept.search().states
     assert forgotten.ends == kept.ends != set()

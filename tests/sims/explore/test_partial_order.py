@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.ring.mutations import MUTANTS, Mutant
 from sims.explore.explorer import Explorer
 from sims.explore.granularity import Granularity
 from sims.explore.partial_order import circles
 from sims.explore.scopes import COMPLETE
+from tests.mutants import MUTANTS, Mutant
 
 
 def _both(name: str, brokers: int) -> tuple[Explorer, Explorer]:

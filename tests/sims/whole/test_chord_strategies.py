@@ -10,7 +10,7 @@ import pytest
 from ring.config import LAN, ChordStrategy
 from ring.facts import ChordLost, ChordRepaired
 from ring.geometry import RING_SIZE, clockwise
-from tests.helpers.cluster import POWER, Cluster
+from sims.experiments.cluster import POWER, Cluster
 
 N = 48
 

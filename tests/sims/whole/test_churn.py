@@ -18,9 +18,9 @@ from hypothesis.stateful import (
 )
 
 from ring.facts import DropRecord
+from sims.experiments.cluster import KILL, POWER
+from sims.experiments.watched_rings import WatchedRing
 from sims.world.world import CrashMode
-from tests.helpers.cluster import KILL, POWER
-from tests.helpers.watched import Watched
 
 LIMIT = 12  #: brokers alive at once
 KEYS = ("a", "b", "c")  #: few, so that brokers put and inherit the same records
@@ -38,7 +38,7 @@ class Churn(RuleBasedStateMachine):
     @initialize(seed=st.integers(0, 1000), gentle=st.booleans())
     def found(self, seed: int, gentle: bool) -> None:
         self.gentle = gentle
-        self.cluster = Watched(seed)
+        self.cluster = WatchedRing(seed)
         self.anchor = self.cluster.found()
         self.cluster.run(0.5)
 

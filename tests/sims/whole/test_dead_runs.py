@@ -10,9 +10,9 @@ from overlay.machine import Effect, Send
 from ring.facts import Rejoining
 from ring.wire.messages import Route as RouteMessage
 from ring.wire.messages import Towards
+from sims.experiments.cluster import KILL, POWER, Cluster
 from sims.world.warm import spread_evenly
 from sims.world.world import CrashMode
-from tests.helpers.cluster import KILL, POWER, Cluster
 
 N = 64
 CALM_S = 2.5  #: how long a ring must be ideal to be at rest

@@ -9,8 +9,9 @@ import pytest
 from overlay.rng import rng_for
 from ring.facts import DutyLost, Reincarnated
 from ring.wire.record_messages import Claims, Entry
-from tests.helpers.cluster import KILL
-from tests.helpers.records import Filter, RecordRing
+from sims.experiments.cluster import KILL
+from sims.experiments.record_rings import Filter, RecordRing
+from sims.scenarios import records
 
 APART_S = 30.0  #: time for each side to become a ring and to take over
 LIMIT_S = 200.0  #: small rings knock rarely
@@ -146,13 +147,7 @@ def test_where_nobody_died_no_claims_are_told() -> None:
 @pytest.mark.parametrize("seed", [1, 5])
 def test_an_heir_that_dies_while_another_leaves_takes_no_record_to_the_grave(seed: int) -> None:
     """The leaver hears of the heir's claim before the heir says that it is safe: it must wait."""
-    for sends in range(16):
-        ring = RecordRing.warm(9, seed, backups=2)
-        keys = ring.put_everywhere()
-        ring.doom(ring.in_order[4], sends, KILL)
-        ring.leave(ring.in_order[3])
-        ring.settle()
-        assert {key: found for key in keys if len(found := ring.owners(key)) != 1} == {}
+    assert records.handovers(seed) == []
 
 
 def test_claims_from_both_sides_of_a_home_meet() -> None:

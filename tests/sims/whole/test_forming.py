@@ -6,8 +6,9 @@ import pytest
 
 from ring.facts import Joined, JoinRejected
 from ring.node import RingNode
+from sims.experiments.cluster import KILL, POWER, Cluster
+from sims.scenarios import joins
 from sims.world.world import CrashMode
-from tests.helpers.cluster import KILL, POWER, Cluster
 
 MODES = pytest.mark.parametrize("mode", [KILL, POWER], ids=["kill", "power"])
 
@@ -48,15 +49,7 @@ def test_newcomers_racing_through_all_members_form_one_ring() -> None:
 
 
 def test_brokers_may_start_before_the_ring_they_look_for() -> None:
-    cluster = Cluster()
-    founder = cluster.found()
-    cluster.pause(founder)
-    early = [cluster.start([founder]) for _ in range(3)]
-    cluster.run(10)
-    assert [cluster.nodes[uid].member for uid in early] == [None] * 3
-    cluster.resume(founder)
-    cluster.rest()
-    assert len(cluster.in_order) == 4
+    assert joins.early_starters(1) == []
 
 
 def test_a_join_finds_a_seed_that_is_up_among_those_that_are_not() -> None:

@@ -7,8 +7,8 @@ import pytest
 from overlay.rng import rng_for
 from ring.config import LAN
 from ring.facts import Alone, Confirmed, Departed, Rejoining, Suspected
+from sims.experiments.cluster import KILL, POWER, Cluster
 from sims.world.world import CrashMode
-from tests.helpers.cluster import KILL, POWER, Cluster
 
 MODES = pytest.mark.parametrize("mode", [KILL, POWER], ids=["kill", "power"])
 SILENCE_S = LAN.silence_ns / 1e9

@@ -11,8 +11,8 @@ from ring import geometry
 from ring.config import LAN
 from ring.facts import Joined, JoinRejected
 from ring.geometry import FIRST_ID, SECOND_ID, gap
-from tests.helpers.cluster import KILL, POWER, Cluster
-from tests.helpers.deaths import deaths, survive
+from sims.experiments.cluster import KILL, POWER, Cluster
+from sims.experiments.deaths import deaths, survive
 
 
 def ids_of(cluster: Cluster) -> list[int]:

@@ -9,7 +9,7 @@ import pytest
 from overlay.rng import rng_for
 from ring.config import LAN
 from ring.geometry import clockwise
-from tests.helpers.cluster import POWER, Cluster
+from sims.experiments.cluster import POWER, Cluster
 
 N = 128
 

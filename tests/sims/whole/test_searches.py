@@ -11,8 +11,8 @@ from overlay.rng import rng_for
 from ring.config import LAN
 from ring.facts import Locate, Located
 from ring.geometry import RING_SIZE, clockwise
+from sims.experiments.cluster import KILL, POWER, Cluster
 from sims.world.world import CrashMode
-from tests.helpers.cluster import KILL, POWER, Cluster
 
 N = 64
 REFRESH_S = LAN.chord_refresh_ns / 1e9

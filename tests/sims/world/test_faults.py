@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from benchmarks.ring.rings import Ring
+from benchmarks.bars.rings import Ring
 from overlay.ids import NANOS_PER_SECOND, Nanos
 from overlay.rng import rng_for
 from ring.config import LAN

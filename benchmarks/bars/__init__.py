@@ -1,0 +1,11 @@
+"""Measurements of the ring against its bars.
+
+Whether it holds together
+    ``invariants``, ``joins``, ``links`` (that fail while their brokers live), ``merge``, ``runs``
+    (of neighbours that die at once), ``backups`` (records that are lost), ``detection`` (a room of
+    its own).
+How good it is
+    ``hops``, ``resilience`` (routes while many are dead), ``traffic``.
+What they measure in
+    ``rings`` (large rings in virtual time), ``tables`` (rings as tables of ids and links).
+"""

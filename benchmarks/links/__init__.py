@@ -1,1 +1,0 @@
-"""Throughput and latency of links beside the limits of the machine."""

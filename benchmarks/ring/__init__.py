@@ -1,1 +1,0 @@
-"""Measurements of the ring against its bars."""

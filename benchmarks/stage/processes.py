@@ -1,0 +1,178 @@
+"""Real brokers and commands, as a user starts them, each a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from benchmarks.stage.waiting import eventually
+
+COMMAND = [sys.executable, "-m", "ges.cli.main"]
+REPOSITORY = Path(__file__).parents[2]
+LIMIT_SECONDS = 60.0
+
+
+def chordal(*arguments: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
+    return subprocess.run(
+        [*COMMAND, *arguments],
+        input=given,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_SECONDS,
+        cwd=REPOSITORY,
+        check=False,
+    )
+
+
+class Running:
+    """A command that goes on; what it prints goes to files."""
+
+    def __init__(
+        self, folder: Path, name: str, arguments: tuple[str, ...], files: int | None = None
+    ) -> None:
+        """``files``: how many the process may open, at most."""
+        limited = ["sh", "-c", f'ulimit -n {files} && exec "$@"', "sh"] if files else []
+        self.arguments = arguments
+        self._out, self._err = folder / f"{name}.out", folder / f"{name}.err"
+        with self._out.open("w") as out, self._err.open("w") as err:
+            self.process = subprocess.Popen(
+                [*limited, *COMMAND, *arguments], stdout=out, stderr=err, cwd=REPOSITORY
+            )
+
+    @property
+    def out(self) -> str:
+        """What it has printed so far."""
+        return self._out.read_text()
+
+    @property
+    def err(self) -> str:
+        """What it has logged so far."""
+        return self._err.read_text()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send it a signal."""
+        os.kill(self.process.pid, number)
+
+    def ended(self) -> int:
+        """Wait for the end; returns the exit code."""
+        return self.process.wait(LIMIT_SECONDS)
+
+    def end(self) -> None:
+        """Make sure that it is gone."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+
+class Broker(Running):
+    """``chordal serve``."""
+
+    def __init__(
+        self, folder: Path, name: str, arguments: tuple[str, ...], files: int | None = None
+    ) -> None:
+        self.trace = folder / name / "trace"
+        listen = () if "--listen" in arguments else ("--listen", "127.0.0.1:0")
+        data = ("--data", str(folder / name))
+        super().__init__(folder, name, ("serve", *listen, *data, *arguments), files)
+
+    @property
+    def ready(self) -> dict[str, Any]:
+        """The line it prints when it has joined; waits for it."""
+        eventually(lambda: "\n" in self.out or self.process.poll() is not None, LIMIT_SECONDS)
+        assert "\n" in self.out, self.err
+        line: dict[str, Any] = json.loads(self.out.splitlines()[0])
+        return line
+
+    @property
+    def url(self) -> str:
+        """Where it listens; waits until it has joined."""
+        return str(self.ready["url"])
+
+    @property
+    def uid(self) -> str:
+        """Its uid; waits until it has joined."""
+        return str(self.ready["uid"])
+
+    def status(self) -> dict[str, Any]:
+        """Return what ``chordal status`` says of it."""
+        found = chordal("status", "--json", "--broker", self.url)
+        assert found.returncode == 0, found.stderr
+        status: dict[str, Any] = json.loads(found.stdout)
+        return status
+
+    def incidents(self) -> list[str]:
+        """Lines of its trace of incidents."""
+        files = self.trace.glob("incidents/*.jsonl")
+        return [line for file in files for line in file.read_text().splitlines()]
+
+
+class Fleet:
+    """Brokers and commands in one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.brokers: list[Broker] = []
+        self._all: list[Running] = []
+
+    def broker(self, *arguments: str) -> Broker:
+        """Start a broker; does not wait for it."""
+        broker = Broker(self.folder, f"broker-{len(self._all)}", arguments)
+        self._all.append(broker)
+        self.brokers.append(broker)
+        return broker
+
+    def ring_of(self, n: int, *arguments: str) -> list[Broker]:
+        """Start ``n`` brokers, all but the first joining through the first; wait for the ring."""
+        first = self.broker(*arguments)
+        joining = ("--join", first.url)
+        brokers = [first, *(self.broker(*joining, *arguments) for _ in range(n - 1))]
+        assert all(broker.ready["ready"] for broker in brokers)
+        whole(first.url, n)
+        return brokers
+
+    def run(self, *arguments: str) -> Running:
+        """Start a command that goes on."""
+        running = Running(self.folder, f"command-{len(self._all)}", arguments)
+        self._all.append(running)
+        return running
+
+    def subscriber(self, text: str, url: str, *arguments: str) -> Running:
+        """Start ``chordal sub`` and wait until it has subscribed."""
+        running = self.run("sub", text, "--broker", url, *arguments)
+        eventually(lambda: "subscribed to" in running.err or running.process.poll() is not None)
+        assert "subscribed to" in running.err, running.err
+        return running
+
+    def end(self) -> None:
+        """End all that run."""
+        for running in self._all:
+            running.end()
+
+
+@contextmanager
+def fleet(folder: Path) -> Iterator[Fleet]:
+    """Give a fleet, and end all its processes by their ids."""
+    found = Fleet(folder)
+    try:
+        yield found
+        for broker in found.brokers:
+            assert "Traceback" not in broker.err, broker.err
+            assert "BUG" not in broker.err, broker.err
+    finally:
+        found.end()
+
+
+def whole(url: str, n: int, seconds: float = 30.0) -> None:
+    """Wait until the ring that ``url`` belongs to has ``n`` brokers and passes its check."""
+    checked = chordal(
+        *("ring", "--check", "--expect", str(n), "--wait", str(seconds), "--broker", url)
+    )
+    assert checked.returncode == 0, checked.stderr + checked.stdout

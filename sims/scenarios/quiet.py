@@ -1,0 +1,55 @@
+"""A ring in which nothing happens."""
+
+from __future__ import annotations
+
+from ring.config import LAN
+from ring.facts import LinkFailed, NeighboursChanged, Rejoining, Suspected
+from sims.experiments.cluster import Cluster
+from sims.scenarios.seen import told, used
+
+CALM_S = 120.0  #: after this all chords are where they are to stay
+
+
+def quiet(seed: int) -> list[str]:
+    """Nothing is done to a ring: nothing happens, chords double, and only links in use are kept."""
+    cluster = Cluster.ring_of(16 + seed % 4, seed)
+    cluster.run(CALM_S)
+    cluster.facts.clear()
+    links = {uid: set(cluster.nodes[uid].linked) for uid in cluster.alive}
+    sent = [0]
+    cluster.world.on_sent = lambda uid, effect: sent.append(sent.pop() + 1)
+    found: list[str] = []
+    for _ in range(500):
+        cluster.run(0.02)
+        found += _unheard(cluster)
+    found += told(cluster, Suspected, NeighboursChanged, LinkFailed, Rejoining)
+    order = cluster.in_order
+    n = len(order)
+    rate = sent[0] / 10 / n
+    if rate > 2.5e9 / LAN.heartbeat_ns:
+        found.append(f"{rate:.1f} messages per second and broker in a quiet ring")
+    uses = {uid: used(cluster, uid) for uid in order}
+    for at, uid in enumerate(order):
+        node = cluster.nodes[uid]
+        in_use = {other for other in order if other in uses[uid] or uid in uses[other]}
+        if not in_use <= set(node.linked) & links[uid]:
+            found.append(f"{uid[:8]} makes or drops links in a quiet ring")
+        # A knock at a peer of old makes a link for two seconds; for ten, none is kept.
+        idle = sorted(set(node.linked) & links[uid] - in_use)
+        found += [f"{uid[:8]} keeps a link to {other[:8]} that neither uses" for other in idle]
+        ideal = [order[(at + 2**j) % n] for j in range(1, n.bit_length()) if 2**j < n]
+        if [m.uid for m in node.chords] != ideal:
+            found.append(f"{uid[:8]} has other chords than those 2, 4, 8, ... to the right")
+    return found + cluster.ledger.findings
+
+
+def _unheard(cluster: Cluster) -> list[str]:
+    """Whose right neighbour has sent nothing for longer than a heartbeat may take to come."""
+    late = LAN.heartbeat_ns + LAN.lateness_ns // 2
+    found = []
+    for uid in cluster.alive:
+        node = cluster.nodes[uid]
+        link = node._links.up[node.right[0].uid]
+        if cluster.world.now - link.heard_at > late:
+            found.append(f"{uid[:8]} has not heard its right neighbour for a period")
+    return found

@@ -1,0 +1,121 @@
+"""All stories, by name, and how one is played.
+
+A story is a function of a seed: it plays something that may befall a small ring in the simulator,
+and returns what it found wrong. With the protocol as it is, nothing is wrong. Stories look for the
+promises of ``docs/ring.md``. The command ``chordal sim run``, the tests, and the mutants of the
+protocol play the same ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+
+from overlay.errors import ConfigError
+from sims.errors import InvariantViolated
+from sims.scenarios.churn import churn
+from sims.scenarios.deaths import (
+    bare_runs,
+    holders,
+    kills,
+    long_runs,
+    outages,
+    routes,
+    runs,
+    testers,
+)
+from sims.scenarios.joins import early_starters, joins
+from sims.scenarios.links import carriers, chord_cuts, cuts, flaps, forgiven, mended, tangles
+from sims.scenarios.lives import alone, doors, leaves, pauses, restarts, wakings
+from sims.scenarios.partitions import bridges, castaways, partitions, returns, strangers
+from sims.scenarios.quiet import quiet
+from sims.scenarios.records import (
+    comebacks,
+    drifts,
+    estates,
+    followed,
+    handovers,
+    heirs,
+    newcomers,
+    slow_handovers,
+)
+from sims.scenarios.scopes import scopes
+
+Story = Callable[[int], list[str]]
+
+#: The shortest come first, as mutants are to be noticed soon.
+STORIES: tuple[Story, ...] = (
+    joins,
+    early_starters,
+    pauses,
+    wakings,
+    leaves,
+    doors,
+    alone,
+    mended,
+    churn,
+    kills,
+    outages,
+    runs,
+    testers,
+    restarts,
+    quiet,
+    cuts,
+    castaways,
+    returns,
+    partitions,
+    strangers,
+    estates,
+    heirs,
+    followed,
+    newcomers,
+    comebacks,
+    long_runs,
+    bare_runs,
+    routes,
+    holders,
+    carriers,
+    chord_cuts,
+    flaps,
+    forgiven,
+    handovers,
+    slow_handovers,
+    bridges,
+    tangles,
+    drifts,
+)
+
+SCOPES: Story = scopes  #: has no seeds, so ``chordal sim explore`` is the command for it
+
+
+def name_of(story: Story) -> str:
+    """Return the name by which the command knows a story: ``early-starters``."""
+    return story.__name__.replace("_", "-")
+
+
+def about(story: Story) -> str:
+    """Return what a story is about: the first line of its docstring."""
+    return (story.__doc__ or "").strip().partition("\n")[0]
+
+
+BY_NAME: dict[str, Story] = {name_of(story): story for story in sorted(STORIES, key=name_of)}
+
+
+def find(name: str, others: Iterable[str] = ()) -> Story:
+    """Return the story of that name; ``others``: further names that would have been right.
+
+    Raises:
+        ConfigError: there is none; the text says which name is nearest.
+    """
+    if name in BY_NAME:
+        return BY_NAME[name]
+    [nearest] = get_close_matches(name, [*BY_NAME, *others], n=1, cutoff=0.0)
+    raise ConfigError(f"no story {name!r}; nearest is {nearest!r}; 'chordal sim list' lists all")
+
+
+def play(story: Story, seed: int) -> list[str]:
+    """Return what a story found wrong; a ring that does not come to rest in time is a finding."""
+    try:
+        return story(seed)
+    except InvariantViolated as broken:
+        return [str(broken)]

@@ -1,0 +1,31 @@
+"""Mutants of the ring protocol: each is one rule of it broken, applied at run time.
+
+A mutant replaces a method of a class in ``ring``. Where that method is gone, or no longer has what
+the mutant touches, applying or running it raises :class:`~.mutant.OutOfDate`: a mutant that breaks
+nothing would count as proof of nothing.
+"""
+
+from __future__ import annotations
+
+from tests.mutants.chords import CHORDS
+from tests.mutants.deaths import DEATHS
+from tests.mutants.joins import JOINS
+from tests.mutants.links import LINKS
+from tests.mutants.merge import MERGE
+from tests.mutants.mutant import Mutant, OutOfDate
+from tests.mutants.pointers import POINTERS
+from tests.mutants.records import RECORDS
+from tests.mutants.suspicion import SUSPICION
+
+__all__ = ["MUTANTS", "Mutant", "OutOfDate"]
+
+MUTANTS: tuple[Mutant, ...] = (
+    *POINTERS,
+    *JOINS,
+    *SUSPICION,
+    *DEATHS,
+    *LINKS,
+    *CHORDS,
+    *MERGE,
+    *RECORDS,
+)

@@ -1,0 +1,138 @@
+"""A broken protocol is noticed; the one we have passes. All mutants: ``make mutants``."""
+
+from __future__ import annotations
+
+import pytest
+
+from overlay.machine import Closed
+from ring.node import RingNode
+from sims.scenarios.stories import STORIES, Story
+from tests.mutants import MUTANTS, Mutant, OutOfDate, hunt
+from tests.mutants.__main__ import main
+from tests.mutants.hunt import catch, judge
+
+BY_NAME = {mutant.name: mutant for mutant in MUTANTS}
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+def test_the_protocol_as_it_is_passes(story: Story) -> None:
+    assert story(1) == []
+
+
+@pytest.mark.parametrize(
+    "name", ["second-forgotten", "ids-not-reserved", "suspicion-is-death", "no-tombstones"]
+)
+def test_a_broken_rule_is_noticed(name: str) -> None:
+    mutant = BY_NAME[name]
+    with mutant.applied():
+        assert catch(rounds=1, mutant=mutant) is not None
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_every_mutant_still_has_something_to_break(mutant: Mutant) -> None:
+    before = [vars(owner)[attribute] for owner, attribute, _ in mutant.patches]
+    with mutant.applied():
+        during = [vars(owner)[attribute] for owner, attribute, _ in mutant.patches]
+    after = [vars(owner)[attribute] for owner, attribute, _ in mutant.patches]
+    assert after == before
+    assert all(a is not b for a, b in zip(before, during, strict=True))
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(BY_NAME) == len(MUTANTS) >= 20
+    assert sum(mutant.zave for mutant in MUTANTS) >= 7
+
+
+def test_a_mutant_whose_target_is_gone_says_so() -> None:
+    gone = Mutant("gone", "", False, ((RingNode, "no_such_method", None),))
+    with pytest.raises(OutOfDate, match=r"gone: RingNode.no_such_method is gone"), gone.applied():
+        pass
+
+
+def test_a_mutant_that_does_not_fit_any_more_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own code fails, as what it uses has another name now."""
+    monkeypatch.setattr("tests.mutants.chords.clockwise", None)
+    mutant = BY_NAME["chords-do-not-double"]
+    with mutant.applied(), pytest.raises(OutOfDate, match=r"chords-do-not-double: TypeError"):
+        catch(rounds=1, mutant=mutant)
+
+
+def test_a_story_that_does_not_end_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    def endless(seed: int) -> list[str]:
+        while True:
+            pass
+
+    monkeypatch.setattr(hunt, "LIMIT_S", 0.05)
+    monkeypatch.setattr(hunt, "STORIES", (endless,))
+    found = catch(rounds=1)
+    assert found is not None
+    assert found[:2] == ("endless", 1)
+    assert "has not ended" in found[2]
+
+
+@pytest.mark.parametrize(("noticed", "met"), [(20, True), (19, True), (18, False)])
+def test_less_than_95_percent_is_not_enough(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], noticed: int, met: bool
+) -> None:
+    made = [Mutant(f"m{at}", "", False, ((Closed, "__doc__", str(at)),)) for at in range(20)]
+    seen = [str(at) for at in range(noticed)]
+    monkeypatch.setattr(hunt, "STORIES", (lambda seed: ["seen"] if Closed.__doc__ in seen else [],))
+    monkeypatch.setattr(hunt, "SCOPES", lambda seed: [])
+    assert judge(made, 1, with_control=True) is met
+    last = capsys.readouterr().out
+    assert f"measured {noticed} of 20" in last
+    assert ("NOT MET" in last) is not met
+
+
+def test_a_control_that_fails_is_not_met(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(hunt, "STORIES", (lambda seed: ["always"],))
+    made = [Mutant(f"m{at}", "", False, ()) for at in range(20)]
+    assert judge(made, 1, with_control=True) is False
+    assert "control FAILS" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("count", "with_control"), [(19, True), (20, False), (3, False)])
+@pytest.mark.parametrize("missed", [0, 1])
+def test_the_bar_is_not_judged_by_some_mutants_or_without_control(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    count: int,
+    with_control: bool,
+    missed: int,
+) -> None:
+    made = [Mutant(f"m{at}", "", False, ((Closed, "__doc__", str(at)),)) for at in range(count)]
+    seen = [str(at) for at in range(missed, count)]
+    monkeypatch.setattr(hunt, "STORIES", (lambda seed: ["seen"] if Closed.__doc__ in seen else [],))
+    monkeypatch.setattr(hunt, "SCOPES", lambda seed: [])
+    assert judge(made, 1, with_control=with_control) is (missed == 0)
+    assert "threshold 95% of at least 20  not judged" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("argument", "named"),
+    [
+        ("--only=no-such-rule", "--only: no 'no-such-rule'; --list shows all"),
+        ("--only=", "--only: no ''; --list shows all"),
+        ("--rounds=0", "--rounds: 0 is too few"),
+    ],
+)
+def test_what_breaks_nothing_is_refused(
+    argument: str, named: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["mutants", argument])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert named in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_the_help_says_how_it_is_called(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["mutants", "--help"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith("usage: python -m tests.mutants ")
