@@ -50,7 +50,7 @@ from overlay.security.identity import Role, load_identity
 from overlay.security.keyfiles import REVOKED, read_revoked
 from overlay.wire.codec import FrameReader, FrameRun, MessageCodec
 from overlay.wire.frames import DETOUR, EVENT
-from overlay.wire.handshake import Hello, check_overlay
+from overlay.wire.handshake import Hello, Refusal, check_overlay
 from overlay.wire.versions import DIALECT, Dialect
 from ring.config import DEFAULT_BACKUPS, ChordStrategy, GapRule, profile
 from ring.errors import JoinFailed
@@ -274,6 +274,10 @@ class Broker:
         """Find other ways for events that ``peer`` will not get."""
         self.router.on_orphans(peer, link_class, items)
 
+    def judge_broker(self, wire: Wire) -> Refusal | None:
+        """Return why the rules let no broker at the other end link to this one, or None."""
+        return self.guard.judge_broker(wire)
+
     async def on_client(self, hello: Hello, wire: Wire, reader: FrameReader) -> None:
         """Serve a client until it goes."""
         await self.attendance.serve(hello, wire, reader)
@@ -369,7 +373,6 @@ class Broker:
             overlay=config.overlay,
             dialect=self.dialect,
             limits=config.limits,
-            judge_broker=lambda wire: self.guard.judge_broker(wire),
         )
         self.router = Router(
             self.driver.links,

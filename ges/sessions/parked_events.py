@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import structlog
-import trio
 
 from ges.sessions.parking import Parking
 from ges.sessions.session import Session
 from ges.wire.events import Head
-from overlay.ids import NANOS_PER_SECOND, short
+from overlay.ids import NANOS_PER_SECOND, Nanos, short
+from overlay.net.alarm import Alarm
 
 if TYPE_CHECKING:
     from ges.broker import Broker
@@ -26,7 +26,8 @@ class ParkedEvents:
         self._broker = broker
         self._intake = intake
         self._parking: Parking[Session] = Parking()
-        self._stirred = trio.Event()
+        self._alarm = Alarm(self._next_deadline, self._release, now=broker.driver.now)
+        self._is_stirred = False  #: something has changed since it was last looked what may go
         self._version = 0  #: of the graph of secure links when last looked at
         self._log = structlog.get_logger("chordal.parked").bind(broker=short(broker.node.peer.uid))
 
@@ -68,7 +69,8 @@ class ParkedEvents:
 
     def stir(self) -> None:
         """Something has changed by which parked events may go."""
-        self._stirred.set()
+        self._is_stirred = True
+        self._alarm.look()
 
     def notice_changes(self) -> None:
         """Look whether the graph of secure links has changed."""
@@ -99,21 +101,15 @@ class ParkedEvents:
 
     async def run(self) -> None:
         """Let events go, and end them, until cancelled."""
-        while True:
-            self._stirred = trio.Event()
-            self._release()
-            deadline = self._parking.next_deadline()
-            if deadline is None:
-                await self._stirred.wait()
-                continue
-            # A wake-up may come a hair before the deadline it is for.
-            pause = (deadline - self._broker.driver.now()) / NANOS_PER_SECOND + 0.001
-            with trio.move_on_after(max(0.0, pause)):
-                await self._stirred.wait()
+        await self._alarm.run()
 
-    def _release(self) -> None:
+    def _next_deadline(self) -> Nanos | None:
+        return 0 if self._is_stirred else self._parking.next_deadline()
+
+    def _release(self, now: Nanos) -> None:
         broker, intake = self._broker, self._intake
-        free, over = self._parking.release(broker.driver.now(), self._why_not)
+        self._is_stirred = False
+        free, over = self._parking.release(now, self._why_not)
         for session, parked in free:
             broker.router.publish(session, parked.head, parked.body)
             intake.accept(session, parked.head)
