@@ -39,7 +39,7 @@ from overlay.errors import ConfigError, ProtocolError
 from overlay.ids import LinkClass
 from overlay.machine import Message
 from overlay.net.connection import BROKEN, Connection
-from overlay.net.transport import TcpTransport, Wire, close
+from overlay.net.transport import MakeTransport, TcpTransport, Wire, close
 from overlay.security.identity import PeerIdentity
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import CONTROL, DELIVERY
@@ -55,7 +55,9 @@ MAX_ALTERNATES = 64
 class Attachment:
     """The present connection, whatever broker it is to. ``run`` keeps it."""
 
-    def __init__(self, wish: Wish, rng: random.Random) -> None:
+    def __init__(
+        self, wish: Wish, rng: random.Random, transport: MakeTransport = TcpTransport
+    ) -> None:
         self.wish = wish
         self.incarnation = wish.incarnation
         self.url = wish.addresses[0].url
@@ -66,7 +68,7 @@ class Attachment:
         self.streams: list[OutgoingStream] = []  #: of the client's own events
         self.on_gap: Callable[[str, str, float], None] = lambda lost, found, seconds: None
         self.is_lost = False  #: for good
-        self._transport = TcpTransport(wish.identity)
+        self._transport = transport(wish.identity)
         self._search = BrokerSearch(wish, self._transport, rng)
         self.connection: Connection | None = None
         self._subscriptions: dict[int, Subscription] = {}

@@ -1,4 +1,4 @@
-"""The gate's tokens while their file changes behind it."""
+"""The tokens in force while their file changes behind it."""
 
 from __future__ import annotations
 
@@ -25,38 +25,38 @@ def token(book: Path) -> str:
 
 
 @pytest.fixture
-def gate(book: Path, token: str) -> Admission:
+def admission(book: Path, token: str) -> Admission:
     return Admission(None, book, lambda: NOW)
 
 
-def record_of(gate: Admission, token: str) -> TokenRecord:
+def record_of(admission: Admission, token: str) -> TokenRecord:
     """Return the record of a token that is let in."""
-    found = gate.admit(token, None, exposed=False)
+    found = admission.admit(token, None, exposed=False)
     assert isinstance(found, Admitted)
     assert found.record is not None
     return found.record
 
 
 def test_a_new_token_of_the_same_name_ends_the_old_one(
-    gate: Admission, book: Path, token: str
+    admission: Admission, book: Path, token: str
 ) -> None:
-    """Also where the gate looks only when both are done."""
-    record = record_of(gate, token)
+    """Also where the file is looked at only when both are done."""
+    record = record_of(admission, token)
     revoke_token(book, "line-1")
     new = issue_token(book, "line-1", NOW, None)
-    assert gate.read_tokens_again()
-    assert not gate.is_good(record)
-    assert isinstance(gate.admit(token, None, exposed=False), Rejection)
-    assert gate.is_good(record_of(gate, new))
+    assert admission.read_tokens_again()
+    assert not admission.is_good(record)
+    assert isinstance(admission.admit(token, None, exposed=False), Rejection)
+    assert admission.is_good(record_of(admission, new))
 
 
 def test_a_book_that_has_become_wrong_leaves_the_tokens_in_force(
-    gate: Admission, book: Path, token: str
+    admission: Admission, book: Path, token: str
 ) -> None:
-    record = record_of(gate, token)
+    record = record_of(admission, token)
     book.write_text("{")
     with pytest.raises(TokenError, match="no book of tokens"):
-        gate.read_tokens_again()
-    assert gate.is_good(record)
-    assert record_of(gate, token) == record
-    assert not gate.read_tokens_again(), "a wrong file is reported once"
+        admission.read_tokens_again()
+    assert admission.is_good(record)
+    assert record_of(admission, token) == record
+    assert not admission.read_tokens_again(), "a wrong file is reported once"

@@ -16,7 +16,7 @@ from ges.broker import Broker, BrokerConfig
 from ges.client import connect
 from ges.errors import PublishRefused
 from ges.routing.ordering import LONG_GAP_NS
-from ges.sessions import clients
+from ges.sessions import reader
 from ges.wire.events import MARK_FLAG, MAX_HOPS, PATCH, PATCH_AT, PATCH_END, pack_event
 from ges.wire.messages import CLIENT_CODEC, KeepAlive, StatusRequest, Subscribe
 from overlay.address import parse_url
@@ -31,7 +31,7 @@ from overlay.wire.handshake import GREETINGS, Hello, Welcome
 from ring.detection.local_health import LocalHealth
 from ring.errors import JoinFailed
 from tests.ges.conftest import Issue
-from tests.helpers.brokers import Brokers
+from tests.helpers.brokers import Brokers, attach
 from tests.helpers.proxy import free_port
 from tests.helpers.virtual import Weather
 from tests.helpers.waiting import until
@@ -65,11 +65,11 @@ async def closes(stream: trio.SocketStream) -> bool:
 async def test_who_asks_a_broker_that_has_not_joined_is_answered(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clients, "JOIN_PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(reader, "JOIN_PATIENCE_SECONDS", 0.1)
     nobody = parse_url(f"chordal://127.0.0.1:{free_port()}")
     lost = Broker(BrokerConfig(port=0, profile="local", seeds=(nobody,)))
     nursery.start_soon(lost.run)
-    await until(lambda: hasattr(lost, "attendance"))
+    await until(lambda: lost.is_composed)
     with trio.fail_after(DEADLINE_SECONDS):
         async with connect(lost.url) as client:
             assert (await client.status()).member is None
@@ -300,7 +300,7 @@ async def test_who_sends_events_now_and_then_does_not_take_itself_for_one_that_s
     monkeypatch.setattr(LocalHealth, "worse", doubt)
     async with AsyncExitStack() as stack:
         for broker in ring:
-            client = await stack.enter_async_context(connect(broker.url))
+            client = await stack.enter_async_context(attach(broker))
             await stack.enter_async_context(client.subscribe("t"))
         await trio.sleep(20)
         for _ in range(40):
