@@ -239,13 +239,13 @@ async def _run_alone(**settings: Any) -> None:  # noqa: ANN401 - fields of Broke
 async def test_a_broker_that_nobody_can_call_does_not_join(brokers: Brokers, url: str) -> None:
     a, b = await brokers.ring_of(2)
 
-    class Unnamed(Broker):
-        def _own_address(self, port: int) -> Any:  # noqa: ANN401 - has a URL, and no more
+    class Unnamed(BrokerConfig):
+        def own_address(self, port: int) -> Any:  # noqa: ANN401 - has a URL, and no more
             return SimpleNamespace(url=url)
 
     refused = pytest.raises(JoinFailed, match="no URL that a broker can be called at")
     with trio.fail_after(DEADLINE_SECONDS), refused:
-        await Unnamed(BrokerConfig(port=0, profile="local", seeds=brokers.seeds(a))).run()
+        await Broker(Unnamed(port=0, profile="local", seeds=brokers.seeds(a))).run()
     assert a.driver.counters["greetings_refused_not_chordal"] > 0
     assert (a.node.ring.known_urls, b.node.ring.known_urls) == ((b.url,), (a.url,))
 
