@@ -14,7 +14,7 @@ Here are the machine's effects and timers. ``calling`` and ``accepting`` make li
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from functools import partial
 
 import structlog
@@ -29,12 +29,13 @@ from overlay.links.counted_log import CountedLog
 from overlay.links.life import Links
 from overlay.links.link import Link, Upper
 from overlay.machine import Closed, CloseLink, Effect, Input, Machine, Notify, OpenLink, Send
+from overlay.net.alarm import Alarm
 from overlay.net.precedence import Precedence
-from overlay.net.transport import Transport, Wire
+from overlay.net.transport import Transport
 from overlay.net.turn import Turn
 from overlay.queues.streams import Streams
 from overlay.wire.codec import MessageCodec
-from overlay.wire.handshake import LinkTable, Refusal
+from overlay.wire.handshake import LinkTable
 from overlay.wire.versions import DIALECT, Dialect
 
 
@@ -51,7 +52,6 @@ class Driver:
         overlay: str = "chordal",
         dialect: Dialect = DIALECT,
         limits: Limits = LIMITS,
-        judge_broker: Callable[[Wire], Refusal | None] = lambda wire: None,
     ) -> None:
         self.machine = machine
         self.counters: Counter[str] = Counter()
@@ -62,8 +62,7 @@ class Driver:
         self._upper = upper
         self._nursery: trio.Nursery | None = None
         self._started = trio.current_time()
-        self._rearm = trio.Event()
-        self._armed: Nanos | None = None
+        self._alarm = Alarm(machine.next_deadline, self._handle_timers, now=self.now)
         log = structlog.get_logger("chordal.overlay").bind(broker=short(machine.peer.uid))
         self._bulkhead = Bulkhead(self.counters, log)
         self.notices = CountedLog(self.counters, log, self.now)
@@ -98,7 +97,6 @@ class Driver:
             limits=limits,
             notices=self.notices,
             now=self.now,
-            judge_broker=judge_broker,
         )
         transport.on_no_more_files = self._acceptor.on_no_more_files
 
@@ -152,7 +150,7 @@ class Driver:
             self._nursery = nursery
             accept = partial(self._bulkhead.contain, self._acceptor.accept)
             await nursery.start(self._transport.serve, accept)
-            nursery.start_soon(self._run_timers)
+            nursery.start_soon(self._alarm.run)
             nursery.start_soon(self._acceptor.tidying.run)
             nursery.start_soon(self._links.acknowledging.run)
             nursery.start_soon(self._links.parting.run)
@@ -175,9 +173,7 @@ class Driver:
 
     def look(self) -> None:
         """The machine may be due earlier than before: it was given an input, or told something."""
-        deadline = self.machine.next_deadline()
-        if deadline is not None and (self._armed is None or deadline < self._armed):
-            self._rearm.set()
+        self._alarm.look()
 
     def _perform_each(self, effects: list[Effect]) -> None:
         is_changed = False
@@ -211,16 +207,5 @@ class Driver:
         if is_changed:
             self._upper.on_changes()
 
-    async def _run_timers(self) -> None:
-        while True:
-            self._armed = self.machine.next_deadline()
-            self._rearm = trio.Event()
-            if self._armed is None:
-                await self._rearm.wait()
-                continue
-            with trio.move_on_at(self._started + self._armed / NANOS_PER_SECOND):
-                await self._rearm.wait()
-                continue
-            # The clock may show a hair less than the deadline that woke us.
-            now = max(self.now(), self._armed)
-            self._perform(self.machine.handle_timers(now))
+    def _handle_timers(self, now: Nanos) -> None:
+        self._perform(self.machine.handle_timers(now))

@@ -18,7 +18,7 @@ from overlay.net.transport import Wire
 from overlay.queues.resend import STREAM_MESSAGES, Item
 from overlay.rng import rng_for
 from overlay.wire.codec import FrameReader, FrameRun, MessageCodec
-from overlay.wire.handshake import Goodbye, Hello
+from overlay.wire.handshake import Goodbye, Hello, Refusal
 from ring.config import LAN
 from ring.facts import Confirmed, Found, Join, Joined, Leave, Repaired
 from ring.node import RingNode
@@ -109,6 +109,9 @@ class Listener:
 
     def on_orphans(self, peer: Peer, link_class: LinkClass, items: list[Item]) -> None:
         raise AssertionError("no events in this script")
+
+    def judge_broker(self, wire: Wire) -> Refusal | None:
+        return None
 
     async def on_client(self, hello: Hello, wire: Wire, reader: FrameReader) -> None:
         raise AssertionError("no clients in this script")

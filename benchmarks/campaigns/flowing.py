@@ -53,7 +53,9 @@ async def flowing(brokers: Sequence[Broker], publishers: int) -> AsyncIterator[A
     is_over = trio.Event()
     async with AsyncExitStack() as stack:
         clients = [
-            await stack.enter_async_context(connect(broker.url, reattach=False))
+            await stack.enter_async_context(
+                connect(broker.url, reattach=False, transport=broker.transport)
+            )
             for broker in brokers
         ]
         streams = [await stack.enter_async_context(client.subscribe(TOPIC)) for client in clients]

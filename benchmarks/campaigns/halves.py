@@ -20,7 +20,6 @@ import sys
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-import pytest
 import structlog
 import trio
 from trio.testing import MockClock
@@ -63,22 +62,21 @@ class Found:
 
 async def _run(seed: int, size: int, seconds: float, found: Found) -> None:
     rng = random.Random(f"halves-{seed}")
-    with pytest.MonkeyPatch.context() as patch:
-        weather = Weather(patch)
-        async with running() as brokers:
-            formed = await brokers.ring_of(size)
-            ring = rng.sample(formed, size)  # publishers are the first, and may stand anywhere
-            sides = [True, False, *(rng.random() < 0.5 for _ in range(size - 2))]
-            here = [broker for broker, side in zip(ring, sides, strict=True) if side]
-            there = [broker for broker, side in zip(ring, sides, strict=True) if not side]
-            async with flowing(ring, PUBLISHERS) as arrivals:
-                await trio.sleep(BEFORE_SECONDS)
-                pairs = ports_between(here, there)
-                weather.latency_ms.update(dict.fromkeys(pairs, UNHEARD_MS))
-                await trio.sleep(seconds)
-                weather.latency_ms.clear()
-                healed = trio.current_time()
-                await trio.sleep(AFTER_SECONDS)
+    weather = Weather()
+    async with running(weather.transport) as brokers:
+        formed = await brokers.ring_of(size)
+        ring = rng.sample(formed, size)  # publishers are the first, and may stand anywhere
+        sides = [True, False, *(rng.random() < 0.5 for _ in range(size - 2))]
+        here = [broker for broker, side in zip(ring, sides, strict=True) if side]
+        there = [broker for broker, side in zip(ring, sides, strict=True) if not side]
+        async with flowing(ring, PUBLISHERS) as arrivals:
+            await trio.sleep(BEFORE_SECONDS)
+            pairs = ports_between(here, there)
+            weather.latency_ms.update(dict.fromkeys(pairs, UNHEARD_MS))
+            await trio.sleep(seconds)
+            weather.latency_ms.clear()
+            healed = trio.current_time()
+            await trio.sleep(AFTER_SECONDS)
     found.add(arrivals, sides, healed)
 
 

@@ -16,7 +16,6 @@ import logging
 import random
 import sys
 
-import pytest
 import structlog
 import trio
 from trio.testing import MockClock
@@ -38,23 +37,22 @@ async def _run(seed: int, cuts: int) -> tuple[int, int]:
         events never came to their subscribers.
     """
     rng = random.Random(f"isolations-{seed}")
-    with pytest.MonkeyPatch.context() as patch:
-        weather = Weather(patch)
-        async with running() as brokers:
-            ring = await brokers.ring_of(rng.randint(10, 16))
-            victim, *others = rng.sample(ring, len(ring))
-            places = [broker.node.ring.member for broker in others]
-            pairs = ports_between([victim], others)
-            async with flowing(others, PUBLISHERS) as arrivals:
-                for _ in range(cuts):
-                    await trio.sleep(rng.uniform(3, 8))
-                    weather.latency_ms.update(dict.fromkeys(pairs, UNHEARD_MS))
-                    await trio.sleep(rng.uniform(1, 5))
-                    weather.latency_ms.clear()
-            moved = 0
-            for broker, before in zip(others, places, strict=True):
-                now = broker.node.ring.member
-                moved += now is None or before is None or now.ring_id != before.ring_id
+    weather = Weather()
+    async with running(weather.transport) as brokers:
+        ring = await brokers.ring_of(rng.randint(10, 16))
+        victim, *others = rng.sample(ring, len(ring))
+        places = [broker.node.ring.member for broker in others]
+        pairs = ports_between([victim], others)
+        async with flowing(others, PUBLISHERS) as arrivals:
+            for _ in range(cuts):
+                await trio.sleep(rng.uniform(3, 8))
+                weather.latency_ms.update(dict.fromkeys(pairs, UNHEARD_MS))
+                await trio.sleep(rng.uniform(1, 5))
+                weather.latency_ms.clear()
+        moved = 0
+        for broker, before in zip(others, places, strict=True):
+            now = broker.node.ring.member
+            moved += now is None or before is None or now.ring_id != before.ring_id
     return moved, sum(map(arrivals.missed, list(arrivals.of)))
 
 

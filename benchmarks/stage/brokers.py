@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +12,19 @@ import trio
 
 from benchmarks.stage.waiting import until
 from ges.broker import Broker, BrokerConfig
+from ges.client import Client, connect
 from overlay.address import Address, parse_url
 from overlay.ids import LinkClass
+from overlay.net.transport import MakeTransport, TcpTransport
 from ring.invariants import Snapshot, ring_findings
 
 
 class Brokers:
     """Brokers of one overlay; each runs until it is killed or the test ends."""
 
-    def __init__(self, nursery: trio.Nursery) -> None:
+    def __init__(self, nursery: trio.Nursery, transport: MakeTransport = TcpTransport) -> None:
         self.alive: list[Broker] = []
+        self._transport = transport
         self._nursery = nursery
         self._scopes: dict[Broker, trio.CancelScope] = {}
 
@@ -29,7 +32,7 @@ class Brokers:
         """Start a broker and wait until it has joined the others."""
         settings.setdefault("seeds", tuple(parse_url(other.url) for other in self.alive[:1]))
         kind: type[Broker] = settings.pop("kind", Broker)
-        broker = kind(BrokerConfig(port=0, profile="local", **settings))
+        broker = kind(BrokerConfig(port=0, profile="local", **settings), transport=self._transport)
         await self._nursery.start(self._run, broker)
         self.alive.append(broker)
         return broker
@@ -86,11 +89,16 @@ class Brokers:
 
 
 @asynccontextmanager
-async def running() -> AsyncIterator[Brokers]:
-    """Run brokers for the length of the block."""
+async def running(transport: MakeTransport = TcpTransport) -> AsyncIterator[Brokers]:
+    """Run brokers for the length of the block; ``transport`` makes their connections."""
     async with trio.open_nursery() as nursery:
-        yield Brokers(nursery)
+        yield Brokers(nursery, transport)
         nursery.cancel_scope.cancel()
+
+
+def attach(broker: Broker, **settings: Any) -> AbstractAsyncContextManager[Client]:  # noqa: ANN401 - arguments of connect
+    """Attach a client to a broker, over a connection like that broker's own."""
+    return connect(broker.url, transport=broker.transport, **settings)
 
 
 def secure_uids(broker: Broker) -> set[str]:
@@ -104,5 +112,5 @@ def hang(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
     async def never(*args: object) -> None:
         await trio.sleep_forever()
 
-    monkeypatch.setattr(broker.attendance, "on_ring", never)
-    monkeypatch.setattr(broker, "after_batch", never)
+    monkeypatch.setattr(broker.parts.reader, "wait_for_ring", never)
+    monkeypatch.setattr(broker.parts.backpressure, "relieve", never)

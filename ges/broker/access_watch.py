@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import structlog
 import trio
+from structlog.typing import FilteringBoundLogger as Log
 
 from ges.access.admission import Admission
 from ges.errors import AccessError, TokenError
@@ -17,25 +17,25 @@ TOKEN_SECONDS = 1.0  #: between two looks at the file of tokens
 
 
 class AccessWatch:
-    """The gate of one broker, while files change behind it."""
+    """Who may come to one broker, while files change that say so."""
 
     def __init__(
         self,
-        gate: Admission,
-        attendance: Clients,
+        admission: Admission,
+        clients: Clients,
         notices: CountedLog,
-        log: structlog.stdlib.BoundLogger,
+        log: Log,
     ) -> None:
-        self._gate = gate
-        self._attendance = attendance
+        self._admission = admission
+        self._clients = clients
         self._notices = notices
         self._log = log
 
     async def reload(self) -> None:
         """Read access rules and tokens again; where a file is wrong, what was in force stays so."""
         try:
-            if self._gate.read_rules_again():
-                await self._attendance.apply_rules()
+            if self._admission.read_rules_again():
+                await self._clients.apply_rules()
                 self._log.info("access rules read again")
         except AccessError as error:
             self._log.error("wrong access rules, the earlier ones stay in force", why=str(error))
@@ -46,11 +46,11 @@ class AccessWatch:
         while True:
             await trio.sleep(TOKEN_SECONDS)
             self._read_tokens()
-            self._attendance.check_tokens()
+            self._clients.check_tokens()
 
     def judge_broker(self, wire: Wire) -> Refusal | None:
         """Return why the rules let no broker at the other end link to this one, or None."""
-        if self._gate.admits_broker(wire.remote):
+        if self._admission.admits_broker(wire.remote):
             return None
         self._notices.note("brokers_denied", "broker refused by the rules", host=wire.remote)
         return Refusal(
@@ -60,7 +60,7 @@ class AccessWatch:
 
     def _read_tokens(self) -> None:
         try:
-            if self._gate.read_tokens_again():
+            if self._admission.read_tokens_again():
                 self._log.info("tokens read again")
         except TokenError as error:
             self._log.error("wrong tokens, the earlier ones stay in force", why=str(error))

@@ -3,8 +3,7 @@
 Every few seconds it looks at the identity's folder. A renewed certificate is shown in handshakes
 from then on, and every secure link made before is made anew beside itself, so that the other ends
 see it too; no link goes down meanwhile. A newer list of revoked identities is spread. A connection
-whose certificate, at either end, has ended is closed at that moment, and one of a revoked holder as
-soon as that is known.
+whose certificate, at either end, has ended is closed at that moment.
 """
 
 from __future__ import annotations
@@ -12,32 +11,30 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import structlog
 import trio
 
+from ges.access.token_file import file_mark
+from ges.broker.certified_peers import CertifiedPeers
+from ges.broker.revocation_watch import RevocationWatch
 from ges.topology.parallel_links import RenewLinks
-from ges.topology.revocation_lists import Spread
-from ges.wire.broker_messages import RevocationNotice
 from ges.wire.status import IdentityStatus
-from overlay.errors import IdentityError, ProtocolError
+from overlay.driver import Driver
+from overlay.errors import IdentityError
 from overlay.ids import LinkClass, Nanos, nanos, short
 from overlay.machine import Closed
 from overlay.security.identity import Identity, PeerIdentity, load_identity
-from overlay.security.keyfiles import REVOKED, permission_warnings, read_revoked, replace_files
-from overlay.security.revocation import check_list
+from overlay.security.keyfiles import permission_warnings
 
 if TYPE_CHECKING:
-    from ges.broker.broker import Broker
     from overlay.security.credentials import Credentials
 
-LOOK_SECONDS = 2.0  #: between two looks at the identity's folder
 RENEW_AGAIN_NS = nanos(5.0)  #: a link that could not be made anew is tried again
 SOON = 1 / 3  #: of a certificate's remaining life when first seen: then its end is worth a warning
 
-Prints = tuple[tuple[int, int, int] | None, ...]
+Marks = tuple[tuple[int, int, int] | None, ...]
 
 
 class IdentityWatch:
@@ -45,20 +42,23 @@ class IdentityWatch:
 
     def __init__(
         self,
-        broker: Broker,
+        driver: Driver,
         credentials: Credentials,
+        peers: CertifiedPeers,
+        revocation_watch: RevocationWatch,
         *,
-        store: Path,
+        look_seconds: float,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """Take the broker, what it shows, and where it keeps its list of revoked identities."""
-        self._broker = broker
+        """Take what this broker shows and to whom, and how often to look at its files."""
+        self._driver = driver
         self._credentials = credentials
-        self._store = store
+        self._peers = peers
+        self._revocation_watch = revocation_watch
+        self._look_seconds = look_seconds
         self._clock = clock
-        self._seen = self._prints()
-        self._seen_list: Prints = ()
-        self._complained: Prints = ()  #: the files as they were when found unusable
+        self._seen = self._marks()
+        self._complained: Marks = ()  #: the files as they were when found unusable
         self._renewed_ns: Nanos | None = None  #: links made before are to be made anew
         self._asked_ns: Nanos = 0
         self._warn_from = self._when_to_warn()
@@ -68,19 +68,19 @@ class IdentityWatch:
     async def run(self) -> None:
         """Look, again and again, until cancelled."""
         self._warn_of_permissions()
-        self.read_lists()
+        self._revocation_watch.read_lists()
         while True:
             self.look()
             now = self._clock()
             ends = [end for end in map(self._end, self._holders()) if end is not None]
-            wait = min(((end - now).total_seconds() for end in ends), default=LOOK_SECONDS)
+            wait = min(((end - now).total_seconds() for end in ends), default=self._look_seconds)
             # A certificate is good to the very end of its last second.
-            await trio.sleep(min(max(wait, 0.0) + 0.01, self._broker.config.look_seconds))
+            await trio.sleep(min(max(wait, 0.0) + 0.01, self._look_seconds))
 
     def look(self) -> None:
         """Do what is due."""
         self._read_identity()
-        self.read_lists()
+        self._revocation_watch.read_lists()
         self._renew_links()
         self._end_expired()
 
@@ -104,58 +104,12 @@ class IdentityWatch:
     @property
     def is_settled(self) -> bool:
         """All secure links stand on the certificate that is shown now."""
-        return self._renewed_ns is None and self._prints() == self._seen
+        return self._renewed_ns is None and self._marks() == self._seen
 
     @property
     def has_complained(self) -> bool:
         """The identity's folder holds what cannot be used."""
         return bool(self._complained) and self._complained == self._seen
-
-    # ── revoked identities ────────────────────────────────────────────────────────────────────
-
-    def take(self, notice: RevocationNotice) -> str | None:
-        """Take a list from a client and spread it; returns why not, or None."""
-        try:
-            check_list(notice.crl, notice.voucher, self._identity.authorities)
-        except ProtocolError as error:
-            return str(error)
-        self._broker.driver.give(Spread(notice))
-        return None
-
-    def read_lists(self) -> None:
-        """Take what stands in the identity's folder, and what this broker has kept, if it is new.
-
-        A file that cannot be used is complained of once, and else plays no part.
-        """
-        paths = dict.fromkeys((self._identity.revoked, self._store / REVOKED))
-        prints = tuple(_print(path) for path in paths)
-        if prints == self._seen_list:
-            return
-        self._seen_list = prints
-        for path in paths:
-            try:
-                found = read_revoked(path)
-                if found is not None:
-                    check_list(*found, self._identity.authorities)
-                    self._broker.driver.give(Spread(RevocationNotice(*found)))
-            except (IdentityError, ProtocolError) as error:
-                self._log.error("list of revoked identities not used", file=str(path), why=error)
-
-    def enforce(self) -> None:
-        """A new list has come: keep it, and end what stands on a revoked identity."""
-        current = self._credentials.revocations.current
-        assert current is not None
-        self._log.warning("identities revoked", number=current.number, revoked=len(current.uids))
-        try:
-            replace_files(self._store, {REVOKED: current.pem})
-        except IdentityError as error:
-            self._log.error("list of revoked identities not kept", why=str(error))
-        forbids = self._credentials.revocations.forbids
-        if forbids(self._identity.uid):
-            self._log.error("this broker's own identity is revoked: it is secure no more")
-            self._cut(lambda who: True, Closed.REVOKED)
-        else:
-            self._cut(lambda who: forbids(who.uid), Closed.REVOKED)
 
     # ── certificates ──────────────────────────────────────────────────────────────────────────
 
@@ -163,9 +117,9 @@ class IdentityWatch:
     def _identity(self) -> Identity:
         return self._credentials.identity
 
-    def _prints(self) -> Prints:
+    def _marks(self) -> Marks:
         identity = self._identity
-        return tuple(map(_print, (identity.certificate, identity.key, identity.authority)))
+        return tuple(map(file_mark, (identity.certificate, identity.key, identity.authority)))
 
     def _warn_of_permissions(self) -> None:
         """Say which of the identity's files are open to too many, and used all the same.
@@ -182,22 +136,22 @@ class IdentityWatch:
         Several files cannot change at one moment. A look in between finds a key and a certificate
         that do not go together; so it is only at a second look that this is worth a word.
         """
-        prints = self._prints()
-        if prints == self._seen:
+        marks = self._marks()
+        if marks == self._seen:
             return
         try:
             renewed = load_identity(self._identity.directory, now=self._clock())
             self._credentials.replace(renewed)
         except IdentityError as error:
-            if self._complained == prints:
-                self._seen = prints
+            if self._complained == marks:
+                self._seen = marks
                 self._log.error("changed identity not used", why=str(error))
-            self._complained = prints
+            self._complained = marks
             return
-        self._seen = prints
-        self._renewed_ns, self._asked_ns = self._broker.driver.now(), -RENEW_AGAIN_NS
+        self._seen = marks
+        self._renewed_ns, self._asked_ns = self._driver.now(), -RENEW_AGAIN_NS
         self._warn_from, self._told_end = self._when_to_warn(), False
-        self._broker.driver.counters["identity_renewals"] += 1
+        self._driver.counters["identity_renewals"] += 1
         self._log.info(
             "identity renewed",
             until=renewed.not_after.isoformat(),
@@ -206,17 +160,17 @@ class IdentityWatch:
 
     def _renew_links(self) -> None:
         """Have the links made anew that still stand on the certificate before."""
-        now = self._broker.driver.now()
+        now = self._driver.now()
         if self._renewed_ns is None or now < self._asked_ns + RENEW_AGAIN_NS:
             return
         uids = tuple(
             uid
-            for (uid, link_class), link in self._broker.driver.links.items()
+            for (uid, link_class), link in self._driver.links.items()
             if link_class is LinkClass.SECURE and link.since_ns < self._renewed_ns
         )
         if uids:
             self._asked_ns = now
-            self._broker.driver.give(RenewLinks(uids))
+            self._driver.give(RenewLinks(uids))
         else:
             self._renewed_ns = None
 
@@ -227,12 +181,12 @@ class IdentityWatch:
             if not self._told_end:
                 self._told_end = True
                 self._log.error("identity expired: secure no more", since=own_end.isoformat())
-            self._cut(lambda who: True, Closed.EXPIRED)
+            self._peers.cut(lambda who: True, Closed.EXPIRED)
             return
         if now > self._warn_from:
             self._warn_from = own_end
             self._log.warning("identity ends soon; renew it", until=own_end.isoformat())
-        self._cut(lambda who: now > (self._end(who) or now), Closed.EXPIRED)
+        self._peers.cut(lambda who: now > (self._end(who) or now), Closed.EXPIRED)
 
     def _end(self, who: PeerIdentity) -> datetime | None:
         """Return when the last certificate that somebody has shown ends."""
@@ -244,29 +198,8 @@ class IdentityWatch:
 
     def _holders(self) -> list[PeerIdentity]:
         """Return all on whose certificates something stands, and this broker itself."""
-        links = (link.identity for link in self._broker.driver.links.values())
-        found = [who for who in (*links, *self._broker.attendance.identities) if who is not None]
+        found = self._peers.identities
         own = self._identity
         if not self._told_end:
             found.append(PeerIdentity(own.uid, own.role, own.not_after))
         return found
-
-    def _cut(self, is_over: Callable[[PeerIdentity], bool], reason: Closed) -> None:
-        broker = self._broker
-        for (uid, link_class), link in list(broker.driver.links.items()):
-            if link.identity is not None and is_over(link.identity):
-                self._log.warning("secure link closed", peer=short(uid), why=reason.value)
-                broker.driver.counters[f"links_{reason.value}"] += 1
-                broker.driver.cut(uid, link_class, reason)
-        for who in broker.attendance.detach(is_over):
-            self._log.warning("client detached", client=short(who.uid), why=reason.value)
-            broker.driver.counters[f"clients_{reason.value}"] += 1
-
-
-def _print(path: Path) -> tuple[int, int, int] | None:
-    """Return what tells one version of a file from the next; None: it is not there."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino

@@ -6,6 +6,7 @@ was wrong. A broker cannot know when another one died, so ``failed_ns`` stays em
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,10 +14,12 @@ from pathlib import Path
 import msgspec
 import structlog
 
+from ges.broker.data_directory import Life
 from overlay.errors import ConfigError
-from overlay.ids import Nanos
+from overlay.ids import Nanos, short
 from overlay.machine import Fact
-from overlay.trace import Incident, Run, Verdict
+from overlay.release import software_version
+from overlay.trace import Incident, Run, Source, Verdict
 from ring.facts import (
     ChordLost,
     ChordRepaired,
@@ -30,6 +33,22 @@ from ring.facts import (
 from ring.wire.messages import Member
 
 MAX_FAILED_LINKS = 256
+
+
+def live_run(life: Life, profile: str) -> Run:
+    """Return the run that begins with a life of a broker; ``profile`` is that of its ring."""
+    return Run(
+        run_id=f"live-{short(life.uid)}-{life.incarnation}",
+        source=Source.LIVE,
+        scenario="live",
+        nodes=None,
+        seed=None,
+        profile=profile,
+        version=software_version(),
+        started_unix_ns=time.time_ns(),
+        duration_ns=None,
+        parameters="{}",
+    )
 
 
 @dataclass(slots=True)

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import trio
 
 from ges.routing.router import Router
-from overlay.ids import NANOS_PER_SECOND, Nanos
+from overlay.ids import Nanos
+from overlay.net.alarm import Alarm
 
 
 class RouterTimer:
@@ -18,17 +19,13 @@ class RouterTimer:
     ) -> None:
         """``refresh`` tells the router how things stand."""
         self._router = router
-        self._now = now
         self._refresh = refresh
-        self._sooner = trio.Event()
+        self._alarm = Alarm(router.next_deadline, self._expire, now=now)
         self._settled = trio.Event()
-        self._due: Nanos | None = None  #: None: nothing waits
 
     def look(self) -> None:
         """Something may be given up sooner than was known, or need not wait any more."""
-        deadline = self._router.next_deadline()
-        if deadline is not None and (self._due is None or deadline < self._due):
-            self._sooner.set()
+        self._alarm.look()
         if not self._router.keeps_events:
             self._settled.set()
 
@@ -40,16 +37,9 @@ class RouterTimer:
 
     async def run(self) -> None:
         """Serve until cancelled."""
-        while True:
-            self._due = self._router.next_deadline()
-            self._sooner = trio.Event()
-            if self._due is None:
-                await self._sooner.wait()
-                continue
-            pause = max(0, self._due - self._now()) / NANOS_PER_SECOND
-            with trio.move_on_after(pause):
-                await self._sooner.wait()
-                continue
-            self._refresh()
-            self._router.expire()
-            self.look()
+        await self._alarm.run()
+
+    def _expire(self, now: Nanos) -> None:
+        self._refresh()
+        self._router.expire(now)
+        self.look()

@@ -24,7 +24,7 @@ from overlay.errors import ProtocolError
 from overlay.ids import LinkClass
 from overlay.machine import Message
 from overlay.net.connection import BROKEN, Connection
-from overlay.net.transport import TcpTransport, Wire, close
+from overlay.net.transport import MakeTransport, TcpTransport, Wire, close
 from overlay.security.identity import PeerIdentity
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import CONTROL, DELIVERY
@@ -36,7 +36,9 @@ KEPT_BYTES = 8 * 1024 * 1024  #: of events of one class that no broker has confi
 class Attachment:
     """The present connection, whatever broker it is to. ``run`` keeps it."""
 
-    def __init__(self, wish: Wish, rng: random.Random) -> None:
+    def __init__(
+        self, wish: Wish, rng: random.Random, transport: MakeTransport = TcpTransport
+    ) -> None:
         self.wish = wish
         self.state = ClientState(
             wish.addresses,
@@ -46,7 +48,7 @@ class Attachment:
         )
         self.on_gap: Callable[[str, str, float], None] = lambda lost, found, seconds: None
         self.is_lost = False  #: for good
-        self._transport = TcpTransport(wish.identity)
+        self._transport = transport(wish.identity)
         self._search = BrokerSearch(wish, self._transport, rng)
         self.connection: Connection | None = None
         self._subscriptions: dict[int, Subscription] = {}

@@ -17,7 +17,7 @@ import trio
 from overlay.address import Address
 from overlay.errors import ConnectionFailed, IdentityError, ProtocolError
 from overlay.net.connection import BROKEN
-from overlay.net.transport import TcpTransport, close
+from overlay.net.transport import ProcessTransport, close
 from overlay.security.credentials import Credentials
 from overlay.security.identity import PeerIdentity, load_identity
 from overlay.security.keyfiles import REVOKED, read_revoked
@@ -40,7 +40,7 @@ def reread(credentials: Credentials) -> None:
 
 
 async def stay_certified(
-    transport: TcpTransport,
+    transport: ProcessTransport,
     address: Address,
     broker: PeerIdentity,
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -64,7 +64,7 @@ async def stay_certified(
                     certified = seen
 
 
-async def _handshake(transport: TcpTransport, address: Address) -> PeerIdentity | None:
+async def _handshake(transport: ProcessTransport, address: Address) -> PeerIdentity | None:
     wire = await transport.connect(address)
     try:
         return wire.identity

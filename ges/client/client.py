@@ -44,6 +44,7 @@ from overlay.address import is_loopback, parse_urls
 from overlay.errors import ConfigError
 from overlay.ids import SECRET_BYTES, LinkClass, uid_of
 from overlay.net.connection import Connection
+from overlay.net.transport import MakeTransport, TcpTransport
 from overlay.security.identity import load_identity
 from overlay.security.revocation import RevocationList
 from overlay.wire.frames import HEADER as FRAME_HEADER
@@ -249,6 +250,7 @@ async def connect(
     reattach: bool = True,
     on_gap: Callable[[Gap], None] | None = None,
     token: str | None = None,
+    transport: MakeTransport = TcpTransport,
 ) -> AsyncIterator[Client]:
     """Attach to the first broker that answers.
 
@@ -261,6 +263,7 @@ async def connect(
         reattach: go to another broker when this one is lost.
         on_gap: called after each re-attachment.
         token: says who this client is, to brokers that know tokens; goes over TLS or loopback only.
+        transport: makes the connections, with the identity to show, if there is one.
 
     Raises:
         ConfigError: a URL is none, some are chordals:// and some are not, the identity cannot be
@@ -299,7 +302,7 @@ async def connect(
         token=token,
         secret=secret,
     )
-    attachment = Attachment(wish, random.Random(f"{uid}:attach"))
+    attachment = Attachment(wish, random.Random(f"{uid}:attach"), transport)
     client = Client(attachment, uid)
 
     def note_gap(lost: str, found: str, seconds: float) -> None:

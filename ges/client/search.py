@@ -18,7 +18,7 @@ from overlay.errors import ConnectionFailed, ProtocolError
 from overlay.ids import LinkClass
 from overlay.machine import Refused
 from overlay.net.connection import BROKEN
-from overlay.net.transport import TcpTransport, Wire, close
+from overlay.net.transport import ProcessTransport, Wire, close
 from overlay.security.identity import Identity
 from overlay.wire.codec import FrameReader, MessageCodec
 from overlay.wire.frames import MAX_CONTROL_BYTES, MAX_FRAME_BYTES
@@ -64,7 +64,7 @@ class Wish:
 class BrokerSearch:
     """Looks for a broker that takes us."""
 
-    def __init__(self, wish: Wish, transport: TcpTransport, rng: random.Random) -> None:
+    def __init__(self, wish: Wish, transport: ProcessTransport, rng: random.Random) -> None:
         self.wish = wish
         self._transport = transport
         self._rng = rng

@@ -344,13 +344,17 @@ class Router:
         )
         return min((end for end in ends if end is not None), default=None)
 
-    def expire(self) -> None:
-        """Give up links and events that do not come; go on with what has waited for them."""
+    def expire(self, now: Nanos | None = None) -> None:
+        """Give up links and events that do not come; go on with what has waited for them.
+
+        ``now``: the time, or a deadline that has come; None: as the clock shows.
+        """
+        now = self._now() if now is None else now
         if self._holding.held:
-            self._rerouting.settle(self._now())
+            self._rerouting.settle(now)
             self._plan()
-        self._latecomers.forget(self._now())
-        for topic, body, secure in self.sequencer.expire(self._now()):
+        self._latecomers.forget(now)
+        for topic, body, secure in self.sequencer.expire(now):
             self._deliveries.deliver(topic, body, secure)
 
     @property

@@ -1,5 +1,10 @@
 """The broker's side of its clients. Runs on trio, but for ``parking``.
 
-``session`` (one client), ``clients`` (all), ``intake`` (what they send), ``subscriptions``,
-``parking`` and ``parked_events`` (secure events that wait for a path).
+Clients
+    ``session`` (one), ``clients`` (all), ``reader`` (reads what they send).
+What they send
+    ``intake``, ``subscriptions``, ``parking`` and ``parked_events`` (secure events that wait for a
+    path), ``replies``.
+When they have to wait
+    ``on_ring`` (until the broker has joined), ``backpressure`` (while queues are crowded).
 """

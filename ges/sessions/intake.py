@@ -5,19 +5,18 @@ Called from reader tasks, in slices; never waits.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Generator, Iterable
 
 from ges.errors import TopicError
+from ges.routing.router import Router
 from ges.sessions.parked_events import ParkedEvents
+from ges.sessions.replies import Replies
 from ges.sessions.session import Session
 from ges.sessions.subscriptions import Subscriptions
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.client_messages import (
     CLIENT_CODEC,
-    Accepted,
     Dropped,
-    EventRefused,
     KeepAlive,
     RevocationTaken,
     StatusRequest,
@@ -26,15 +25,12 @@ from ges.wire.client_messages import (
 )
 from ges.wire.event_runs import EventRun, event_runs
 from ges.wire.events import Head
+from ges.wire.status import Status
 from ges.wire.topics import check_topic
 from overlay.errors import ProtocolError
-from overlay.ids import LinkClass, short
 from overlay.machine import Message
 from overlay.wire.codec import FrameRun
 from overlay.wire.frames import CONTROL, EVENT
-
-if TYPE_CHECKING:
-    from ges.broker import Broker
 
 MAX_KNOWN_TOPICS = 16384
 
@@ -42,11 +38,27 @@ MAX_KNOWN_TOPICS = 16384
 class Intake:
     """Takes what the clients of one broker send, and answers."""
 
-    def __init__(self, broker: Broker, subscriptions: Subscriptions) -> None:
-        self.parked = ParkedEvents(broker, self)
-        self._broker = broker
+    def __init__(
+        self,
+        router: Router,
+        subscriptions: Subscriptions,
+        parked: ParkedEvents,
+        replies: Replies,
+        *,
+        take_notice: Callable[[RevocationNotice], str | None],
+        describe: Callable[[], Status],
+    ) -> None:
+        """Take to whom what clients send is handed.
+
+        ``take_notice`` returns why a list of revoked identities is not taken, or None;
+        ``describe`` says how the broker is.
+        """
+        self._router = router
         self._subscriptions = subscriptions
-        self._notices = broker.driver.notices
+        self._parked = parked
+        self._replies = replies
+        self._take_notice = take_notice
+        self._describe = describe
         self._topics: set[bytes] = set()  #: topics found to be well-formed
 
     def steps(self, session: Session, runs: list[FrameRun]) -> Generator[None, None, None]:
@@ -77,31 +89,26 @@ class Intake:
             for body in run.bodies()
         )
 
-    def acknowledge(self, session: Session) -> None:
-        """Tell the client, once for all it sent together, what has been taken."""
-        for link_class, sequence in session.accepted.items():
-            session.tell(Accepted(link_class, sequence))
-        session.accepted.clear()
+    def judge_anew(self, session: Session) -> None:
+        """What the client may do has changed: end what it may not have any more."""
+        self._parked.judge_anew(session)
+        self._subscriptions.judge_anew(session)
 
-    def refuse(self, session: Session, link_class: LinkClass, sequence: int, problem: str) -> None:
-        """Tell a client that an event of its is not taken."""
-        self._broker.driver.counters["events_refused"] += 1
-        session.tell(EventRefused(link_class, sequence, problem[:500]))
+    def end_subscriptions(self, session: Session) -> None:
+        """Let the client get nothing more."""
+        self._subscriptions.forget(session)
 
-    def note_denied(self, session: Session) -> None:
-        """Count and log that the rules do not let a client publish what it wanted to."""
-        self._notices.note("events_denied", "event denied", client=short(session.uid))
-
-    def accept(self, session: Session, head: Head) -> None:
-        """Tell a client that its parked events up to this one are taken."""
-        session.tell(Accepted(LinkClass.SECURE, head.sequence))
+    def forget(self, session: Session) -> None:
+        """The client is gone."""
+        self._subscriptions.forget(session)
+        self._parked.forget(session)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
     def _take_message(self, session: Session, message: Message) -> None:
         if isinstance(message, Subscribe):
             self._subscriptions.subscribe(session, message)
-            self.parked.stir()  # who is alone may publish to its own subscribers
+            self._parked.stir()  # who is alone may publish to its own subscribers
         elif isinstance(message, Unsubscribe):
             self._subscriptions.unsubscribe(session, message.number)
         elif isinstance(message, KeepAlive):
@@ -111,10 +118,10 @@ class Intake:
                 session.told_dropped = session.dropped
                 session.tell(Dropped(*session.dropped))
         elif isinstance(message, RevocationNotice):
-            session.answer(RevocationTaken(self._broker.take_notice(message)))
+            session.answer(RevocationTaken(self._take_notice(message)))
         elif isinstance(message, StatusRequest):
             if session.status is None:
-                session.status = CLIENT_CODEC.encode(self._broker.status())
+                session.status = CLIENT_CODEC.encode(self._describe())
             session.connection.send(session.status)
         else:
             raise ProtocolError(f"{type(message).__name__} from a client")
@@ -127,31 +134,30 @@ class Intake:
             run.check_attributes()
         if head.hops or head.limit:
             run = run.unpatched()
-        router = self._broker.router
         problem = self._topic_problem(head)
         if problem is None and (problem := session.why_not(head.topic)) is not None:
-            self.note_denied(session)
+            self._replies.note_denied(session)
         elif problem is None:
-            problem = router.why_not(session, head)
-            if head.secure and session.secure and (problem or self.parked.holds(session)):
+            problem = self._router.why_not(session, head)
+            if head.secure and session.secure and (problem or self._parked.holds(session)):
                 self._park(session, run, problem, head.limit)
                 return
         if problem is not None:
             for sequence in range(head.sequence, head.sequence + run.count):
-                self.refuse(session, head.link_class, sequence, problem)
+                self._replies.refuse(session, head.link_class, sequence, problem)
             return
-        router.publish_run(session, run)
+        self._router.publish_run(session, run)
         session.accepted[head.link_class] = head.sequence + run.count - 1
 
     def _park(self, session: Session, run: EventRun, problem: str | None, park_ms: int) -> None:
         """Park secure events that cannot go now, as far as their publisher wants that."""
         for head, body in run.singles():
-            if self._broker.router.has_come(head) and not self.parked.holds(session):
+            if self._router.has_come(head) and not self._parked.holds(session):
                 session.accepted[head.link_class] = head.sequence
                 continue
-            refusal = self.parked.take(session, head, body, problem, park_ms)
+            refusal = self._parked.take(session, head, body, problem, park_ms)
             if refusal is not None:
-                self.refuse(session, head.link_class, head.sequence, refusal)
+                self._replies.refuse(session, head.link_class, head.sequence, refusal)
 
     def _topic_problem(self, head: Head) -> str | None:
         topic = head.topic

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Callable
 
 import structlog
-import trio
 
+from ges.routing.router import Router
 from ges.sessions.parking import Parking
+from ges.sessions.replies import Replies
 from ges.sessions.session import Session
+from ges.topology.secure_graph import SecureGraph
 from ges.wire.events import Head
-from overlay.ids import NANOS_PER_SECOND, short
-
-if TYPE_CHECKING:
-    from ges.broker import Broker
-    from ges.sessions.intake import Intake
+from overlay.ids import NANOS_PER_SECOND, Nanos, short
+from overlay.net.alarm import Alarm
 
 NANOS_PER_MILLI = 1_000_000
 
@@ -22,13 +22,27 @@ NANOS_PER_MILLI = 1_000_000
 class ParkedEvents:
     """The parked events of one broker."""
 
-    def __init__(self, broker: Broker, intake: Intake) -> None:
-        self._broker = broker
-        self._intake = intake
+    def __init__(
+        self,
+        uid: str,
+        router: Router,
+        graph: SecureGraph,
+        replies: Replies,
+        *,
+        now: Callable[[], Nanos],
+        counters: Counter[str],
+    ) -> None:
+        """``uid``: of this broker, for its log; ``graph``: of the secure links between brokers."""
+        self._router = router
+        self._graph = graph
+        self._replies = replies
+        self._now = now
+        self._counters = counters
         self._parking: Parking[Session] = Parking()
-        self._stirred = trio.Event()
+        self._alarm = Alarm(self._next_deadline, self._release, now=now)
+        self._is_stirred = False  #: something has changed since it was last looked what may go
         self._version = 0  #: of the graph of secure links when last looked at
-        self._log = structlog.get_logger("chordal.parked").bind(broker=short(broker.node.peer.uid))
+        self._log = structlog.get_logger("chordal.parked").bind(broker=short(uid))
 
     @property
     def size(self) -> int:
@@ -49,12 +63,11 @@ class ParkedEvents:
         problem = problem or "earlier events of this client are parked"
         if not park_ms:
             return in_doubt(head, problem)
-        driver = self._broker.driver
         wait_ns = park_ms * NANOS_PER_MILLI
-        full = self._parking.park(session, head, body, driver.now(), wait_ns)
+        full = self._parking.park(session, head, body, self._now(), wait_ns)
         if full is not None:
             return in_doubt(head, f"{problem}; not parked: {full}")
-        driver.counters["events_parked"] += 1
+        self._counters["events_parked"] += 1
         self.stir()
         return None
 
@@ -63,70 +76,64 @@ class ParkedEvents:
 
         Its publisher had it parked there before, and it left there as its connection broke.
         """
-        router = self._broker.router
+        router = self._router
         return None if router.has_come(head) else router.why_not(session, head)
 
     def stir(self) -> None:
         """Something has changed by which parked events may go."""
-        self._stirred.set()
+        self._is_stirred = True
+        self._alarm.look()
 
     def notice_changes(self) -> None:
         """Look whether the graph of secure links has changed."""
-        version = self._broker.node.secure_graph.version
+        version = self._graph.version
         if version != self._version:
             self._version = version
             self.stir()
 
     def judge_anew(self, session: Session) -> None:
         """The rules have changed: refuse what the publisher may not publish by those of now."""
-        router = self._broker.router
+        router = self._router
 
         def why_denied(head: Head) -> str | None:
             return None if router.has_come(head) else session.why_not(head.topic)
 
         for parked, reason in self._parking.withdraw(session, why_denied):
             head = parked.head
-            self._intake.note_denied(session)
-            self._intake.refuse(session, head.link_class, head.sequence, in_doubt(head, reason))
+            self._replies.note_denied(session)
+            self._replies.refuse(session, head.link_class, head.sequence, in_doubt(head, reason))
         self.stir()  # what waited behind them may go
 
     def forget(self, session: Session) -> None:
         """The publisher is gone: so is what it had parked."""
         lost = self._parking.forget(session)
         if lost:
-            self._broker.driver.counters["events_parked_dropped"] += lost
+            self._counters["events_parked_dropped"] += lost
             self._log.warning("parked events dropped", client=short(session.uid), events=lost)
 
     async def run(self) -> None:
         """Let events go, and end them, until cancelled."""
-        while True:
-            self._stirred = trio.Event()
-            self._release()
-            deadline = self._parking.next_deadline()
-            if deadline is None:
-                await self._stirred.wait()
-                continue
-            # A wake-up may come a hair before the deadline it is for.
-            pause = (deadline - self._broker.driver.now()) / NANOS_PER_SECOND + 0.001
-            with trio.move_on_after(max(0.0, pause)):
-                await self._stirred.wait()
+        await self._alarm.run()
 
-    def _release(self) -> None:
-        broker, intake = self._broker, self._intake
-        free, over = self._parking.release(broker.driver.now(), self._why_not)
+    def _next_deadline(self) -> Nanos | None:
+        return 0 if self._is_stirred else self._parking.next_deadline()
+
+    def _release(self, now: Nanos) -> None:
+        self._is_stirred = False
+        free, over = self._parking.release(now, self._why_not)
         for session, parked in free:
-            broker.router.publish(session, parked.head, parked.body)
-            intake.accept(session, parked.head)
-            broker.driver.counters["events_parked_sent"] += 1
+            self._router.publish(session, parked.head, parked.body)
+            self._replies.accept(session, parked.head)
+            self._counters["events_parked_sent"] += 1
         for session, parked, problem in over:
             seconds = parked.wait_ns / NANOS_PER_SECOND
-            intake.refuse(
+            self._replies.refuse(
                 session,
                 parked.head.link_class,
                 parked.head.sequence,
                 f"expired, parked for {seconds:g} s: {in_doubt(parked.head, problem)}",
             )
-            broker.driver.counters["events_parked_expired"] += 1
+            self._counters["events_parked_expired"] += 1
         if over:
             self._log.warning("parked events expired", events=len(over))
 

@@ -54,9 +54,7 @@ class Acceptor:
         limits: Limits,
         notices: CountedLog,
         now: Callable[[], Nanos],
-        judge_broker: Callable[[Wire], Refusal | None],
     ) -> None:
-        """``judge_broker`` notes by itself whom it refuses."""
         self._machine = machine
         self._transport = transport
         self._table = table
@@ -67,7 +65,6 @@ class Acceptor:
         self._limits = limits
         self._notices = notices
         self._now = now
-        self._judge_broker = judge_broker
         self._doorkeeper = Doorkeeper(limits)
         self._strangers: dict[trio.CancelScope, str | None] = {}  #: their sites, oldest first
         self._by_site: Counter[str | None] = Counter()
@@ -187,7 +184,7 @@ class Acceptor:
             return
         refusal = _judge_identity(hello, wire.identity)
         if refusal is None and hello.peer is not None:
-            denied = self._judge_broker(wire)
+            denied = self._upper.judge_broker(wire)
             if denied is not None:
                 await self._refuse(wire, denied, is_noted=True)
                 return

@@ -15,7 +15,7 @@ from overlay.net.transport import Wire
 from overlay.queues.resend import ConnectionPart, Item
 from overlay.security.identity import PeerIdentity
 from overlay.wire.codec import FrameReader, FrameRun
-from overlay.wire.handshake import Hello, Welcome
+from overlay.wire.handshake import Hello, Refusal, Welcome
 from overlay.wire.versions import OLDEST, Agreement
 
 
@@ -128,6 +128,12 @@ class Upper(Protocol):
     def on_orphans(self, peer: Peer, link_class: LinkClass, items: list[Item]) -> None:
         """These events were for ``peer``, which will not get them: that life of it is over, the
         link is not wanted any more, or there were too many of them."""
+
+    def judge_broker(self, wire: Wire) -> Refusal | None:
+        """A broker calls: return why it may not link to this one, or None.
+
+        Whom it refuses the layer above counts and logs itself.
+        """
 
     async def on_client(self, hello: Hello, wire: Wire, reader: FrameReader) -> None:
         """A client has greeted; serve it until it goes."""

@@ -2,5 +2,5 @@
 
 ``transport`` (listen, call), ``tls_stream`` (TLS over a socket), ``connection`` (reader and
 writer), ``turn`` (when is written), ``precedence`` (who is served first), ``slices`` (long work in
-parts), ``memory`` (stands in for sockets in tests).
+parts), ``alarm`` (who waits for a deadline), ``memory`` (stands in for sockets in tests).
 """

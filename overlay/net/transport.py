@@ -86,6 +86,23 @@ class Transport(Protocol):
         """
 
 
+class ProcessTransport(Transport, Protocol):
+    """A transport that a whole process has: it opens its port, and may know TLS."""
+
+    credentials: Credentials | None  #: for TLS; they may change meanwhile
+
+    async def listen(self, host: str, port: int) -> int:
+        """Open the port; returns which, as port 0 picks a free one.
+
+        Raises:
+            ConfigError: the address is in use, not ours, or not to be resolved.
+        """
+
+
+#: Makes the transport of a process from the identity that it shows to others; None: plain only.
+MakeTransport = Callable[[Identity | None], ProcessTransport]
+
+
 class TcpTransport:
     """TCP and TLS on one port: the first byte a caller sends says which."""
 

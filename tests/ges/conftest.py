@@ -11,6 +11,7 @@ import pytest
 from benchmarks.stage.brokers import Brokers, running
 from benchmarks.stage.virtual import Weather
 from overlay.authority.authority import Authority, create_authority, issue_identity
+from overlay.net.transport import MakeTransport, TcpTransport
 from overlay.security.identity import Role
 
 DAY = timedelta(days=1)
@@ -19,15 +20,24 @@ Issue = Callable[..., Path]
 
 
 @pytest.fixture
-async def brokers() -> AsyncIterator[Brokers]:
-    async with running() as started:
-        yield started
+def weather() -> Weather:
+    """A network in memory; whole brokers are on it in a test that asks for it."""
+    return Weather()
 
 
 @pytest.fixture
-def weather(monkeypatch: pytest.MonkeyPatch) -> Weather:
-    """A network in memory for whole brokers, to be asked for before those."""
-    return Weather(monkeypatch)
+def transport(request: pytest.FixtureRequest) -> MakeTransport:
+    """How whole brokers make their connections: in memory where there is weather, else over TCP."""
+    if "weather" not in request.fixturenames:
+        return TcpTransport
+    weather: Weather = request.getfixturevalue("weather")
+    return weather.transport
+
+
+@pytest.fixture
+async def brokers(transport: MakeTransport) -> AsyncIterator[Brokers]:
+    async with running(transport) as started:
+        yield started
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ from overlay.net.transport import Transport, Wire
 from overlay.queues.resend import STREAM_MESSAGES, Item
 from overlay.wire.codec import FrameReader, FrameRun, MessageCodec
 from overlay.wire.frames import PROTOCOL_VERSION
-from overlay.wire.handshake import Goodbye, Hello
+from overlay.wire.handshake import Goodbye, Hello, Refusal
 from overlay.wire.versions import DIALECT, Dialect
 
 In = TypeVar("In")
@@ -159,6 +159,9 @@ class Station:
 
     def on_orphans(self, peer: Peer, link_class: LinkClass, items: list[Item]) -> None:
         self.orphans += items
+
+    def judge_broker(self, wire: Wire) -> Refusal | None:
+        return None
 
     async def on_client(self, hello: Hello, wire: Wire, reader: FrameReader) -> None:
         self.clients.append(hello)

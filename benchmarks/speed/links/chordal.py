@@ -22,7 +22,7 @@ from overlay.net.transport import TcpTransport, Wire
 from overlay.queues.resend import STREAM_MESSAGES, Item
 from overlay.security.identity import Identity
 from overlay.wire.codec import FrameReader, FrameRun, MessageCodec, piece
-from overlay.wire.handshake import Goodbye, Hello
+from overlay.wire.handshake import Goodbye, Hello, Refusal
 
 BURST = 256
 
@@ -119,6 +119,10 @@ class End:
 
     def on_orphans(self, peer: Peer, link_class: LinkClass, items: list[Item]) -> None:
         """Drop the events: there is no other way to where they should go."""
+
+    def judge_broker(self, wire: Wire) -> Refusal | None:
+        """Let every broker in."""
+        return None
 
     async def on_client(self, hello: Hello, wire: Wire, reader: FrameReader) -> None:
         """Return at once: clients are not served here."""

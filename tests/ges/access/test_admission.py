@@ -1,4 +1,4 @@
-"""Tokens in force while their file changes behind it."""
+"""The tokens in force while their file changes behind it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def record_of(admission: Admission, token: str) -> TokenRecord:
 def test_a_new_token_of_the_same_name_ends_the_old_one(
     admission: Admission, book: Path, token: str
 ) -> None:
-    """Also where it looks only when both are done."""
+    """Also where the file is looked at only when both are done."""
     record = record_of(admission, token)
     revoke_token(book, "line-1")
     new = issue_token(book, "line-1", NOW, None)

@@ -12,7 +12,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from benchmarks.stage.brokers import Brokers
+from benchmarks.stage.brokers import Brokers, attach
 from benchmarks.stage.proxy import free_port
 from benchmarks.stage.virtual import Weather
 from benchmarks.stage.waiting import until
@@ -20,7 +20,7 @@ from ges.broker import Broker, BrokerConfig
 from ges.client import connect
 from ges.errors import PublishRefused
 from ges.routing.ordering import LONG_GAP_NS
-from ges.sessions import clients
+from ges.sessions import reader
 from ges.wire.client_messages import CLIENT_CODEC, KeepAlive, StatusRequest, Subscribe
 from ges.wire.events import MARK_FLAG, MAX_HOPS, PATCH, PATCH_AT, PATCH_END, pack_event
 from overlay.address import parse_url
@@ -65,11 +65,11 @@ async def closes(stream: trio.SocketStream) -> bool:
 async def test_who_asks_a_broker_that_has_not_joined_is_answered(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clients, "JOIN_PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(reader, "JOIN_PATIENCE_SECONDS", 0.1)
     nobody = parse_url(f"chordal://127.0.0.1:{free_port()}")
     lost = Broker(BrokerConfig(port=0, profile="local", seeds=(nobody,)))
     nursery.start_soon(lost.run)
-    await until(lambda: hasattr(lost, "attendance"))
+    await until(lambda: lost.is_composed)
     with trio.fail_after(DEADLINE_SECONDS):
         async with connect(lost.url) as client:
             assert (await client.status()).member is None
@@ -239,13 +239,13 @@ async def _run_alone(**settings: Any) -> None:  # noqa: ANN401 - fields of Broke
 async def test_a_broker_that_nobody_can_call_does_not_join(brokers: Brokers, url: str) -> None:
     a, b = await brokers.ring_of(2)
 
-    class Unnamed(Broker):
-        def _own_address(self, port: int) -> Any:  # noqa: ANN401 - has a URL, and no more
+    class Unnamed(BrokerConfig):
+        def own_address(self, port: int) -> Any:  # noqa: ANN401 - has a URL, and no more
             return SimpleNamespace(url=url)
 
     refused = pytest.raises(JoinFailed, match="no URL that a broker can be called at")
     with trio.fail_after(DEADLINE_SECONDS), refused:
-        await Unnamed(BrokerConfig(port=0, profile="local", seeds=brokers.seeds(a))).run()
+        await Broker(Unnamed(port=0, profile="local", seeds=brokers.seeds(a))).run()
     assert a.driver.counters["greetings_refused_not_chordal"] > 0
     assert (a.node.ring.known_urls, b.node.ring.known_urls) == ((b.url,), (a.url,))
 
@@ -300,7 +300,7 @@ async def test_who_sends_events_now_and_then_does_not_take_itself_for_one_that_s
     monkeypatch.setattr(LocalHealth, "worse", doubt)
     async with AsyncExitStack() as stack:
         for broker in ring:
-            client = await stack.enter_async_context(connect(broker.url))
+            client = await stack.enter_async_context(attach(broker))
             await stack.enter_async_context(client.subscribe("t"))
         await trio.sleep(20)
         for _ in range(40):

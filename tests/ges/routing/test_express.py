@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
-from benchmarks.stage.brokers import Brokers
+from benchmarks.stage.brokers import Brokers, attach
 from benchmarks.stage.virtual import Weather
 from benchmarks.stage.waiting import until
 from ges.broker import Broker
-from ges.client import Client, connect
+from ges.client import Client
 from ges.routing.express import WINDOW, Recent
 from overlay.address import parse_url
 from overlay.errors import ConfigError
@@ -50,7 +50,7 @@ async def test_an_express_event_takes_the_express_link(
 ) -> None:
     a, b = await pair_of(brokers)
     link = a.driver.links[b.node.peer.uid, EXPRESS].connection
-    async with connect(a.url) as here, connect(b.url) as there, there.subscribe("t") as events:
+    async with attach(a) as here, attach(b) as there, there.subscribe("t") as events:
         before = link.sent_bytes
         await here.publish("t", b"x" * 5000, link_class=EXPRESS, budget=30.0)
         event = await anext(events)
@@ -69,7 +69,7 @@ async def test_without_an_express_link_it_goes_over_the_normal_one_and_says_so(
 ) -> None:
     a = await brokers.start(express_ms=0)
     b = await brokers.start(express_ms=0)
-    async with connect(a.url) as here, connect(b.url) as there, there.subscribe("t") as events:
+    async with attach(a) as here, attach(b) as there, there.subscribe("t") as events:
         await here.publish("t", b"1", link_class=EXPRESS)
         event = await anext(events)
     assert event.link_class is EXPRESS
@@ -85,7 +85,7 @@ async def test_a_demoted_link_takes_none(
 ) -> None:
     a, b = await pair_of(brokers)
     monkeypatch.setattr(a.router.express._hops, "_is_express", lambda uid: False)
-    async with connect(a.url) as here, connect(b.url) as there, there.subscribe("t") as events:
+    async with attach(a) as here, attach(b) as there, there.subscribe("t") as events:
         await here.publish("t", b"1", link_class=EXPRESS)
         assert not (await anext(events)).express_path
 
@@ -96,7 +96,7 @@ async def test_an_event_beyond_its_budget_is_late_and_counted_once(
     brokers: Brokers,
 ) -> None:
     a, b = await pair_of(brokers)
-    async with connect(a.url) as here, connect(b.url) as there, there.subscribe("t") as events:
+    async with attach(a) as here, attach(b) as there, there.subscribe("t") as events:
         await here.publish("t", b"1", link_class=EXPRESS, budget=1e-6)
         event = await anext(events)
         await here.publish("t", b"2", link_class=EXPRESS, budget=60)
@@ -126,7 +126,7 @@ async def test_the_way_from_the_client_counts_and_who_finds_an_event_late_first_
         statuses = (broker.status() for broker in (a, b))
         return [{link.link_class: link.late for link in s.links if link.late} for s in statuses]
 
-    async with connect(a.url) as here, connect(b.url) as there, there.subscribe("t") as events:
+    async with attach(a) as here, attach(b) as there, there.subscribe("t") as events:
         await here.publish("t", link_class=EXPRESS, budget=0.016)
         event = await anext(events)
         assert 21_000 <= event.spent_us < 22_000
@@ -149,7 +149,7 @@ async def test_a_link_that_has_become_slow_makes_events_late_whatever_the_kernel
     monkeypatch.setattr(Connection, "one_way_us", 20)
     a, b = [await brokers.start(express_ms=5000) for _ in range(2)]
     await until(lambda: in_range(a, b) and in_range(b, a))
-    async with connect(a.url) as here, connect(b.url) as there, there.subscribe("t") as events:
+    async with attach(a) as here, attach(b) as there, there.subscribe("t") as events:
         await here.publish("t", link_class=EXPRESS, budget=0.02)
         assert not (await anext(events)).late
         weather.latency_ms[ports(a, b)] = 60
@@ -163,7 +163,7 @@ async def test_a_link_that_has_become_slow_makes_events_late_whatever_the_kernel
 
 async def test_a_budget_is_as_the_broker_has_it_if_nobody_says(brokers: Brokers) -> None:
     a = await brokers.start(express_budget_ms=123)
-    async with connect(a.url) as client, client.subscribe("t") as events:
+    async with attach(a) as client, client.subscribe("t") as events:
         await client.publish("t", b"1", link_class=EXPRESS)
         assert (await anext(events)).budget_us == 123_000
 
@@ -173,7 +173,7 @@ async def test_what_waits_in_a_queue_counts_as_time(
 ) -> None:
     """Ten events of a tenth of a second each; no clocks are compared."""
     a, b = await pair_of(brokers)
-    async with connect(a.url) as here, connect(b.url) as there, there.subscribe("t") as events:
+    async with attach(a) as here, attach(b) as there, there.subscribe("t") as events:
         weather.rate[ports(a, b)] = 200_000
         began = trio.current_time()
         for _ in range(10):
@@ -199,8 +199,8 @@ async def test_express_overtakes_what_waits_for_a_slow_client(
     """One connection carries both to a client; four seconds of normal events wait for it."""
     broker = await brokers.start()
     async with (
-        connect(broker.url) as slow,
-        connect(broker.url) as other,
+        attach(broker) as slow,
+        attach(broker) as other,
         slow.subscribe("#") as events,
     ):
         weather.rate[ports(broker, slow)] = 1_000_000
@@ -222,8 +222,8 @@ async def test_express_overtakes_what_a_client_has_queued_to_publish(
 ) -> None:
     broker = await brokers.start()
     async with (
-        connect(broker.url) as there,
-        connect(broker.url) as here,
+        attach(broker) as there,
+        attach(broker) as here,
         there.subscribe("#") as events,
     ):
         weather.rate[ports(broker, here)] = 1_000_000
@@ -239,7 +239,7 @@ async def test_each_once_and_in_order_beside_normal_ones(
 ) -> None:
     a, b = await pair_of(brokers)
     count = 2000
-    async with connect(a.url) as here, connect(b.url) as there, there.subscribe("t") as events:
+    async with attach(a) as here, attach(b) as there, there.subscribe("t") as events:
         for number in range(count):
             for link_class in (NORMAL, EXPRESS):
                 payload = number.to_bytes(4, "big") * (1 + number % 50)
@@ -258,7 +258,7 @@ async def test_an_express_link_that_breaks_costs_no_more_than_what_was_under_way
     brokers: Brokers,
 ) -> None:
     a, b = await pair_of(brokers)
-    async with connect(a.url) as here, connect(b.url) as there, there.subscribe("t") as events:
+    async with attach(a) as here, attach(b) as there, there.subscribe("t") as events:
         await here.publish("t", b"1", link_class=EXPRESS)
         assert (await anext(events)).express_path
         a.driver.links[b.node.peer.uid, EXPRESS].connection.abort()
@@ -271,7 +271,7 @@ async def test_an_express_link_that_breaks_costs_no_more_than_what_was_under_way
 async def test_subscriptions_for_one_class(brokers: Brokers) -> None:
     broker = await brokers.start()
     async with (
-        connect(broker.url) as client,
+        attach(broker) as client,
         client.subscribe("t", link_class=EXPRESS) as express,
         client.subscribe("t", link_class=NORMAL) as normal,
         client.subscribe("t") as every,
@@ -288,14 +288,14 @@ async def test_subscriptions_for_one_class(brokers: Brokers) -> None:
 @pytest.mark.parametrize("budget", [0, -1, 1e-9, 5000])
 async def test_a_budget_that_is_none(brokers: Brokers, budget: float) -> None:
     broker = await brokers.start()
-    async with connect(broker.url) as client:
+    async with attach(broker) as client:
         with pytest.raises(ConfigError, match="budget"):
             await client.publish("t", link_class=EXPRESS, budget=budget)
 
 
 async def test_a_budget_is_for_express_events(brokers: Brokers) -> None:
     broker = await brokers.start()
-    async with connect(broker.url) as client:
+    async with attach(broker) as client:
         with pytest.raises(ConfigError, match="express"):
             await client.publish("t", budget=1)
 
@@ -342,7 +342,7 @@ async def test_a_client_is_read_first_while_it_sends_hardly_anything_but_express
 ) -> None:
     broker = await brokers.start()
     first = broker.driver.precedence._numbers
-    async with connect(broker.url) as client:
+    async with attach(broker) as client:
         await client.publish("t", b"1", link_class=EXPRESS, confirm=True)
         await until(lambda: len(first) == 1)
         await client.status()
@@ -360,8 +360,8 @@ async def test_normal_readers_give_way(brokers: Brokers) -> None:
     """Both flow through one broker; whoever is normal has waited for express ones."""
     broker = await brokers.start()
     async with (
-        connect(broker.url) as bulk,
-        connect(broker.url) as urgent,
+        attach(broker) as bulk,
+        attach(broker) as urgent,
         trio.open_nursery() as nursery,
     ):
 

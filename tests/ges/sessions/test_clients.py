@@ -210,7 +210,7 @@ async def test_one_who_breaks_the_protocol_is_cut_off_and_nobody_else(
             assert (await anext(events)).payload == b"still here"
         assert broker.driver.counters["protocol_errors"] == 1
         assert broker.driver.counters["internal_errors"] == 0
-        await until(lambda: broker.attendance.size == 1)
+        await until(lambda: broker.clients.size == 1)
 
 
 async def test_a_client_cannot_steer_its_events(broker: Broker) -> None:
@@ -296,7 +296,7 @@ async def test_the_memory_of_filters_is_bounded(broker: Broker) -> None:
         assert [type(found) for found in answers] == [Subscribed] * 2 + [SubscriptionRefused] * 2
         await client.say(Unsubscribe(0), Subscribe(3, f"3{deep}", None))
         assert await client.hear() == Subscribed(3)
-    await until(lambda: broker.attendance.size == 0)
+    await until(lambda: broker.clients.size == 0)
     async with raw(broker) as client:
         await client.say(Subscribe(1, deep, None))
         assert await client.hear() == Subscribed(1), "who goes leaves room"
@@ -311,7 +311,7 @@ async def test_a_frame_that_drips_is_given_up(
             for byte in frame(EVENT, event(1, payload=bytes(1000))):
                 await client.stream.send_all(bytes([byte]))
                 await trio.sleep(0.01)
-    await until(lambda: broker.attendance.size == 0)
+    await until(lambda: broker.clients.size == 0)
     assert broker.driver.counters["protocol_errors"] == 1
 
 
@@ -327,7 +327,7 @@ async def test_a_frame_in_slices_that_is_never_whole_is_given_up(
             for token in range(100):
                 await client.say(KeepAlive(token, answer=True))
                 await trio.sleep(0.01)
-    await until(lambda: broker.attendance.size == 0)
+    await until(lambda: broker.clients.size == 0)
     assert broker.driver.counters["protocol_errors"] == 1
 
 
@@ -374,7 +374,7 @@ async def test_clients_are_bounded(broker: Broker) -> None:
                 refusal = await read_greeting(stream, FrameReader())
             assert refusal == Refusal(Refused.BUSY, "this broker serves 1 client")
     assert broker.driver.counters["clients_turned_away"] == 1
-    await until(lambda: broker.attendance.size == 0)
+    await until(lambda: broker.clients.size == 0)
     async with raw(broker):
         pass
 
@@ -384,7 +384,7 @@ async def test_a_client_that_goes_leaves_nothing(broker: Broker) -> None:
         await client.say(Subscribe(1, "a/#", None), Subscribe(2, "b", None))
         assert await client.hear() == Subscribed(1)
         assert broker.router.subscriptions == 2
-    await until(lambda: broker.attendance.size == 0)
+    await until(lambda: broker.clients.size == 0)
     assert broker.router.subscriptions == 0
 
 
@@ -392,7 +392,7 @@ async def test_a_client_that_goes_leaves_nothing(broker: Broker) -> None:
 async def test_a_silent_client_is_given_up(broker: Broker) -> None:
     async with raw(broker) as client:
         assert await client.is_cut_off()
-    await until(lambda: broker.attendance.size == 0)
+    await until(lambda: broker.clients.size == 0)
 
 
 async def test_a_slow_subscriber_is_cut_off_and_holds_up_nobody(
@@ -411,7 +411,7 @@ async def test_a_slow_subscriber_is_cut_off_and_holds_up_nobody(
             with suppress(trio.BrokenResourceError):
                 while True:
                     await slow.say(KeepAlive(1, answer=True))
-                    sessions = broker.attendance._sessions
+                    sessions = broker.clients._sessions
                     largest = max(largest, *(s.connection.queued_bytes for s in sessions))
                     await trio.sleep(0.01)
 
@@ -425,7 +425,7 @@ async def test_a_slow_subscriber_is_cut_off_and_holds_up_nobody(
                 nursery.start_soon(publish)
                 for number in range(1, count + 1):
                     assert (await anext(events)).sequence == number
-                await until(lambda: broker.attendance.size == 1)
+                await until(lambda: broker.clients.size == 1)
                 nursery.cancel_scope.cancel()
         assert await slow.is_cut_off()
         assert broker.driver.counters["clients_too_slow"] == 1

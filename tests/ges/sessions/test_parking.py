@@ -243,16 +243,16 @@ async def test_none_slips_past_what_is_parked_when_the_path_has_just_come(
 ) -> None:
     """The path is there, and those that wait have not been sent yet."""
     a, _ = await brokers.ring_of(2, issue(Role.BROKER))
-    parked = a.attendance.intake.parked
+    parked = a.parts.parked
     async with connect(url(a), identity=issue(Role.CLIENT)) as client:
         await publish(client, 1, park=60)
         await until(lambda: parked.size == 1)
-        (session,) = a.attendance._sessions
+        (session,) = a.clients._sessions
         event = pack_event(True, session.publisher, session.incarnation, 2, 0, b"a", b"", b"")
         (run,) = event_runs(*framed(event))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(a.router, "why_not", lambda session, head: None)
-            a.attendance.intake._take_events(session, run)
+            a.parts.intake._take_events(session, run)
         assert a.driver.counters["events_refused"] == 1
         assert a.driver.counters["events_published"] == 0
 

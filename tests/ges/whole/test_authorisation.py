@@ -168,7 +168,7 @@ async def test_a_wrong_token_is_refused_at_once(broker: Broker, book: Path, tmp_
             async with connect(broker.url, token=wrong):
                 pass
     assert broker.driver.counters["clients_not_authenticated"] == 2
-    assert broker.attendance.size == 0
+    assert broker.clients.size == 0
 
 
 async def test_tokens_issued_and_revoked_take_effect_on_a_running_broker(
@@ -197,10 +197,10 @@ async def test_who_is_being_cut_off_may_do_nothing_more(
         address = parse_url(broker.url)
         async with await trio.open_tcp_stream(address.host, address.port) as stream:
             await stream.send_all(GREETINGS.encode(client_hello(token=token)))
-            await until(lambda: broker.attendance.size == 2)
+            await until(lambda: broker.clients.size == 2)
             revoke_token(book, "line-1")
             await broker.reload()
-            broker.attendance.check_tokens()
+            broker.clients.check_tokens()
             await stream.send_all(frame(EVENT, event(1, topic=b"a", payload=b"too late")))
             await until(lambda: broker.driver.counters["events_denied"] == 1)
         await other.publish("a", b"fence")

@@ -11,7 +11,7 @@ from ges.client import keepalive, search
 from ges.client.attachment import KEPT_BYTES as UNCONFIRMED_BYTES
 from ges.routing import forwarding, holding
 from ges.routing.ordering import GAP_NS, LONG_GAP_NS, MET_GAP_NS
-from ges.sessions import clients
+from ges.sessions import reader
 from ges.sessions import session as sessions
 from ges.topology import horizon, parallel_links, relay_paths, survey
 from ges.topology.rate_limit import Rate
@@ -152,7 +152,7 @@ EXPRESS: list[Statement] = [
         (connection.HOLD_BYTES, connection.HOLD_SECONDS),
         (MIB, 0.5),
     ),
-    ("no more than 16 KiB in one read", clients.EXPRESS_BYTES, 16 * KIB),
+    ("no more than 16 KiB in one read", reader.EXPRESS_BYTES, 16 * KIB),
 ]
 
 RELIABILITY: list[Statement] = [

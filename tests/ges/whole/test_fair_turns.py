@@ -6,11 +6,10 @@ import pytest
 import trio
 from trio.testing import MockClock, assert_no_checkpoints
 
-from benchmarks.stage.brokers import Brokers
+from benchmarks.stage.brokers import Brokers, attach
 from benchmarks.stage.virtual import Weather
 from benchmarks.stage.waiting import until
-from ges.broker import Broker
-from ges.client import connect
+from ges.broker.upper import BrokerUpper
 from ges.routing.delivery import Deliveries
 from ges.sessions.session import Targets
 from ges.sessions.subscriptions import Subscriptions
@@ -48,7 +47,7 @@ async def test_messages_in_one_read_do_not_stop_the_broker(
 ) -> None:
     broker = await brokers.start()
     slow_down(Subscriptions, "subscribe", autojump_clock, monkeypatch)
-    async with connect(broker.url) as client:
+    async with attach(broker) as client:
         watch = Watch()
         nursery.start_soon(watch.run)
         asked = (CLIENT_CODEC.encode(Subscribe(n, f"a/{n}", None)) for n in range(COUNT))
@@ -63,9 +62,9 @@ async def test_requests_in_one_read_are_answered_with_one_status(
 ) -> None:
     """It takes long to make one, and a few bytes to ask for it."""
     broker = await brokers.start()
-    async with connect(broker.url) as client:
+    async with attach(broker) as client:
         begun = trio.current_time()
-        slow_down(Broker, "status", autojump_clock, monkeypatch)
+        slow_down(BrokerUpper, "status", autojump_clock, monkeypatch)
         client._attachment.send(CLIENT_CODEC.encode(StatusRequest()) * COUNT)
         await until(lambda: len(client._attachment.state.statuses) == COUNT)
         assert trio.current_time() - begun < COUNT * ONE_SECONDS / 4
@@ -83,8 +82,8 @@ async def test_events_that_take_long_do_not_stop_the_brokers(
     """Neither the broker they are published at, nor the one they go on to; and none is lost."""
     first, second = await brokers.ring_of(2)
     async with (
-        connect(first.url) as client,
-        connect(second.url) as other,
+        attach(first) as client,
+        attach(second) as other,
         other.subscribe("t/#") as events,
     ):
         slow_down(Deliveries, "_match", autojump_clock, monkeypatch)
@@ -103,7 +102,7 @@ async def test_what_is_read_is_handled_before_others_have_a_turn(brokers: Broker
     """The kernel no longer knows of it, so a normal reader could not give way to it."""
     broker = await brokers.start()
     with assert_no_checkpoints():
-        await broker.attendance.on_ring([])
+        await broker.parts.reader.wait_for_ring([])
 
 
 def slow_down(

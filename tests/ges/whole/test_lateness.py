@@ -9,11 +9,11 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from benchmarks.stage.brokers import Brokers
+from benchmarks.stage.brokers import Brokers, attach
 from benchmarks.stage.virtual import Weather
 from benchmarks.stage.waiting import until
 from ges.broker import Broker
-from ges.client import Client, Subscription, connect
+from ges.client import Client, Subscription
 from ges.wire.delivered import Event
 from overlay.address import parse_url
 from overlay.ids import LinkClass
@@ -30,7 +30,7 @@ KNOWN_SECONDS = 2  #: within which a link that carries events is known to be slo
 @pytest.fixture
 def weather(monkeypatch: pytest.MonkeyPatch) -> Weather:
     monkeypatch.setattr(Connection, "one_way_us", KERNEL_US)
-    return Weather(monkeypatch)
+    return Weather()
 
 
 def ports(a: Broker, b: Broker) -> frozenset[int]:
@@ -65,7 +65,7 @@ class Alarms:
 
 @asynccontextmanager
 async def alarms(a: Broker, b: Broker) -> AsyncIterator[Alarms]:
-    async with connect(a.url) as here, connect(b.url) as there, there.subscribe("alarm") as events:
+    async with attach(a) as here, attach(b) as there, there.subscribe("alarm") as events:
         yield Alarms(here, events)
 
 
@@ -162,10 +162,10 @@ async def test_an_event_that_passes_a_queue_by_is_not_late_by_it(
     weather.rate[ports(a, b)] = 20_000_000  # a write takes it three milliseconds
     async with alarms(a, b) as events, trio.open_nursery() as nursery:
 
-        async def flood(here: str, there: str, topic: str) -> None:
+        async def flood(here: Broker, there: Broker, topic: str) -> None:
             async with (
-                connect(here) as client,
-                connect(there) as other,
+                attach(here) as client,
+                attach(there) as other,
                 other.subscribe(topic) as bulk,
                 trio.open_nursery() as pumps,
             ):
@@ -178,8 +178,8 @@ async def test_an_event_that_passes_a_queue_by_is_not_late_by_it(
                 while True:
                     await client.publish(topic, bytes(100_000))
 
-        nursery.start_soon(flood, a.url, b.url, "there")
-        nursery.start_soon(flood, b.url, a.url, "back")
+        nursery.start_soon(flood, a, b, "there")
+        nursery.start_soon(flood, b, a, "back")
         await trio.sleep(4)
         weights = b.node.survey.weights((a.node.peer.uid, NORMAL), b.driver.now())
         assert weights is not None

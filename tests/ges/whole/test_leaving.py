@@ -9,10 +9,9 @@ import structlog
 import trio
 from trio.testing import MockClock
 
-from benchmarks.stage.brokers import Brokers
+from benchmarks.stage.brokers import Brokers, attach
 from benchmarks.stage.virtual import Weather
 from benchmarks.stage.waiting import until
-from ges.client import connect
 from overlay.address import parse_url
 from overlay.ids import nanos
 from overlay.trace import Verdict
@@ -40,9 +39,9 @@ async def test_who_leaves_sees_to_the_events_that_came_while_it_waited_for_its_t
     right = next(b for b in ring if b.node.peer.uid == leaver.node.ring.right[0].uid)
     got: list[int] = []
     async with AsyncExitStack() as stack:
-        subscriber = await stack.enter_async_context(connect(right.url))
+        subscriber = await stack.enter_async_context(attach(right))
         events = await stack.enter_async_context(subscriber.subscribe("t"))
-        client = await stack.enter_async_context(connect(publisher.url))
+        client = await stack.enter_async_context(attach(publisher))
         await trio.sleep(LINGERING)
 
         async def publish() -> None:

@@ -11,7 +11,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from benchmarks.stage.brokers import Brokers
+from benchmarks.stage.brokers import Brokers, attach
 from benchmarks.stage.virtual import Weather
 from benchmarks.stage.waiting import until
 from ges.broker import Broker
@@ -40,7 +40,7 @@ def cut_links(broker: Broker, uid: str | None = None) -> None:
 
 
 def cut_clients(broker: Broker) -> None:
-    for session in list(broker.attendance._sessions):
+    for session in list(broker.clients._sessions):
         assert isinstance(session.connection.stream, MemoryStream)
         session.connection.stream.cut()
 
@@ -72,9 +72,9 @@ class Traffic:
         async with AsyncExitStack() as stack:
             subscriptions = []
             for broker in brokers:
-                client = await stack.enter_async_context(connect(broker.url))
+                client = await stack.enter_async_context(attach(broker))
                 subscriptions.append(await stack.enter_async_context(client.subscribe("t")))
-            clients = [await stack.enter_async_context(connect(b.url)) for b in publishers]
+            clients = [await stack.enter_async_context(attach(b)) for b in publishers]
             with trio.fail_after(count * EVERY + 30):
                 async with trio.open_nursery() as nursery:
                     for events in subscriptions:
@@ -151,8 +151,8 @@ async def test_the_status_says_what_is_kept_for_a_lost_link(
     a, b = await brokers.ring_of(2)
     payload = bytes(1000)
     async with (
-        connect(a.url) as client,
-        connect(b.url) as other,
+        attach(a) as client,
+        attach(b) as other,
         other.subscribe("t") as events,
     ):
         assert (await client.status()).kept_bytes == 0
@@ -258,7 +258,7 @@ async def test_a_broker_that_leaves_just_after_its_links_were_cut(
     for broker in rest:
         weather.latency_ms[_ports(leaver, broker)] = 20
     async with taking(rest, 100) as got:
-        async with connect(leaver.url, reattach=False) as publisher:
+        async with attach(leaver, reattach=False) as publisher:
             for number in range(100):
                 await publisher.publish("t", b"%d" % number)
             await publisher.flush()
@@ -285,7 +285,7 @@ async def test_two_neighbours_leave_and_those_beside_them_are_far_apart(
     rest = [broker for broker in ring if broker not in leavers]
     async with (
         taking(rest, 300) as got,
-        connect(first.url, reattach=False) as publisher,
+        attach(first, reattach=False) as publisher,
         trio.open_nursery() as nursery,
     ):
         nursery.start_soon(Traffic().publish, publisher, 300)
@@ -329,7 +329,7 @@ async def taking(ring: list[Broker], total: int) -> AsyncIterator[list[list[int]
             mine.append(int((await anext(events)).payload))
 
     async with AsyncExitStack() as stack:
-        clients = [await stack.enter_async_context(connect(b.url, reattach=False)) for b in ring]
+        clients = [await stack.enter_async_context(attach(b, reattach=False)) for b in ring]
         taken = [await stack.enter_async_context(client.subscribe("t")) for client in clients]
         stack.enter_context(trio.fail_after(PATIENCE))
         async with trio.open_nursery() as nursery:

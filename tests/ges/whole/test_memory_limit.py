@@ -10,12 +10,12 @@ import structlog
 import trio
 from trio.testing import MockClock
 
-from benchmarks.stage.brokers import Brokers
+from benchmarks.stage.brokers import Brokers, attach
 from benchmarks.stage.greetings import client_hello
 from benchmarks.stage.virtual import Weather
 from benchmarks.stage.waiting import until
 from ges.broker import Broker
-from ges.client import Client, connect
+from ges.client import Client
 from overlay.ids import SECRET_BYTES, LinkClass, Peer
 from overlay.limits import Limits
 from overlay.links.memory_limit import LOOK_SECONDS, MemoryLimit
@@ -35,7 +35,7 @@ SLOW = 1000  #: bytes a second
 
 @dataclass(eq=False)
 class Held:
-    """A connection, and its holder, as far as relief looks at them."""
+    """A connection, and its holder, as far as the limit looks at them."""
 
     held_bytes: int
     overflowed: bool = False
@@ -56,14 +56,14 @@ async def test_those_that_hold_most_go_until_the_rest_is_within_the_limit(
     autojump_clock: MockClock,
 ) -> None:
     holders = [Held(size) for size in (1, 50, 7, 30, 30, 2)]
-    relief = MemoryLimit(holders, 40)  # type: ignore[arg-type]
-    relief.look()
+    limit = MemoryLimit(holders, 40)  # type: ignore[arg-type]
+    limit.look()
     assert given_up(holders) == [30, 50]
     holders.append(Held(39))
-    relief.look()
+    limit.look()
     assert given_up(holders) == [30, 50], "not so soon again"
     await trio.sleep(LOOK_SECONDS)
-    relief.look()
+    limit.look()
     assert given_up(holders) == [30, 39, 50], "what is given up does not count"
 
 
@@ -80,7 +80,7 @@ async def test_slow_clients_together_hold_no_more_than_their_bound(
     limit = 4 * 1024 * 1024
     broker = await brokers.start(limits=Limits(client_bytes_total=limit))
     async with (
-        connect(broker.url, reattach=False) as publisher,
+        attach(broker, reattach=False) as publisher,
         trio.open_nursery() as nursery,
     ):
         slow = [await nursery.start(hang_on, broker, weather) for _ in range(4)]
@@ -88,12 +88,12 @@ async def test_slow_clients_together_hold_no_more_than_their_bound(
         for _ in range(60):
             await publisher.publish("t", PAYLOAD, confirm=True)
             await trio.sleep(LOOK_SECONDS)
-            held = sum(session.held_bytes for session in broker.attendance._sessions)
+            held = sum(session.held_bytes for session in broker.clients._sessions)
             largest = max(largest, held)
         assert largest <= limit + 5 * len(PAYLOAD)
         await until(lambda: broker.driver.counters["clients_too_slow"] >= 3)
         assert len(slow) == 4
-        assert broker.attendance.size >= 1, "the publisher is served as before"
+        assert broker.clients.size >= 1, "the publisher is served as before"
         nursery.cancel_scope.cancel()
 
 
@@ -101,7 +101,7 @@ async def hang_on(
     broker: Broker, weather: Weather, *, task_status: trio.TaskStatus[Client]
 ) -> None:
     """Subscribe to all, and take next to nothing."""
-    async with connect(broker.url) as client, client.subscribe("#"):
+    async with attach(broker) as client, client.subscribe("#"):
         weather.rate[ports(broker, client)] = SLOW
         task_status.started(client)
         await trio.sleep_forever()
@@ -113,7 +113,7 @@ async def test_unfinished_frames_of_all_clients_are_bounded(brokers: Brokers) ->
         with trio.fail_after(DEADLINE_SECONDS):
             for client in (first, second, third):
                 await client.stream.send_all(HALF_FRAME)
-            await until(lambda: broker.attendance.size == 2)
+            await until(lambda: broker.clients.size == 2)
         assert broker.driver.counters["clients_too_slow"] == 1
 
 
@@ -197,7 +197,7 @@ async def test_queues_to_brokers_are_looked_at_as_they_grow(
     second = await brokers.start()
     await brokers.whole()
     async with AsyncExitStack() as stack:
-        publishers = [await stack.enter_async_context(connect(first.url)) for _ in range(40)]
+        publishers = [await stack.enter_async_context(attach(first)) for _ in range(40)]
         weather.rate[ports(first, second)] = 1024 * 1024
         (link,) = [x for (_, c), x in first.driver.links.items() if c is LinkClass.NORMAL]
         for publisher in publishers:

@@ -98,9 +98,9 @@ async def test_what_was_delivered_meanwhile_is_not_refused(
             proxy.freeze()
             await until(lambda: b.status().parked == 2)
             monkeypatch.setattr(a.router, "why_not", lambda session, head: None)
-            a.attendance.intake.parked.stir()
+            a.parts.parked.stir()
             assert await take(events, 2) == [1, 2]
-            b.attendance.intake.parked.stir()  # as any change does, and the end of their time
+            b.parts.parked.stir()  # as any change does, and the end of their time
             await client.flush()
             assert b.driver.counters["events_refused"] == 0
             assert b.driver.counters["events_duplicate"] == 2
@@ -119,7 +119,7 @@ async def test_what_has_come_already_is_not_parked(
             connect(url(b), identity=me) as other,
             other.subscribe("a") as events,
         ):
-            monkeypatch.setattr(a.attendance.intake, "acknowledge", lambda session: None)
+            monkeypatch.setattr(a.parts.replies, "acknowledge", lambda session: None)
             await publish(client, 1)
             assert await take(events, 1) == [1]
             monkeypatch.setattr(b.router, "why_not", lambda session, head: "no path")

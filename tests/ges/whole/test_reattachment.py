@@ -114,7 +114,7 @@ async def test_alternates_that_cannot_be_called_are_passed_over(
 ) -> None:
     a, *rest = await brokers.ring_of(1 + others)
     urls = ("http://x", "chordal://x,y:1", "[/]", *(other.url for other in rest))
-    monkeypatch.setattr(a.attendance, "_alternates", lambda: Alternates(urls))
+    monkeypatch.setattr(a.clients, "_alternates", lambda: Alternates(urls))
     lost = pytest.raises(ConnectionLost, match=f"; http://x: not a broker's URL, told by {a.url}; ")
     with nullcontext() if others else lost, trio.fail_after(DEADLINE_SECONDS):
         async with connect(a.url, timeout=2) as client:
@@ -131,7 +131,7 @@ async def test_the_one_just_lost_is_tried_last(brokers: Brokers) -> None:
     a, b = await brokers.ring_of(2)
     async with connect(a.url) as client:
         await client.status()
-        for session in list(a.attendance._sessions):
+        for session in list(a.clients._sessions):
             session.connection.abort()
         with trio.fail_after(DEADLINE_SECONDS):
             await until(lambda: client.gaps)
@@ -161,12 +161,12 @@ async def test_what_was_taken_but_not_confirmed_comes_once(brokers: Brokers) -> 
     a, b = await brokers.ring_of(2)
     async with connect(a.url) as client, connect(b.url) as other, other.subscribe("x") as events:
         await client.publish("x", b"0", confirm=True)
-        a.attendance.intake.acknowledge = lambda session: None  # type: ignore[method-assign]
+        a.parts.replies.acknowledge = lambda session: None  # type: ignore[method-assign]
         for number in range(1, 20):
             await client.publish("x", b"%d" % number)
         with trio.fail_after(DEADLINE_SECONDS):
             got = [(await anext(events)).payload for _ in range(20)]
-            for session in list(a.attendance._sessions):
+            for session in list(a.clients._sessions):
                 session.connection.abort()
             await client.flush()
             await client.publish("x", b"20", confirm=True)

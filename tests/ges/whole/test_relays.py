@@ -8,11 +8,11 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from benchmarks.stage.brokers import Brokers
+from benchmarks.stage.brokers import Brokers, attach
 from benchmarks.stage.virtual import Weather
 from benchmarks.stage.waiting import until
 from ges.broker import Broker
-from ges.client import Client, Subscription, connect
+from ges.client import Client, Subscription
 from ges.wire.status import LinkStatus
 from overlay.address import parse_url
 from overlay.ids import LinkClass
@@ -74,9 +74,9 @@ class Traffic:
 
 
 async def traffic(stack: AsyncExitStack, a: Broker, b: Broker) -> Traffic:
-    there = await stack.enter_async_context(connect(b.url))
+    there = await stack.enter_async_context(attach(b))
     events = await stack.enter_async_context(there.subscribe("t"))
-    here = await stack.enter_async_context(connect(a.url))
+    here = await stack.enter_async_context(attach(a))
     return Traffic(here, events)
 
 
@@ -120,8 +120,8 @@ async def test_events_leave_a_link_that_is_loaded_beyond_what_it_carries(
     weather.rate[pair(a, b)] = 200_000  # a full write takes it 0.3 s: less, and it is held for dead
     payload = bytes(2000)
     async with (
-        connect(a.url) as here,
-        connect(b.url) as there,
+        attach(a) as here,
+        attach(b) as there,
         there.subscribe("t") as events,
         trio.open_nursery() as nursery,
     ):
@@ -148,7 +148,7 @@ async def test_what_a_loaded_link_carries_is_measured(
 ) -> None:
     a, b = await brokers.ring_of(2)
     weather.rate[pair(a, b)] = 100_000
-    async with connect(a.url) as here:
+    async with attach(a) as here:
         assert status_of(a, b).capacity == 0
         with trio.fail_after(30):
             while not status_of(a, b).capacity:  # at 160 kB a second
@@ -213,7 +213,7 @@ async def test_an_express_link_that_becomes_slow_is_demoted_and_promoted_again(
     weather.latency_ms[pair(a, b)] = 30
     await trio.sleep(15)
     assert not a.node.express_links
-    async with connect(a.url) as client:
+    async with attach(a) as client:
         status = await client.status()
     assert [link.demoted for link in status.links] == [True, False]
     assert status.counters["express_demotions"] == 1
@@ -235,7 +235,7 @@ async def test_express_events_leave_a_slow_link_for_express_links_that_are_faste
     weather.latency_ms[pair(a, b)] = 60
     await until(lambda: relay(a, b, EXPRESS) is not None)
     assert (uid(b) in a.node.express_links) == (express_ms == 100)
-    async with connect(a.url) as here, connect(b.url) as there, there.subscribe("t") as events:
+    async with attach(a) as here, attach(b) as there, there.subscribe("t") as events:
         began = trio.current_time()
         await here.publish("t", link_class=EXPRESS, budget=0.02)
         event = await anext(events)

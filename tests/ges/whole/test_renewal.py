@@ -12,6 +12,7 @@ import trio
 from benchmarks.stage.brokers import Brokers, secure_uids
 from benchmarks.stage.waiting import until
 from ges.broker import Broker
+from ges.broker.identity_watch import IdentityWatch
 from ges.client import connect
 from ges.errors import ConnectionLost
 from overlay.authority.authority import Authority, load_authority, renew_identity
@@ -66,7 +67,7 @@ async def test_an_identity_open_to_too_many_is_warned_of_once(
         broker = await brokers.start(identity=folder, look_seconds=LOOK_SECONDS)
         # It has looked twice more once it complains of what it cannot use.
         (folder / "identity.crt").write_bytes(b"rubbish")
-        await until(lambda: broker.warden and broker.warden.has_complained)
+        await until(lambda: watch_of(broker).has_complained)
     told = [line for line in lines if line["event"] == "identity open to too many"]
     assert [line["log_level"] for line in told] == ["warning"] * 2
     assert [line["why"].partition(": ")[2] for line in told] == [
@@ -179,9 +180,15 @@ async def hold(where: str, identity: Path) -> None:
         await trio.sleep_forever()
 
 
+def watch_of(broker: Broker) -> IdentityWatch:
+    """Return what looks after a broker's identity."""
+    assert broker.parts.secured is not None
+    return broker.parts.secured.identity_watch
+
+
 def are_fresh(ring: list[Broker]) -> bool:
     """No link is left that stands on a certificate its holder shows no more."""
-    return all(broker.warden is not None and broker.warden.is_settled for broker in ring)
+    return all(watch_of(broker).is_settled for broker in ring)
 
 
 async def test_a_certificate_that_is_not_renewed_ends_links_and_clients(
@@ -252,7 +259,7 @@ async def test_a_client_leaves_a_broker_whose_certificate_ends(
     brokers: Brokers, issue: Issue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Even one that goes on as if nothing were the matter."""
-    monkeypatch.setattr("ges.broker.identity_watch.IdentityWatch.look", lambda warden: None)
+    monkeypatch.setattr("ges.broker.identity_watch.IdentityWatch.look", lambda watch: None)
     (broker,) = await started(brokers, [issue(Role.BROKER, timedelta(seconds=3))])
     with trio.fail_after(DEADLINE_SECONDS), pytest.raises(ConnectionLost):
         await hold(url(broker), issue(Role.CLIENT))
@@ -269,6 +276,6 @@ async def test_a_folder_changed_into_something_unusable_is_not_taken_up(
         (folders[0] / name).write_bytes((other / name).read_bytes())
     (folders[1] / "identity.crt").write_bytes(b"rubbish")
     # Looked at, and looked at again: a second look is what tells a change from its middle.
-    await until(lambda: all(b.warden and b.warden.has_complained for b in ring))
+    await until(lambda: all(watch_of(broker).has_complained for broker in ring))
     assert serials(ring) == before
     assert all(len(secure_uids(broker)) == 1 for broker in ring)

@@ -132,7 +132,7 @@ async def test_the_answer_is_the_last_that_it_is_sent_and_then_it_is_cut_off(
         while not isinstance(answer := await client.hear(), RevocationTaken):
             assert answer is not None
         assert answer == RevocationTaken(None)
-        assert broker.attendance.size == 0
+        assert broker.clients.size == 0
         async with connect(url(broker), identity=issue(Role.CLIENT)) as other:
             await other.publish("a", b"x", link_class=SECURE, confirm=True)
         assert await client.hear() is None
@@ -191,7 +191,7 @@ async def test_a_client_leaves_its_broker_when_it_hears_that_it_is_revoked(
     brokers: Brokers, issue: Issue, authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "ges.broker.identity_watch.IdentityWatch._cut", lambda warden, is_over, reason: None
+        "ges.broker.certified_peers.CertifiedPeers.cut", lambda peers, is_over, reason: None
     )
     folder = issue(Role.BROKER)
     broker = await brokers.start(identity=folder)

@@ -8,12 +8,12 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from benchmarks.stage.brokers import Brokers
+from benchmarks.stage.brokers import Brokers, attach
 from benchmarks.stage.virtual import Weather
 from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from ges.cli.main import main
-from ges.client import Client, Subscription, connect
+from ges.client import Client, Subscription
 from ges.errors import ConnectionLost
 from ges.sessions import clients
 from ges.sessions.session import Session
@@ -36,7 +36,7 @@ def small_queues(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def session_of(broker: Broker, client: Client) -> Session:
-    (session,) = [s for s in broker.attendance._sessions if s.uid == client.uid]
+    (session,) = [s for s in broker.clients._sessions if s.uid == client.uid]
     return session
 
 
@@ -54,9 +54,9 @@ async def test_the_oldest_events_for_a_slow_client_go_and_are_counted(
 ) -> None:
     broker = await brokers.start(slow_clients=Policy.DROP_OLDEST)
     async with (
-        connect(broker.url) as slow,
-        connect(broker.url) as quick,
-        connect(broker.url) as publisher,
+        attach(broker) as slow,
+        attach(broker) as quick,
+        attach(broker) as publisher,
         slow.subscribe("#") as late,
         quick.subscribe("#") as early,
     ):
@@ -80,7 +80,7 @@ async def test_the_oldest_events_for_a_slow_client_go_and_are_counted(
         assert 0 < len(got) < COUNT // 2
         name = ("events_dropped_for_clients", "express_dropped_for_clients")[which]
         assert broker.status().counters[name] == COUNT - len(got)
-    await until(lambda: broker.attendance.size == 0)
+    await until(lambda: broker.clients.size == 0)
     assert broker.status().counters[name] == COUNT - len(got), "after it has gone, too"
 
 
@@ -91,7 +91,7 @@ async def test_a_client_that_takes_hardly_anything_is_not_waited_for(
     broker = await brokers.start()
 
     async def publish(publisher: Client) -> None:
-        async with connect(broker.url, reattach=False) as slow, slow.subscribe("#"):
+        async with attach(broker, reattach=False) as slow, slow.subscribe("#"):
             weather.rate[ports(broker, slow)] = 1
             began = trio.current_time()
             for _ in range(COUNT):
@@ -99,11 +99,11 @@ async def test_a_client_that_takes_hardly_anything_is_not_waited_for(
             assert trio.current_time() - began < 2 * HOLD_SECONDS + COUNT * 0.01
             await trio.sleep_forever()
 
-    async with connect(broker.url) as publisher:
+    async with attach(broker) as publisher:
         with pytest.raises(ConnectionLost):
             await publish(publisher)
         assert broker.status().counters["clients_too_slow"] == 1
-        assert broker.attendance.size == 1
+        assert broker.clients.size == 1
 
 
 async def test_many_that_take_hardly_anything_hold_others_back_no_longer_than_one(
@@ -113,10 +113,10 @@ async def test_many_that_take_hardly_anything_hold_others_back_no_longer_than_on
     broker = await brokers.start(slow_clients=Policy.DROP_OLDEST)
     async with AsyncExitStack() as stack:
         for _ in range(8):
-            slow = await stack.enter_async_context(connect(broker.url))
+            slow = await stack.enter_async_context(attach(broker))
             await stack.enter_async_context(slow.subscribe("#"))
             weather.rate[ports(broker, slow)] = 1
-        publisher = await stack.enter_async_context(connect(broker.url))
+        publisher = await stack.enter_async_context(attach(broker))
         began = trio.current_time()
         for _ in range(COUNT):
             await publisher.publish("t", PAYLOAD, confirm=True)
@@ -129,8 +129,8 @@ async def test_a_client_that_reads_on_is_waited_for(
     """Ten megabytes for a client that takes four a second: nothing is lost, nobody cut off."""
     broker = await brokers.start()
     async with (
-        connect(broker.url) as steady,
-        connect(broker.url) as publisher,
+        attach(broker) as steady,
+        attach(broker) as publisher,
         steady.subscribe("#") as events,
         trio.open_nursery() as nursery,
     ):

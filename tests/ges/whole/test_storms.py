@@ -17,11 +17,11 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from benchmarks.stage.brokers import Brokers
+from benchmarks.stage.brokers import Brokers, attach
 from benchmarks.stage.virtual import Weather
 from benchmarks.stage.waiting import until
 from ges.broker import Broker
-from ges.client import Client, Subscription, connect
+from ges.client import Client, Subscription
 from overlay.address import parse_url
 from overlay.net.memory import MemoryStream
 
@@ -113,7 +113,7 @@ async def weathered(brokers: Brokers, weather: Weather, seed: str, seconds: floa
     lives = [broker.node.peer for broker in ring]
     ledger, storm = Ledger(rng), Storm(rng, brokers, weather)
     async with AsyncExitStack() as stack:
-        clients = [await stack.enter_async_context(connect(b.url, reattach=False)) for b in ring]
+        clients = [await stack.enter_async_context(attach(b, reattach=False)) for b in ring]
         streams = [await stack.enter_async_context(c.subscribe("t")) for c in clients]
         async with trio.open_nursery() as nursery:
             for events in streams:

@@ -1,0 +1,124 @@
+"""What a broker can be set to, and the checks before it begins."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ges.access.admission import Admission
+from ges.wire.events import DEFAULT_BUDGET_US, MAX_BUDGET_US
+from overlay.address import Address
+from overlay.errors import ConfigError
+from overlay.ids import Nanos
+from overlay.limits import LIMITS, Limits
+from overlay.multigraph.express_range import DEFAULT_RANGE_NS, check_range
+from overlay.queues.lanes import Policy
+from overlay.security.identity import Identity, Role, load_identity
+from overlay.security.keyfiles import REVOKED, read_revoked
+from overlay.wire.handshake import check_overlay
+from ring.config import DEFAULT_BACKUPS, ChordStrategy, GapRule, RingConfig, profile
+
+LOOK_SECONDS = 2.0  #: between two looks at the identity's folder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerConfig:
+    """One broker's settings."""
+
+    host: str = "127.0.0.1"
+    port: int = 9470  #: 0: any free one
+    seeds: tuple[Address, ...] = ()  #: none: found a new ring
+    overlay: str = "chordal"  #: name of the overlay; brokers of others are refused
+    profile: str = "lan"
+    chords: ChordStrategy = ChordStrategy.RANK
+    gap_rule: GapRule = GapRule.WIDEST
+    backups: int = DEFAULT_BACKUPS  #: ring neighbours that keep copies of this broker's records
+    advertise: tuple[str, int | None] | None = None  #: how others reach it; None: as it listens
+    directory: Path | None = None  #: None: a new broker each time, and no trace
+    identity: Path | None = None
+    trace: Path | None = None  #: None: DIRECTORY/trace
+    access: Path | None = None  #: rules for clients; None: everything is allowed
+    tokens: Path | None = None  #: book of the tokens of clients; None: tokens are not looked at
+    limits: Limits = LIMITS  #: on strangers
+    look_seconds: float = LOOK_SECONDS  #: between two looks at the identity's folder
+    express_ms: float = DEFAULT_RANGE_NS / 1e6  #: express range, one way; 0: no express links
+    slow_clients: Policy = Policy.DISCONNECT  #: what becomes of normal events for them
+    express_budget_ms: float = DEFAULT_BUDGET_US / 1e3  #: of events whose publisher names none
+
+    def own_address(self, port: int) -> Address:
+        """Return where others are to call a broker that listens at ``port``."""
+        if self.advertise is None:
+            return Address(self.host, port)
+        return Address(self.advertise[0], self.advertise[1] or port)
+
+    @property
+    def trace_directory(self) -> Path | None:
+        """Where the trace goes; None: nowhere."""
+        if self.trace is None and self.directory is not None:
+            return self.directory / "trace"
+        return self.trace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedConfig:
+    """Settings that were found usable, and what was read and reckoned on the way."""
+
+    config: BrokerConfig
+    identity: Identity | None
+    admission: Admission
+    ring: RingConfig
+    express_range_ns: Nanos
+    express_budget_us: int
+
+
+def check_config(config: BrokerConfig) -> CheckedConfig:
+    """Check the settings, and read the files that they name.
+
+    Raises:
+        ConfigError: something the settings name is wrong or not usable.
+    """
+    identity = load_identity(config.identity) if config.identity is not None else None
+    if identity is not None and identity.role is not Role.BROKER:
+        raise ConfigError(f"{config.identity} is a client's identity; issue one with --broker")
+    _check_addresses(config)
+    check_overlay(config.overlay)
+    checked = CheckedConfig(
+        config=config,
+        identity=identity,
+        admission=Admission(config.access, config.tokens, time.time),
+        express_range_ns=check_range(round(config.express_ms * 1e6)),
+        express_budget_us=_budget_us(config),
+        ring=replace(
+            profile(config.profile),
+            chords=config.chords,
+            gap_rule=config.gap_rule,
+            backups=config.backups,
+        ),
+    )
+    if identity is not None:
+        for folder in filter(None, (identity.directory, config.directory)):
+            read_revoked(folder / REVOKED)  # whom a damaged list names would be let in
+    return checked
+
+
+def _check_addresses(config: BrokerConfig) -> None:
+    if config.host in ("0.0.0.0", "::") and config.advertise is None:
+        raise ConfigError(
+            f"--listen {config.host} is every address of this machine; "
+            "say with --advertise HOST which one others are to use"
+        )
+    if config.identity is None:
+        for seed in config.seeds:
+            if seed.tls:
+                raise ConfigError(f"joining by {seed.url} needs an identity; give --identity DIR")
+
+
+def _budget_us(config: BrokerConfig) -> int:
+    budget_us = round(config.express_budget_ms * 1000)
+    if not 0 < budget_us <= MAX_BUDGET_US:
+        raise ConfigError(
+            f"an express budget of {config.express_budget_ms:g} ms; it is above 0, and under "
+            "an hour"
+        )
+    return budget_us
