@@ -387,7 +387,7 @@ class Broker:
         )
         self.attendance = Clients(self)
         self._links_relief = MemoryLimit(self.driver.running_links, config.limits.link_bytes_total)
-        self.guard = AccessWatch(self.gate, self.attendance, self.driver.notices, self._log)
+        self.guard = AccessWatch(self.gate, self.attendance, self.driver.counted_log, self._log)
         self.warden: IdentityWatch | None = None
         if credentials is not None:
             # Without a folder of data: a list forgotten would let those in that are on it.

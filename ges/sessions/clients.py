@@ -46,7 +46,7 @@ class Clients:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._limits = broker.config.limits
-        self._notices = broker.driver.notices
+        self._notices = broker.driver.counted_log
         self._sessions: set[Session] = set()
         self._gone = trio.Event()  #: one of them went
         self._ends = trio.Semaphore(ENDS_AT_ONCE)

@@ -46,7 +46,7 @@ class Intake:
         self.parked = ParkedEvents(broker, self)
         self._broker = broker
         self._subscriptions = subscriptions
-        self._notices = broker.driver.notices
+        self._notices = broker.driver.counted_log
         self._topics: set[bytes] = set()  #: topics found to be well-formed
 
     def steps(self, session: Session, runs: list[FrameRun]) -> Generator[None, None, None]:

@@ -61,8 +61,8 @@ class Survey:
         self.told = 0  #: tables sent
         self.uid = uid
         self._incarnation = 0
-        self._gauges = Probes(rng, pace)
-        self._soundings = QuickProbes()
+        self._probes = Probes(rng, pace)
+        self._quick_probes = QuickProbes()
         self._steady = Steady()
         self._near = ExpressRange(express_range_ns)  #: which normal links are fast enough
         self._horizon = Horizon(uid)
@@ -82,8 +82,8 @@ class Survey:
     def on_up(self, key: LinkKey, now: Nanos) -> None:
         """A link has come up."""
         uid, link_class = key
-        self._gauges.on_up(key, now)
-        self._soundings.forget(key)
+        self._probes.on_up(key, now)
+        self._quick_probes.forget(key)
         self._is_changed = True
         if _Timer.REFRESH not in self._timers:
             self._timers.set(_Timer.REFRESH, now + REFRESH_NS)
@@ -95,10 +95,10 @@ class Survey:
     def on_down(self, key: LinkKey, now: Nanos, *, is_reset: bool) -> None:
         """A link is gone."""
         uid, link_class = key
-        if key not in self._gauges:
+        if key not in self._probes:
             return
-        self._gauges.on_down(key, now, is_reset=is_reset)
-        self._soundings.forget(key)
+        self._probes.on_down(key, now, is_reset=is_reset)
+        self._quick_probes.forget(key)
         if link_class is LinkClass.EXPRESS:
             self.express_range.forget(uid)
         elif link_class is LinkClass.NORMAL:
@@ -116,9 +116,9 @@ class Survey:
     def on_message(self, key: LinkKey, message: LinkMessage, now: Nanos) -> list[Effect]:
         """Take what came over a link: a probe, an echo, or a table."""
         if isinstance(message, QuickProbe | QuickEcho):
-            return self._soundings.on_message(key, message, now)
+            return self._quick_probes.on_message(key, message, now)
         if not isinstance(message, MeasuredLinks):
-            effects = self._gauges.on_message(key, message, now)
+            effects = self._probes.on_message(key, message, now)
             self._measure(key, now)
             return effects
         changed = self._horizon.learn(message, *key, now)
@@ -131,19 +131,19 @@ class Survey:
 
     def on_read(self, readings: Iterable[Reading], now: Nanos) -> None:
         """Take what the connections have sent, and have still to send."""
-        self._gauges.on_read(readings, now)
-        for key in self._gauges.links:
+        self._probes.on_read(readings, now)
+        for key in self._probes.links:
             self._measure(key, now)
 
     def on_express(self, key: LinkKey, now: Nanos) -> None:
         """An express event has come over a link; see :meth:`wants_express`.
 
-        The normal link beside it is sounded as well: when the express one becomes slow, events go
-        over that from one moment to the next.
+        The normal link beside it is probed quickly as well: when the express one becomes slow,
+        events go over that from one moment to the next.
         """
-        for sounded in dict.fromkeys((key, (key[0], LinkClass.NORMAL))):
-            if sounded in self._gauges:
-                self._soundings.on_event(sounded, now)
+        for probed in dict.fromkeys((key, (key[0], LinkClass.NORMAL))):
+            if probed in self._probes:
+                self._quick_probes.on_event(probed, now)
 
     def correct(self, uid: str) -> list[Effect]:
         """Tell a neighbour now of our links as they are: it sends events by one that is gone.
@@ -166,10 +166,10 @@ class Survey:
 
     def handle_timers(self, now: Nanos) -> list[Effect]:
         """Probe and tell, each when it is due."""
-        effects, due = self._gauges.handle_timers(now)
+        effects, due = self._probes.handle_timers(now)
         for key in due:
             self._measure(key, now)
-        effects += self._soundings.handle_timers(now)
+        effects += self._quick_probes.handle_timers(now)
         while (timer := self._timers.pop_expired(now)) is not None:
             if timer is _Timer.GREET:
                 effects += self._greet()
@@ -186,7 +186,7 @@ class Survey:
 
     def next_deadline(self) -> Nanos | None:
         """Return when :meth:`handle_timers` has something to do, or None."""
-        parts = (self._gauges, self._soundings, self._timers)
+        parts = (self._probes, self._quick_probes, self._timers)
         deadlines = (part.next_deadline() for part in parts)
         return min((d for d in deadlines if d is not None), default=None)
 
@@ -195,7 +195,7 @@ class Survey:
     @property
     def linked(self) -> set[str]:
         """Uids at the other end of normal links."""
-        return {uid for uid, c in self._gauges.links if c is LinkClass.NORMAL}
+        return {uid for uid, c in self._probes.links if c is LinkClass.NORMAL}
 
     def take_changed(self) -> bool:
         """Say whether links or costs have changed since the last call."""
@@ -205,11 +205,11 @@ class Survey:
 
     def weights(self, key: LinkKey, now: Nanos) -> Weights | None:
         """Return what is measured of a link of this broker now; None before the first echo."""
-        return self._gauges.weights(key, now)
+        return self._probes.weights(key, now)
 
     def wants_express(self, key: LinkKey, now: Nanos) -> bool:
         """Say whether :meth:`on_express` is to be told that an express event has come."""
-        return self._soundings.wants(key, now)
+        return self._quick_probes.wants(key, now)
 
     def one_way_ns(self, key: LinkKey, kernel_ns: Nanos) -> Nanos:
         """Return how long an express event takes over a link, without any queue; 0: not known.
@@ -218,11 +218,11 @@ class Survey:
         more. Until there are any, what other probes have met: of a normal link what the express
         one beside it has met as well, as there is a queue on a normal link that express passes by.
         """
-        floor = self._soundings.floor_ns(key)
+        floor = self._quick_probes.floor_ns(key)
         if not floor:
-            floor = self._gauges.floor_ns(key)
+            floor = self._probes.floor_ns(key)
             if key[1] is not LinkClass.EXPRESS:
-                beside = self._gauges.floor_ns((key[0], LinkClass.EXPRESS))
+                beside = self._probes.floor_ns((key[0], LinkClass.EXPRESS))
                 floor = min(floor, beside) if beside or kernel_ns else floor
         return max(kernel_ns, floor // 2)
 
@@ -243,13 +243,13 @@ class Survey:
 
     def is_express(self, uid: str) -> bool:
         """Say whether there is an express link to ``uid`` that keeps its promise now."""
-        return (uid, LinkClass.EXPRESS) in self._gauges and self.express_range.is_inside(uid)
+        return (uid, LinkClass.EXPRESS) in self._probes and self.express_range.is_inside(uid)
 
     # ── measuring ─────────────────────────────────────────────────────────────────────────────
 
     def _measure(self, key: LinkKey, now: Nanos) -> None:
         """A link's measurements may have changed: judge it, and see whether they count."""
-        weights = self._gauges.weights(key, now)
+        weights = self._probes.weights(key, now)
         if weights is None:
             return
         uid, link_class = key
@@ -266,7 +266,7 @@ class Survey:
 
     def _own_changed(self, now: Nanos) -> None:
         links: dict[LinkKey, Weights] = {}
-        for key in self._gauges.links:
+        for key in self._probes.links:
             weights = self._steady.get(key)
             if weights is not None and self.has_link(key):
                 links[key] = weights
@@ -275,7 +275,7 @@ class Survey:
 
     def has_link(self, key: LinkKey) -> bool:
         """There is a link that events of its class may use."""
-        return self.is_express(key[0]) if key[1] is LinkClass.EXPRESS else key in self._gauges
+        return self.is_express(key[0]) if key[1] is LinkClass.EXPRESS else key in self._probes
 
     def _refresh(self, pairs: Iterable[Ends]) -> None:
         """Put what is known of the links between these brokers into the graph."""
@@ -296,14 +296,14 @@ class Survey:
 
     def _greet(self) -> list[Effect]:
         """Tell new neighbours what is known."""
-        linked = {uid for uid, _ in self._gauges.links}
+        linked = {uid for uid, _ in self._probes.links}
         new = [uid for uid in self._new if uid in linked]
         self._new.clear()
         origins = sorted(linked | {self.uid})
         return [effect for origin in origins for effect in self._tell(origin, new)]
 
     def _tell_all(self, origins: Iterable[str]) -> list[Effect]:
-        near = sorted({uid for uid, _ in self._gauges.links})
+        near = sorted({uid for uid, _ in self._probes.links})
         return [effect for origin in origins for effect in self._tell(origin, near)]
 
     def _tell(self, origin: str, to: Iterable[str]) -> list[Effect]:
@@ -317,7 +317,7 @@ class Survey:
         for uid in to:
             if uid == origin or uid in told:
                 continue
-            is_secure = (uid, LinkClass.SECURE) in self._gauges
+            is_secure = (uid, LinkClass.SECURE) in self._probes
             link_class = LinkClass.SECURE if is_secure else LinkClass.NORMAL
             effects.append(Send(uid, message, link_class=link_class))
             if origin == self.uid:

@@ -51,7 +51,7 @@ class Links:
         now: Callable[[], Nanos],
         life: Callable[[], int],
         bulkhead: Bulkhead,
-        notices: CountedLog,
+        counted_log: CountedLog,
     ) -> None:
         self.up: dict[Key, Link] = {}
         self.parting = Parting(partial(bulkhead.contain, self._go_another_way))
@@ -65,7 +65,7 @@ class Links:
             self.turn,
             self.precedence,
             self.acknowledging,
-            notices,
+            counted_log,
             give=give,
             on_goodbye=self._part,
         )
@@ -76,7 +76,7 @@ class Links:
         self._now = now
         self._life = life  #: our incarnation
         self._bulkhead = bulkhead
-        self._notices = notices
+        self._counted_log = counted_log
         self.running: dict[Link, None] = {}  #: links whose tasks have not ended; some are not up
         self._quiet = trio.Event()
 
@@ -179,7 +179,7 @@ class Links:
         connection.send(self._codec.encode(resume, link.agreed.version))
         connection.send_again(again)
         if again:
-            self._notices.count("events_sent_again", sum(events for _, events in again))
+            self._counted_log.count("events_sent_again", sum(events for _, events in again))
         if orphans:
             self._upper.on_orphans(peer, link.link_class, orphans)
 
@@ -196,7 +196,7 @@ class Links:
                 self._upper.on_orphans(link.peer, link.link_class, orphans)
         while is_taken and (too_many := self.streams.relieve()) is not None:
             peer, link_class, items = too_many
-            self._notices.count("events_kept_given_up", sum(events for _, events in items))
+            self._counted_log.count("events_kept_given_up", sum(events for _, events in items))
             self._upper.on_orphans(peer, link_class, items)
 
     async def _go_another_way(self, link: Link) -> None:
@@ -229,9 +229,9 @@ class Links:
         connection = link.connection
         connection.end()
         self.precedence.leave(connection.fileno)
-        self._notices.count("express_dropped", connection.outbox.express.dropped)
+        self._counted_log.count("express_dropped", connection.outbox.express.dropped)
         if connection.overflowed:
-            self._notices.note(
+            self._counted_log.note(
                 "links_given_up",
                 "link given up, too much is held for its other end or of it",
                 peer=short(link.peer.uid),

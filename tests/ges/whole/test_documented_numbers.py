@@ -107,12 +107,12 @@ STATED: list[tuple[str, object, object]] = [
         (256, 32 * KIB, 0.0005),
     ),
     (
-        "smallest of the latest four *soundings*",
+        "smallest of the latest four *quick probes*",
         (quick_probes.LATEST, quick_probes.FEWEST),
         (4, 3),
     ),
     (
-        "sounded every 0.3 s while they come, every second after that, and no more when none has "
+        "probed so every 0.3 s while they come, every second after that, and no more when none has "
         "come for 30 s",
         (quick_probes.QUICK_NS, quick_probes.SLOW_NS, quick_probes.FORGET_NS),
         (nanos(0.3), nanos(1), nanos(30)),
