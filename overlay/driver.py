@@ -65,7 +65,7 @@ class Driver:
         self._alarm = Alarm(machine.next_deadline, self._handle_timers, now=self.now)
         log = structlog.get_logger("chordal.overlay").bind(broker=short(machine.peer.uid))
         self._bulkhead = Bulkhead(self.counters, log)
-        self.notices = CountedLog(self.counters, log, self.now)
+        self.counted_log = CountedLog(self.counters, log, self.now)
         table = LinkTable(machine.peer.uid)
         self._links = Links(
             table,
@@ -75,7 +75,7 @@ class Driver:
             now=self.now,
             life=lambda: machine.peer.incarnation,
             bulkhead=self._bulkhead,
-            notices=self.notices,
+            counted_log=self.counted_log,
         )
         self._caller = Caller(
             machine,
@@ -95,7 +95,7 @@ class Driver:
             overlay=overlay,
             dialect=dialect,
             limits=limits,
-            notices=self.notices,
+            counted_log=self.counted_log,
             now=self.now,
         )
         transport.on_no_more_files = self._acceptor.on_no_more_files
@@ -151,7 +151,7 @@ class Driver:
             accept = partial(self._bulkhead.contain, self._acceptor.accept)
             await nursery.start(self._transport.serve, accept)
             nursery.start_soon(self._alarm.run)
-            nursery.start_soon(self._acceptor.tidying.run)
+            nursery.start_soon(self._acceptor.heap_trim.run)
             nursery.start_soon(self._links.acknowledging.run)
             nursery.start_soon(self._links.parting.run)
             task_status.started()

@@ -158,7 +158,7 @@ class RingNode:
         self._links.normalise(version, self._hood.remembered.values())
         self._views.normalise()
         parts.detector.normalise()
-        parts.runs.normalise()
+        parts.dead_runs.normalise()
         parts.link_backups.normalise()
         parts.newcomer.normalise()
         self._hood.normalise()  # last: the others compare with the version of our view
@@ -194,7 +194,7 @@ class RingNode:
         """
         if uid in self._links.up:
             self._core.told[uid] = now
-            self._parts.carriers.told(uid, now)
+            self._parts.event_links.told(uid, now)
 
     # ── inputs ────────────────────────────────────────────────────────────────────────────────
 
@@ -299,14 +299,14 @@ class RingNode:
         parts, membership = self._parts, self._membership
         core, hood, chords = parts.core, parts.hood, parts.chords
         self._link_events.on_broken_detours()
-        given_up = parts.queries.given_up
+        given_up = parts.chord_queries.given_up
         while given_up:
             chords.on_dead(given_up.pop(), None)
         if core.joined:
             while hood.refresh():
                 self._on_neighbours_changed()
             chords.follow()
-            parts.runs.follow()
+            parts.dead_runs.follow()
         elif membership.take_place():
             hood.refresh()
             self._on_neighbours_changed()
@@ -332,7 +332,7 @@ class RingNode:
     def _want_links(self) -> None:
         parts, core = self._parts, self._core
         wanted: dict[str, tuple[Peer, Purpose]] = {}
-        for part in (parts.newcomer, parts.chords, parts.runs):
+        for part in (parts.newcomer, parts.chords, parts.dead_runs):
             for uid, peer in part.wanted.items():
                 wanted[uid] = (peer, Purpose.CHORD)
         if core.detours:

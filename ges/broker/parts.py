@@ -142,7 +142,7 @@ class Parts:
             store = config.directory or credentials.identity.directory
             revocation_watch = RevocationWatch(driver, credentials, store)
         on_ring = OnRing()
-        replies = Replies(driver.counters, driver.notices)
+        replies = Replies(driver.counters, driver.counted_log)
         parked = ParkedEvents(
             life.uid,
             router,
@@ -163,7 +163,7 @@ class Parts:
         )
         intake = Intake(
             router,
-            Subscriptions(router, limits, driver.notices),
+            Subscriptions(router, limits, driver.counted_log),
             parked,
             replies,
             take_notice=revocation_watch.take if revocation_watch is not None else _refuse_notice,
@@ -208,7 +208,7 @@ class Parts:
             intake=intake,
             reader=reader,
             clients=clients,
-            access_watch=AccessWatch(checked.admission, clients, driver.notices, log),
+            access_watch=AccessWatch(checked.admission, clients, driver.counted_log, log),
             secured=secured,
         )
 

@@ -9,7 +9,7 @@ from ges.sessions.session import Session, Targets
 from ges.wire.delivered import MAX_MATCHES, pack_matches
 from overlay.ids import LinkClass
 from overlay.net.connection import Connection
-from overlay.wire.frames import DELIVERY, EVENT, HEADER, PROTOCOL_VERSION, frame
+from overlay.wire.frames import DELIVERY, EVENT, frame, frame_start
 
 MAX_CACHED_TOPICS = 16384
 
@@ -71,8 +71,7 @@ class Deliveries:
         """Send event frames that are not express, ``count`` of them; ``keep``: none is dropped."""
         for session, matches in targets:
             connection = session.connection
-            size = len(matches) + len(frames) + 2
-            start = HEADER.pack(size, PROTOCOL_VERSION, DELIVERY) + matches
+            start = frame_start(DELIVERY, len(matches) + len(frames)) + matches
             connection.send(start + frames, 0 if keep else count)
             if connection.crowded:
                 self._crowded.add(connection)

@@ -39,7 +39,7 @@ from ges.wire.source_route import pack_way
 from overlay.ids import LinkClass
 from overlay.links.link import Link
 from overlay.multigraph.weights import LinkKey
-from overlay.wire.frames import DELIVERY, DETOUR, EVENT, LENGTH_COVERS, PROTOCOL_VERSION
+from overlay.wire.frames import DELIVERY, DETOUR, EVENT, frame_start
 from overlay.wire.frames import HEADER as FRAME_HEADER
 
 MAX_PUBLISHERS = 65536
@@ -183,10 +183,9 @@ class Express:
                 self.misses[came_over] += 1
             self._counters["express_misses"] += 1
         self._forward(head, event, onward)
-        frame = FRAME_HEADER.pack(len(event) + LENGTH_COVERS, PROTOCOL_VERSION, EVENT) + event
+        frame = frame_start(EVENT, len(event)) + event
         for session, matches in self._targets_of(head.topic):
-            size = len(matches) + len(frame) + LENGTH_COVERS
-            start = FRAME_HEADER.pack(size, PROTOCOL_VERSION, DELIVERY) + matches
+            start = frame_start(DELIVERY, len(matches) + len(frame)) + matches
             at = len(start) + FRAME_HEADER.size + SPENT_AT
             session.connection.send_express(bytearray(start) + frame, at)
             self._counters["events_delivered"] += 1
@@ -210,8 +209,7 @@ class Express:
             self._counters["events_without_link"] += 1
             return
         kind, before = (DETOUR, pack_way(rest)) if rest else (EVENT, b"")
-        size = len(before) + len(event) + LENGTH_COVERS
-        start = FRAME_HEADER.pack(size, PROTOCOL_VERSION, kind) + before
+        start = frame_start(kind, len(before) + len(event)) + before
         link.connection.send_express(bytearray(start) + event, len(start) + SPENT_AT)
         self._counters["events_forwarded"] += 1
 

@@ -17,7 +17,7 @@ from overlay.ids import LinkClass, Nanos
 from overlay.links.link import Link
 from overlay.multigraph.weights import LinkKey
 from overlay.net.connection import Connection
-from overlay.wire.frames import DETOUR, EVENT, HEADER, LENGTH_COVERS, PROTOCOL_VERSION
+from overlay.wire.frames import DETOUR, EVENT, frame_start
 
 MAX_REROUTED_HOPS = 32  #: an event that came so far is not sent yet another way; no tree is so deep
 
@@ -88,7 +88,7 @@ class Forwarding:
             self._counters["events_too_many_hops"] += 1
             self._on_loss(head)
             return
-        start = HEADER.pack(len(body) + 2, PROTOCOL_VERSION, EVENT) + bytes((flags,))
+        start = frame_start(EVENT, len(body)) + bytes((flags,))
         rest = body[PATCH_END:]
         for uid, limit in onward:
             link = self._links.get((uid, link_class))
@@ -187,5 +187,4 @@ class Forwarding:
 def _on_its_way(way: tuple[str, ...], first: bytes, rest: bytes) -> bytes:
     """Return the frame of an event that has these brokers to pass after the next."""
     kind, start = (DETOUR, pack_way(way) + first) if way else (EVENT, first)
-    size = len(start) + len(rest) + LENGTH_COVERS
-    return HEADER.pack(size, PROTOCOL_VERSION, kind) + start + rest
+    return frame_start(kind, len(start) + len(rest)) + start + rest

@@ -68,7 +68,7 @@ class Clients:
         self._reader = reader
         self._limits = limits
         self._policy = policy
-        self._notices = driver.notices
+        self._notices = driver.counted_log
         self._gone = trio.Event()  #: one of them went
         self._ends = trio.Semaphore(ENDS_AT_ONCE)
         self._closed = False

@@ -79,11 +79,13 @@ class ClientReader:
                     chunk = await session.connection.receive(reader.appetite)
                 reader.feed(chunk)
         except ProtocolError as error:
-            self._driver.notices.note(
+            self._driver.counted_log.note(
                 "protocol_errors", "protocol error", client=client, why=str(error)
             )
         except trio.TooSlowError:
-            self._driver.notices.note("clients_silent", "client silent, given up", client=client)
+            self._driver.counted_log.note(
+                "clients_silent", "client silent, given up", client=client
+            )
         except BROKEN:
             pass
         finally:

@@ -138,8 +138,8 @@ class Survey:
     def on_express(self, key: LinkKey, now: Nanos) -> None:
         """An express event has come over a link; see :meth:`wants_express`.
 
-        The normal link beside it is probed as often: when the express one becomes slow, events go
-        over that from one moment to the next.
+        The normal link beside it is probed quickly as well: when the express one becomes slow,
+        events go over that from one moment to the next.
         """
         for probed in dict.fromkeys((key, (key[0], LinkClass.NORMAL))):
             if probed in self._probes:

@@ -3,7 +3,8 @@
 Making them
     ``calling``, ``accepting``, ``greeting``.
 Keeping and ending them
-    ``link``, ``life``, ``acknowledging``, ``parting``.
+    ``link``, ``life`` (the table of links), ``conversation`` (what is said over one),
+    ``acknowledging``, ``parting``.
 Strangers and load
     ``doorkeeper``, ``bulkhead`` (nobody keeps the others waiting), ``counted_log`` (what would be
     logged too often), ``memory_limit`` (of all together), ``heap_trim`` (memory given back).

@@ -52,7 +52,7 @@ class Acceptor:
         overlay: str,
         dialect: Dialect,
         limits: Limits,
-        notices: CountedLog,
+        counted_log: CountedLog,
         now: Callable[[], Nanos],
     ) -> None:
         self._machine = machine
@@ -63,13 +63,13 @@ class Acceptor:
         self._overlay = overlay
         self._dialect = dialect
         self._limits = limits
-        self._notices = notices
+        self._counted_log = counted_log
         self._now = now
         self._doorkeeper = Doorkeeper(limits)
         self._strangers: dict[trio.CancelScope, str | None] = {}  #: their sites, oldest first
         self._by_site: Counter[str | None] = Counter()
         self._connections = 0
-        self.tidying = HeapTrim()
+        self.heap_trim = HeapTrim()
 
     @property
     def strangers(self) -> int:
@@ -80,11 +80,11 @@ class Acceptor:
         """Serve one incoming connection; whatever it does, nobody else notices."""
         host = remote_host(stream)
         if self._connections >= self._limits.connections:
-            self._notices.note("connections_turned_away", "too many connections", host=host)
+            self._counted_log.note("connections_turned_away", "too many connections", host=host)
             await trio.aclose_forcefully(stream)
             return
         if host is not None and not self._doorkeeper.admit(host, self._now()):
-            self._notices.note("connections_too_fast", "too many new connections", host=host)
+            self._counted_log.note("connections_too_fast", "too many new connections", host=host)
             await trio.aclose_forcefully(stream)
             return
         reader = FrameReader(MAX_CONTROL_BYTES)
@@ -93,7 +93,7 @@ class Acceptor:
             if greeted is not None:
                 await self._serve(*greeted, reader)
         finally:
-            self.tidying.note_end()
+            self.heap_trim.note_end()
 
     async def _serve(self, hello: object, wire: Wire, reader: FrameReader) -> None:
         self._connections += 1
@@ -105,7 +105,7 @@ class Acceptor:
 
     def on_no_more_files(self) -> None:
         """The system gives no descriptor for the next connection: make room."""
-        self._notices.note("accepts_failed", "too many open files; strangers are dropped")
+        self._counted_log.note("accepts_failed", "too many open files; strangers are dropped")
         for scope in list(self._strangers)[:EVICTED_AT_ONCE]:
             self._evict(scope)
 
@@ -138,11 +138,11 @@ class Acceptor:
         return None
 
     def _drop(self, kind: str, why: str, host: str | None) -> None:
-        self._notices.count("strangers_dropped")
+        self._counted_log.count("strangers_dropped")
         if kind == "strangers_gone":
-            self._notices.count(kind)  # it asked for nothing: a probe of the port, say
+            self._counted_log.count(kind)  # it asked for nothing: a probe of the port, say
         else:
-            self._notices.note(kind, "stranger dropped", why=why, host=host)
+            self._counted_log.note(kind, "stranger dropped", why=why, host=host)
 
     @contextlib.contextmanager
     def _as_stranger(self, host: str | None) -> Iterator[trio.CancelScope]:
@@ -238,10 +238,10 @@ class Acceptor:
         """Tell the caller; and the log, unless that is noted already or belongs to daily work."""
         kind = f"greetings_refused_{refusal.reason.value}"
         if is_noted or refusal.reason in _ORDINARY:
-            self._notices.count(kind)
+            self._counted_log.count(kind)
         else:
             why = refusal.detail or refusal.reason.value
-            self._notices.note(kind, "greeting refused", why=why, host=wire.remote)
+            self._counted_log.note(kind, "greeting refused", why=why, host=wire.remote)
         with trio.move_on_after(self._limits.handshake_seconds):
             with contextlib.suppress(*BROKEN):
                 await wire.stream.send_all(GREETINGS.encode(refusal))

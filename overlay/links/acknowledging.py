@@ -1,4 +1,4 @@
-"""Telling other ends what has come from them: :mod:`overlay.queues.resend`."""
+"""Telling other ends what has come from them, and hearing it: :mod:`overlay.queues.resend`."""
 
 from __future__ import annotations
 
@@ -6,19 +6,23 @@ from collections.abc import Mapping
 
 import trio
 
+from overlay.errors import ProtocolError
 from overlay.ids import NANOS_PER_SECOND
 from overlay.links.link import Link
 from overlay.net.turn import Turn
-from overlay.queues.resend import ACK_NS
-from overlay.queues.streams import Key
+from overlay.queues.resend import ACK_NS, Ack, Resume
+from overlay.queues.streams import RELIABLE, Key, Streams
 from overlay.wire.codec import MessageCodec
 
 
 class Acknowledging:
-    """What has come over links and is to be acknowledged, over the connections in use."""
+    """Acknowledgements over the links of one broker, sent over the connections in use."""
 
-    def __init__(self, up: Mapping[Key, Link], codec: MessageCodec, turn: Turn) -> None:
+    def __init__(
+        self, up: Mapping[Key, Link], streams: Streams, codec: MessageCodec, turn: Turn
+    ) -> None:
         self._up = up
+        self._streams = streams
         self._turn = turn
         self._codec = codec
         self._unsaid: dict[Key, Link] = {}  #: links over which something is to be acknowledged
@@ -47,6 +51,25 @@ class Acknowledging:
             if key not in self._unsaid:
                 self._unsaid[key] = link
                 self._more.set()
+
+    def hear(self, link: Link, message: Ack | Resume) -> None:
+        """The other end says what has come there, or with what its stream goes on.
+
+        Raises:
+            ProtocolError: this link has no stream, or it has begun already.
+        """
+        key = (link.peer.uid, link.link_class)
+        if link.link_class not in RELIABLE:
+            raise ProtocolError(f"{type(message).__name__} on a link without a stream")
+        if isinstance(message, Ack):
+            self._streams.on_ack(key, message)
+            used = self._up.get(key)
+            if used is not None:
+                used.connection.go_on()
+        elif link.arrivals is not None:
+            raise ProtocolError("a stream begins twice on one connection")
+        else:
+            link.arrivals = self._streams.arrivals(key, message)
 
     def _say(self, link: Link) -> None:
         key = (link.peer.uid, link.link_class)

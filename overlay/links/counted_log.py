@@ -38,7 +38,7 @@ class OncePerWhile:
 class CountedLog:
     """Counts and logs, for one part of a broker."""
 
-    __slots__ = ("_counters", "_gate", "_log", "_now")
+    __slots__ = ("_counters", "_log", "_now", "_once_per_while")
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class CountedLog:
         self._counters = counters
         self._log = log
         self._now = now
-        self._gate = OncePerWhile()
+        self._once_per_while = OncePerWhile()
 
     def count(self, kind: str, many: int = 1) -> None:
         """Count so many more of ``kind`` and say nothing."""
@@ -58,7 +58,7 @@ class CountedLog:
     def note(self, kind: str, text: str, **details: object) -> None:
         """Count one more of ``kind``, a counter's name, and say so unless that was said lately."""
         self._counters[kind] += 1
-        held = self._gate.passes(kind, self._now())
+        held = self._once_per_while.passes(kind, self._now())
         if held is None:
             self._log.debug(text, **details)
             return

@@ -1,31 +1,32 @@
-"""The life of links: they come up, carry frames both ways, and end, in peace or not."""
+"""The table of links: they come up, are replaced, and end, in peace or not.
+
+What is said over one of them while it is up: :mod:`overlay.links.conversation`.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from functools import partial
 
 import trio
 
-from overlay.errors import ProtocolError
 from overlay.ids import LinkClass, Nanos, short
 from overlay.links.acknowledging import Acknowledging
 from overlay.links.bulkhead import Bulkhead
+from overlay.links.conversation import Conversation
 from overlay.links.counted_log import CountedLog
 from overlay.links.link import Greeted, Link, Upper
 from overlay.links.parting import Parting
-from overlay.machine import Closed, CloseLink, Input, LinkDown, LinkMessage, LinkUp, MessageReceived
+from overlay.machine import Closed, CloseLink, Input, LinkDown, LinkUp
 from overlay.net.connection import BROKEN, FINISH_SECONDS, Connection
 from overlay.net.precedence import Precedence
-from overlay.net.slices import Sliced
 from overlay.net.transport import Wire, close
 from overlay.net.turn import Turn
 from overlay.queues.outbox import WRITE_BYTES
-from overlay.queues.resend import Ack, Resume
 from overlay.queues.streams import RELIABLE, Key, Streams
-from overlay.wire.codec import READ_BYTES, FrameReader, FrameRun, MessageCodec
-from overlay.wire.frames import CONTROL, MAX_FRAME_BYTES
+from overlay.wire.codec import READ_BYTES, MessageCodec
+from overlay.wire.frames import MAX_FRAME_BYTES
 from overlay.wire.handshake import GREETINGS, Goodbye, LinkTable
 from overlay.wire.versions import STREAMS
 
@@ -50,14 +51,24 @@ class Links:
         now: Callable[[], Nanos],
         life: Callable[[], int],
         bulkhead: Bulkhead,
-        notices: CountedLog,
+        counted_log: CountedLog,
     ) -> None:
         self.up: dict[Key, Link] = {}
         self.parting = Parting(partial(bulkhead.contain, self._go_another_way))
         self.streams = Streams()
         self.turn = Turn()
-        self.acknowledging = Acknowledging(self.up, codec, self.turn)
+        self.acknowledging = Acknowledging(self.up, self.streams, codec, self.turn)
         self.precedence = Precedence()
+        self._conversation = Conversation(
+            codec,
+            upper,
+            self.turn,
+            self.precedence,
+            self.acknowledging,
+            counted_log,
+            give=give,
+            on_goodbye=self._part,
+        )
         self._table = table
         self._codec = codec
         self._upper = upper
@@ -65,7 +76,7 @@ class Links:
         self._now = now
         self._life = life  #: our incarnation
         self._bulkhead = bulkhead
-        self._notices = notices
+        self._counted_log = counted_log
         self.running: dict[Link, None] = {}  #: links whose tasks have not ended; some are not up
         self._quiet = trio.Event()
 
@@ -101,7 +112,9 @@ class Links:
         reason: Closed | None = None
         try:
             try:
-                reason = await self._bulkhead.contain(partial(self._read_and_write, link), reader)
+                reason = await self._bulkhead.contain(
+                    partial(self._conversation.hold, link), reader
+                )
             finally:
                 ended_by_itself = self._wind_up(link)
             if ended_by_itself:
@@ -166,7 +179,7 @@ class Links:
         connection.send(self._codec.encode(resume, link.agreed.version))
         connection.send_again(again)
         if again:
-            self._notices.count("events_sent_again", sum(events for _, events in again))
+            self._counted_log.count("events_sent_again", sum(events for _, events in again))
         if orphans:
             self._upper.on_orphans(peer, link.link_class, orphans)
 
@@ -183,7 +196,7 @@ class Links:
                 self._upper.on_orphans(link.peer, link.link_class, orphans)
         while is_taken and (too_many := self.streams.relieve()) is not None:
             peer, link_class, items = too_many
-            self._notices.count("events_kept_given_up", sum(events for _, events in items))
+            self._counted_log.count("events_kept_given_up", sum(events for _, events in items))
             self._upper.on_orphans(peer, link_class, items)
 
     async def _go_another_way(self, link: Link) -> None:
@@ -216,9 +229,9 @@ class Links:
         connection = link.connection
         connection.end()
         self.precedence.leave(connection.fileno)
-        self._notices.count("express_dropped", connection.outbox.express.dropped)
+        self._counted_log.count("express_dropped", connection.outbox.express.dropped)
         if connection.overflowed:
-            self._notices.note(
+            self._counted_log.note(
                 "links_given_up",
                 "link given up, too much is held for its other end or of it",
                 peer=short(link.peer.uid),
@@ -272,123 +285,3 @@ class Links:
     def _tell_end(self, link: Link, reason: Closed) -> None:
         self._give(LinkDown(link.peer.uid, reason, link.link_class))
         self._upper.on_changes()
-
-    async def _read_and_write(self, link: Link, reader: FrameReader) -> Closed:
-        reason = Closed.LOST
-        with link.running:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._write, link, nursery.cancel_scope)
-                reason = await self._read(link, reader)
-                if reason is Closed.UNWANTED:
-                    await self._hear_out(link, reader)
-                link.connection.end()
-                if not link.parted.is_set():
-                    nursery.cancel_scope.cancel()
-        return Closed.OVERFLOW if link.connection.overflowed else reason
-
-    async def _write(self, link: Link, scope: trio.CancelScope) -> None:
-        try:
-            await link.connection.write_forever()
-            if not link.connection.overflowed:
-                # Closing with bytes unread would reset the connection, and the other end might
-                # never see our goodbye: wait for its own, or until it closes.
-                with trio.move_on_at(link.connection.closed_by):
-                    await link.parted.wait()
-        except BROKEN:
-            # The other end has closed, but it may have said why: let what has come be read.
-            with trio.move_on_after(FINISH_SECONDS):
-                await link.parted.wait()
-        scope.cancel()
-
-    async def _read(self, link: Link, reader: FrameReader) -> Closed:
-        upper = self._upper
-        is_express = link.link_class is LinkClass.EXPRESS
-        try:
-            chunk: bytes | bytearray = b"-"
-            while chunk:
-                if not is_express:
-                    await self.precedence.give_way()
-                goodbye = await self._take(link, reader.runs())
-                if goodbye is not None:
-                    self._part(link, goodbye)
-                    return goodbye
-                await upper.on_batch(link)
-                chunk = await link.connection.receive(reader.appetite)
-                reader.feed(chunk)
-                if link.arrivals is not None:
-                    link.arrivals.size += len(chunk)
-        except ProtocolError as error:
-            self._protocol_error(link, error)
-            return Closed.PROTOCOL
-        except BROKEN:
-            pass
-        return Closed.LOST
-
-    async def _hear_out(self, link: Link, reader: FrameReader) -> None:
-        """Both ends have parted; take what the other one says of how much has come there."""
-        outbox = link.connection.outbox
-        try:
-            # Without a stream the next link brings over what this one has not.
-            while outbox.stream is not None and (outbox.stream.count or outbox.normal):
-                chunk = await link.connection.receive(reader.appetite)
-                if not chunk:
-                    return
-                reader.feed(chunk)
-                for run in reader.runs():
-                    for body in run.bodies() if run.kind == CONTROL else ():
-                        if isinstance(message := self._codec.decode(body), Ack):
-                            self._on_stream(link, message)
-        except ProtocolError as error:
-            self._protocol_error(link, error)
-        except BROKEN:
-            pass
-
-    async def _take(self, link: Link, runs: list[FrameRun]) -> Closed | None:
-        """Hand over what has come; returns why, if the other end says good-bye."""
-        first = None if link.link_class is LinkClass.EXPRESS else self.precedence
-        return await Sliced(self._steps(link, runs), first).finish(
-            self.turn, partial(self.acknowledging.note, link)
-        )
-
-    def _steps(self, link: Link, runs: list[FrameRun]) -> Generator[None, None, Closed | None]:
-        """Hand over what has come; behind a good-bye there are acknowledgements alone."""
-        link_class = link.link_class
-        goodbye: Closed | None = None
-        for run in runs:
-            if run.kind != CONTROL:
-                if goodbye is None:
-                    yield from self._upper.on_frames(link, run)
-                continue
-            for body in run.bodies():
-                message = self._codec.decode(body)
-                if isinstance(message, Goodbye):
-                    goodbye = goodbye or message.reason
-                    continue
-                if goodbye is not None and not isinstance(message, Ack):
-                    continue
-                if isinstance(message, Ack | Resume):
-                    self._on_stream(link, message)
-                    continue
-                if link_class is not LinkClass.NORMAL and not isinstance(message, LinkMessage):
-                    raise ProtocolError(f"{type(message).__name__} on a link for events")
-                self._give(MessageReceived(link.peer.uid, message, link_class))
-                yield
-        return goodbye
-
-    def _on_stream(self, link: Link, message: Ack | Resume) -> None:
-        key = (link.peer.uid, link.link_class)
-        if link.link_class not in RELIABLE:
-            raise ProtocolError(f"{type(message).__name__} on a link without a stream")
-        if isinstance(message, Ack):
-            self.streams.on_ack(key, message)
-            used = self.up.get(key)
-            if used is not None:
-                used.connection.go_on()
-        elif link.arrivals is not None:
-            raise ProtocolError("a stream begins twice on one connection")
-        else:
-            link.arrivals = self.streams.arrivals(key, message)
-
-    def _protocol_error(self, link: Link, error: ProtocolError) -> None:
-        uid = short(link.peer.uid)
-        self._notices.note("protocol_errors", "protocol error", peer=uid, why=str(error))

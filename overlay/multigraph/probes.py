@@ -71,7 +71,7 @@ class Pace:
 
 
 @dataclass(slots=True)
-class _Gauge:
+class _Probed:
     flow: Flow
     trip: RoundTrip = field(default_factory=RoundTrip)
     waiting: tuple[int, Nanos] | None = None  #: token of the probe under way, and when it was sent
@@ -88,30 +88,30 @@ class Probes:
     def __init__(self, rng: random.Random, pace: Pace | None = None) -> None:
         self._rng = rng
         self._pace = pace if pace is not None else Pace()
-        self._gauges: dict[LinkKey, _Gauge] = {}
+        self._probed: dict[LinkKey, _Probed] = {}
         self._timers: TimerTable[LinkKey] = TimerTable()
         self._resets = Resets()
         self._token = 0
         self._watch: Nanos | None = None  #: nothing but a look at the time
 
     def __contains__(self, key: LinkKey) -> bool:
-        return key in self._gauges
+        return key in self._probed
 
     @property
     def links(self) -> tuple[LinkKey, ...]:
         """The links that are up."""
-        return tuple(self._gauges)
+        return tuple(self._probed)
 
     # ── inputs ────────────────────────────────────────────────────────────────────────────────
 
     def on_up(self, key: LinkKey, now: Nanos) -> None:
         """A link has come up, or a new connection has taken its place."""
-        self._gauges[key] = _Gauge(Flow(now))
+        self._probed[key] = _Probed(Flow(now))
         self._timers.set(key, now)
 
     def on_down(self, key: LinkKey, now: Nanos, *, is_reset: bool) -> None:
         """A link is gone; ``is_reset``: it broke, nobody decided so."""
-        if self._gauges.pop(key, None) is not None and is_reset:
+        if self._probed.pop(key, None) is not None and is_reset:
             self._resets.note(key, now)
         self._timers.cancel(key)
 
@@ -119,24 +119,24 @@ class Probes:
         """Answer a probe, or take the echo of one."""
         if isinstance(message, LinkProbe):
             return [Send(key[0], LinkEcho(message.token), link_class=key[1])]
-        gauge = self._gauges.get(key)
-        if isinstance(message, LinkEcho) and gauge is not None and gauge.waiting is not None:
-            token, sent = gauge.waiting
+        probed = self._probed.get(key)
+        if isinstance(message, LinkEcho) and probed is not None and probed.waiting is not None:
+            token, sent = probed.waiting
             if message.token == token:
-                gauge.waiting = None
-                gauge.trip.on_sample(now - sent)
-                self._hurry(key, gauge, now)
+                probed.waiting = None
+                probed.trip.on_sample(now - sent)
+                self._hurry(key, probed, now)
         return []
 
     def on_read(self, readings: Iterable[Reading], now: Nanos) -> None:
         """Take what the connections have sent, and have still to send."""
         for reading in readings:
-            gauge = self._gauges.get(reading.key)
-            if gauge is not None:
-                gauge.flow.on_reading(reading.sent_bytes, reading.queued_bytes, now)
-                gauge.is_used = reading.events > gauge.events
-                gauge.events = reading.events
-                self._hurry(reading.key, gauge, now)
+            probed = self._probed.get(reading.key)
+            if probed is not None:
+                probed.flow.on_reading(reading.sent_bytes, reading.queued_bytes, now)
+                probed.is_used = reading.events > probed.events
+                probed.events = reading.events
+                self._hurry(reading.key, probed, now)
 
     def handle_timers(self, now: Nanos) -> tuple[list[Effect], list[LinkKey]]:
         """Send the probes that are due; return them, and the links whose turn it was."""
@@ -144,16 +144,16 @@ class Probes:
         self._excuse(now)
         due = []
         while (key := self._timers.pop_expired(now)) is not None:
-            gauge = self._gauges[key]
+            probed = self._probed[key]
             due.append(key)
-            pause = self._pause(gauge, key[1])
-            if gauge.waiting is None:
+            pause = self._pause(probed, key[1])
+            if probed.waiting is None:
                 self._token += 1
-                gauge.waiting = (self._token, now)
+                probed.waiting = (self._token, now)
                 effects.append(Send(key[0], LinkProbe(self._token), link_class=key[1]))
-            gauge.due = now + pause * 3 // 4 + self._rng.randrange(pause // 2 + 1)
-            self._timers.set(key, gauge.due)
-        is_watching = any(gauge.waiting is not None for gauge in self._gauges.values())
+            probed.due = now + pause * 3 // 4 + self._rng.randrange(pause // 2 + 1)
+            self._timers.set(key, probed.due)
+        is_watching = any(probed.waiting is not None for probed in self._probed.values())
         self._watch = now + WATCH_NS if is_watching else None
         return effects, due
 
@@ -166,11 +166,11 @@ class Probes:
 
     def weights(self, key: LinkKey, now: Nanos) -> Weights | None:
         """Return the weight set of a link as measured now; None before the first round trip."""
-        gauge = self._gauges.get(key)
-        if gauge is None or not gauge.trip.samples:
+        probed = self._probed.get(key)
+        if probed is None or not probed.trip.samples:
             return None
-        trip, flow = gauge.trip, gauge.flow
-        waited = now - gauge.waiting[1] if gauge.waiting is not None else 0
+        trip, flow = probed.trip, probed.flow
+        waited = now - probed.waiting[1] if probed.waiting is not None else 0
         return Weights(
             max(trip.rtt_ns, waited),
             trip.jitter_ns,
@@ -182,8 +182,8 @@ class Probes:
 
     def floor_ns(self, key: LinkKey) -> Nanos:
         """Return the smallest of the latest round trips of a link; 0: none is known."""
-        gauge = self._gauges.get(key)
-        return gauge.trip.floor_ns if gauge is not None else 0
+        probed = self._probed.get(key)
+        return probed.trip.floor_ns if probed is not None else 0
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
@@ -193,44 +193,44 @@ class Probes:
         late = now - due if due is not None else 0
         if late < OWN_FAULT_NS:
             return
-        for gauge in self._gauges.values():
-            if gauge.waiting is not None:
-                token, sent = gauge.waiting
-                gauge.waiting = (token, min(now, sent + late))
+        for probed in self._probed.values():
+            if probed.waiting is not None:
+                token, sent = probed.waiting
+                probed.waiting = (token, min(now, sent + late))
 
-    def _pause(self, gauge: _Gauge, link_class: LinkClass) -> Nanos:
+    def _pause(self, probed: _Probed, link_class: LinkClass) -> Nanos:
         pace = self._pace
-        if gauge.trip.samples < FIRST_PROBES:
+        if probed.trip.samples < FIRST_PROBES:
             return pace.first_ns
-        if gauge.is_used:
-            gauge.restless = 0
-        elif gauge.waiting is None:
-            gauge.restless += -1 if _is_steady(gauge) else 1
-            gauge.restless = max(0, min(gauge.restless, RESTLESS))
-        if not _is_calm(gauge) or gauge.waiting is not None:
-            gauge.idle = 0
+        if probed.is_used:
+            probed.restless = 0
+        elif probed.waiting is None:
+            probed.restless += -1 if _is_steady(probed) else 1
+            probed.restless = max(0, min(probed.restless, RESTLESS))
+        if not _is_calm(probed) or probed.waiting is not None:
+            probed.idle = 0
             return pace.busy_ns
-        is_long = _is_steady(gauge) and link_class is not LinkClass.EXPRESS
+        is_long = _is_steady(probed) and link_class is not LinkClass.EXPRESS
         longest = pace.longest_ns if is_long else pace.idle_ns
-        gauge.idle = min(2 * gauge.idle, longest) or pace.idle_ns
-        return gauge.idle
+        probed.idle = min(2 * probed.idle, longest) or pace.idle_ns
+        return probed.idle
 
-    def _hurry(self, key: LinkKey, gauge: _Gauge, now: Nanos) -> None:
+    def _hurry(self, key: LinkKey, probed: _Probed, now: Nanos) -> None:
         """A link that is idle no more, or another than it was, is probed soon."""
-        if gauge.idle and not _is_calm(gauge):
-            gauge.idle = 0
-            gauge.due = min(gauge.due, now + self._pace.busy_ns)
-            self._timers.set(key, gauge.due)
+        if probed.idle and not _is_calm(probed):
+            probed.idle = 0
+            probed.due = min(probed.due, now + self._pace.busy_ns)
+            self._timers.set(key, probed.due)
 
 
-def _is_calm(gauge: _Gauge) -> bool:
+def _is_calm(probed: _Probed) -> bool:
     """No events go over the link, and probes take as long as ever, or vary as ever.
 
     Control messages do not count: many of them tell what probes have found.
     """
-    return not gauge.is_used and (_is_steady(gauge) or gauge.restless == RESTLESS)
+    return not probed.is_used and (_is_steady(probed) or probed.restless == RESTLESS)
 
 
-def _is_steady(gauge: _Gauge) -> bool:
-    trip = gauge.trip
+def _is_steady(probed: _Probed) -> bool:
+    trip = probed.trip
     return trip.jitter_ns < max(trip.rtt_ns // STEADY_RATIO, STEADY_NS)

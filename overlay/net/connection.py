@@ -107,6 +107,11 @@ class Connection:
         return self.outbox.size + len(self._rest)
 
     @property
+    def has_express(self) -> bool:
+        """Express events wait in the queue."""
+        return bool(self.outbox.express)
+
+    @property
     def fileno(self) -> int:
         """Of the socket underneath, for :mod:`overlay.net.precedence`; -1: there is none now.
 

@@ -7,10 +7,18 @@ as far as the kernel takes it without waiting; only what is left then wakes the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from overlay.net.connection import Connection
+
+class Waiting(Protocol):
+    """What may have got something to send within a turn: a connection."""
+
+    @property
+    def has_express(self) -> bool:
+        """Express events wait in its queue: it is written to before those without."""
+
+    def write_now(self) -> None:
+        """Write what can be written without waiting."""
 
 
 class Turn:
@@ -23,9 +31,9 @@ class Turn:
 
     def __init__(self) -> None:
         self.is_open = False
-        self._noted: list[Connection] = []
+        self._noted: list[Waiting] = []
 
-    def note(self, connection: Connection) -> None:
+    def note(self, connection: Waiting) -> None:
         """Remember an idle connection that has got something to send."""
         self._noted.append(connection)
 
@@ -40,6 +48,6 @@ class Turn:
                 connection.write_now()
 
 
-def _is_normal(connection: Connection) -> bool:
+def _is_normal(connection: Waiting) -> bool:
     """Say whether nothing express waits: then others are written to before it."""
-    return not connection.outbox.express
+    return not connection.has_express

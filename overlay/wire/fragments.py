@@ -13,7 +13,7 @@ from __future__ import annotations
 import struct
 
 from overlay.errors import CodecError
-from overlay.wire.frames import FRAGMENT, HEADER, LENGTH_COVERS, PROTOCOL_VERSION, Bytes
+from overlay.wire.frames import FRAGMENT, Bytes, frame_start
 
 SLICE_BYTES = 64 * 1024
 MIN_SLICE_BYTES = 1024  #: of a slice that is not the last, so that there are not too many
@@ -29,8 +29,7 @@ def slice_at(frame: Bytes, at: int) -> tuple[bytes, memoryview]:
     """Return what stands before the slice that begins at ``at``, and the slice."""
     part = memoryview(frame)[at : at + SLICE_BYTES]
     is_last = at + SLICE_BYTES >= len(frame)
-    length = len(part) + 1 + LENGTH_COVERS
-    return HEADER.pack(length, PROTOCOL_VERSION, FRAGMENT) + bytes((is_last,)), part
+    return frame_start(FRAGMENT, 1 + len(part)) + bytes((is_last,)), part
 
 
 class Assembler:

@@ -35,6 +35,11 @@ LENGTH_COVERS = 2  # version and kind are counted in the length
 Bytes = bytes | bytearray | memoryview
 
 
+def frame_start(kind: int, size: int) -> bytes:
+    """Return what a frame begins with whose body has ``size`` bytes, in the highest version."""
+    return HEADER.pack(size + LENGTH_COVERS, PROTOCOL_VERSION, kind)
+
+
 def frame(kind: int, body: bytes, version: int = LOWEST_VERSION) -> bytes:
     """Return ``body`` as one frame, in the layout of ``version``."""
     return HEADER.pack(len(body) + LENGTH_COVERS, version, kind) + body

@@ -34,7 +34,7 @@ class Deaths:
         if uid in parts.suspicions.open:
             parts.suspicions.on_heard(uid)
         parts.tests.on_alive(uid)
-        parts.runs.on_alive(uid)
+        parts.dead_runs.on_alive(uid)
 
     def on_silent(self, uid: str) -> None:
         """A ring neighbour may have been silent for too long."""
@@ -183,7 +183,7 @@ class Deaths:
         parts, uid = self._parts, member.uid
         parts.suspicions.close(uid)
         parts.detours.forget(uid)
-        parts.queries.forget(uid)
+        parts.chord_queries.forget(uid)
         parts.links.damper.forget(uid)
         parts.hood.bury(member, witnessed=witnessed)
         parts.chords.on_dead(uid, heir)

@@ -159,9 +159,9 @@ class Dispatch:
             Timer.ROUTE: parts.routing.on_late,
             Timer.HEARD: parts.routing.on_unheard,
             Timer.DETOUR: parts.detours.on_late,
-            Timer.QUERY: parts.queries.ask,
-            Timer.GAP: parts.runs.on_due,
-            Timer.DOUBT: parts.runs.on_doubt_due,
+            Timer.QUERY: parts.chord_queries.ask,
+            Timer.GAP: parts.dead_runs.on_due,
+            Timer.DOUBT: parts.dead_runs.on_doubt_due,
             Timer.CARRIER: self._on_carrier_due,
             Timer.COPY: duties.on_copy,
             Timer.RECONCILE: lambda _: duties.on_reconcile(),
@@ -215,12 +215,12 @@ class Dispatch:
 
     def _on_chords_due(self) -> None:
         parts = self._parts
-        parts.queries.watch()
+        parts.chord_queries.watch()
         parts.chords.on_refresh_due()
         parts.merge.stabilise()
 
     def _on_carrier_due(self, uid: str) -> None:
         parts = self._parts
-        parts.carriers.on_due(uid)
+        parts.event_links.on_due(uid)
         if uid not in parts.links.up:
             parts.chords.on_link_gone(uid)

@@ -85,7 +85,7 @@ class LinkEvents:
         parts, core, uid = self._parts, self._parts.core, event.peer.uid
         old = parts.links.up.get(uid)
         parts.detours.forget(uid)
-        parts.queries.forget(uid)
+        parts.chord_queries.forget(uid)
         if core.detours.pop(uid, None) is not None:
             core.notify(DetourEnded(uid, restored=True))
         if old is not None:
@@ -126,7 +126,7 @@ class LinkEvents:
             damper.on_lost(uid, link.since, core.now)
         held = damper.held_ns(uid, core.now)
         if held and link.member is not None and uid in parts.chords.wanted:
-            parts.queries.begin(link.member, at_once=True)
+            parts.chord_queries.begin(link.member, at_once=True)
         parts.chords.on_link_gone(uid)
         parts.routing.on_link_gone(uid)
         parts.tests.on_lost(uid)
@@ -160,7 +160,7 @@ class LinkEvents:
         if uid in parts.hood.candidates and event.reason in _NO_WAY_THERE:
             parts.detours.begin(parts.hood.candidates[uid])
         parts.hood.shun(uid)
-        parts.runs.on_refused(uid)
+        parts.dead_runs.on_refused(uid)
         self._deaths.settle(parts.suspicions.on_refused(uid, lives=lives))
         self._deaths.on_witness_lost(uid)
         if uid in parts.chords.wanted and uid not in parts.hood.adjacent:
@@ -170,7 +170,7 @@ class LinkEvents:
         parts = self._parts
         chord = next((member for member in parts.chords.levels if member.uid == uid), None)
         if chord is not None and reason in _NO_WAY_THERE:
-            parts.queries.begin(chord)
+            parts.chord_queries.begin(chord)
         else:
             parts.chords.on_dead(uid, None)
 
@@ -200,7 +200,7 @@ class LinkEvents:
             parts.detours.conclude(member, path)
         if case is not None:
             case.link_failed = True
-        parts.queries.forget(uid)
+        parts.chord_queries.forget(uid)
         core.notify(Detoured(uid, path))
         self._greet(link, old)
 
@@ -215,6 +215,6 @@ class LinkEvents:
     def _on_no_detour(self, subject: Member) -> None:
         """Nobody can pass anything on to it now: only the link itself is left to be tried."""
         parts = self._parts
-        parts.queries.on_no_way(subject)
+        parts.chord_queries.on_no_way(subject)
         if subject.uid in parts.suspicions.open:
             parts.links.reopen(subject.peer, subject.uid)

@@ -181,9 +181,10 @@ class Membership:
         parts.link_backups.clear()
         parts.repair.clear()
         parts.chords.clear()
-        parts.queries.clear()  # before the searches: that these end now says nothing of chords
+        # Before the searches: that these end now says nothing of chords.
+        parts.chord_queries.clear()
         parts.routing.clear()
-        parts.runs.clear()
+        parts.dead_runs.clear()
         parts.owner.clear()
         parts.detours.clear()
         parts.links.close_all(Closed.LEAVING)

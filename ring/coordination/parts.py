@@ -50,13 +50,13 @@ class Parts:
     repair: Repair
     routing: Routing
     chords: Chords
-    runs: DeadRuns
-    carriers: EventLinks
+    dead_runs: DeadRuns
+    event_links: EventLinks
     duties: Duties
     newcomer: Newcomer
     owner: GapOwner
     detours: Detours
-    queries: ChordQueries
+    chord_queries: ChordQueries
     merge: Merge
 
     @classmethod
@@ -86,12 +86,12 @@ class Parts:
             repair=Repair(core, links, hood, link_backups),
             routing=routing,
             chords=chords,
-            runs=DeadRuns(core, links, hood, routing),
-            carriers=EventLinks(core, links, detector, health),
+            dead_runs=DeadRuns(core, links, hood, routing),
+            event_links=EventLinks(core, links, detector, health),
             duties=Duties(core, links, hood),
             newcomer=Newcomer(core, links, hood),
             owner=GapOwner(core, links, hood, chords),
             detours=detours,
-            queries=ChordQueries(core, links, routing, detours),
+            chord_queries=ChordQueries(core, links, routing, detours),
             merge=Merge(core, links, hood),
         )

@@ -16,6 +16,10 @@ digests, rates and the order of filling and dropping are this project's.
 
 from __future__ import annotations
 
+from itertools import islice
+
+from sortedcontainers import SortedList
+
 from overlay.circular import following
 from ring.circle.links import RingLinks
 from ring.circle.neighbourhood import Neighbourhood
@@ -59,6 +63,7 @@ class Backups:
         self._links = links
         self._neighbourhood = neighbourhood
         self.own: dict[str, Own] = {}
+        self._keys = SortedList()  #: of them, as an index goes through them
         self.targets: dict[str, Target] = {}
         self.leavers: dict[str, None] = {}  #: neighbours on their way out
         self.leaving = False  #: and ourselves
@@ -116,6 +121,7 @@ class Backups:
         entry = Entry(claim.key, claim.epoch, claim.place, version, content_of(body))
         self._changes += 1
         self.own[claim.key] = Own(entry, body, self._changes, previous, taken_from)
+        self._keys.add(claim.key)
         self._bytes += len(body)
         self._count(entry, 1)
         same_claim = old is not None and claim_of(old.entry) == claim_of(entry)
@@ -157,6 +163,7 @@ class Backups:
     def clear(self) -> dict[str, Own]:
         """Give up all records and copies; returns the records."""
         own, self.own = self.own, {}
+        self._keys.clear()
         self.targets.clear()
         self.leavers.clear()
         self._bytes = self._full = self._claims = 0
@@ -290,6 +297,7 @@ class Backups:
     def _take_out(self, key: str) -> Own | None:
         own = self.own.pop(key, None)
         if own is not None:
+            self._keys.remove(key)
             self._bytes -= len(own.body)
             self._count(own.entry, -1)
         return own
@@ -326,7 +334,8 @@ class Backups:
             target.tokens -= ENTRY_BYTES
 
     def _send_index(self, target: Target, after: str) -> None:
-        keys = sorted(key for key in self.own if key > after)
+        later = self._keys.irange(after, inclusive=(False, False))
+        keys: list[str] = list(islice(later, MAX_ENTRIES + 1))
         entries = [self.own[key].entry for key in keys[:MAX_ENTRIES]]
         if not target.holder:
             entries = [claim_of(entry) for entry in entries]

@@ -53,7 +53,7 @@ class Duties:
         self.replicas = Replicas(core, links, self.backups)
         self.handover = Handover(core, links, neighbourhood, self.backups, self.replicas)
         self.reclaimer = Reclaimer(core, links, neighbourhood, self.backups, self.replicas)
-        self.doubts = LoneVerdicts(neighbourhood, self.backups, self.replicas, self.handover)
+        self.lone_verdicts = LoneVerdicts(neighbourhood, self.backups, self.replicas, self.handover)
         self.homes = Homes(core, links, self.backups, self.replicas)
         self.overload = Overload(core, neighbourhood, self.backups, self.replicas, self.handover)
         self.is_dirty = False  #: somebody is gone and has left records
@@ -111,7 +111,7 @@ class Duties:
     def on_gone(self, member: Member, *, witnessed: bool) -> None:
         """``member`` died or left; the pointers are about to change."""
         if witnessed:
-            self.doubts.settle(member.uid)
+            self.lone_verdicts.settle(member.uid)
         if self.replicas.on_gone(member.uid, member.incarnation, witnessed=witnessed):
             self.is_dirty = True
         self.handover.expire(gone=member.uid)
@@ -119,7 +119,7 @@ class Duties:
 
     def on_link_up(self, peer: Peer) -> None:
         """A new link; its other end may have begun another life."""
-        self.doubts.on_link_up(peer)
+        self.lone_verdicts.on_link_up(peer)
         held = self.replicas.owners.get(peer.uid)
         if held is not None and held.peer.incarnation < peer.incarnation:
             self.is_dirty |= self.replicas.on_gone(peer.uid, held.peer.incarnation)
@@ -133,12 +133,12 @@ class Duties:
             if uid in self._links.up:
                 around.append(self._links.up[uid].peer)
         self.handover.clear()
-        self.doubts.doubt()
+        self.lone_verdicts.doubt()
         self.reclaimer.suspend(around)
 
     def on_cut_off(self) -> None:
         """We were cut off for a while, and held others for dead; we have kept our place."""
-        self.doubts.doubt()
+        self.lone_verdicts.doubt()
         self.backups.pump_all()
 
     def follow(self) -> None:

@@ -14,6 +14,9 @@ brokers nearer to that, so the question finds its way there from wherever it beg
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
+
+from sortedcontainers import SortedDict
 
 from overlay.circular import following
 from overlay.ids import Peer
@@ -60,7 +63,7 @@ class Reclaimer:
         self._backups = backups
         self._replicas = replicas
         self.suspended: dict[str, Suspended] = {}
-        self._claims: dict[str, Entry] = {}  #: what we ask after
+        self._claims = SortedDict()  #: key -> claim that we ask after
         self._asking: dict[str, tuple[Peer, str]] = {}  #: uid -> peer, last key it answered for
         self._asked: dict[str, None] = {}  #: all whom we have asked
         self._place = 0  #: where we were on the ring
@@ -76,7 +79,7 @@ class Reclaimer:
         for key, replica in self._replicas.clear().items():
             if replica.body is not None:
                 self.suspended[key] = Suspended(replica.entry, replica.held.uid, replica.body)
-        self._claims = {key: record.entry for key, record in self.suspended.items()}
+        self._claims = SortedDict((key, record.entry) for key, record in self.suspended.items())
         if self.suspended:
             self._place = self._core.ring_id or 0
             unanswered = {peer.uid: peer for peer, _ in self._asking.values()}
@@ -182,8 +185,9 @@ class Reclaimer:
     def _ask(self, uid: str) -> None:
         """Ask ``uid`` after the next records; after the last, it has answered."""
         peer, after = self._asking[uid]
-        mine = [key for key in self._claims if key in self.suspended or key in self._backups.own]
-        keys = sorted(key for key in mine if key > after)[:MAX_ENTRIES]
+        later = self._claims.irange(after, inclusive=(False, False))
+        mine = (key for key in later if key in self.suspended or key in self._backups.own)
+        keys = list(islice(mine, MAX_ENTRIES))
         if keys:
             entries = tuple(self._claims[key] for key in keys)
             self._links.tell(peer, Reclaim(entries, self._place))

@@ -1,4 +1,4 @@
-"""The trio driver, over a network in memory and in virtual time: links, frames, timers."""
+"""The trio driver, over a network in memory and in virtual time: links and timers."""
 
 from __future__ import annotations
 
@@ -155,27 +155,6 @@ async def test_a_station_that_stops_is_lost(overlay: Overlay, autojump_clock: Mo
     a.do(OpenLink(b.peer.url, b.peer.uid))
     await trio.sleep(0.1)
     assert [(r.uid, r.reason) for r in a.took(LinkRefused)] == [(b.peer.uid, Refused.UNREACHABLE)]
-
-
-async def test_a_last_word_is_heard_by_one_that_writes_after_it(
-    overlay: Overlay, autojump_clock: MockClock
-) -> None:
-    a = await overlay.station("a")
-    b = await overlay.dial(a)
-    await b.send_all(GREETINGS.encode(hello()))
-    assert isinstance(await answer(b), Welcome)
-    a.busy = trio.Event()  # as if it stood still
-    await b.send_all(CODEC.encode(Beat(1)))
-    await trio.sleep(0.1)
-    await b.send_all(CODEC.encode(Goodbye(Closed.DECLARED_DEAD)))
-    await b.aclose()
-    for number in range(3):
-        a.do(Send("c" * 32, Beat(number)))
-        await trio.sleep(0.1)
-    a.busy.set()
-    await trio.sleep(0.1)
-    assert [down.reason for down in a.took(LinkDown)] == [Closed.DECLARED_DEAD]
-    await a.driver.drained()
 
 
 async def test_crossing_calls_make_one_link(overlay: Overlay, autojump_clock: MockClock) -> None:
@@ -372,29 +351,7 @@ async def test_a_link_that_is_cut_ends_at_once(overlay: Overlay, autojump_clock:
     assert len(a.took(LinkDown)) == 1
 
 
-# Frames and timers
-
-
-async def test_frames_come_by_the_batch_and_a_busy_layer_holds_back_the_reader(
-    overlay: Overlay,
-    autojump_clock: MockClock,
-) -> None:
-    a, b = await overlay.linked()
-    b.batches.clear()
-    b.busy = trio.Event()
-    link = a.driver.links[b.peer.uid, NORMAL]
-    bodies = [bytes([number]) for number in range(20)]
-    for body in bodies[:10]:
-        link.connection.send(frame(EVENT, body), 1)
-    await trio.sleep(0.1)
-    for body in bodies[10:]:
-        link.connection.send(frame(EVENT, body), 1)
-    await trio.sleep(0.1)
-    assert b.batches == [10]
-    b.busy.set()
-    await trio.sleep(0.1)
-    assert b.batches == [10, 20]
-    assert b.frames == [(EVENT, body) for body in bodies]
+# Timers
 
 
 async def test_a_machine_is_woken_at_its_deadline(

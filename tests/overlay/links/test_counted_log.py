@@ -28,11 +28,11 @@ def test_a_flood_is_counted_and_logged_in_one_line() -> None:
     counters: Counter[str] = Counter()
     with structlog.testing.capture_logs() as lines:
         log = structlog.get_logger()
-        notices = CountedLog(counters, log, lambda: now[0])
+        counted_log = CountedLog(counters, log, lambda: now[0])
         for _ in range(10_000):
-            notices.note("garbage", "stranger dropped", why="noise")
+            counted_log.note("garbage", "stranger dropped", why="noise")
         now[0] = nanos(61)
-        notices.note("garbage", "stranger dropped", why="noise")
+        counted_log.note("garbage", "stranger dropped", why="noise")
     assert counters == {"garbage": 10_001}
     told = [line for line in lines if line["log_level"] == "warning"]
     assert [line.get("more_since_last_line") for line in told] == [None, 9999]

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-
 import pytest
 import structlog
 import trio
 from trio.testing import MockClock
 
 from benchmarks.stage.greetings import client_hello
-from overlay.errors import ProtocolError
 from overlay.ids import LinkClass, Peer
 from overlay.limits import LIMITS, Limits
-from overlay.links import accepting, life
+from overlay.links import accepting
 from overlay.machine import (
-    Closed,
     LinkDown,
     LinkRefused,
     MessageReceived,
@@ -472,82 +467,3 @@ async def test_a_client_is_handed_to_the_layer_above(
     await trio.sleep(0.1)
     assert a.clients == [greeting]
     assert a.machine.inputs == []
-
-
-# Faults on a link
-
-
-@asynccontextmanager
-async def caller(overlay: Overlay, a: Station) -> AsyncIterator[trio.abc.Stream]:
-    """A broker played by the test, linked to ``a``."""
-    stream = await overlay.dial(a)
-    await stream.send_all(GREETINGS.encode(hello()))
-    assert isinstance(await answer(stream), Welcome)
-    assert "c" in a.linked
-    async with stream:
-        yield stream
-
-
-@pytest.mark.parametrize(
-    "words",
-    [b"\xff" * 50, frame(0, b"\xc1"), GREETINGS.encode(hello())],
-    ids=["no frame", "no message", "no message for a link"],
-)
-async def test_a_protocol_error_ends_that_link_alone(
-    overlay: Overlay, autojump_clock: MockClock, words: bytes
-) -> None:
-    a, _ = await overlay.linked()
-    async with caller(overlay, a) as stream:
-        await stream.send_all(CODEC.encode(Beat(7)) + words)
-        with trio.fail_after(5):
-            assert await stream.receive_some() == b""
-    await trio.sleep(1)
-    assert a.took(LinkDown) == [LinkDown("c" * 32, Closed.PROTOCOL)]
-    assert a.linked == ["b"]
-    assert a.driver.counters["protocol_errors"] == 1
-
-
-async def test_a_fault_of_ours_ends_that_link_and_the_machine_is_told(
-    overlay: Overlay, autojump_clock: MockClock, capsys: pytest.CaptureFixture[str]
-) -> None:
-    a, b = await overlay.linked()
-    async with caller(overlay, a) as stream:
-        a.fault = KeyError("impossible")
-        await stream.send_all(frame(EVENT, b"event"))
-        with trio.fail_after(5):
-            assert await stream.receive_some() == b""
-    await trio.sleep(1)
-    assert a.driver.counters["internal_errors"] == 1
-    assert a.linked == ["b"]
-    assert [down.uid for down in a.took(LinkDown)] == ["c" * 32]
-    assert "BUG" in capsys.readouterr().out
-    b.do(Send(a.peer.uid, Beat(1)))
-    await trio.sleep(0.1)
-    assert a.took(MessageReceived) == [MessageReceived(b.peer.uid, Beat(1))]
-
-
-async def test_the_layer_above_may_find_a_frame_senseless(
-    overlay: Overlay, autojump_clock: MockClock
-) -> None:
-    a, _ = await overlay.linked()
-    a.fault = ProtocolError("not for me")
-    async with caller(overlay, a) as stream:
-        await stream.send_all(frame(EVENT, b"event"))
-        with trio.fail_after(5):
-            assert await stream.receive_some() == b""
-    await trio.sleep(1)
-    assert a.took(LinkDown) == [LinkDown("c" * 32, Closed.PROTOCOL)]
-    assert a.linked == ["b"]
-
-
-async def test_a_link_whose_queue_overflows_is_given_up(
-    overlay: Overlay, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(life, "LINK_QUEUE_BYTES", 400)
-    a, b = await overlay.linked()
-    a.do(*(Send(b.peer.uid, Beat(number)) for number in range(100)))
-    await trio.sleep(5)
-    assert a.took(LinkDown) == [LinkDown(b.peer.uid, Closed.OVERFLOW)]
-    assert b.took(LinkDown) == [LinkDown(a.peer.uid, Closed.LOST)]
-    assert b.took(MessageReceived) == []
-    assert (a.linked, b.linked) == ([], [])

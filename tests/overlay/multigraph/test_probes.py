@@ -29,27 +29,27 @@ class Bench:
     """Gauges whose links echo after a time the test sets, or not at all."""
 
     def __init__(self, *keys: LinkKey) -> None:
-        self.gauges = Probes(random.Random(1))
+        self.probes = Probes(random.Random(1))
         self.now: Nanos = 0
         self.rtt: dict[LinkKey, Nanos | None] = {}
-        self.probes: Counter[LinkKey] = Counter()
+        self.sent: Counter[LinkKey] = Counter()
         self._echoes: list[tuple[Nanos, LinkKey, int]] = []
         for key in keys:
             self.rtt[key] = 2 * MS
-            self.gauges.on_up(key, self.now)
+            self.probes.on_up(key, self.now)
 
     def run(self, seconds: float) -> None:
         end = self.now + nanos(seconds)
         while True:
-            due = self.gauges.next_deadline()
+            due = self.probes.next_deadline()
             echo = min(self._echoes, default=None)
             if echo is not None and echo[0] <= min(end, due or end):
                 self._echoes.remove(echo)
                 self.now, key, token = echo
-                assert self.gauges.on_message(key, LinkEcho(token), self.now) == []
+                assert self.probes.on_message(key, LinkEcho(token), self.now) == []
             elif due is not None and due <= end:
                 self.now = due
-                self._take(self.gauges.handle_timers(due)[0])
+                self._take(self.probes.handle_timers(due)[0])
             else:
                 break
         self.now = end
@@ -59,13 +59,13 @@ class Bench:
             assert isinstance(effect, Send)
             assert isinstance(effect.message, LinkProbe)
             key = (effect.uid, effect.link_class)
-            self.probes[key] += 1
+            self.sent[key] += 1
             rtt = self.rtt[key]
             if rtt is not None:
                 self._echoes.append((self.now + rtt, key, effect.message.token))
 
     def weights(self, key: LinkKey = KEY) -> Weights:
-        found = self.gauges.weights(key, self.now)
+        found = self.probes.weights(key, self.now)
         assert found is not None
         return found
 
@@ -82,43 +82,43 @@ def test_nothing_is_known_before_the_first_echo() -> None:
     bench = Bench(KEY)
     bench.rtt[KEY] = None
     bench.run(1)
-    assert bench.gauges.weights(KEY, bench.now) is None
-    assert bench.gauges.weights(("c" * 32, NORMAL), bench.now) is None
+    assert bench.probes.weights(KEY, bench.now) is None
+    assert bench.probes.weights(("c" * 32, NORMAL), bench.now) is None
 
 
 def test_a_new_link_is_known_soon_and_an_idle_one_probed_seldom() -> None:
     bench = Bench(KEY)
     bench.run(FIRST_PROBES * PACE.first_ns * 5 / 4 / NANOS_PER_SECOND)
-    assert bench.probes[KEY] >= FIRST_PROBES
+    assert bench.sent[KEY] >= FIRST_PROBES
     bench.run(20)
-    before = bench.probes[KEY]
+    before = bench.sent[KEY]
     assert before >= 20 * NANOS_PER_SECOND / PACE.longest_ns + FIRST_PROBES, "more at first"
     bench.run(10)
-    before = bench.probes[KEY]
+    before = bench.sent[KEY]
     bench.run(1600)
     idle = 1600 * NANOS_PER_SECOND // PACE.longest_ns
-    assert 0.8 * idle <= bench.probes[KEY] - before <= 1.25 * idle
+    assert 0.8 * idle <= bench.sent[KEY] - before <= 1.25 * idle
 
 
 def test_an_express_link_promises_a_bound_and_is_looked_at_more_often() -> None:
     bench = Bench(express := (KEY[0], EXPRESS))
     bench.run(400)
-    assert bench.probes[express] >= 0.8 * 400 * NANOS_PER_SECOND / PACE.idle_ns
+    assert bench.sent[express] >= 0.8 * 400 * NANOS_PER_SECOND / PACE.idle_ns
 
 
 def test_what_changes_is_probed_every_second_until_it_is_steady() -> None:
     bench = Bench(KEY)
     bench.run(200)
     bench.rtt[KEY] = 40 * MS
-    before = bench.probes[KEY]
+    before = bench.sent[KEY]
     bench.run(1.25 * PACE.longest_ns / NANOS_PER_SECOND + 1)
-    assert bench.probes[KEY] - before >= 1, "it is seen with the next probe"
+    assert bench.sent[KEY] - before >= 1, "it is seen with the next probe"
     bench.run(5)
     assert bench.weights().rtt_ns > 25 * MS, "and followed up at once"
     bench.run(400)
-    before = bench.probes[KEY]
+    before = bench.sent[KEY]
     bench.run(400)
-    assert bench.probes[KEY] - before <= 1.35 * 400 * NANOS_PER_SECOND / PACE.longest_ns
+    assert bench.sent[KEY] - before <= 1.35 * 400 * NANOS_PER_SECOND / PACE.longest_ns
 
 
 def test_what_never_ceases_to_vary_is_noise_and_probed_seldom() -> None:
@@ -126,25 +126,25 @@ def test_what_never_ceases_to_vary_is_noise_and_probed_seldom() -> None:
     noise = random.Random(2)
 
     def run(seconds: int) -> int:
-        before = bench.probes[KEY]
+        before = bench.sent[KEY]
         for _ in range(2 * seconds):
             bench.rtt[KEY] = noise.randrange(1, 20) * MS
             bench.run(0.5)
-        return bench.probes[KEY] - before
+        return bench.sent[KEY] - before
 
     assert run(12) >= 0.8 * 12, "at first it may be news"
     run(20)
     assert run(400) <= 1.35 * 400 * NANOS_PER_SECOND / PACE.idle_ns
-    bench.gauges.on_read([Reading(KEY, 100, 0, events=1)], bench.now)
-    probes = bench.probes[KEY]
+    bench.probes.on_read([Reading(KEY, 100, 0, events=1)], bench.now)
+    probes = bench.sent[KEY]
     bench.run(1)
-    assert bench.probes[KEY] == probes + 1, "but it matters where there are events"
+    assert bench.sent[KEY] == probes + 1, "but it matters where there are events"
     bench.rtt[KEY] = 2 * MS
-    bench.gauges.on_read([Reading(KEY, 100, 0, events=1)], bench.now)
+    bench.probes.on_read([Reading(KEY, 100, 0, events=1)], bench.now)
     bench.run(120)
-    before = bench.probes[KEY]
+    before = bench.sent[KEY]
     bench.run(400)
-    assert bench.probes[KEY] - before <= 1.35 * 400 * NANOS_PER_SECOND / PACE.longest_ns
+    assert bench.sent[KEY] - before <= 1.35 * 400 * NANOS_PER_SECOND / PACE.longest_ns
     bench.rtt[KEY] = 40 * MS
     bench.run(1.25 * PACE.longest_ns / NANOS_PER_SECOND + 6)
     assert bench.weights().rtt_ns > 25 * MS, "and once it is steady, what changes is followed up"
@@ -155,9 +155,9 @@ def test_what_varies_under_load_is_no_noise_when_the_load_ends() -> None:
     load = random.Random(3)
     for events in range(1, 61):
         bench.rtt[KEY] = load.randrange(20, 400) * MS
-        bench.gauges.on_read([Reading(KEY, events, 0, events=events)], bench.now)
+        bench.probes.on_read([Reading(KEY, events, 0, events=events)], bench.now)
         bench.run(0.5)
-    bench.gauges.on_read([Reading(KEY, 60, 0, events=60)], bench.now)
+    bench.probes.on_read([Reading(KEY, 60, 0, events=60)], bench.now)
     bench.rtt[KEY] = 2 * MS
     bench.run(7)
     assert bench.weights().rtt_ns < 10 * MS, "its recovery is followed every second"
@@ -166,29 +166,29 @@ def test_what_varies_under_load_is_no_noise_when_the_load_ends() -> None:
 def test_the_first_event_on_an_idle_link_has_it_probed_within_a_second() -> None:
     bench = Bench(KEY)
     bench.run(200)
-    probes = bench.probes[KEY]
-    bench.gauges.on_read([Reading(KEY, 100, 0, events=1)], bench.now)
+    probes = bench.sent[KEY]
+    bench.probes.on_read([Reading(KEY, 100, 0, events=1)], bench.now)
     bench.run(1)
-    assert bench.probes[KEY] == probes + 1
+    assert bench.sent[KEY] == probes + 1
     for events in range(2, 32):
-        bench.gauges.on_read([Reading(KEY, 100 * events, 0, events=events)], bench.now)
+        bench.probes.on_read([Reading(KEY, 100 * events, 0, events=events)], bench.now)
         bench.run(1)
-    assert bench.probes[KEY] - probes >= 24, "a trickle is no less than a flood"
+    assert bench.sent[KEY] - probes >= 24, "a trickle is no less than a flood"
 
 
 def test_control_messages_alone_leave_a_link_idle() -> None:
     bench = Bench(KEY)
     bench.run(200)
-    probes = bench.probes[KEY]
+    probes = bench.sent[KEY]
     for seconds in range(1, 101):
-        bench.gauges.on_read([Reading(KEY, 10_000 * seconds, 0)], bench.now)
+        bench.probes.on_read([Reading(KEY, 10_000 * seconds, 0)], bench.now)
         bench.run(1)
-    assert bench.probes[KEY] - probes <= 100 / 16 * 4 / 3 + 1
+    assert bench.sent[KEY] - probes <= 100 / 16 * 4 / 3 + 1
 
 
 def test_a_probe_is_answered_over_the_link_it_came_by() -> None:
-    gauges = Probes(random.Random(1))
-    answer = gauges.on_message((KEY[0], SECURE), LinkProbe(7), 0)
+    probes = Probes(random.Random(1))
+    answer = probes.on_message((KEY[0], SECURE), LinkProbe(7), 0)
     assert answer == [Send(KEY[0], LinkEcho(7), link_class=SECURE)]
 
 
@@ -198,16 +198,16 @@ def test_a_link_that_stalls_becomes_dear_before_it_answers() -> None:
     bench.rtt[KEY] = None
     bench.run(8)
     assert bench.weights().rtt_ns > nanos(2)
-    probes = bench.probes[KEY]
+    probes = bench.sent[KEY]
     bench.run(60)
-    assert bench.probes[KEY] == probes, "one probe at most is under way"
+    assert bench.sent[KEY] == probes, "one probe at most is under way"
 
 
 def test_an_echo_nobody_waits_for_is_no_measurement() -> None:
     bench = Bench(KEY)
     bench.run(1)
-    bench.gauges.on_message(KEY, LinkEcho(10**9), bench.now + nanos(5))
-    bench.gauges.on_message(("c" * 32, NORMAL), LinkEcho(1), bench.now)
+    bench.probes.on_message(KEY, LinkEcho(10**9), bench.now + nanos(5))
+    bench.probes.on_message(("c" * 32, NORMAL), LinkEcho(1), bench.now)
     assert bench.weights().rtt_ns == 2 * MS
 
 
@@ -215,18 +215,18 @@ def test_where_this_process_stood_still_the_link_is_not_blamed() -> None:
     bench = Bench(KEY, ("c" * 32, NORMAL))
     bench.run(30)
     while not bench._echoes:  # a probe is under way ...
-        due = bench.gauges.next_deadline()
+        due = bench.probes.next_deadline()
         assert due is not None
         bench.now = due
-        bench._take(bench.gauges.handle_timers(due)[0])
-    due = bench.gauges.next_deadline()
+        bench._take(bench.probes.handle_timers(due)[0])
+    due = bench.probes.next_deadline()
     assert due is not None
     assert due <= bench.now + WATCH_NS, "it is seen whether this process runs"
     bench.now = due + nanos(5)  # ... and nothing runs for five seconds
     _, key, token = bench._echoes.pop()
-    bench.gauges.handle_timers(bench.now)
-    bench.gauges.on_message(key, LinkEcho(token), bench.now + 2 * MS)
-    found = bench.gauges.weights(key, bench.now + 2 * MS)
+    bench.probes.handle_timers(bench.now)
+    bench.probes.on_message(key, LinkEcho(token), bench.now + 2 * MS)
+    found = bench.probes.weights(key, bench.now + 2 * MS)
     assert found is not None
     assert found.rtt_ns < nanos(1.1)
     assert nanos(5) > OWN_FAULT_NS
@@ -235,24 +235,24 @@ def test_where_this_process_stood_still_the_link_is_not_blamed() -> None:
 def test_a_link_that_breaks_remembers_it_and_one_given_up_does_not() -> None:
     bench = Bench(KEY)
     bench.run(1)
-    bench.gauges.on_down(KEY, bench.now, is_reset=True)
-    assert KEY not in bench.gauges
-    assert bench.gauges.next_deadline() is None
-    bench.gauges.on_up(KEY, bench.now)
+    bench.probes.on_down(KEY, bench.now, is_reset=True)
+    assert KEY not in bench.probes
+    assert bench.probes.next_deadline() is None
+    bench.probes.on_up(KEY, bench.now)
     bench.run(1)
     assert 980 <= bench.weights().resets_milli <= 1000
-    bench.gauges.on_down(KEY, bench.now, is_reset=False)
-    bench.gauges.on_up(KEY, bench.now)
+    bench.probes.on_down(KEY, bench.now, is_reset=False)
+    bench.probes.on_up(KEY, bench.now)
     bench.run(1)
     assert bench.weights().resets_milli < 1000
-    assert bench.gauges.links == (KEY,)
+    assert bench.probes.links == (KEY,)
 
 
 def test_a_new_connection_counts_what_it_sends_from_the_start() -> None:
     bench = Bench(KEY)
     bench.run(1)
-    bench.gauges.on_read([Reading(KEY, 10**9, 0)], bench.now)
-    bench.gauges.on_up(KEY, bench.now)
+    bench.probes.on_read([Reading(KEY, 10**9, 0)], bench.now)
+    bench.probes.on_up(KEY, bench.now)
     bench.run(1)
-    bench.gauges.on_read([Reading(KEY, 1000, 0)], bench.now)
+    bench.probes.on_read([Reading(KEY, 1000, 0)], bench.now)
     assert 0 < bench.weights().traffic <= 1000

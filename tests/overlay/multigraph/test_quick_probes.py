@@ -21,7 +21,7 @@ class Bench:
     """A link that echoes after a time the test sets, or not at all."""
 
     def __init__(self) -> None:
-        self.soundings = QuickProbes()
+        self.quick_probes = QuickProbes()
         self.now: Nanos = 0
         self.rtt: Nanos | None = 2 * MS
         self.probes = 0
@@ -32,20 +32,20 @@ class Bench:
         end = self.now + nanos(seconds)
         event: Nanos | None = self.now if event_every is not None else None
         while True:
-            deadline = self.soundings.next_deadline()
+            deadline = self.quick_probes.next_deadline()
             due = deadline if deadline is not None else end + 1
             echo = min(self._echoes, default=(end + 1, 0))
             if event is not None and event <= min(end, due, echo[0]):
                 self.now = event
-                self.soundings.on_event(KEY, event)
+                self.quick_probes.on_event(KEY, event)
                 event += nanos(event_every or 0)
             elif echo[0] <= min(end, due):
                 self._echoes.remove(echo)
                 self.now = echo[0]
-                assert self.soundings.on_message(KEY, QuickEcho(echo[1]), self.now) == []
+                assert self.quick_probes.on_message(KEY, QuickEcho(echo[1]), self.now) == []
             elif due <= end:
                 self.now = due
-                for effect in self.soundings.handle_timers(due):
+                for effect in self.quick_probes.handle_timers(due):
                     self._take(effect)
             else:
                 break
@@ -61,13 +61,13 @@ class Bench:
 
     @property
     def floor_ms(self) -> float:
-        return self.soundings.floor_ns(KEY) / MS
+        return self.quick_probes.floor_ns(KEY) / MS
 
 
-def test_a_link_without_express_events_is_not_sounded() -> None:
+def test_a_link_without_express_events_is_not_probed_quickly() -> None:
     bench = Bench()
     bench.run(60)
-    assert bench.soundings.next_deadline() is None
+    assert bench.quick_probes.next_deadline() is None
     assert (bench.probes, bench.floor_ms) == (0, 0)
 
 
@@ -118,7 +118,7 @@ def test_the_number_of_probes_is_bounded_and_ends() -> None:
     assert 25 <= bench.probes <= 35, "whatever the number of events"
     bench.run(FORGET_NS / NANOS_PER_SECOND + 2)
     assert bench.probes <= 35 + 5 + 31
-    assert bench.soundings.next_deadline() is None
+    assert bench.quick_probes.next_deadline() is None
     assert bench.floor_ms == 0, "it may be another by now"
 
 
@@ -151,22 +151,22 @@ def test_an_echo_nobody_waits_for_is_no_measurement() -> None:
     bench = Bench()
     bench.run(2, event_every=0.01)
     for token in range(1, 100):
-        bench.soundings.on_message(KEY, QuickEcho(token), bench.now + nanos(5))
-        bench.soundings.on_message(("c" * 32, KEY[1]), QuickEcho(token), bench.now)
+        bench.quick_probes.on_message(KEY, QuickEcho(token), bench.now + nanos(5))
+        bench.quick_probes.on_message(("c" * 32, KEY[1]), QuickEcho(token), bench.now)
     assert bench.floor_ms == 2
 
 
 def test_a_new_connection_is_measured_anew() -> None:
     bench = Bench()
     bench.run(2, event_every=0.01)
-    bench.soundings.forget(KEY)
+    bench.quick_probes.forget(KEY)
     assert bench.floor_ms == 0
-    assert bench.soundings.next_deadline() is None
+    assert bench.quick_probes.next_deadline() is None
 
 
 def test_it_need_not_be_told_of_each_event() -> None:
-    soundings = QuickProbes()
-    assert soundings.wants(KEY, 0)
-    soundings.on_event(KEY, 0)
-    assert not soundings.wants(KEY, nanos(0.1))
-    assert soundings.wants(KEY, nanos(0.5))
+    quick_probes = QuickProbes()
+    assert quick_probes.wants(KEY, 0)
+    quick_probes.on_event(KEY, 0)
+    assert not quick_probes.wants(KEY, nanos(0.1))
+    assert quick_probes.wants(KEY, nanos(0.5))

@@ -8,10 +8,10 @@ from ring.detection.mean_deviation import MeanDeviation
 
 
 def measured(*samples: int) -> MeanDeviation:
-    arrivals = MeanDeviation()
+    deviation = MeanDeviation()
     for sample in samples:
-        arrivals.add(sample)
-    return arrivals
+        deviation.add(sample)
+    return deviation
 
 
 def test_the_first_sample_is_doubled() -> None:

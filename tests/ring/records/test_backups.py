@@ -233,6 +233,28 @@ def test_an_index_asked_for_again_and_again_keeps_to_the_rate() -> None:
     assert size >= 0.9 * allowed
 
 
+def test_an_index_goes_through_all_records_in_the_order_of_their_keys() -> None:
+    here = [100, 200, 300, 400, 500]
+    around = [member(at) for at in here if at != 300]
+    bench = Bench.on_ring(here, 300)
+    names = [f"{number}" for number in range(3 * MAX_ENTRIES)]
+    random.Random(1).shuffle(names)
+    for name in (*names, *names[:5]):
+        bench.give(PutRecord(name, b""))
+    for name in names[5:15]:
+        bench.give(DropRecord(name))
+    bench.wait(1.0, around)
+    seen, after, is_last = list[str](), "", False
+    while not is_last:
+        effects = bench.receive(around[0], IndexRequest(after))
+        [index] = [message for _, message in sent(effects, RecordIndex)]
+        keys = [entry.key for entry in index.entries]
+        assert len(keys) == MAX_ENTRIES or index.last
+        seen += keys
+        after, is_last = keys[-1], index.last
+    assert seen == sorted({*names[:5], *names[15:]})
+
+
 @pytest.mark.parametrize("kind", [Replicate, Forget, RecordSummary])
 def test_what_gets_lost_is_made_good(kind: type[Message]) -> None:
     """A link loses nothing by itself; should a message go astray all the same, digests show it."""

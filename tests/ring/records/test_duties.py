@@ -17,15 +17,25 @@ from ring.facts import (
     DutyTaken,
     Leave,
     ProvisionerNeeded,
+    PutRecord,
     Rejoining,
     ReportLoad,
 )
 from ring.records import backups
 from ring.records.handover import WINDOW
 from ring.records.holders import BURST_BYTES
-from ring.wire.record_messages import Offer
+from ring.wire.messages import HeldDead, Intent, JoinAccept, Purpose
+from ring.wire.record_messages import (
+    MAX_ENTRIES,
+    IndexRequest,
+    Offer,
+    Reclaim,
+    ReclaimAnswer,
+    RecordIndex,
+)
 from sims.experiments.cluster import KILL, POWER
 from sims.experiments.record_rings import Filter, RecordRing
+from tests.helpers.bench import Bench, member, sent, view_of
 
 ROUND_TRIP_S = 0.002  #: between any two brokers of these rings, at the most
 
@@ -247,6 +257,32 @@ def test_who_was_taken_for_dead_owns_nothing_that_others_took(seed: int) -> None
     lost = {fact.key for uid, fact in ring.told(DutyLost) if uid == sleeper}  # type: ignore[attr-defined]
     assert lost == {key for key in theirs if ring.owners(key) != [sleeper]}
     assert lost == set(theirs)
+
+
+def test_who_was_taken_for_dead_asks_after_all_its_records_a_message_full_at_a_time() -> None:
+    here = [100, 200, 300, 400, 500]
+    left, right = member(200), member(400)
+    bench = Bench.on_ring(here, 300)
+    keys = [f"{number}" for number in range(2 * MAX_ENTRIES + 10)]
+    for key in keys:
+        bench.give(PutRecord(key, b""))
+    bench.receive(right, HeldDead(1, witnessed=True))
+    bench.up(left)
+    bench.measure(left)
+    effects = bench.receive(left, JoinAccept(300, left, ()))
+    effects += bench.receive(left, Intent(Purpose.RING))
+    effects += bench.receive(left, view_of(200, [200, 300]))
+    asked = list[str]()
+    while questions := [message for to, message in sent(effects, Reclaim) if to == left.uid]:
+        [question] = questions
+        named = tuple(entry.key for entry in question.entries)
+        asked += named
+        effects = bench.receive(left, ReclaimAnswer((), named, ()))
+    assert asked == sorted(keys)
+    bench.wait(2 * LAN.silence_ns / 1e9, [left])
+    assert set(bench.node.records) == set(keys)
+    [index] = [m for _, m in sent(bench.receive(left, IndexRequest("")), RecordIndex)]
+    assert [entry.key for entry in index.entries] == sorted(keys)[:MAX_ENTRIES]
 
 
 def test_who_comes_back_and_finds_nobody_that_took_its_records_goes_on() -> None:

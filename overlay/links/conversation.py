@@ -1,0 +1,160 @@
+"""What two brokers say over one link, from the greeting to the last acknowledgement.
+
+Frames for the layer above go there as they are, control messages to the machine; good-byes and
+acknowledgements concern the link itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from functools import partial
+
+import trio
+
+from overlay.errors import ProtocolError
+from overlay.ids import LinkClass, short
+from overlay.links.acknowledging import Acknowledging
+from overlay.links.counted_log import CountedLog
+from overlay.links.link import Link, Upper
+from overlay.machine import Closed, Input, LinkMessage, MessageReceived
+from overlay.net.connection import BROKEN, FINISH_SECONDS
+from overlay.net.precedence import Precedence
+from overlay.net.slices import Sliced
+from overlay.net.turn import Turn
+from overlay.queues.resend import Ack, Resume
+from overlay.wire.codec import FrameReader, FrameRun, MessageCodec
+from overlay.wire.frames import CONTROL
+from overlay.wire.handshake import Goodbye
+
+
+class Conversation:
+    """Holds the conversations over all links of one broker; each is a call of :meth:`hold`."""
+
+    def __init__(
+        self,
+        codec: MessageCodec,
+        upper: Upper,
+        turn: Turn,
+        precedence: Precedence,
+        acknowledging: Acknowledging,
+        counted_log: CountedLog,
+        *,
+        give: Callable[[Input], None],
+        on_goodbye: Callable[[Link, Closed], None],
+    ) -> None:
+        """``on_goodbye``: the other end parts, and why; what it has queued is still to come."""
+        self._codec = codec
+        self._upper = upper
+        self._turn = turn
+        self._precedence = precedence
+        self._acknowledging = acknowledging
+        self._counted_log = counted_log
+        self._give = give
+        self._on_goodbye = on_goodbye
+
+    async def hold(self, link: Link, reader: FrameReader) -> Closed:
+        """Read and write until the link ends; returns why it does."""
+        reason = Closed.LOST
+        with link.running:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._write, link, nursery.cancel_scope)
+                reason = await self._read(link, reader)
+                if reason is Closed.UNWANTED:
+                    await self._hear_out(link, reader)
+                link.connection.end()
+                if not link.parted.is_set():
+                    nursery.cancel_scope.cancel()
+        return Closed.OVERFLOW if link.connection.overflowed else reason
+
+    async def _write(self, link: Link, scope: trio.CancelScope) -> None:
+        try:
+            await link.connection.write_forever()
+            if not link.connection.overflowed:
+                # Closing with bytes unread would reset the connection, and the other end might
+                # never see our goodbye: wait for its own, or until it closes.
+                with trio.move_on_at(link.connection.closed_by):
+                    await link.parted.wait()
+        except BROKEN:
+            # The other end has closed, but it may have said why: let what has come be read.
+            with trio.move_on_after(FINISH_SECONDS):
+                await link.parted.wait()
+        scope.cancel()
+
+    async def _read(self, link: Link, reader: FrameReader) -> Closed:
+        upper = self._upper
+        is_express = link.link_class is LinkClass.EXPRESS
+        try:
+            chunk: bytes | bytearray = b"-"
+            while chunk:
+                if not is_express:
+                    await self._precedence.give_way()
+                goodbye = await self._take(link, reader.runs())
+                if goodbye is not None:
+                    self._on_goodbye(link, goodbye)
+                    return goodbye
+                await upper.on_batch(link)
+                chunk = await link.connection.receive(reader.appetite)
+                reader.feed(chunk)
+                if link.arrivals is not None:
+                    link.arrivals.size += len(chunk)
+        except ProtocolError as error:
+            self._protocol_error(link, error)
+            return Closed.PROTOCOL
+        except BROKEN:
+            pass
+        return Closed.LOST
+
+    async def _hear_out(self, link: Link, reader: FrameReader) -> None:
+        """Both ends have parted; take what the other one says of how much has come there."""
+        outbox = link.connection.outbox
+        try:
+            # Without a stream the next link brings over what this one has not.
+            while outbox.stream is not None and (outbox.stream.count or outbox.normal):
+                chunk = await link.connection.receive(reader.appetite)
+                if not chunk:
+                    return
+                reader.feed(chunk)
+                for run in reader.runs():
+                    for body in run.bodies() if run.kind == CONTROL else ():
+                        if isinstance(message := self._codec.decode(body), Ack):
+                            self._acknowledging.hear(link, message)
+        except ProtocolError as error:
+            self._protocol_error(link, error)
+        except BROKEN:
+            pass
+
+    async def _take(self, link: Link, runs: list[FrameRun]) -> Closed | None:
+        """Hand over what has come; returns why, if the other end says good-bye."""
+        first = None if link.link_class is LinkClass.EXPRESS else self._precedence
+        return await Sliced(self._steps(link, runs), first).finish(
+            self._turn, partial(self._acknowledging.note, link)
+        )
+
+    def _steps(self, link: Link, runs: list[FrameRun]) -> Generator[None, None, Closed | None]:
+        """Hand over what has come; behind a good-bye there are acknowledgements alone."""
+        link_class = link.link_class
+        goodbye: Closed | None = None
+        for run in runs:
+            if run.kind != CONTROL:
+                if goodbye is None:
+                    yield from self._upper.on_frames(link, run)
+                continue
+            for body in run.bodies():
+                message = self._codec.decode(body)
+                if isinstance(message, Goodbye):
+                    goodbye = goodbye or message.reason
+                    continue
+                if goodbye is not None and not isinstance(message, Ack):
+                    continue
+                if isinstance(message, Ack | Resume):
+                    self._acknowledging.hear(link, message)
+                    continue
+                if link_class is not LinkClass.NORMAL and not isinstance(message, LinkMessage):
+                    raise ProtocolError(f"{type(message).__name__} on a link for events")
+                self._give(MessageReceived(link.peer.uid, message, link_class))
+                yield
+        return goodbye
+
+    def _protocol_error(self, link: Link, error: ProtocolError) -> None:
+        uid = short(link.peer.uid)
+        self._counted_log.note("protocol_errors", "protocol error", peer=uid, why=str(error))
