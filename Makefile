@@ -45,9 +45,10 @@ bench-links: $(READY) ## Measure links beside a bare relay, plain and TLS; takes
 mutants: $(READY) ## Break the ring protocol in many ways, and see who notices
 	$(BIN)/python -m tests.mutants
 
-lint: $(READY) ## Check style
+lint: $(READY) ## Check style, and what imports what
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/lint-imports --no-cache --no-logo
 
 format: $(READY) ## Put the style right
 	$(BIN)/ruff format .

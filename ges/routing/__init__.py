@@ -1,4 +1,4 @@
-"""The way of an event through a broker.
+"""The way of an event through a broker. Pure, but for the connections that it is handed.
 
 To whom
     ``router``, ``arc_plan`` (the tree over the ring), ``catch_up`` (who joined meanwhile),
