@@ -8,7 +8,7 @@ Frames that are no control messages go to the layer above as they are, and calle
 brokers to ``on_client``; this package knows neither events nor clients.
 
 Here are the machine's effects and timers. ``calling`` and ``accepting`` make links, and
-``link_life`` keeps them.
+``life`` keeps them.
 """
 
 from __future__ import annotations

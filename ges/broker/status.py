@@ -18,7 +18,7 @@ def describe(parts: Parts) -> Status:
     ring = node.ring
     identity_watch = parts.secured.identity_watch if parts.secured is not None else None
     counters = Counter(driver.counters)
-    counters["events_lost"] = router.sequencer.lost
+    counters["events_lost"] = router.ordering.lost
     counters += parts.clients.dropped
     survey, paths = node.survey, node.relay_paths
     counters["path_changes"] = paths.choice.changes

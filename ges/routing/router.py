@@ -64,7 +64,7 @@ class Router:
         on_misled: Callable[[str], None] = lambda uid: None,
     ) -> None:
         """``on_misled``: the broker of that uid goes by a link of ours that is gone."""
-        self.sequencer: Ordering[tuple[bytes, bytes, bool]] = Ordering()
+        self.ordering: Ordering[tuple[bytes, bytes, bool]] = Ordering()
         self._flooded = Seen()  #: events sent to all secure links
         self._to_mark: dict[Key, None] = {}  #: publishers of whom events may have been lost
         self.crowded: set[Connection] = set()  #: queues the next reader should wait for
@@ -79,7 +79,7 @@ class Router:
         self._tree = ArcTree()
         self._secure_tree = ArcTree()  #: over secure links alone
         self._secured: list[str] = []  #: uids at the other end of secure links
-        self._latecomers = CatchUp()
+        self._catch_up = CatchUp()
         self._has_holes = False  #: a ring neighbour of ours has no secure link to us
         #: for whom events wait, as their link is down for the moment
         self._holding = holding or Holding(Streams(), lambda peer: False)
@@ -138,19 +138,19 @@ class Router:
         now = self._now()
         if member is not None and member != self._member:
             if self._member is not None:  # it has joined anew
-                self.sequencer.doubt(now)
+                self.ordering.doubt(now)
             self._member = member
         self._holding.note(linked, around, is_member=member is not None)
         self._plan()
         if self._holding.held:
             self._rerouting.settle(now)
             self._plan()
-        place, left = self._latecomers.move(self._here, now)
+        place, left = self._catch_up.move(self._here, now)
         for passed in left:
             self._send_late(passed, self._instead_of_us(place, passed))
         known = (dict(linked), tuple(self._secured))
-        if self._latecomers.note(self._here, known, is_whole=is_whole, now=now):
-            for passed, late in self._latecomers.missed(now, self._onward_now):
+        if self._catch_up.note(self._here, known, is_whole=is_whole, now=now):
+            for passed, late in self._catch_up.missed(now, self._onward_now):
                 self._send_late(passed, late)
 
     def _send_late(self, passed: Passed, late: Onward) -> None:
@@ -239,7 +239,7 @@ class Router:
     def has_come(self, head: Head) -> bool:
         """Say whether an event that its publisher sends again has come here by another broker."""
         key = (head.publisher, head.incarnation, head.secure)
-        return head.again and self.sequencer.has_come(key, head.sequence)
+        return head.again and self.ordering.has_come(key, head.sequence)
 
     def publish(self, session: Session, head: Head, body: bytes) -> None:
         """Take an event from a client of ours."""
@@ -326,7 +326,7 @@ class Router:
     def on_loss(self, head: Head | None = None) -> None:
         """An event is lost: mark the next one of its publisher, or of all if nobody knows which."""
         if head is None:
-            self._to_mark.update(dict.fromkeys(self.sequencer.keys))
+            self._to_mark.update(dict.fromkeys(self.ordering.keys))
         else:
             self._mark((head.publisher, head.incarnation, head.secure))
 
@@ -338,9 +338,9 @@ class Router:
     def next_deadline(self) -> Nanos | None:
         """Return when :meth:`expire` has something to do."""
         ends = (
-            self.sequencer.next_deadline(),
+            self.ordering.next_deadline(),
             self._holding.next_deadline(self._now()),
-            self._latecomers.next_deadline(),
+            self._catch_up.next_deadline(),
         )
         return min((end for end in ends if end is not None), default=None)
 
@@ -353,8 +353,8 @@ class Router:
         if self._holding.held:
             self._rerouting.settle(now)
             self._plan()
-        self._latecomers.forget(now)
-        for topic, body, secure in self.sequencer.expire(now):
+        self._catch_up.forget(now)
+        for topic, body, secure in self.ordering.expire(now):
             self._deliveries.deliver(topic, body, secure)
 
     @property
@@ -375,16 +375,16 @@ class Router:
             or head.marked
             or head.again
             or key in self._to_mark
-            or not self.sequencer.admit_run(key, head.sequence, run.count)
+            or not self.ordering.admit_run(key, head.sequence, run.count)
         ):
             return False
         onward = self._tree.onward(limit)
         if onward:
             self._forwarding.forward_run(run, onward)
         now = self._now()
-        if self._latecomers.is_unsure(now):
+        if self._catch_up.is_unsure(now):
             kept = Passed(run.alone(), 0, LinkClass.NORMAL, limit, now)
-            self._latecomers.keep(kept, onward)
+            self._catch_up.keep(kept, onward)
         targets = self._deliveries.targets_of(LinkClass.NORMAL, head.topic)
         if targets:
             self._deliveries.send(targets, run.frames, run.count)
@@ -396,7 +396,7 @@ class Router:
             if self._here is not None and not self._tree.is_empty:
                 self._to_mark.pop(key, None)  # else nobody sees the mark: the next is marked, too
             marked = True
-        ready = self.sequencer.admit(
+        ready = self.ordering.admit(
             key,
             head.sequence,
             (head.topic, body, head.secure),
@@ -429,9 +429,9 @@ class Router:
         onward = self._onward(limit, flags, link_class)
         self._forwarding.forward(head, body, onward, flags, link_class)
         now = self._now()
-        if self._latecomers.is_unsure(now):
+        if self._catch_up.is_unsure(now):
             passed = Passed(EventRun.of(head, body), flags, link_class, limit, now)
-            self._latecomers.keep(passed, onward)
+            self._catch_up.keep(passed, onward)
 
     def _remember(
         self, head: Head, body: bytes, flags: int, link_class: LinkClass, uid: str
@@ -441,4 +441,4 @@ class Router:
         run = EventRun.of(head, body)
         passed = Passed(run, flags, link_class, head.limit, self._now(), uid)
         told = tuple(entry for entry in onward if entry[0] != uid)
-        self._latecomers.keep(passed, told)
+        self._catch_up.keep(passed, told)

@@ -181,7 +181,7 @@ async def test_a_marked_event_does_not_wait_for_what_another_waits_for(brokers: 
             await stream.send_all(frame(EVENT, body))
         with trio.fail_after(DEADLINE_SECONDS):
             assert [(await anext(events)).sequence for _ in range(2)] == [1, 1]
-        await until(lambda: broker.router.sequencer.next_deadline() is not None)
+        await until(lambda: broker.router.ordering.next_deadline() is not None)
         await stream.send_all(frame(EVENT, marked))
         with trio.fail_after(LONG_GAP_NS / NANOS_PER_SECOND / 2):
             assert (await anext(events)).publisher == other.hex()

@@ -73,7 +73,7 @@ async def test_a_broker_that_is_behind_repeats_nothing(
     nursery.start_soon(publish)
     await until(lambda: b.driver.counters["events_published"])
     c = await brokers.start()
-    await until(lambda: c.router.sequencer.next_deadline())
+    await until(lambda: c.router.ordering.next_deadline())
     got: list[int] = []
     with trio.fail_after(DEADLINE_SECONDS):
         async with connect(a.url, c.url) as client, client.subscribe("x") as events:

@@ -14,13 +14,13 @@ from overlay.links.counted_log import CountedLog, OncePerWhile
 
 
 def test_one_of_each_kind_passes_in_a_minute() -> None:
-    gate = OncePerWhile()
-    assert gate.passes("a", 0) == 0
-    assert [gate.passes("a", nanos(second)) for second in range(1, 60)] == [None] * 59
-    assert gate.passes("b", nanos(1)) == 0, "kinds do not hold each other back"
-    assert gate.passes("a", nanos(60)) == 59, "it says how many were held back"
-    assert gate.passes("a", nanos(61)) is None
-    assert gate.passes("a", nanos(200)) == 1
+    once = OncePerWhile()
+    assert once.passes("a", 0) == 0
+    assert [once.passes("a", nanos(second)) for second in range(1, 60)] == [None] * 59
+    assert once.passes("b", nanos(1)) == 0, "kinds do not hold each other back"
+    assert once.passes("a", nanos(60)) == 59, "it says how many were held back"
+    assert once.passes("a", nanos(61)) is None
+    assert once.passes("a", nanos(200)) == 1
 
 
 def test_a_flood_is_counted_and_logged_in_one_line() -> None:
