@@ -53,10 +53,12 @@ class VirtualTransport(MemoryTransport):
         self.credentials: Credentials | None = None  #: it knows no TLS
 
     async def listen(self, host: str, port: int) -> int:
+        """Listen at the port that the network has given, whichever is asked for."""
         await trio.lowlevel.checkpoint()
         return self._port
 
     async def connect(self, address: Address) -> Wire:
+        """Open a connection; fails where a pair is cut off from each other."""
         if frozenset((self._port, address.port)) in self._weather.apart:
             await trio.lowlevel.checkpoint()
             raise ConnectionFailed(address.url, "nothing gets through")

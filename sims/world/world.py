@@ -97,9 +97,8 @@ class World:
         self._latency = latency
         self._by_url: dict[str, str] = {}
         self._cuts: set[tuple[str, str]] = set()  #: (sender, receiver) between whom nothing passes
-        self.apart: Callable[[str, str], bool] | None = (
-            None  #: by a partition: sims.world.partitions
-        )
+        #: By a partition: sims.world.partitions.
+        self.apart: Callable[[str, str], bool] | None = None
         self._heap: list[tuple[Nanos, int, Callable[..., None], tuple[object, ...]]] = []
         self._sequence = 0
 
