@@ -35,7 +35,7 @@ from overlay.net.transport import Transport
 from overlay.net.turn import Turn
 from overlay.queues.streams import Streams
 from overlay.wire.codec import MessageCodec
-from overlay.wire.handshake import LinkTable
+from overlay.wire.greetings import LinkTable
 from overlay.wire.versions import DIALECT, Dialect
 
 

@@ -26,7 +26,7 @@ PURE_ROOMS = {
 }
 PURE_FILES = {
     *("overlay.address", "overlay.circular", "overlay.errors", "overlay.ids", "overlay.limits"),
-    *("overlay.machine", "overlay.rng", "overlay.trace", "overlay.wording"),
+    *("overlay.machine", "overlay.rng", "overlay.trace_schema", "overlay.wording"),
     *("overlay.links.bulkhead", "overlay.links.doorkeeper", "overlay.links.counted_log"),
     *("overlay.net.turn", "overlay.security.revocation"),
     *("ring.config", "ring.core", "ring.errors", "ring.facts", "ring.geometry", "ring.invariants"),

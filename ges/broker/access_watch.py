@@ -11,7 +11,7 @@ from ges.sessions.clients import Clients
 from overlay.links.counted_log import CountedLog
 from overlay.machine import Refused
 from overlay.net.transport import Wire
-from overlay.wire.handshake import Refusal
+from overlay.wire.greetings import Refusal
 
 TOKEN_SECONDS = 1.0  #: between two looks at the file of tokens
 

@@ -24,7 +24,7 @@ from overlay.net.transport import Wire
 from overlay.queues.resend import Item
 from overlay.wire.codec import FrameReader, FrameRun
 from overlay.wire.frames import DETOUR, EVENT
-from overlay.wire.handshake import Hello, Refusal
+from overlay.wire.greetings import Hello, Refusal
 from ring.facts import (
     Alone,
     DetourEnded,

@@ -48,7 +48,7 @@ from overlay.net.transport import MakeTransport, TcpTransport
 from overlay.security.identity import load_identity
 from overlay.security.revocation import RevocationList
 from overlay.wire.frames import HEADER as FRAME_HEADER
-from overlay.wire.handshake import check_overlay
+from overlay.wire.greetings import check_overlay
 
 MAX_PARK_SECONDS = 3600.0
 YIELD_EVERY = 256  #: publishes between two chances for other tasks to run

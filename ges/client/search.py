@@ -22,7 +22,7 @@ from overlay.net.transport import ProcessTransport, Wire, close
 from overlay.security.identity import Identity
 from overlay.wire.codec import FrameReader, MessageCodec
 from overlay.wire.frames import MAX_CONTROL_BYTES, MAX_FRAME_BYTES
-from overlay.wire.handshake import GREETINGS, Hello, Refusal
+from overlay.wire.greetings import GREETINGS, Hello, Refusal
 from overlay.wire.versions import DIALECT
 
 ATTACH_SECONDS = 2.0  #: for one broker to take us

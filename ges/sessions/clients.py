@@ -25,7 +25,7 @@ from overlay.queues.lanes import Policy
 from overlay.security.identity import PeerIdentity
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import MAX_FRAME_BYTES
-from overlay.wire.handshake import GREETINGS, Hello, Refusal
+from overlay.wire.greetings import GREETINGS, Hello, Refusal
 from overlay.wording import counted
 
 NOTHING = AccessRules(())  #: allows nothing

@@ -6,7 +6,7 @@ import msgspec
 
 from overlay.ids import LinkClass, WireCount, WireUid, WireUrl
 from overlay.machine import Message
-from overlay.trace import Verdict
+from overlay.trace_schema import Verdict
 from ring.records.holders import BackupStatus
 from ring.wire.messages import Member, Pair
 

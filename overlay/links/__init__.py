@@ -1,7 +1,7 @@
 """Links from a call to a good-bye, and what strangers may do. Runs on trio.
 
 Making them
-    ``calling``, ``accepting``, ``greeting``.
+    ``calling``, ``accepting``, ``first_message``.
 Keeping and ending them
     ``link``, ``life`` (the table of links), ``conversation`` (what is said over one),
     ``acknowledging``, ``parting``.

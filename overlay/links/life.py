@@ -27,7 +27,7 @@ from overlay.queues.outbox import WRITE_BYTES
 from overlay.queues.streams import RELIABLE, Key, Streams
 from overlay.wire.codec import READ_BYTES, MessageCodec
 from overlay.wire.frames import MAX_FRAME_BYTES
-from overlay.wire.handshake import GREETINGS, Goodbye, LinkTable
+from overlay.wire.greetings import GREETINGS, Goodbye, LinkTable
 from overlay.wire.versions import STREAMS
 
 SECURE_WRITE_BYTES = 256 * 1024  #: no express event goes that way; TLS gains by larger writes

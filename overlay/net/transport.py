@@ -203,7 +203,7 @@ class TcpTransport:
             raise ConnectionFailed(address.url, str(error)) from error
 
     async def _connect_tls(self, stream: trio.SocketStream, address: Address) -> Wire:
-        from overlay.security.tls import require_role
+        from overlay.security.tls_handshake import require_role
 
         credentials = self.credentials
         if credentials is None:

@@ -23,7 +23,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
-from overlay.trace import Source, Verdict
+from overlay.trace_schema import Source, Verdict
 from spark.analysis.results import Group, Model
 from spark.dataset.load import Dataset
 

@@ -12,7 +12,7 @@ from ges.wire.link_codec import LINK_MESSAGES
 from overlay.ids import LinkClass
 from overlay.machine import CloseLink, MessageReceived, Notify, OpenLink, Send
 from overlay.queues.resend import STREAM_MESSAGES
-from overlay.wire.handshake import Goodbye
+from overlay.wire.greetings import Goodbye
 from ring.wire.messages import Leaving, Member
 from ring.wire.registry import RING_MESSAGES
 from tests.helpers.node_bench import EXPRESS, NORMAL, SECURE, Bench, peer

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.stage.processes import Broker, Fleet, chordal, whole
 from benchmarks.stage.waiting import eventually
-from overlay.trace import Incident, Verdict
+from overlay.trace_schema import Incident, Verdict
 
 pytestmark = pytest.mark.live
 

@@ -26,12 +26,12 @@ from ges.wire.events import MARK_FLAG, MAX_HOPS, PATCH, PATCH_AT, PATCH_END, pac
 from overlay.address import parse_url
 from overlay.errors import ConfigError, IdentityError
 from overlay.ids import NANOS_PER_SECOND, LinkClass, Peer
-from overlay.links.greeting import read_greeting
+from overlay.links.first_message import read_greeting
 from overlay.machine import OpenLink
 from overlay.security.identity import Role
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import DELIVERY, EVENT, PROTOCOL_VERSION, frame
-from overlay.wire.handshake import GREETINGS, Hello, Welcome
+from overlay.wire.greetings import GREETINGS, Hello, Welcome
 from ring.detection.local_health import LocalHealth
 from ring.errors import JoinFailed
 from tests.ges.conftest import Issue

@@ -21,7 +21,7 @@ from overlay.net.connection import BROKEN
 from overlay.security.identity import Role
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import EVENT, frame
-from overlay.wire.handshake import GREETINGS, Hello, Refusal
+from overlay.wire.greetings import GREETINGS, Hello, Refusal
 from tests.ges.conftest import Issue
 from tests.ges.sessions.test_clients import event
 

@@ -21,7 +21,7 @@ from overlay.ids import LinkClass
 from overlay.machine import Effect
 from overlay.net.transport import TcpTransport, Wire
 from overlay.security.identity import Role
-from overlay.trace import Verdict
+from overlay.trace_schema import Verdict
 from overlay.wire.frames import DETOUR, frame
 from tests.ges.conftest import Issue
 from tests.helpers.router_bench import event

@@ -15,7 +15,7 @@ from overlay.links import life
 from overlay.machine import Closed, LinkDown, Message, MessageReceived, Send
 from overlay.queues.resend import Ack, Resume
 from overlay.wire.frames import EVENT, frame
-from overlay.wire.handshake import GREETINGS, Goodbye, Hello, Welcome
+from overlay.wire.greetings import GREETINGS, Goodbye, Hello, Welcome
 from overlay.wire.versions import DIALECT
 from tests.helpers.stations import CODEC, NORMAL, Beat, Knock, Overlay, Station, answer, hello
 

@@ -21,7 +21,7 @@ from overlay.authority.authority import Authority, create_authority, issue_ident
 from overlay.errors import ConfigError, ConnectionFailed, ProtocolError
 from overlay.ids import LinkClass, Peer, Uid
 from overlay.limits import Limits
-from overlay.links.greeting import read_greeting
+from overlay.links.first_message import read_greeting
 from overlay.machine import (
     Closed,
     LinkDown,
@@ -34,10 +34,10 @@ from overlay.machine import (
 )
 from overlay.net.transport import TcpTransport, Wire, close, is_cut
 from overlay.security.identity import Identity, PeerIdentity, Role
-from overlay.security.tls import server_context
+from overlay.security.tls_handshake import server_context
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import PROTOCOL_VERSION
-from overlay.wire.handshake import GREETINGS, Hello, Refusal, Welcome
+from overlay.wire.greetings import GREETINGS, Hello, Refusal, Welcome
 from tests.helpers.stations import CODEC, Beat, Knock, Station
 
 DAY = timedelta(days=1)

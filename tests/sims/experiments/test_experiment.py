@@ -10,7 +10,7 @@ import pytest
 
 from overlay.errors import ConfigError
 from overlay.ids import Nanos
-from overlay.trace import Source, Verdict
+from overlay.trace_schema import Source, Verdict
 from ring.coordination.deaths import Deaths
 from sims.errors import InvariantViolated
 from sims.experiments.experiment import Experiment, RunResult, run

@@ -8,7 +8,7 @@ import pytest
 
 from overlay.ids import Nanos, nanos
 from overlay.rng import rng_for
-from overlay.trace import Verdict
+from overlay.trace_schema import Verdict
 from ring.config import LAN
 from ring.facts import (
     ChordLost,

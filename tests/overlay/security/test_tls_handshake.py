@@ -15,7 +15,13 @@ import trio.testing
 from overlay.authority.authority import Authority, create_authority, issue_identity
 from overlay.errors import IdentityError, ProtocolError
 from overlay.security.identity import Identity, PeerIdentity, Role
-from overlay.security.tls import ALPN, client_context, peer_identity, require_role, server_context
+from overlay.security.tls_handshake import (
+    ALPN,
+    client_context,
+    peer_identity,
+    require_role,
+    server_context,
+)
 
 DAY = timedelta(days=1)
 DEADLINE_SECONDS = 10
