@@ -54,7 +54,15 @@ IMPURE = {
 }
 #: Modules with the departures that docs/ring.md, failures.md and records.md name.
 DEPARTURES = (
-    *("neighbourhood", "gap_owner", "gaps", "chords", "drawn_chords", "searches", "suspicions"),
+    *(
+        "neighbourhood",
+        "gap_owner",
+        "gap_choice",
+        "chords",
+        "drawn_chords",
+        "searches",
+        "suspicions",
+    ),
     *("witness", "dead_runs", "detours", "damping", "chord_queries", "backups", "duties"),
     *("handover", "replicas", "homes", "merge", "membership"),
 )

@@ -14,7 +14,7 @@ from ges.routing.ordering import GAP_NS, LONG_GAP_NS, MET_GAP_NS
 from ges.sessions import reader
 from ges.sessions import session as sessions
 from ges.topology import horizon, parallel_links, relay_paths, survey
-from ges.topology.rate_limit import Rate
+from ges.topology.update_rate import Rate
 from overlay.ids import nanos
 from overlay.limits import LIMITS
 from overlay.links import calling, life, parting
