@@ -3,7 +3,7 @@
 Making them
     ``calling``, ``accepting``, ``greeting``.
 Keeping and ending them
-    ``link``, ``life`` (the table of links), ``conversation`` (what is said over one),
+    ``link``, ``lifecycle`` (the table of links), ``conversation`` (what is said over one),
     ``acknowledging``, ``parting``.
 Strangers and load
     ``doorkeeper``, ``bulkhead`` (nobody keeps the others waiting), ``counted_log`` (what would be
