@@ -14,7 +14,7 @@ from ges.topology.secure_graph import SecureGraph
 from ges.wire.broker_messages import SecureState
 from ges.wire.delivered import read_delivery
 from ges.wire.events import Head, pack_event, read_head
-from ges.wire.source_route import read_way
+from ges.wire.source_route import read_route
 from overlay.ids import LinkClass, Nanos, Peer
 from overlay.links.link import Link
 from overlay.net.connection import Connection
@@ -120,7 +120,7 @@ class Bench:
     ) -> list[tuple[tuple[str, ...], Head]]:
         """Return the events queued for a broker on their way round a link."""
         frames = frames_to(self.links[name * 32, link_class].connection)
-        found = [read_way(body) for kind, body in frames if kind == DETOUR]
+        found = [read_route(body) for kind, body in frames if kind == DETOUR]
         return [(way, read_head(body)) for way, body in found]
 
     def sent_bodies(self, name: str, link_class: LinkClass = NORMAL) -> list[bytes]:
