@@ -44,7 +44,7 @@ class Bench:
         self.graph = SecureGraph("a" * 32)
         self.counters: Counter[str] = Counter()
         self.detours: dict[str, tuple[str, ...]] = {}
-        self.ways: dict[tuple[str, LinkClass], tuple[str, ...]] = {}  #: relay paths in use
+        self.relays: dict[tuple[str, LinkClass], tuple[str, ...]] = {}  #: relay paths in use
         self.paths: dict[tuple[str, LinkClass], tuple[str, ...]] = {}  #: any that are known
         self.dead: set[str] = set()  #: names of brokers that were declared so
         self.misled: list[str] = []  #: brokers that go by a link of ours that is gone
@@ -55,7 +55,7 @@ class Bench:
             self.counters,
             lambda: self.now,
             self.detours,
-            self.ways,
+            self.relays,
             path=self.paths.get,
             holding=Holding(self.streams, lambda peer: peer.uid[0] in self.dead),
             on_misled=self.misled.append,

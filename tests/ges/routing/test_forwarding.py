@@ -115,7 +115,7 @@ async def test_queues_on_the_way_round_are_watched_as_others() -> None:
 
 async def test_an_event_takes_the_relay_that_was_chosen_and_not_the_link() -> None:
     bench = Bench()
-    bench.ways["b" * 32, NORMAL] = ("c" * 32, "b" * 32)
+    bench.relays["b" * 32, NORMAL] = ("c" * 32, "b" * 32)
     bench.publish(*event())
     assert [way for way, _ in bench.sent_round("c")] == [("b" * 32,)]
     assert bench.sent("b") == []
@@ -130,14 +130,14 @@ async def test_the_relay_comes_before_the_way_round_a_failed_link() -> None:
     bench = Bench()
     del bench.links["b" * 32, NORMAL]
     bench.detours["b" * 32] = ("a" * 32, "d" * 32, "b" * 32)
-    bench.ways["b" * 32, NORMAL] = ("c" * 32, "b" * 32)
+    bench.relays["b" * 32, NORMAL] = ("c" * 32, "b" * 32)
     bench.publish(*event())
     assert [way for way, _ in bench.sent_round("c")] == [("b" * 32,)]
 
 
 async def test_a_relay_for_one_class_is_none_for_another() -> None:
     bench = Bench("b", "c")
-    bench.ways["b" * 32, NORMAL] = ("c" * 32, "b" * 32)
+    bench.relays["b" * 32, NORMAL] = ("c" * 32, "b" * 32)
     bench.publish(*event(secure=True))
     assert len(bench.sent("b", SECURE)) == 1
     assert len(bench.sent("c", SECURE)) == 1
@@ -145,7 +145,7 @@ async def test_a_relay_for_one_class_is_none_for_another() -> None:
 
 async def test_a_secure_event_takes_a_relay_over_secure_links_alone() -> None:
     bench, between = Bench("b", "c"), Bench("b", "c")
-    bench.ways["b" * 32, SECURE] = ("c" * 32, "b" * 32)
+    bench.relays["b" * 32, SECURE] = ("c" * 32, "b" * 32)
     bench.publish(*event(secure=True))
     assert [way for way, _ in bench.sent_round("c", SECURE)] == [("b" * 32,)]
     assert bench.sent("b") == bench.sent("c") == bench.sent("b", SECURE) == []
