@@ -15,7 +15,7 @@ from overlay.links.counted_log import CountedLog
 from overlay.links.doorkeeper import Doorkeeper, site_of
 from overlay.links.first_message import read_greeting
 from overlay.links.heap_trim import HeapTrim
-from overlay.links.life import Links
+from overlay.links.lifecycle import Links
 from overlay.links.link import Greeted, Upper
 from overlay.machine import Machine, Refused
 from overlay.net.connection import BROKEN

@@ -11,7 +11,7 @@ from overlay.address import Address, is_own_url, parse_url
 from overlay.errors import ConfigError, ConnectionFailed, ProtocolError
 from overlay.ids import LinkClass
 from overlay.links.first_message import read_greeting
-from overlay.links.life import Links
+from overlay.links.lifecycle import Links
 from overlay.links.link import Greeted
 from overlay.machine import Input, LinkRefused, Machine, OpenLink, Refused
 from overlay.net.connection import BROKEN

@@ -1,4 +1,4 @@
-"""Who owns what a broker must not take to the grave. Pure.
+"""Records: who keeps copies of them, and who owns them when their owner is gone. Pure.
 
 Copies
     ``claims`` (what is said of a record), ``holders`` (who keeps copies), ``backups`` (the owner's

@@ -10,9 +10,8 @@ from ring.config import LAN
 from ring.facts import DutyLost, DutyTaken, Rejoining
 from sims.experiments.cluster import KILL, POWER
 from sims.experiments.record_rings import RecordRing
-from sims.scenarios.seen import confirmed
+from sims.scenarios.seen import MERGE_S, confirmed
 
-LIMIT_S = 200.0  #: small rings knock rarely
 RATE = 256 * 1024  #: bytes a second to one neighbour, where copies are to be slow
 LARGE, LARGE_BYTES = 24, 40 * 1024
 MEETING_S = 30.0  #: claims are told to the records' homes that often, at the least
@@ -110,7 +109,7 @@ def comebacks(seed: int) -> list[str]:
     ring.partition([uid], rest)
     ring.run(20)
     ring.heal()
-    ring.rest(LIMIT_S)
+    ring.rest(MERGE_S)
     ring.run(2 * MEETING_S)
     ring.settle()
     return found + _not_owned(ring, keys)
@@ -174,9 +173,9 @@ def drifts(seed: int) -> list[str]:
                 side += [ring.start_beside(contacts) for _ in range(2)]
             ring.run(12)
         ring.heal()
-        ring.rest(LIMIT_S)
+        ring.rest(MERGE_S)
         ring.run(2 * MEETING_S)
-        ring.settle(LIMIT_S)
+        ring.settle(MERGE_S)
         found += _not_owned(ring, keys)
     return found
 

@@ -17,7 +17,7 @@ from ges.topology import horizon, parallel_links, relay_paths, survey
 from ges.topology.update_rate import Rate
 from overlay.ids import nanos
 from overlay.limits import LIMITS
-from overlay.links import calling, life, parting
+from overlay.links import calling, lifecycle, parting
 from overlay.multigraph import cost, express_range, path_choice, probes, quick_probes, weights
 from overlay.net import connection, slices
 from overlay.queues import resend
@@ -140,7 +140,7 @@ EXPRESS: list[Statement] = [
     (
         "64 MiB to a broker, 16 MiB to a client, 4 MiB of express in each",
         (
-            life.LINK_QUEUE_BYTES,
+            lifecycle.LINK_QUEUE_BYTES,
             sessions.CLIENT_QUEUE_BYTES,
             connection.EXPRESS_QUEUE_BYTES,
         ),
@@ -210,7 +210,7 @@ RELIABILITY: list[Statement] = [
     ),
     ("not come back after 0.4 s", holding.HOLD_NS, nanos(0.4)),
     ("nothing of them was taken for 0.5 s", parting.STILL_SECONDS, 0.5),
-    ("goes on draining for up to 10 s", life.PARTING_SECONDS, 10),
+    ("goes on draining for up to 10 s", lifecycle.PARTING_SECONDS, 10),
     ("nor been judged after 20 s", holding.GIVE_UP_NS, nanos(20)),
     ("waits up to 1.5 s for links", broker.LINK_SECONDS, 1.5),
     ("Up to 8 MiB of each class are kept", UNCONFIRMED_BYTES, 8 * MIB),

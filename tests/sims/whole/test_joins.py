@@ -165,7 +165,7 @@ def test_the_contact_is_among_the_nearest_by_round_trip_time() -> None:
     seeds = cluster.alive
     for _ in range(20):
         uid = cluster.start(seeds[:1])
-        newcomer = cluster.nodes[uid]._parts.newcomer
+        newcomer = cluster.nodes[uid].parts.newcomer
         measured: dict[str, int] = {}
         while cluster.nodes[uid].member is None:
             cluster.run(0.0002)
