@@ -5,6 +5,6 @@ Real processes
     harms), ``greetings`` (what a client says first), ``waiting`` (look again until something has
     happened).
 In this process
-    ``brokers`` (whole ones), ``virtual`` (their network in memory, in virtual time), ``mesh``
-    (surveys and relay paths alone, in virtual time).
+    ``in_process`` (a command), ``brokers`` (whole ones), ``virtual`` (their network in memory, in
+    virtual time), ``mesh`` (surveys and relay paths alone, in virtual time).
 """
