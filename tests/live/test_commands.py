@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import resource
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import pytest
+import structlog
 
 from benchmarks.stage.in_process import LIMIT_SECONDS, chordal_here
 from benchmarks.stage.processes import COMMAND, REPOSITORY, Fleet, Running, chordal
@@ -42,6 +45,27 @@ def ended(process: subprocess.Popen[bytes]) -> tuple[int, str]:
     """Wait for the end of a command; returns its exit code and what it said on stderr."""
     _, err = process.communicate(timeout=LIMIT_SECONDS)
     return process.returncode, err.decode()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["identity", "--help"],
+        ["pub", "a/#", "grüße", "--json"],
+        ["serve", "--listen", "127.0.0.1:0", "--access", "/dev/null/rules"],
+    ],
+)
+def test_a_command_in_this_process_does_what_a_process_does(arguments: list[str]) -> None:
+    before = structlog.get_config(), resource.getrlimit(resource.RLIMIT_NOFILE), sys.stdin
+    here, there = chordal_here(*arguments), chordal(*arguments)
+    assert (here.returncode, here.stdout, here.stderr) == (
+        there.returncode,
+        there.stdout,
+        there.stderr,
+    )
+    assert here.stdout + here.stderr != ""
+    after = structlog.get_config(), resource.getrlimit(resource.RLIMIT_NOFILE), sys.stdin
+    assert after == before
 
 
 def test_serve_prints_one_line_for_machines(brokers: Fleet) -> None:
