@@ -131,8 +131,8 @@ EXPRESS: list[Statement] = [
     ),
     ("as soon as there are three", quick_probes.FEWEST, 3),
     (
-        "probed so every 0.3 s while they come, every second after that, and no more when none has "
-        "come for 30 s",
+        "every 0.3 s while they come, every second after that, and no more when none has come for "
+        "30 s",
         (quick_probes.QUICK_NS, quick_probes.SLOW_NS, quick_probes.FORGET_NS),
         (nanos(0.3), nanos(1), nanos(30)),
     ),
