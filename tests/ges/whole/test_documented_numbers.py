@@ -49,7 +49,7 @@ LINKS: list[Statement] = [
         (nanos(4), nanos(16)),
     ),
     (
-        "for 12 probes more than it was steady, is probed every 4 s",
+        "every 4 s, once it was found to vary for 12 probes more than it was steady",
         (probes.RESTLESS, probes.Pace().idle_ns),
         (12, nanos(4)),
     ),
@@ -62,7 +62,7 @@ LINKS: list[Statement] = [
         (1.25, nanos(0.0005)),
     ),
     (
-        "one that falls by a quarter counts when it has stayed so for 3 s",
+        "A cost that falls by a quarter counts when it has stayed so for 3 s",
         (cost.FALL, cost.CALM_NS),
         (0.75, nanos(3)),
     ),
@@ -83,7 +83,7 @@ LINKS: list[Statement] = [
         survey.PASS_ON_RATE,
         Rate(nanos(3), nanos(24), 2),
     ),
-    ("A new neighbour is told after a second", survey.GREET_NS, nanos(1)),
+    ("a second after the link is up", survey.GREET_NS, nanos(1)),
     ("At most 512 are kept", horizon.MAX_TABLES, 512),
     ("that is not told again for 100 s is forgotten", horizon.EXPIRE_NS, nanos(100)),
     # path choice
