@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[3]
 COUNTERS = ROOT / "docs" / "counters.md"
 #: How the code counts: by a counter's name, by the counted log, or as a kind that it tells later.
 COUNTS = re.compile(
-    r"""(?:counters\[|_log\.(?:count|note)\(|_drop\(|kind(?:, why)? = )"""
+    r"""(?:counters\[|(?:otices|_log)\.(?:count|note)\(|_drop\(|kind(?:, why)? = )"""
     r"""\s*f?"([a-z]+_[a-z_]*)["{]"""
 )
 
