@@ -145,7 +145,9 @@ def test_the_link_takes_over_again_when_it_is_back(mode: CutMode, step: int) -> 
 
 @pytest.mark.parametrize("crash", [KILL, POWER])
 @STEPS
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize(
+    "seed", [1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in (2, 3))]
+)
 def test_a_death_behind_a_failed_link_is_noticed(step: int, crash: CrashMode, seed: int) -> None:
     cluster = Cluster.ring_of(12, seed)
     a, b = beside(cluster, step)
@@ -185,7 +187,9 @@ def test_a_link_that_fails_one_way_is_gone_round_both_ways(step: int, turned: bo
     assert (b in cluster.nodes[a].detours, a in cluster.nodes[b].detours) == (True, True)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+@pytest.mark.parametrize(
+    "seed", [1, 2, *(pytest.param(seed, marks=pytest.mark.soak) for seed in (3, 4))]
+)
 def test_pairs_that_can_never_reach_each_other_form_a_whole_ring(seed: int) -> None:
     """Non-transitive reachability: every fifth pair is cut from the start."""
     cluster = Cluster(seed)

@@ -14,7 +14,7 @@ from ring.geometry import RING_SIZE, clockwise
 from sims.experiments.cluster import KILL, POWER, Cluster
 from sims.world.world import CrashMode
 
-#: How many brokers the rings have: a search costs as many messages in the larger, and more time.
+#: Brokers in the ring. The bounds that the tests check depend on it.
 SIZES = pytest.mark.parametrize("n", [32, pytest.param(64, marks=pytest.mark.soak)])
 REFRESH_S = LAN.chord_refresh_ns / 1e9
 
