@@ -50,7 +50,7 @@ from overlay.wire.versions import Dialect
 
 
 class Above(Upper, Protocol):
-    """Who is made before the parts, and uses all of them."""
+    """The layer above the driver: it is made before the parts, and gets all of them later."""
 
     def status(self) -> Status:
         """Describe the broker as it is now."""
@@ -58,7 +58,7 @@ class Above(Upper, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """What a broker of another protocol version has otherwise."""
+    """What differs in a broker of another protocol version."""
 
     machine_type: type[BrokerNode]
     codec: MessageCodec
