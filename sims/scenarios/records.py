@@ -205,7 +205,7 @@ def quick_returns(seed: int) -> list[str]:
 
 def restart_all(seed: int) -> tuple[RecordRing, list[str]]:
     """Restart every broker, in ring order if ``seed`` is odd; return ring and keys afterwards."""
-    rng = rng_for(seed, "rolling restarts", 13)  # the first draws of which seed 1 finds a loss
+    rng = rng_for(seed, "rolling restarts 13")  # of these draws seed 1 has met a loss
     ring = RecordRing.warm(ROLLED, seed, backups=2)
     keys = ring.put_everywhere(2)
     order = ring.in_order if seed % 2 else rng.sample(ring.in_order, ROLLED)
