@@ -54,7 +54,7 @@ class Duties:
         self.replicas = Replicas(core, links, self.backups)
         self.handover = Handover(core, links, neighbourhood, self.backups, self.replicas)
         self.reclaimer = Reclaimer(core, links, neighbourhood, self.backups, self.replicas)
-        self.far_estates = FarEstates(core, links, self.reclaimer, self.replicas, self._take)
+        self.far_estates = FarEstates(core, links, self.reclaimer, self.replicas, self._take_far)
         self.lone_verdicts = LoneVerdicts(neighbourhood, self.backups, self.replicas, self.handover)
         self.homes = Homes(core, links, self.backups, self.replicas)
         self.overload = Overload(core, neighbourhood, self.backups, self.replicas, self.handover)
@@ -168,7 +168,6 @@ class Duties:
     def on_reclaim_answer(self, uid: str, answer: ReclaimAnswer) -> None:
         """``uid`` says who owns what: of our own records, or of those that nobody may own."""
         if self.far_estates.on_answer(uid, answer):
-            self.backups.follow()
             self._keep_watch()
         else:
             self.reclaimer.on_answer(uid, answer)
@@ -208,7 +207,9 @@ class Duties:
             assert held.gone_at is not None
             heirs = self._heirs(held)
             age = (core.now - held.gone_at) // core.config.silence_ns
-            is_far = held.is_silent or (age >= 3 and not self._is_near(held.place))
+            if held.is_silent or (age >= 3 and not self._is_near(held.place)):
+                self.far_estates.ask_after(held)
+                continue
             taken = 0
             known = max(1, held.summary.count if held.summary else len(held.keys))
             for key in sorted(held.keys):
@@ -217,8 +218,6 @@ class Duties:
                 has_latest = replica.content == replica.entry.content  # as far as we were told
                 if age >= 3 and not has_bytes:
                     self.replicas.remove(key)  # up to those who have the bytes
-                elif is_far:
-                    continue
                 elif (
                     has_bytes
                     and (has_latest or age >= 3)  # older bytes are better than none
@@ -229,8 +228,6 @@ class Duties:
             if taken:
                 self.overload.weigh(held.load * min(taken, known) // known)
                 self.backups.follow()
-            if is_far and held.keys:
-                self.far_estates.ask_after(held)
         self.far_estates.forget_settled()
 
     def _heirs(self, held: Held) -> tuple[str, ...]:
@@ -281,6 +278,15 @@ class Duties:
             return False
         self.replicas.remove(key)
         self._claim(claim or replica.entry, held, body)
+        return True
+
+    def _take_far(self, key: str, held: Held, claim: Entry) -> bool:
+        """Own a record of a far estate by the claim after ``claim``, and tell our neighbours."""
+        known = max(1, held.summary.count if held.summary else len(held.keys))
+        if not self._take(key, held, claim):
+            return False
+        self.overload.weigh(held.load // known)
+        self.backups.pump_all()
         return True
 
     def _claim(self, entry: Entry, held: Held, body: bytes) -> None:

@@ -16,8 +16,10 @@ Departs from the paper (004, section 3.2), where the neighbours of the dead have
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import islice
 
 from overlay.circular import is_after
 from overlay.ids import Nanos, Peer
@@ -36,8 +38,9 @@ class Inquiry:
     """One estate, and who is asked after it in this round."""
 
     held: Held
-    until: Nanos = 0  #: the next round begins then
+    until: Nanos = 0  #: the next round begins then, if no answer comes before
     is_open: bool = False
+    keys: list[str] = field(default_factory=list)  #: of the estate as the round began, in order
     answered: int = 0  #: brokers that have answered for all records
     asking: dict[str, tuple[Peer, tuple[str, ...]]] = field(default_factory=dict)  #: and the keys
     asked: dict[str, None] = field(default_factory=dict)
@@ -66,12 +69,16 @@ class FarEstates:
     def ask_after(self, held: Held) -> None:
         """Ask who owns the records of an estate; to be called again until it is settled."""
         life = (held.uid, held.peer.incarnation)
-        inquiry = self._inquiries.setdefault(life, Inquiry(held))
-        inquiry.held = held
+        inquiry = self._inquiries.get(life)
+        if inquiry is None or inquiry.held is not held:
+            inquiry = self._inquiries[life] = Inquiry(held)
         if self._core.now < inquiry.until:
             return
         if inquiry.is_open and inquiry.answered:
             self._conclude(inquiry)  # without those that did not answer
+        for key in list(held.keys):
+            if self._replicas.records[key].body is None:
+                self._replicas.remove(key)
         if held.keys:
             self._begin(inquiry)
 
@@ -98,8 +105,9 @@ class FarEstates:
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
     def _begin(self, inquiry: Inquiry) -> None:
-        inquiry.until = self._core.now + ROUND * self._core.config.silence_ns
+        self._wait(inquiry)
         inquiry.is_open = True
+        inquiry.keys = sorted(inquiry.held.keys)
         inquiry.answered = 0
         inquiry.asking.clear()
         inquiry.asked.clear()
@@ -109,6 +117,9 @@ class FarEstates:
         for member in self._reclaimer.nearest(inquiry.held.place, NEAREST):
             self._ask_too(inquiry, member.peer)
 
+    def _wait(self, inquiry: Inquiry) -> None:
+        inquiry.until = self._core.now + ROUND * self._core.config.silence_ns
+
     def _ask_too(self, inquiry: Inquiry, peer: Peer) -> None:
         is_new = peer.uid not in inquiry.asked and len(inquiry.asked) < MAX_ASKED
         if is_new and peer.uid != self._core.peer.uid:
@@ -117,7 +128,8 @@ class FarEstates:
 
     def _ask(self, inquiry: Inquiry, peer: Peer, after: str) -> None:
         """Ask after the next records; after the last, ``peer`` has answered for all."""
-        keys = tuple(sorted(key for key in inquiry.held.keys if key > after)[:MAX_ENTRIES])
+        later = islice(inquiry.keys, bisect_right(inquiry.keys, after), None)
+        keys = tuple(islice((key for key in later if key in inquiry.held.keys), MAX_ENTRIES))
         if keys:
             inquiry.asking[peer.uid] = (peer, keys)
             entries = tuple(self._claim(key) for key in keys)
@@ -155,6 +167,7 @@ class FarEstates:
         for member in around:
             if member.uid in owners:
                 self._ask_too(inquiry, member.peer)
+        self._wait(inquiry)  # a large estate takes many answers
         peer, keys = inquiry.asking[uid]
         self._ask(inquiry, peer, after=keys[-1])
         if not inquiry.asking:
