@@ -169,6 +169,13 @@ class RingNode:
         return {key: own.body for key, own in self._duties.backups.own.items()}
 
     @property
+    def kept(self) -> frozenset[str]:
+        """Keys of all records that we have bytes of, whoever owns them."""
+        duties = self._duties
+        copies = {key for key, copy in duties.replicas.records.items() if copy.body is not None}
+        return frozenset(copies | duties.backups.own.keys() | duties.reclaimer.suspended.keys())
+
+    @property
     def backups(self) -> tuple[BackupStatus, ...]:
         """The brokers that keep copies of our records, and whether they have the latest."""
         return self._duties.backups.status
