@@ -286,10 +286,12 @@ async def test_a_life_is_traced(brokers: Brokers, tmp_path: Path) -> None:
     assert [p.name for p in (tmp_path / "data" / "trace" / "runs").iterdir()] == [name]
 
 
+# More than sixteen: so many at a time are promised room.
+@pytest.mark.parametrize("n", [24, pytest.param(40, marks=pytest.mark.soak)])
 async def test_all_of_many_that_come_to_a_lone_broker_at_one_moment_get_a_place(
-    autojump_clock: MockClock, weather: Weather, brokers: Brokers
+    autojump_clock: MockClock, weather: Weather, brokers: Brokers, n: int
 ) -> None:
-    assert len(await brokers.ring_of(40)) == 40
+    assert len(await brokers.ring_of(n)) == n
 
 
 async def test_who_sends_events_now_and_then_does_not_take_itself_for_one_that_stood_still(
