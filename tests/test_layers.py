@@ -32,8 +32,10 @@ PURE_FILES = {
     *("overlay.net.turn", "overlay.security.revocation"),
     *("ring.config", "ring.core", "ring.errors", "ring.facts", "ring.geometry", "ring.invariants"),
     *("ring.node", "ring.verdicts"),
-    *("ges.errors", "ges.node"),
-    *("ges.access.rules", "ges.access.tokens", "ges.sessions.parking", "ges.client.watermarks"),
+    *("ges.errors", "ges.node", "ges.stack"),
+    *("ges.access.rules", "ges.access.tokens", "ges.client.watermarks"),
+    *("ges.sessions.parking", "ges.sessions.parked_events", "ges.sessions.session"),
+    *("ges.sessions.intake", "ges.sessions.replies", "ges.sessions.subscriptions"),
     *("ges.client.keepalive", "ges.client.outgoing", "ges.client.state"),
 }
 IMPURE = {

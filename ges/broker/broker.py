@@ -11,8 +11,8 @@ from ges.broker.data_directory import begin_life
 from ges.broker.parts import Parts, Version
 from ges.broker.upper import BrokerUpper
 from ges.node import BrokerNode
-from ges.routing.router import Router
 from ges.sessions.clients import Clients
+from ges.stack import Stack
 from ges.wire.link_codec import LINK_CODEC
 from ges.wire.status import Status
 from overlay.address import Address, parse_url
@@ -83,7 +83,7 @@ class Broker:
             await trio.sleep(turn / NANOS_PER_SECOND)  # events come meanwhile
             with trio.move_on_after(LINK_SECONDS):
                 await parts.router_timer.settled()
-            parts.router.part()
+            parts.stack.part()
             parts.driver.give(Leave(turn=0))
             await parts.clients.dismiss()
             await self._upper.left.wait()  # links may be down for a moment before that
@@ -123,9 +123,9 @@ class Broker:
         return self.parts.driver
 
     @property
-    def router(self) -> Router:
-        """The way of events."""
-        return self.parts.router
+    def stack(self) -> Stack:
+        """The control machine and the way of events."""
+        return self.parts.stack
 
     @property
     def clients(self) -> Clients:
@@ -163,7 +163,7 @@ class Broker:
             nursery.start_soon(parts.router_timer.run)
             if config.tokens is not None:
                 nursery.start_soon(parts.access_watch.watch_tokens)
-            nursery.start_soon(parts.parked.run)
+            nursery.start_soon(parts.parked_alarm.run)
             if parts.secured is not None:
                 nursery.start_soon(parts.secured.identity_watch.run)
             nursery.start_soon(_read_links, parts)

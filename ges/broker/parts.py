@@ -21,8 +21,6 @@ from ges.broker.recorder import Recorder, live_run
 from ges.broker.revocation_watch import RevocationWatch
 from ges.broker.router_timer import RouterTimer
 from ges.node import BrokerNode
-from ges.routing.holding import Holding
-from ges.routing.router import Router
 from ges.sessions.backpressure import Backpressure
 from ges.sessions.clients import Clients
 from ges.sessions.intake import Intake
@@ -32,7 +30,7 @@ from ges.sessions.reader import ClientReader
 from ges.sessions.replies import Replies
 from ges.sessions.session import Session
 from ges.sessions.subscriptions import Subscriptions
-from ges.topology.survey_part import Misled
+from ges.stack import Stack
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.status import Status
 from overlay.address import Address
@@ -40,8 +38,7 @@ from overlay.driver import Driver
 from overlay.ids import Peer, short
 from overlay.links.link import Upper
 from overlay.links.memory_limit import MemoryLimit
-from overlay.multigraph.quick_probes import ExpressCame
-from overlay.multigraph.weights import LinkKey
+from overlay.net.alarm import Alarm
 from overlay.net.transport import ProcessTransport
 from overlay.rng import rng_for
 from overlay.security.credentials import Credentials
@@ -83,11 +80,12 @@ class Parts:
     recorder: Recorder
     node: BrokerNode
     driver: Driver
-    router: Router
+    stack: Stack
     router_timer: RouterTimer
     on_ring: OnRing
     replies: Replies
     parked: ParkedEvents
+    parked_alarm: Alarm
     link_limit: MemoryLimit
     backpressure: Backpressure
     intake: Intake
@@ -131,8 +129,16 @@ class Parts:
             dialect=version.dialect,
             limits=limits,
         )
-        router = _router(node, driver, checked.express_budget_us)
-        router_timer = RouterTimer(router, driver.now, refresh=above.on_changes)
+        stack = Stack(
+            node,
+            driver.links,
+            driver.streams,
+            driver.counters,
+            now=driver.now,
+            give=driver.give,
+            budget_us=checked.express_budget_us,
+        )
+        router_timer = RouterTimer(stack)
         revocation_watch = None
         if credentials is not None:
             # Without a folder of data: a list forgotten would let those in that are on it.
@@ -142,25 +148,26 @@ class Parts:
         replies = Replies(driver.counters, driver.counted_log)
         parked = ParkedEvents(
             life.uid,
-            router,
+            stack,
             node.secure_graph,
             replies,
             now=driver.now,
             counters=driver.counters,
         )
+        parked_alarm = Alarm(parked.next_deadline, parked.release, now=driver.now)
+        parked.on_due = parked_alarm.look
         sessions: set[Session] = set()
         client_limit = MemoryLimit(sessions, limits.client_bytes_total)
         link_limit = MemoryLimit(driver.running_links, limits.link_bytes_total)
         backpressure = Backpressure(
-            router,
+            stack,
             driver,
-            told=node.ring.told,
             memory_limits=(client_limit, link_limit),
             looks=(parked.notice_changes, router_timer.look),
         )
         intake = Intake(
-            router,
-            Subscriptions(router, limits, driver.counted_log),
+            stack,
+            Subscriptions(stack.deliveries, limits, driver.counted_log),
             parked,
             replies,
             take_notice=revocation_watch.take if revocation_watch is not None else _refuse_notice,
@@ -194,11 +201,12 @@ class Parts:
             recorder=Recorder(live_run(life, config.profile), life.uid, config.trace_directory),
             node=node,
             driver=driver,
-            router=router,
+            stack=stack,
             router_timer=router_timer,
             on_ring=on_ring,
             replies=replies,
             parked=parked,
+            parked_alarm=parked_alarm,
             link_limit=link_limit,
             backpressure=backpressure,
             intake=intake,
@@ -207,31 +215,6 @@ class Parts:
             access_watch=AccessWatch(checked.admission, clients, driver.counted_log, log),
             secured=secured,
         )
-
-
-def _router(node: BrokerNode, driver: Driver, budget_us: int) -> Router:
-    survey = node.survey
-
-    def one_way_us(key: LinkKey, kernel_us: int) -> int:
-        """An express event has come: have its link sounded, and say how long that takes."""
-        if survey.wants_express(key, driver.now()):
-            driver.give(ExpressCame(key))
-        return survey.one_way_ns(key, 1000 * kernel_us) // 1000
-
-    return Router(
-        driver.links,
-        node.secure_graph,
-        driver.counters,
-        driver.now,
-        node.ring.detours,
-        node.relay_paths.relays,
-        path=node.relay_paths.path,
-        holding=Holding(driver.streams, node.ring.is_dead),
-        budget_us=budget_us,
-        is_express=survey.express_range.is_inside,
-        one_way_us=one_way_us,
-        on_misled=lambda uid: driver.give(Misled(uid)),
-    )
 
 
 def _secured(

@@ -14,11 +14,11 @@ from ring.node import RingNode
 
 def describe(parts: Parts) -> Status:
     """Describe a broker as it is now."""
-    node, driver, router = parts.node, parts.driver, parts.router
+    node, driver, stack = parts.node, parts.driver, parts.stack
     ring = node.ring
     identity_watch = parts.secured.identity_watch if parts.secured is not None else None
     counters = Counter(driver.counters)
-    counters["events_lost"] = router.ordering.lost
+    counters["events_lost"] = stack.ordering.lost
     counters += parts.clients.dropped
     survey, paths = node.survey, node.relay_paths
     counters["path_changes"] = paths.choice.changes
@@ -42,11 +42,11 @@ def describe(parts: Parts) -> Status:
             driver.links,
             node,
             driver.now(),
-            router.express.misses,
+            stack.express.misses,
             identity_watch.expires_in_s if identity_watch is not None else lambda peer: None,
         ),
         clients=parts.clients.size,
-        subscriptions=router.subscriptions,
+        subscriptions=stack.deliveries.subscriptions,
         counters=dict(sorted(counters.items())),
         uptime_s=round(driver.now() / NANOS_PER_SECOND, 3),
         verdicts=_verdicts(ring),

@@ -14,20 +14,16 @@ from ges.broker.fact_log import tell, tell_incident
 from ges.broker.parts import Parts
 from ges.broker.status import describe
 from ges.topology.revocation_lists import NoticeTaken, Outcome
-from ges.wire.event_runs import event_runs
 from ges.wire.status import Status
-from overlay.errors import ProtocolError
 from overlay.ids import LinkClass, Peer
 from overlay.links.link import Link
 from overlay.machine import Fact
 from overlay.net.transport import Wire
 from overlay.queues.resend import Item
 from overlay.wire.codec import FrameReader, FrameRun
-from overlay.wire.frames import DETOUR, EVENT
 from overlay.wire.greetings import Hello, Refusal
 from ring.facts import (
     Alone,
-    DetourEnded,
     Joined,
     JoinRejected,
     Left,
@@ -61,30 +57,12 @@ class BrokerUpper:
             ProtocolError: a frame of another kind, one that makes no sense, or a secure event on
                 a link that is not.
         """
-        router = self._parts.router
-        if run.kind == EVENT:
-            for events in event_runs(run.data, run.bounds):
-                if events.head.secure and link.link_class is not LinkClass.SECURE:
-                    raise ProtocolError("a secure event on a link that is not")
-                if not events.head.express and (known := link.arrived(events.count)):
-                    self._parts.driver.counters["events_received_twice"] += known
-                    if known == events.count:
-                        continue
-                    events = events.without(known)
-                router.relay_run(link, events)
-                yield
-        elif run.kind == DETOUR:
-            for body in run.bodies():
-                router.pass_on(link, body)
-                yield
-        else:
-            raise ProtocolError("a delivery from a broker")
+        return self._parts.stack.take(link, run)
 
     async def on_batch(self, link: Link) -> None:
         """What came over a normal link is a sign of life; then wait for crowded queues."""
         parts = self._parts
-        if link.link_class is LinkClass.NORMAL:
-            parts.node.ring.heard(link.peer.uid, parts.driver.now())
+        parts.stack.heard(link)
         if link.reader is not None and link.reader.has_begun:
             parts.link_limit.look()
         await parts.backpressure.relieve()
@@ -93,17 +71,16 @@ class BrokerUpper:
         """Links or places have changed: tell the router, and try parked events again."""
         parts = self._parts
         parts.parked.stir()
-        ring = parts.node.ring
-        parts.router.update(ring.member, ring.linked, ring.expected, is_whole=ring.is_whole)
+        parts.stack.on_changes()
         parts.router_timer.look()
 
     def on_cut(self, link: Link) -> None:
         """Keep what was under way on a link that broke."""
-        self._parts.router.on_cut(link.peer.uid, link.link_class)
+        self._parts.stack.on_cut(link.peer.uid, link.link_class)
 
     def on_orphans(self, peer: Peer, link_class: LinkClass, items: list[Item]) -> None:
         """Find other ways for events that ``peer`` will not get."""
-        self._parts.router.on_orphans(peer, link_class, items)
+        self._parts.stack.on_orphans(peer, link_class, items)
 
     # ── callers ───────────────────────────────────────────────────────────────────────────────
 
@@ -125,6 +102,7 @@ class BrokerUpper:
         if isinstance(fact, NoticeTaken):
             self._on_notice(fact)
             return
+        parts.stack.on_fact(fact)
         incident = parts.recorder.on_fact(fact, parts.driver.now(), parts.driver.sent_about)
         if incident is not None:
             tell_incident(parts.log, incident)
@@ -138,8 +116,6 @@ class BrokerUpper:
             self.left.set()
         elif isinstance(fact, NeighboursChanged):
             parts.clients.tell_alternates()
-        elif isinstance(fact, DetourEnded) and not fact.restored:
-            parts.router.on_cut(fact.uid, LinkClass.NORMAL)
 
     def _on_notice(self, fact: NoticeTaken) -> None:
         parts = self._parts

@@ -1,10 +1,14 @@
-"""The way of an event through a broker. Pure, but for the connections that it is handed.
+"""The way of an event through a broker. Pure.
 
+The way itself
+    ``parts`` (what it consists of), ``router`` (once, onward, out), ``passing`` (on to other
+    brokers), ``delivery`` (to clients here), ``express``, ``reach`` (whether an event may set out).
 To whom
-    ``router``, ``arc_plan`` (the tree over the ring), ``catch_up`` (who joined meanwhile),
-    ``delivery`` (to clients here).
+    ``plan`` (what a plan is), ``arc_plan`` (the tree over the ring), ``flood_plan`` (everybody),
+    ``plans`` (which of them), ``catch_up`` (who joined meanwhile).
 Over which links
-    ``forwarding``, ``holding`` (while a link is down), ``rerouting`` (another way).
-Once, in order, in time
-    ``ordering``, ``express``.
+    ``outlets`` and ``subscriber`` (what is needed of links and clients), ``paths`` (relay paths,
+    detours), ``forwarding``, ``holding`` (while a link is down), ``rerouting`` (another way).
+Once and in order
+    ``recent`` (what has come before), ``ordering``, ``losses`` (what is missing for good).
 """

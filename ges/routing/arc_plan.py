@@ -5,6 +5,8 @@ inside the arc, and gives each the part up to the next one. As everybody is link
 neighbour, no broker is left out, and none is served twice: n-1 messages for n brokers, in O(log n)
 steps. (Broadcast in DKS, S. El-Ansary, L. Alima, P. Brand, S. Haridi, 2003, carried over to chords
 that can be used from both ends.) The hierarchical routing of the event service will replace it.
+
+A *duty* is ``limit``, a ring id, as a u32.
 """
 
 from __future__ import annotations
@@ -12,18 +14,19 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping
 
+from ges.routing.plan import Duty, Onward
 from ring.geometry import between, clockwise
 
 MAX_CACHED = 4096
 
 
-class ArcTree:
-    """Where an event goes from here, by the limit it came with."""
+class ArcPlan:
+    """A :class:`~ges.routing.plan.Plan` that serves arcs of the ring."""
 
     def __init__(self) -> None:
         self._here = 0
         self._row: list[tuple[int, str]] = []
-        self._cache: dict[int, tuple[tuple[str, int], ...]] = {}
+        self._cache: dict[Duty, Onward] = {}
 
     def update(self, here: int, linked: Mapping[str, int]) -> None:
         """Set this broker's ring id, and uid -> ring id of the members it is linked to."""
@@ -39,28 +42,29 @@ class ArcTree:
         """This broker is linked to no other: it is the whole ring, as far as it knows."""
         return not self._row
 
-    def onward(self, limit: int) -> tuple[tuple[str, int], ...]:
-        """Return (uid, limit) of those to pass the event to.
+    def onward(self, duty: Duty) -> Onward:
+        """Return whom to pass an event to, and what each is to serve.
 
-        ``limit`` is the one it came with; this broker's own ring id where it is published.
+        ``duty`` is the one it came with; :func:`whole_ring` of this broker where it is published.
         """
-        cached = self._cache.get(limit)
+        cached = self._cache.get(duty)
         if cached is None:
+            limit = int.from_bytes(duty)
             inside = [entry for entry in self._row if between(self._here, entry[0], limit)]
-            ends = [*(ring_id for ring_id, _ in inside), limit][1:]
-            cached = tuple((uid, end) for (_, uid), end in zip(inside, ends, strict=True))
+            cached = _arcs(inside, limit)
             if len(self._cache) >= MAX_CACHED:
                 self._cache.clear()
-            self._cache[limit] = cached
+            self._cache[duty] = cached
         return cached
 
-    def instead(self, place: int, limit: int) -> tuple[tuple[str, int], ...]:
-        """Return (uid, limit) of those to pass the event to in place of the broker at ``place``.
+    def instead(self, place: int, duty: Duty) -> Onward:
+        """Return whom to pass an event to in place of the broker at ``place``.
 
-        It was to serve the ring from there to ``limit``. The last one before it serves some more,
+        It was to serve the ring from there to the limit. The last one before it serves some more,
         and those behind it serve what they would if it had never been linked. Where this broker is
         in that part of the ring itself, the last one before it serves all of it.
         """
+        limit = int.from_bytes(duty)
         is_ahead = between(self._here, place, limit)
         end = limit if is_ahead else self._here
         inside = [entry for entry in self._row if between(self._here, entry[0], end)]
@@ -68,6 +72,16 @@ class ArcTree:
         first = bisect_right(inside, far, key=lambda entry: clockwise(self._here, entry[0]))
         serving = inside[max(0, first - 1) :]
         if not is_ahead:
-            return tuple((uid, limit) for _, uid in serving[:1])
-        ends = [*(ring_id for ring_id, _ in serving), limit][1:]
-        return tuple((uid, end) for (_, uid), end in zip(serving, ends, strict=True))
+            return tuple((uid, duty) for _, uid in serving[:1])
+        return _arcs(serving, limit)
+
+
+def whole_ring(ring_id: int) -> Duty:
+    """Return the duty of the broker at ``ring_id`` where it serves everybody but itself."""
+    return ring_id.to_bytes(4)
+
+
+def _arcs(serving: list[tuple[int, str]], limit: int) -> Onward:
+    """Let each of these serve the arc up to the next one, and the last one up to ``limit``."""
+    ends = [*(ring_id for ring_id, _ in serving), limit][1:]
+    return tuple((uid, end.to_bytes(4)) for (_, uid), end in zip(serving, ends, strict=True))

@@ -14,10 +14,11 @@ Bounded in bytes and in time. Sans-IO.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import takewhile
 
+from ges.routing.plan import Duty, Onward
+from ges.routing.plans import Plans
 from ges.wire.event_runs import EventRun
 from ges.wire.events import FLOOD_FLAG
 from overlay.ids import LinkClass, Nanos, nanos
@@ -25,8 +26,6 @@ from overlay.ids import LinkClass, Nanos, nanos
 UNSURE_NS = nanos(3)  #: after its links changed last, a broker whose ring is not whole holds still
 KEPT_NS = nanos(3)  #: a run of events is kept for so long ...
 KEPT_BYTES = 4 * 1024 * 1024  #: ... and no more than this of all, the latest
-
-Onward = tuple[tuple[str, int], ...]  #: (uid, limit) of those to pass an event to, going right
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,7 @@ class Passed:
     run: EventRun
     flags: int
     link_class: LinkClass
-    limit: int  #: of the part of the ring that is served from here; ``here`` where published
+    duty: Duty  #: with which they came
     at: Nanos
     instead_of: str = ""  #: uid of the broker that others got them in place of; it may be back
 
@@ -49,7 +48,8 @@ class Passed:
 class CatchUp:
     """What was passed on of late, where somebody may have been left out."""
 
-    def __init__(self) -> None:
+    def __init__(self, plans: Plans) -> None:
+        self._plans = plans
         self._passed: deque[tuple[Passed, frozenset[str]]] = deque()  #: with uids of those told
         self._bytes = 0
         self._here: int | None = None
@@ -93,28 +93,41 @@ class CatchUp:
         self._bytes = 0
         return place, left
 
-    def is_unsure(self, now: Nanos) -> bool:
-        """Say whether what is passed on now may leave somebody out."""
-        return now < self._unsure_until
+    def keep(
+        self, run: EventRun, duty: Duty, flags: int, link_class: LinkClass, now: Nanos
+    ) -> None:
+        """Remember events that are passed on now, if that may leave somebody out."""
+        if now < self._unsure_until:
+            onward = self._plans.onward(duty, flags, link_class)
+            self._remember(Passed(run.alone(), flags, link_class, duty, now), onward)
 
-    def keep(self, passed: Passed, onward: Onward) -> None:
-        """Remember events that were passed on, to these."""
-        told = frozenset(uid for uid, _ in onward)
-        self._passed.append((passed, self._uids.setdefault(told, told)))
-        self._bytes += passed.size
-        self.forget(passed.at)
+    def keep_instead(
+        self, run: EventRun, flags: int, link_class: LinkClass, now: Nanos, uid: str
+    ) -> None:
+        """Remember events that others get in place of the broker ``uid``, which may be back."""
+        duty = run.head.duty
+        onward = self._plans.onward(duty, flags, link_class)
+        told = tuple(entry for entry in onward if entry[0] != uid)
+        self._remember(Passed(run.alone(), flags, link_class, duty, now, uid), told)
 
-    def missed(self, now: Nanos, onward: Callable[[Passed], Onward]) -> list[tuple[Passed, Onward]]:
-        """Return what to pass on again, and to whom; ``onward``: to whom it would go now."""
+    def missed(self, now: Nanos) -> list[tuple[Passed, Onward]]:
+        """Return what to pass on again, and to whom."""
         self.forget(now)
         found = []
         for at, (passed, told) in enumerate(self._passed):
-            late = _left_out(passed, told, onward(passed))
+            onward = self._plans.onward(passed.duty, passed.flags, passed.link_class)
+            late = _left_out(passed, told, onward)
             if late:
                 told = told.union(uid for uid, _ in late)
                 self._passed[at] = (passed, self._uids.setdefault(told, told))
                 found.append((passed, late))
         return found
+
+    def _remember(self, passed: Passed, onward: Onward) -> None:
+        told = frozenset(uid for uid, _ in onward)
+        self._passed.append((passed, self._uids.setdefault(told, told)))
+        self._bytes += passed.size
+        self.forget(passed.at)
 
     def next_deadline(self) -> Nanos | None:
         """Return when all that is kept now can be forgotten."""

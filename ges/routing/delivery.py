@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 
 from ges.matching.filter_tree import FilterTree
-from ges.sessions.session import Session, Targets
+from ges.routing.subscriber import Subscriber, Targets
 from ges.wire.delivered import MAX_MATCHES, pack_matches
+from ges.wire.event_runs import EventRun
 from overlay.ids import LinkClass
-from overlay.net.connection import Connection
-from overlay.wire.frames import DELIVERY, EVENT, frame, frame_start
+from overlay.wire.frames import DELIVERY, frame_start
 
 MAX_CACHED_TOPICS = 16384
 
@@ -17,41 +17,47 @@ MAX_CACHED_TOPICS = 16384
 class Deliveries:
     """The subscriptions of all clients, and what goes to them."""
 
-    def __init__(self, counters: Counter[str], crowded: set[Connection]) -> None:
+    def __init__(self, counters: Counter[str]) -> None:
         self._counters = counters
-        self._crowded = crowded
-        self._filters: FilterTree[tuple[Session, int]] = FilterTree()
+        self._filters: FilterTree[tuple[Subscriber, int]] = FilterTree()
         self._targets: dict[LinkClass, dict[bytes, Targets]] = {each: {} for each in LinkClass}
 
-    def subscribe(self, session: Session, number: int, text: str, only: LinkClass | None) -> None:
+    def subscribe(self, client: Subscriber, number: int, text: str, only: LinkClass | None) -> None:
         """Serve a checked filter; the same number again replaces the earlier one."""
-        self.unsubscribe(session, number)
-        session.filters[number] = (text, only)
-        self._filters.add(text, (session, number))
+        self.unsubscribe(client, number)
+        client.filters[number] = (text, only)
+        self._filters.add(text, (client, number))
         self._forget_targets()
 
-    def unsubscribe(self, session: Session, number: int) -> None:
+    def unsubscribe(self, client: Subscriber, number: int) -> None:
         """Serve a filter no longer; a number that is not in use changes nothing."""
-        entry = session.filters.pop(number, None)
+        entry = client.filters.pop(number, None)
         if entry is not None:
-            self._filters.remove(entry[0], (session, number))
+            self._filters.remove(entry[0], (client, number))
             self._forget_targets()
 
-    def forget(self, session: Session) -> None:
+    def forget(self, client: Subscriber) -> None:
         """The client is gone."""
-        for number in list(session.filters):
-            self.unsubscribe(session, number)
+        for number in list(client.filters):
+            self.unsubscribe(client, number)
 
     @property
     def subscriptions(self) -> int:
         """How many filters are served."""
         return self._filters.size
 
-    def deliver(self, topic: bytes, body: bytes, secure: bool) -> None:
-        """Send one event that is not express to all who want it."""
-        targets = self.targets_of(LinkClass.SECURE if secure else LinkClass.NORMAL, topic)
-        if targets:
-            self.send(targets, frame(EVENT, body), 1, keep=secure)
+    def deliver(self, run: EventRun) -> None:
+        """Send events that are not express to all who want them."""
+        head = run.head
+        targets = self.targets_of(head.link_class, head.topic)
+        if not targets:
+            return
+        frames, count = run.frames, run.count
+        events = 0 if head.secure else count  # of secure events none is dropped
+        for client, matches in targets:
+            start = frame_start(DELIVERY, len(matches) + len(frames)) + matches
+            client.connection.send(start + frames, events)
+        self._counters["events_delivered"] += count * len(targets)
 
     def targets_of(self, link_class: LinkClass, topic: bytes) -> Targets:
         """Return who wants events of that class and topic."""
@@ -67,26 +73,16 @@ class Deliveries:
         for known in self._targets.values():
             known.clear()
 
-    def send(self, targets: Targets, frames: bytes, count: int, *, keep: bool = False) -> None:
-        """Send event frames that are not express, ``count`` of them; ``keep``: none is dropped."""
-        for session, matches in targets:
-            connection = session.connection
-            start = frame_start(DELIVERY, len(matches) + len(frames)) + matches
-            connection.send(start + frames, 0 if keep else count)
-            if connection.crowded:
-                self._crowded.add(connection)
-        self._counters["events_delivered"] += count * len(targets)
-
     def _match(self, link_class: LinkClass, topic: bytes) -> Targets:
         try:
             text = topic.decode()
         except UnicodeDecodeError:
             return ()
-        numbers: dict[Session, list[int]] = {}
-        for session, number in self._filters.matches(text):
-            if session.wants(number, link_class):
-                numbers.setdefault(session, []).append(number)
+        numbers: dict[Subscriber, list[int]] = {}
+        for client, number in self._filters.matches(text):
+            if client.wants(number, link_class):
+                numbers.setdefault(client, []).append(number)
         return tuple(
-            (session, pack_matches(tuple(sorted(found)[:MAX_MATCHES])))
-            for session, found in numbers.items()
+            (client, pack_matches(tuple(sorted(found)[:MAX_MATCHES])))
+            for client, found in numbers.items()
         )

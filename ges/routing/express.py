@@ -17,10 +17,16 @@ budget exceeded counts a miss for the link the event came over.
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable
 
-from ges.sessions.session import Targets
+from ges.routing.delivery import Deliveries
+from ges.routing.outlets import Line, Lines
+from ges.routing.paths import Path, Paths
+from ges.routing.plan import Onward
+from ges.routing.recent import Recent
+from ges.routing.subscriber import Subscriber
+from ges.wire.event_runs import EventRun
 from ges.wire.events import (
     BUDGET,
     BUDGET_AT,
@@ -37,57 +43,18 @@ from ges.wire.events import (
 )
 from ges.wire.source_route import pack_route
 from overlay.ids import LinkClass
-from overlay.links.link import Link
 from overlay.multigraph.weights import LinkKey
 from overlay.wire.frames import DELIVERY, DETOUR, EVENT, frame_start
 from overlay.wire.frames import HEADER as FRAME_HEADER
-
-MAX_PUBLISHERS = 65536
-WINDOW = 4096  #: sequences below the highest seen, of which it is known which have come
-
-Path = tuple[str, ...]
-Onward = Sequence[tuple[str, int]]
-
-
-class Recent:
-    """Which sequences of each publisher have come of late."""
-
-    def __init__(self) -> None:
-        self._seen: OrderedDict[tuple[bytes, int], tuple[int, int]] = OrderedDict()
-
-    def first(self, publisher: bytes, incarnation: int, sequence: int) -> bool:
-        """Note a sequence; False if it has come before, or is too old to know."""
-        key = (publisher, incarnation)
-        highest, bits = self._seen.get(key, (sequence - 1, 0))
-        behind = highest - sequence
-        if behind < 0:
-            bits = (bits << -behind | 1) & ((1 << WINDOW) - 1) if -behind < WINDOW else 1
-            highest = sequence
-        elif behind >= WINDOW or bits >> behind & 1:
-            return False
-        else:
-            bits |= 1 << behind
-        self._seen[key] = highest, bits
-        self._seen.move_to_end(key)
-        if len(self._seen) > MAX_PUBLISHERS:
-            self._seen.popitem(last=False)
-        return True
 
 
 class ExpressHops:
     """Which link an express event takes to a broker it is to reach."""
 
-    def __init__(
-        self,
-        links: Mapping[LinkKey, Link],
-        ways: Mapping[LinkKey, Path],
-        detours: Mapping[str, Path],
-        is_express: Callable[[str], bool],
-    ) -> None:
-        """``ways`` and ``detours`` as the router has them; ``is_express``: not demoted."""
-        self._links = links
-        self._ways = ways
-        self._detours = detours
+    def __init__(self, lines: Lines, paths: Paths, is_express: Callable[[str], bool]) -> None:
+        """``is_express``: the link to the broker of that uid is not demoted."""
+        self._lines = lines
+        self._paths = paths
         self._is_express = is_express
 
     def to(self, uid: str) -> tuple[Path, LinkClass]:
@@ -96,22 +63,22 @@ class ExpressHops:
         A relay over express links that is faster than the direct one; the direct one; the fastest
         way over normal links.
         """
-        way = self._ways.get((uid, LinkClass.EXPRESS))
+        way = self._paths.relays.get((uid, LinkClass.EXPRESS))
         if way is not None:
             return way, LinkClass.EXPRESS
-        if (uid, LinkClass.EXPRESS) in self._links and self._is_express(uid):
+        if (uid, LinkClass.EXPRESS) in self._lines and self._is_express(uid):
             return (uid,), LinkClass.EXPRESS
-        way = self._ways.get((uid, LinkClass.NORMAL))
+        way = self._paths.relays.get((uid, LinkClass.NORMAL))
         if way is not None:
             return way, LinkClass.NORMAL
-        if (uid, LinkClass.NORMAL) in self._links:
+        if (uid, LinkClass.NORMAL) in self._lines:
             return (uid,), LinkClass.NORMAL
-        return self._detours.get(uid, ())[1:], LinkClass.NORMAL
+        return self._paths.round((uid, LinkClass.NORMAL)) or (), LinkClass.NORMAL
 
-    def first(self, way: Path, link_class: LinkClass) -> tuple[Link | None, Path]:
+    def first(self, way: Path, link_class: LinkClass) -> tuple[Line | None, Path]:
         """Return the link to the first on the way that is linked, and the way behind it."""
         for index, uid in enumerate(way):
-            link = self._links.get((uid, link_class))
+            link = self._lines.get((uid, link_class))
             if link is not None:
                 return link, way[index + 1 :]
         return None, ()
@@ -123,8 +90,8 @@ class Express:
     def __init__(
         self,
         hops: ExpressHops,
+        deliveries: Deliveries,
         counters: Counter[str],
-        targets_of: Callable[[bytes], Targets],
         *,
         one_way_us: Callable[[LinkKey, int], int],
         budget_us: int = DEFAULT_BUDGET_US,
@@ -134,49 +101,54 @@ class Express:
         It is told the least that the kernel has seen; 0: not known.
         """
         self.misses: Counter[LinkKey] = Counter()  #: found late here, by their last link
-        self._recent = Recent()
         self._hops = hops
+        self._deliveries = deliveries
+        self._recent = Recent()
         self._counters = counters
-        self._targets_of = targets_of
         self._one_way_us = one_way_us
         self._budget_us = budget_us
 
-    def publish(self, head: Head, body: bytes, hop_us: int, onward: Onward) -> None:
-        """Take an event from a client; ``hop_us`` is the way from it."""
-        self._counters["events_published"] += 1
-        budget = head.budget_us or self._budget_us
-        self._take(head, body, budget, head.spent_us + hop_us, onward)
+    def publish(self, client: Subscriber, run: EventRun, onward: Onward) -> None:
+        """Take events of a client; it has brought them over its own hop."""
+        self._counters["events_published"] += run.count
+        hop_us = client.connection.one_way_us
+        for event in run.split():
+            budget = event.head.budget_us or self._budget_us
+            self._take(event, budget, event.head.spent_us + hop_us, onward)
 
-    def relay(self, link: Link, head: Head, body: bytes, onward: Onward) -> None:
-        """Take an event from another broker."""
-        self._counters["events_received"] += 1
-        key = link.peer.uid, link.link_class
-        self._take(head, body, head.budget_us, head.spent_us + self._hop_us(link), onward, key)
+    def relay(self, line: Line, run: EventRun, onward: Onward) -> None:
+        """Take events from another broker."""
+        self._counters["events_received"] += run.count
+        key = line.peer.uid, line.link_class
+        hop_us = self._hop_us(line)
+        for event in run.split():
+            head = event.head
+            self._take(event, head.budget_us, head.spent_us + hop_us, onward, key)
 
-    def pass_on(self, link: Link, way: Path, head: Head, body: bytes) -> None:
+    def pass_on(self, link: Line, way: Path, head: Head, body: bytes) -> None:
         """Pass on an event between two others that came over ``link``, over links of its class."""
         event = _body(body, head.budget_us, head.spent_us + self._hop_us(link))
         if link.link_class is not LinkClass.EXPRESS:
             event[0] |= ROUGH_FLAG
         self._send(way, event, link.link_class)
 
-    def _hop_us(self, link: Link) -> int:
+    def _hop_us(self, link: Line) -> int:
         """Return what the link takes without any queue, as waiting in its queue is stamped."""
         return self._one_way_us((link.peer.uid, link.link_class), link.connection.one_way_us)
 
     def _take(
         self,
-        head: Head,
-        body: bytes,
+        single: EventRun,
         budget: int,
         spent: int,
         onward: Onward,
         came_over: LinkKey | None = None,
     ) -> None:
-        if not self._recent.first(head.publisher, head.incarnation, head.sequence):
+        head = single.head
+        if not self._recent.fresh(single):
             self._counters["events_duplicate"] += 1
             return
-        event = _body(body, budget, spent)
+        event = _body(next(single.bodies()), budget, spent)
         if spent > budget and not head.late:
             event[0] |= LATE_FLAG
             if came_over is not None:
@@ -184,20 +156,20 @@ class Express:
             self._counters["express_misses"] += 1
         self._forward(head, event, onward)
         frame = frame_start(EVENT, len(event)) + event
-        for session, matches in self._targets_of(head.topic):
+        for client, matches in self._deliveries.targets_of(LinkClass.EXPRESS, head.topic):
             start = frame_start(DELIVERY, len(matches) + len(frame)) + matches
             at = len(start) + FRAME_HEADER.size + SPENT_AT
-            session.connection.send_express(bytearray(start) + frame, at)
+            client.connection.send_express(bytearray(start) + frame, at)
             self._counters["events_delivered"] += 1
 
     def _forward(self, head: Head, event: bytearray, onward: Onward) -> None:
         if head.hops >= MAX_HOPS:
             self._counters["events_too_many_hops"] += bool(onward)
             return
-        for uid, limit in onward:
+        for uid, duty in onward:
             way, link_class = self._hops.to(uid)
             copy = bytearray(event)
-            copy[PATCH_AT:PATCH_END] = PATCH.pack(head.hops + 1, limit)
+            copy[PATCH_AT:PATCH_END] = PATCH.pack(head.hops + 1, duty)
             if link_class is not LinkClass.EXPRESS:
                 copy[0] |= ROUGH_FLAG
                 self._counters["express_over_normal"] += 1

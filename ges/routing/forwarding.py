@@ -7,19 +7,31 @@ is none of these for the moment, they wait (:mod:`ges.routing.holding`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from ges.routing.holding import Holding
+from ges.routing.losses import Losses
+from ges.routing.outlets import Lines
+from ges.routing.paths import Path, Paths
+from ges.routing.plan import Duty, Onward
 from ges.wire.event_runs import EventRun
-from ges.wire.events import MAX_HOPS, PATCH, PATCH_AT, PATCH_END, Head, read_head
+from ges.wire.events import MAX_HOPS, PATCH, PATCH_AT, PATCH_END, read_head
 from ges.wire.source_route import pack_route
 from overlay.ids import LinkClass, Nanos
-from overlay.links.link import Link
 from overlay.multigraph.weights import LinkKey
-from overlay.net.connection import Connection
-from overlay.wire.frames import DETOUR, EVENT, frame_start
+from overlay.wire.frames import DETOUR, EVENT, Bytes, frame_start
 
 MAX_REROUTED_HOPS = 32  #: an event that came so far is not sent yet another way; no tree is so deep
+
+
+@dataclass(frozen=True, slots=True)
+class Stranded:
+    """An event that no way leads on for."""
+
+    uid: str  #: of the broker it is for
+    event: bytes
+    link_class: LinkClass
 
 
 class Forwarding:
@@ -27,94 +39,51 @@ class Forwarding:
 
     def __init__(
         self,
-        links: Mapping[LinkKey, Link],
-        ways: Mapping[LinkKey, tuple[str, ...]],
-        detours: Mapping[str, tuple[str, ...]],
-        counters: Counter[str],
-        crowded: set[Connection],
-        told: dict[str, int],
+        lines: Lines,
+        paths: Paths,
         holding: Holding,
-        *,
-        now: Callable[[], Nanos],
-        path: Callable[[LinkKey], tuple[str, ...] | None],
-        on_loss: Callable[[Head], None],
-        on_stranded: Callable[[str, bytes, LinkClass], None],
+        losses: Losses,
+        counters: Counter[str],
     ) -> None:
-        """``ways``: relay paths in use; ``detours``: ways round failed links; ``path``: the way
-        there as it is known here, both ends included; ``on_loss``: an event is lost;
-        ``on_stranded``: no way leads to the broker of that uid, for whom it is; the rest is noted.
-        """
-        self._links = links
-        self._ways = ways
-        self._detours = detours
-        self._counters = counters
-        self._crowded = crowded
-        self._told = told
+        self.told: dict[str, Duty] = {}  #: uids at the other end of normal links events went over
+        self.stranded: list[Stranded] = []  #: to be taken by whoever has called
+        self._lines = lines
+        self._paths = paths
         self._holding = holding
-        self._now = now
-        self._path = path
-        self._on_loss = on_loss
-        self._on_stranded = on_stranded
+        self._losses = losses
+        self._counters = counters
 
-    def forward_run(self, run: EventRun, onward: Sequence[tuple[str, int]]) -> None:
-        """Send a run of normal events to each (uid, limit)."""
+    def forward(
+        self, run: EventRun, onward: Onward, flags: int, link_class: LinkClass, now: Nanos
+    ) -> None:
+        """Send events to each (uid, duty), with these flags, over links of that class."""
+        if not onward:
+            return
         head = run.head
         if head.hops >= MAX_HOPS:
             self._counters["events_too_many_hops"] += run.count
-            self._on_loss(head)
+            self._losses.note(head)
             return
-        for uid, limit in onward:
-            link = self._links.get((uid, LinkClass.NORMAL))
-            if link is None or (uid, LinkClass.NORMAL) in self._ways:
-                for each, body in run.singles():
-                    self.forward(each, body, ((uid, limit),), 0, LinkClass.NORMAL)
-            else:
-                self._told[uid] = limit
-                self._send(link, run.patched(0, head.hops + 1, limit), run.count)
+        hops = head.hops + 1
+        for uid, duty in onward:
+            key = (uid, link_class)
+            line, way = self._lines.get(key), self._paths.relays.get(key)
+            if line is not None and way is None:
+                line.connection.send(run.patched(flags, hops, duty), run.count)
                 self._counters["events_forwarded"] += run.count
-
-    def forward(
-        self,
-        head: Head,
-        body: bytes,
-        onward: Sequence[tuple[str, int]],
-        flags: int,
-        link_class: LinkClass,
-    ) -> None:
-        """Send one event to each (uid, limit), with these flags, over links of that class."""
-        if not onward:
-            return
-        if head.hops >= MAX_HOPS:
-            self._counters["events_too_many_hops"] += 1
-            self._on_loss(head)
-            return
-        start = frame_start(EVENT, len(body)) + bytes((flags,))
-        rest = body[PATCH_END:]
-        for uid, limit in onward:
-            link = self._links.get((uid, link_class))
-            way = self._ways.get((uid, link_class))
-            if way is not None:
-                first = bytes((flags,)) + PATCH.pack(head.hops + 1, limit)
-                self.send_round(way, first, rest, link_class)
-                self._counters["events_forwarded"] += 1
-            elif link is not None:
-                self._send(link, start + PATCH.pack(head.hops + 1, limit) + rest)
-                self._counters["events_forwarded"] += 1
                 if link_class is LinkClass.NORMAL:
-                    self._told[uid] = limit
-            elif link_class is LinkClass.NORMAL and uid in self._detours:
-                first = bytes((flags,)) + PATCH.pack(head.hops + 1, limit)
-                self.send_round(self._detours[uid][1:], first, rest, link_class)
+                    self.told[uid] = duty
+                continue
+            if way is not None:
+                self._counters["events_forwarded"] += run.count
             else:
-                first = bytes((flags,)) + PATCH.pack(head.hops + 1, limit)
-                self._send_otherwise((uid,), first + rest, link_class)
+                way = self._paths.round(key)
+            first = bytes((flags,)) + PATCH.pack(hops, duty)
+            for body in run.bodies():
+                self.send_round(way or (uid,), first, body[PATCH_END:], link_class, now)
 
     def send_round(
-        self,
-        way: tuple[str, ...],
-        first: bytes,
-        rest: bytes,
-        link_class: LinkClass,
+        self, way: Path, first: bytes, rest: bytes, link_class: LinkClass, now: Nanos
     ) -> None:
         """Send an event to the first broker on ``way``, for the last one.
 
@@ -122,69 +91,70 @@ class Forwarding:
         way only gets shorter.
         """
         for at, uid in enumerate(way, start=1):
-            link = self._links.get((uid, link_class))
-            if link is not None:
-                self._send(link, _on_its_way(way[at:], first, rest))
+            line = self._lines.get((uid, link_class))
+            if line is not None:
+                line.connection.send(_on_its_way(way[at:], first, rest), 1)
                 self._counters["events_sent_round"] += 1
                 return
-        self._send_otherwise(way, first + rest, link_class)
+        self._send_otherwise(way, first + rest, link_class, now)
 
-    def way_round(self, key: LinkKey) -> tuple[str, ...] | None:
+    def way_round(self, key: LinkKey) -> Path | None:
         """Return a way to a broker whose own link is down, over links of that class that are up."""
         uid, link_class = key
         for other in self._others(uid, link_class):
-            if other[0] != uid and (other[0], link_class) in self._links:
+            if other[0] != uid and (other[0], link_class) in self._lines:
                 return other
         return None
 
-    def _send_otherwise(self, way: tuple[str, ...], event: bytes, link_class: LinkClass) -> None:
+    def take_stranded(self) -> list[Stranded]:
+        """Return, once, the events that no way leads on for."""
+        stranded, self.stranded = self.stranded, []
+        return stranded
+
+    # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _send_otherwise(self, way: Path, event: bytes, link_class: LinkClass, now: Nanos) -> None:
         """None of the brokers on the way is linked: take another way, or wait for a link.
 
         Whoever chose the way may have heard late that a link on it was given up. The one who gave
         it up knows better, and the way it takes may well begin with where the event came from.
         Each such turn counts as a hop, so none goes on for ever.
         """
-        if self._keep(way, event, link_class, only_held=True):
+        if self._keep(way, event, link_class, now, only_held=True):
             return
         head = read_head(event)
         if head.hops < MAX_REROUTED_HOPS:
-            patched = event[:PATCH_AT] + PATCH.pack(head.hops + 1, head.limit) + event[PATCH_END:]
+            patched = event[:PATCH_AT] + PATCH.pack(head.hops + 1, head.duty) + event[PATCH_END:]
             for other in self._others(way[-1], link_class):
-                if any((uid, link_class) in self._links for uid in other):
+                if any((uid, link_class) in self._lines for uid in other):
                     self._counters["events_rerouted"] += 1
-                    self.send_round(other, patched, b"", link_class)
+                    self.send_round(other, patched, b"", link_class, now)
                     return
-        if self._keep(way, event, link_class):
-            return
-        self._on_stranded(way[-1], event, link_class)
+        if not self._keep(way, event, link_class, now):
+            self.stranded.append(Stranded(way[-1], event, link_class))
 
     def _keep(
-        self, way: tuple[str, ...], event: bytes, link_class: LinkClass, *, only_held: bool = False
+        self, way: Path, event: bytes, link_class: LinkClass, now: Nanos, *, only_held: bool = False
     ) -> bool:
         """Let an event wait for a link to any broker on the way; False if there is none to come."""
-        now, held = self._now(), self._holding.held
+        held = self._holding.held
         return any(
             self._holding.keep((uid, link_class), _on_its_way(way[at:], event, b""), now)
             for at, uid in enumerate(way, start=1)
             if not only_held or (uid, link_class) in held
         )
 
-    def _others(self, uid: str, link_class: LinkClass) -> Iterator[tuple[str, ...]]:
+    def _others(self, uid: str, link_class: LinkClass) -> Iterator[Path]:
         """Yield the ways to a broker that are known here."""
-        if link_class is LinkClass.NORMAL and uid in self._detours:
-            yield self._detours[uid][1:]
-        path = self._path((uid, link_class))
+        detour = self._paths.round((uid, link_class))
+        if detour is not None:
+            yield detour
+        path = self._paths.known((uid, link_class))
         if path is not None and len(path) > 1:
             yield path[1:]
 
-    def _send(self, link: Link, frames: bytes | bytearray, count: int = 1) -> None:
-        connection = link.connection
-        connection.send(frames, count)
-        if connection.crowded:
-            self._crowded.add(connection)
 
-
-def _on_its_way(way: tuple[str, ...], first: bytes, rest: bytes) -> bytes:
+def _on_its_way(way: Path, first: Bytes, rest: Bytes) -> bytes:
     """Return the frame of an event that has these brokers to pass after the next."""
-    kind, start = (DETOUR, pack_route(way) + first) if way else (EVENT, first)
+    kind, start = (DETOUR, pack_route(way) + first) if way else (EVENT, bytes(first))
     return frame_start(kind, len(start) + len(rest)) + start + rest

@@ -1,9 +1,9 @@
-"""Each event once, and each publisher's events in order.
+"""Each publisher's events in order, and what comes too late not at all.
 
 While links come and go, two events of one publisher may take different ways and overtake each
-other, or one may come twice. Every broker sees every event of a class for now, so a publisher's
-sequence has no gaps here: what comes again is dropped, and what comes early is held until what it
-overtook has come, or is given up for lost.
+other. Every broker sees every event of a class for now, so a publisher's sequence has no gaps here:
+what comes early is held until what it overtook has come, or is given up for lost. That rule is
+:class:`DenseOrdering`; whoever uses it knows an :class:`Ordering`.
 
 How long to wait? While nothing fails nothing is lost, and what is late only stands in a long queue:
 then the wait is long. An event is *marked* by a broker that knows that others before it may be lost
@@ -19,9 +19,13 @@ gone to those that stood in for it, and who knows that it is lost here does not 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable
-from typing import Generic, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Protocol
 
+import msgspec
+
+from ges.wire.event_runs import EventRun
+from ges.wire.events import Flow
 from overlay.ids import Nanos, nanos
 from overlay.machine import TimerTable
 
@@ -31,144 +35,161 @@ LONG_GAP_NS = nanos(10)  #: what comes before any other
 MAX_HELD = 65536  #: events held for one publisher ...
 MAX_HELD_BYTES = 64 * 1024 * 1024  #: ... and bytes for all
 MAX_PUBLISHERS = 65536
-MAX_SEEN = 65536
-
-T = TypeVar("T")
-
-Key = tuple[bytes, int, bool]
+HELD_BYTES = 256  #: of memory for an event that waits for others, beside its own bytes
 
 
-class _Stream(Generic[T]):
+class Ordering(Protocol):
+    """Puts the events of each flow in order. What comes twice has been dropped before."""
+
+    @property
+    def flows(self) -> Iterable[Flow]:
+        """All flows known."""
+
+    @property
+    def lost(self) -> int:
+        """How many events were given up."""
+
+    def doubt(self, now: Nanos) -> None:
+        """Of every publisher events may be lost: for a while no gap is waited for long."""
+
+    def admit(self, run: EventRun, now: Nanos, *, marked: bool) -> Sequence[EventRun]:
+        """Take events; return what is to be delivered now, in order.
+
+        ``marked``: events before these may be lost.
+        """
+
+    def next_deadline(self) -> Nanos | None:
+        """Return when :meth:`expire` has something to give up."""
+
+    def expire(self, now: Nanos) -> list[EventRun]:
+        """Give up what has been waited for too long; return what is to be delivered now."""
+
+
+class _Held(msgspec.Struct, frozen=True, gc=False):
+    """An event that came early."""
+
+    run: EventRun  #: of one
+    size: int  #: bytes of memory
+    until: Nanos  #: it waits no longer than that
+
+
+class _Flow:
     __slots__ = ("held", "next")
 
     def __init__(self, first: int) -> None:
         self.next = first  #: the sequence to be delivered next; all below have been, or are lost
-        #: what came early: (what, bytes, until when it waits)
-        self.held: dict[int, tuple[T, int, Nanos]] = {}
+        self.held: dict[int, _Held] = {}
 
 
-class Ordering(Generic[T]):
-    """Orders the events of all publishers. Keys name a publisher, its incarnation and a class."""
+class DenseOrdering:
+    """An :class:`Ordering` of flows whose events all come here: a missing number is missing."""
 
     def __init__(self) -> None:
-        self._streams: OrderedDict[Key, _Stream[T]] = OrderedDict()
-        self._waiting: TimerTable[Key] = TimerTable()
+        self._flows: OrderedDict[Flow, _Flow] = OrderedDict()
+        self._waiting: TimerTable[Flow] = TimerTable()
         self._held_bytes = 0
         self._in_doubt_until: Nanos = 0
-        self.duplicates = 0
         self.lost = 0  #: events given up; at most :data:`MAX_HELD` for one gap
+        self.too_late = 0  #: events that came after they were given up
 
     @property
-    def keys(self) -> Iterable[Key]:
-        """All publishers known."""
-        return self._streams.keys()
+    def flows(self) -> Iterable[Flow]:
+        """All flows known."""
+        return self._flows.keys()
 
     def doubt(self, now: Nanos) -> None:
         """Of every publisher events may be lost: for a while no gap is waited for long."""
         self._in_doubt_until = now + LONG_GAP_NS
 
-    def admit(
-        self, key: Key, sequence: int, item: T, now: Nanos, *, size: int = 0, marked: bool = False
-    ) -> list[T] | None:
-        """Take an event of ``size`` bytes; returns what is to be delivered now, in order.
+    def admit(self, run: EventRun, now: Nanos, *, marked: bool = False) -> Sequence[EventRun]:
+        """Take events; return what is to be delivered now, in order.
 
-        None: it came before, and is not to be delivered.
+        ``marked``: events before these may be lost.
         """
+        head = run.head
+        flow, first = self._flows.get(head.flow), head.sequence
+        is_new = flow is None
+        if flow is None:
+            flow = self._begin(head.flow, first)
+        elif first == 1 and not flow.next:
+            flow.next = 1  # this is where it begins: nothing before is to be waited for
+        if first == flow.next and not flow.held:
+            flow.next += run.count
+            return (run,)
         is_in_doubt = now < self._in_doubt_until
-        patience = MET_GAP_NS if is_in_doubt else GAP_NS if marked else LONG_GAP_NS
-        stream = self._streams.get(key)
-        if stream is None:
+        patience = LONG_GAP_NS
+        if is_new or is_in_doubt:
             # A publisher first met in mid-stream: an event it published earlier may be on its way.
-            stream = self._streams[key] = _Stream(1 if sequence == 1 else 0)
             patience = MET_GAP_NS
-            if len(self._streams) > MAX_PUBLISHERS:
-                self._forget(*self._streams.popitem(last=False))
-        if sequence == 1 and not stream.next:
-            stream.next = 1  # this is where it begins: nothing before is to be waited for
-        if sequence == stream.next and not stream.held:
-            stream.next += 1
-            return [item]
-        if sequence < stream.next or sequence in stream.held:
-            self.duplicates += 1
-            return None
-        stream.held[sequence] = item, size, now + patience
-        self._held_bytes += size
-        is_full = len(stream.held) > MAX_HELD or self._held_bytes > MAX_HELD_BYTES
-        if sequence == stream.next or is_full:
-            return self._release(key, stream, now, skip=sequence != stream.next)
-        if marked or is_in_doubt or key not in self._waiting:
-            self._wait(key, stream)
-        return []
-
-    def admit_run(self, key: Key, first: int, count: int) -> bool:
-        """Take events that come just when they are due, ``first`` and those after it.
-
-        False: they do not, or something waits; then nothing has changed, and :meth:`admit` is to
-        take each.
-        """
-        stream = self._streams.get(key)
-        if stream is None or stream.next != first or stream.held:
-            return False
-        stream.next += count
-        return True
-
-    def has_come(self, key: Key, sequence: int) -> bool:
-        """Say whether that event has come, or is given up; :meth:`admit` would drop it."""
-        stream = self._streams.get(key)
-        return stream is not None and (sequence < stream.next or sequence in stream.held)
+        elif marked:
+            patience = GAP_NS
+        return self._hold(run, flow, now, now + patience, is_urgent=marked or is_in_doubt)
 
     def next_deadline(self) -> Nanos | None:
         """Return when :meth:`expire` has something to give up."""
         return self._waiting.next_deadline()
 
-    def expire(self, now: Nanos) -> list[T]:
-        """Give up what has been waited for too long; returns what is to be delivered now."""
-        ready: list[T] = []
+    def expire(self, now: Nanos) -> list[EventRun]:
+        """Give up what has been waited for too long; return what is to be delivered now."""
+        ready: list[EventRun] = []
         while (key := self._waiting.pop_expired(now)) is not None:
-            ready += self._release(key, self._streams[key], now, skip=False)
+            ready += self._release(key, self._flows[key], now, skip=False)
         return ready
 
-    def _wait(self, key: Key, stream: _Stream[T]) -> None:
-        self._waiting.set(key, min(until for _, _, until in stream.held.values()))
+    # ── inside ────────────────────────────────────────────────────────────────────────────────
 
-    def _release(self, key: Key, stream: _Stream[T], now: Nanos, *, skip: bool) -> list[T]:
+    def _begin(self, key: Flow, first: int) -> _Flow:
+        flow = self._flows[key] = _Flow(1 if first == 1 else 0)
+        if len(self._flows) > MAX_PUBLISHERS:
+            self._forget(*self._flows.popitem(last=False))
+        return flow
+
+    def _hold(
+        self, run: EventRun, flow: _Flow, now: Nanos, until: Nanos, *, is_urgent: bool
+    ) -> Sequence[EventRun]:
+        """Hold events that came early, each by itself; return what can be delivered by now."""
+        key, held = run.head.flow, flow.held
+        ready: list[EventRun] = []
+        for event in run.split():
+            sequence = event.head.sequence
+            if sequence < flow.next or sequence in held:
+                self.too_late += 1
+                continue
+            alone = event.alone()
+            held[sequence] = _Held(alone, len(alone.data) + HELD_BYTES, until)
+            self._held_bytes += held[sequence].size
+            is_full = len(held) > MAX_HELD or self._held_bytes > MAX_HELD_BYTES
+            if sequence == flow.next or is_full:
+                ready += self._release(key, flow, now, skip=sequence != flow.next)
+        if held and (is_urgent or key not in self._waiting):
+            self._wait(key, flow)
+        return ready
+
+    def _wait(self, key: Flow, flow: _Flow) -> None:
+        self._waiting.set(key, min(held.until for held in flow.held.values()))
+
+    def _release(self, key: Flow, flow: _Flow, now: Nanos, *, skip: bool) -> list[EventRun]:
         """Return what is in order now; with ``skip``, give up the first gap at least."""
-        held = stream.held
-        ready: list[T] = []
+        held = flow.held
+        ready: list[EventRun] = []
         while held:
-            if stream.next not in held:
+            if flow.next not in held:
                 # Nothing waits longer than its time, however many gaps there are before it.
-                if not skip and min(until for _, _, until in held.values()) > now:
-                    self._wait(key, stream)
+                if not skip and min(each.until for each in held.values()) > now:
+                    self._wait(key, flow)
                     return ready
                 skip = False
                 first = min(held)
-                if stream.next:
-                    self.lost += min(first - stream.next, MAX_HELD)  # what jumps farther is forged
-                stream.next = first
-            item, size, _ = held.pop(stream.next)
-            self._held_bytes -= size
-            ready.append(item)
-            stream.next += 1
+                if flow.next:
+                    self.lost += min(first - flow.next, MAX_HELD)  # what jumps farther is forged
+                flow.next = first
+            event = held.pop(flow.next)
+            self._held_bytes -= event.size
+            ready.append(event.run)
+            flow.next += 1
         self._waiting.cancel(key)
         return ready
 
-    def _forget(self, key: Key, stream: _Stream[T]) -> None:
+    def _forget(self, key: Flow, flow: _Flow) -> None:
         self._waiting.cancel(key)
-        self._held_bytes -= sum(size for _, size, _ in stream.held.values())
-
-
-class Seen:
-    """The latest things seen, up to a bound; the oldest are forgotten."""
-
-    def __init__(self) -> None:
-        self._seen: OrderedDict[Hashable, None] = OrderedDict()
-
-    def first(self, thing: Hashable) -> bool:
-        """Note a thing; say whether it is seen for the first time."""
-        if thing in self._seen:
-            return False
-        self._seen[thing] = None
-        if len(self._seen) > MAX_SEEN:
-            self._seen.popitem(last=False)
-        return True
+        self._held_bytes -= sum(held.size for held in flow.held.values())

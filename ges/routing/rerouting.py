@@ -9,15 +9,19 @@ already comes there for a second time; it is passed on all the same, and deliver
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
 
-from ges.routing.arc_plan import ArcTree
-from ges.routing.forwarding import Forwarding
+from ges.routing.catch_up import CatchUp
+from ges.routing.forwarding import Forwarding, Stranded
 from ges.routing.holding import Holding, frames_of
-from ges.wire.events import AGAIN_FLAG, FLOOD_FLAG, MARK_FLAG, SECURE_FLAG, Head, read_head
+from ges.routing.losses import Losses
+from ges.routing.outlets import Lines
+from ges.routing.paths import Path, Paths
+from ges.routing.plan import Onward
+from ges.routing.plans import Plans
+from ges.wire.event_runs import EventRun
+from ges.wire.events import AGAIN_FLAG, FLOOD_FLAG, MARK_FLAG, SECURE_FLAG, read_head
 from ges.wire.source_route import read_route
 from overlay.ids import LinkClass, Nanos
-from overlay.links.link import Link
 from overlay.queues.resend import Item
 from overlay.queues.streams import RELIABLE, Key
 from overlay.wire.frames import DETOUR, EVENT, frame
@@ -31,32 +35,23 @@ class Rerouting:
 
     def __init__(
         self,
+        lines: Lines,
+        paths: Paths,
+        plans: Plans,
         holding: Holding,
         forwarding: Forwarding,
-        links: Mapping[Key, Link],
-        detours: Mapping[str, tuple[str, ...]],
-        tree: ArcTree,
+        catch_up: CatchUp,
+        losses: Losses,
         counters: Counter[str],
-        *,
-        plan: Callable[[], Sequence[str]],
-        on_passed: Callable[[Head, bytes, int, LinkClass, str], None],
-        on_loss: Callable[[Head | None], None],
     ) -> None:
-        """``plan`` lays the trees anew, and returns the uids at the other end of secure links;
-        ``on_passed``: an event with these flags, for links of that class, goes to others than the
-        broker of that uid, which may be back; ``on_loss``: this event is lost, or nobody knows
-        which ones.
-        """
+        self._lines = lines
+        self._paths = paths
+        self._plans = plans
         self._holding = holding
         self._forwarding = forwarding
-        self._links = links
-        self._detours = detours
-        self._tree = tree
+        self._catch_up = catch_up
+        self._losses = losses
         self._counters = counters
-        self._plan = plan
-        self._on_passed = on_passed
-        self._on_loss = on_loss
-        self._is_standing_in = False
 
     def on_cut(self, key: Key, now: Nanos) -> None:
         """A link broke, or a way round one: events for the broker there wait.
@@ -64,91 +59,94 @@ class Rerouting:
         Where it has left, or was declared dead, there is nothing to wait for.
         """
         if key[1] in RELIABLE and not self._holding.hold(key, now):
-            self.on_orphans(key, self._holding.release(key))
-            self._on_loss(None)
+            self.on_orphans(key, self._holding.release(key), now)
+            self._losses.note_any()
 
-    def on_orphans(self, key: Key, items: list[Item]) -> None:
+    def on_orphans(self, key: Key, items: list[Item], now: Nanos) -> None:
         """Events for a broker that will not get them from us.
 
         Nor does it get what comes after them, should its link be down or that of a later life:
         that one may have another place, or none yet, and would pass on nothing.
         """
         place = self._holding.place(key[0])
-        self._send_on([*items, *self._holding.release(key)], key, place)
+        self._send_on([*items, *self._holding.release(key)], key, place, now)
 
-    def on_stranded(self, uid: str, event: bytes, link_class: LinkClass) -> None:
-        """No way leads to the broker that an event on its way round is for.
+    def take_stranded(self, now: Nanos) -> None:
+        """Find others for events that no way leads on for.
 
-        It may have left while the event was under way: then others get it in its place, but not
-        in place of these once more.
+        The broker that such an event is for may have left while the event was under way: then
+        others get it in its place. What no way leads on for then is lost.
         """
-        place = self._holding.place(uid)
-        if place is None or uid in self._holding.linked or self._is_standing_in:
-            self._counters["events_without_link"] += 1
-            self._on_loss(read_head(event))
-            return
-        self._is_standing_in = True
-        try:
-            self._send_on([(frame(EVENT, event), 1)], (uid, link_class), place)
-        finally:
-            self._is_standing_in = False
+        for stranded in self._forwarding.take_stranded():
+            place = self._holding.place(stranded.uid)
+            if place is None or stranded.uid in self._holding.linked:
+                self._lose(stranded)
+            else:
+                key = (stranded.uid, stranded.link_class)
+                self._send_on([(frame(EVENT, stranded.event), 1)], key, place, now)
+        for stranded in self._forwarding.take_stranded():
+            self._lose(stranded)
 
     def settle(self, now: Nanos) -> None:
         """Send on what has waited, where it is known by now what became of the link."""
         for key, held in list(self._holding.held.items()):
             uid, link_class = key
-            if key in self._links:
-                is_later = self._links[key].peer.incarnation > held.peer.incarnation
+            line = self._lines.get(key)
+            if line is not None:
+                is_later = line.peer.incarnation > held.peer.incarnation
                 if uid in self._holding.linked or is_later:  # else its place is not known yet
                     self._holding.release(key)
-            elif link_class is NORMAL and uid in self._detours:
-                self._go_round(self._holding.release(key), self._detours[uid][1:], NORMAL)
+            elif (way := self._paths.round(key)) is not None:
+                self._go_round(self._holding.release(key), way, NORMAL, now)
             elif (
                 link_class is SECURE
                 and self._holding.may_go_round(key, now)
                 and (way := self._forwarding.way_round(key)) is not None
             ):
-                self._go_round(self._holding.release(key), way, SECURE)
+                self._go_round(self._holding.release(key), way, SECURE, now)
             elif self._holding.is_over(key, now):
-                items = self._holding.release(key)
-                self._send_on(items, key, held.place)
-                self._on_loss(None)  # what it had taken it may not have passed on
+                self._send_on(self._holding.release(key), key, held.place, now)
+                self._losses.note_any()  # what it had taken it may not have passed on
 
-    def give_up(self) -> None:
+    def give_up(self, now: Nanos) -> None:
         """Wait for no link any more: this broker leaves, and others stand in for those beyond."""
         for key, held in list(self._holding.held.items()):
-            self._send_on(self._holding.release(key), key, held.place)
+            self._send_on(self._holding.release(key), key, held.place, now)
 
-    def _go_round(self, items: list[Item], path: tuple[str, ...], link_class: LinkClass) -> None:
+    # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _lose(self, stranded: Stranded) -> None:
+        self._counters["events_without_link"] += 1
+        self._losses.note(read_head(stranded.event))
+
+    def _go_round(self, items: list[Item], path: Path, link_class: LinkClass, now: Nanos) -> None:
         for kind, body in frames_of(items):
             way, event = read_route(body) if kind == DETOUR else ((), body)
             whole = path + way
             whole = whole if len(whole) < MAX_PATH else way
-            self._forwarding.send_round(whole, event, b"", link_class)
+            self._forwarding.send_round(whole, event, b"", link_class, now)
 
-    def _send_on(self, items: list[Item], key: Key, place: int | None) -> None:
+    def _send_on(self, items: list[Item], key: Key, place: int | None, now: Nanos) -> None:
         uid, link_class = key
-        secured = self._plan() if items else ()
+        if items:
+            self._plans.lay()  # over what is linked now
         for kind, body in frames_of(items):
             way, event = read_route(body) if kind == DETOUR else ((), body)
-            head = read_head(event)
+            run = EventRun.of(read_head(event), event)
+            head = run.head
             flags = MARK_FLAG if head.marked else 0
-            onward: Sequence[tuple[str, int]] = ()
-            if head.secure:
-                flags |= SECURE_FLAG | FLOOD_FLAG
-                onward = [(uid, head.limit) for uid in secured]
-            elif way:
-                flags |= AGAIN_FLAG
-                onward = ((way[-1], head.limit),)
-            elif place is not None:
-                flags |= AGAIN_FLAG
-                onward = self._tree.instead(place, head.limit)
+            flags |= SECURE_FLAG | FLOOD_FLAG if head.secure else AGAIN_FLAG
+            onward: Onward = ()
+            if way and not head.secure:
+                onward = ((way[-1], head.duty),)
+            elif head.secure or place is not None:
+                onward = self._plans.of(flags, NORMAL).instead(place or 0, head.duty)
             if not way:
-                self._on_passed(head, event, flags, link_class, uid)
+                self._catch_up.keep_instead(run, flags, link_class, now, uid)
             if onward:
                 self._counters["events_sent_on"] += 1
-                self._forwarding.forward(head, event, onward, flags, link_class)
-            elif place is None or (head.secure and not self._tree.is_empty):
+                self._forwarding.forward(run, onward, flags, link_class, now)
+            elif place is None or (head.secure and not self._plans.normal.is_empty):
                 self._counters["events_unacknowledged_dropped"] += 1
-                self._on_loss(head)
+                self._losses.note(head)
             # else nobody but that broker was in its part of the ring

@@ -1,4 +1,5 @@
-"""The broker's side of its clients. Runs on trio, but for ``parking``.
+"""The broker's side of its clients. Trio is in ``clients``, ``reader``,
+``on_ring`` and ``backpressure`` alone.
 
 Clients
     ``session`` (one), ``clients`` (all), ``reader`` (reads what they send).

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ges.routing.router import Router
+from ges.stack import Stack
 from overlay.driver import Driver
-from overlay.ids import Nanos
 from overlay.links.memory_limit import MemoryLimit
 from overlay.net.connection import hold_all
 
@@ -21,25 +20,22 @@ class Backpressure:
 
     def __init__(
         self,
-        router: Router,
+        stack: Stack,
         driver: Driver,
         *,
-        told: Callable[[str, Nanos], None],
         memory_limits: Sequence[MemoryLimit],
         looks: Sequence[Callable[[], None]],
     ) -> None:
         """Take what is called after a batch.
 
         Args:
-            router: knows which queues are crowded, and to whom events went.
-            driver: its timers may be due sooner once ``told`` was called.
-            told: called with the uid of each broker that events went to, and the time.
+            stack: tells the ring to whom events went.
+            driver: knows which queues are crowded; its timers may be due sooner then.
             memory_limits: on all clients together, and on all links.
             looks: called each time, whatever the batch was.
         """
-        self._router = router
+        self._stack = stack
         self._driver = driver
-        self._told = told
         self._memory_limits = memory_limits
         self._looks = looks
 
@@ -52,15 +48,10 @@ class Backpressure:
         """Wait a little for crowded queues."""
         for look in self._looks:
             look()
-        told = self._router.told
-        if told:  # who gets events needs no heartbeats, but must be heard
-            now = self._driver.now()
-            for uid in told:
-                self._told(uid, now)
-            told.clear()
+        if self._stack.tell_ring():
             self._driver.look()
-        crowded = tuple(self._router.crowded)
-        self._router.crowded.clear()
+        crowded = tuple(self._driver.turn.crowded)
         if crowded:
+            self._driver.turn.crowded.clear()
             self.look_at_memory()
             await hold_all(crowded)

@@ -61,6 +61,7 @@ class Clients:
             policy: what becomes of normal events for clients that take them too slowly.
         """
         self._sessions = sessions
+        self._serving: dict[Session, trio.CancelScope] = {}
         self._driver = driver
         self._node = node
         self._admission = admission
@@ -103,10 +104,10 @@ class Clients:
         session.tell(self._alternates())
         ends, is_ending = self._ends, False
         try:
-            with session.serving:
+            with trio.CancelScope() as self._serving[session]:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self._write, connection, nursery.cancel_scope)
-                    await self._reader.read(session, reader)
+                    await self._reader.read(session, connection, reader)
                     await ends.acquire()
                     is_ending = True
                     nursery.cancel_scope.cancel()
@@ -116,6 +117,7 @@ class Clients:
             if is_ending:
                 ends.release()
             self._sessions.discard(session)
+            self._serving.pop(session, None)
             self._gone.set()
             self._intake.forget(session)
             self._driver.counters.update(_dropped(session))
@@ -138,7 +140,9 @@ class Clients:
                 found.append(session.identity)
                 self._intake.forget(session)
                 session.connection.abort()
-                session.serving.cancel()
+                session.is_detached = True
+                if (serving := self._serving.get(session)) is not None:
+                    serving.cancel()
                 self._sessions.discard(session)
         return found
 

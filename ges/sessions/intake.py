@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable
 
 from ges.errors import TopicError
-from ges.routing.router import Router
 from ges.sessions.parked_events import ParkedEvents
 from ges.sessions.replies import Replies
 from ges.sessions.session import Session
 from ges.sessions.subscriptions import Subscriptions
+from ges.stack import Stack
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.client_messages import (
     CLIENT_CODEC,
@@ -24,7 +24,7 @@ from ges.wire.client_messages import (
     Unsubscribe,
 )
 from ges.wire.event_runs import EventRun, event_runs
-from ges.wire.events import Head
+from ges.wire.events import NO_DUTY, Head
 from ges.wire.status import Status
 from ges.wire.topics import check_topic
 from overlay.errors import ProtocolError
@@ -40,7 +40,7 @@ class Intake:
 
     def __init__(
         self,
-        router: Router,
+        stack: Stack,
         subscriptions: Subscriptions,
         parked: ParkedEvents,
         replies: Replies,
@@ -53,7 +53,7 @@ class Intake:
         ``take_notice`` returns why a list of revoked identities is not taken, or None;
         ``describe`` says how the broker is.
         """
-        self._router = router
+        self._stack = stack
         self._subscriptions = subscriptions
         self._parked = parked
         self._replies = replies
@@ -132,27 +132,27 @@ class Intake:
             raise ProtocolError("an event in somebody else's name")
         if head.attribute_bytes:
             run.check_attributes()
-        if head.hops or head.limit:
+        if head.hops or head.duty != NO_DUTY:
             run = run.unpatched()
         problem = self._topic_problem(head)
         if problem is None and (problem := session.why_not(head.topic)) is not None:
             self._replies.note_denied(session)
         elif problem is None:
-            problem = self._router.why_not(session, head)
+            problem = self._stack.why_not(session, head)
             if head.secure and session.secure and (problem or self._parked.holds(session)):
-                self._park(session, run, problem, head.limit)
+                self._park(session, run, problem, head.park_ms)
                 return
         if problem is not None:
             for sequence in range(head.sequence, head.sequence + run.count):
                 self._replies.refuse(session, head.link_class, sequence, problem)
             return
-        self._router.publish_run(session, run)
+        self._stack.publish(session, run)
         session.accepted[head.link_class] = head.sequence + run.count - 1
 
     def _park(self, session: Session, run: EventRun, problem: str | None, park_ms: int) -> None:
         """Park secure events that cannot go now, as far as their publisher wants that."""
         for head, body in run.singles():
-            if self._router.has_come(head) and not self._parked.holds(session):
+            if self._stack.has_come(head) and not self._parked.holds(session):
                 session.accepted[head.link_class] = head.sequence
                 continue
             refusal = self._parked.take(session, head, body, problem, park_ms)

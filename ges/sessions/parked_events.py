@@ -7,14 +7,14 @@ from collections.abc import Callable
 
 import structlog
 
-from ges.routing.router import Router
 from ges.sessions.parking import Parking
 from ges.sessions.replies import Replies
 from ges.sessions.session import Session
+from ges.stack import Stack
 from ges.topology.secure_graph import SecureGraph
+from ges.wire.event_runs import EventRun
 from ges.wire.events import Head
 from overlay.ids import NANOS_PER_SECOND, Nanos, short
-from overlay.net.alarm import Alarm
 
 NANOS_PER_MILLI = 1_000_000
 
@@ -25,7 +25,7 @@ class ParkedEvents:
     def __init__(
         self,
         uid: str,
-        router: Router,
+        stack: Stack,
         graph: SecureGraph,
         replies: Replies,
         *,
@@ -33,13 +33,14 @@ class ParkedEvents:
         counters: Counter[str],
     ) -> None:
         """``uid``: of this broker, for its log; ``graph``: of the secure links between brokers."""
-        self._router = router
+        self._stack = stack
         self._graph = graph
         self._replies = replies
         self._now = now
         self._counters = counters
         self._parking: Parking[Session] = Parking()
-        self._alarm = Alarm(self._next_deadline, self._release, now=now)
+        #: Called when :meth:`next_deadline` may be earlier than before.
+        self.on_due: Callable[[], None] = lambda: None
         self._is_stirred = False  #: something has changed since it was last looked what may go
         self._version = 0  #: of the graph of secure links when last looked at
         self._log = structlog.get_logger("chordal.parked").bind(broker=short(uid))
@@ -74,7 +75,7 @@ class ParkedEvents:
     def stir(self) -> None:
         """Something has changed by which parked events may go."""
         self._is_stirred = True
-        self._alarm.look()
+        self.on_due()
 
     def notice_changes(self) -> None:
         """Look whether the graph of secure links has changed."""
@@ -85,10 +86,10 @@ class ParkedEvents:
 
     def judge_anew(self, session: Session) -> None:
         """The rules have changed: refuse what the publisher may not publish by those of now."""
-        router = self._router
+        stack = self._stack
 
         def why_denied(head: Head) -> str | None:
-            return None if router.has_come(head) else session.why_not(head.topic)
+            return None if stack.has_come(head) else session.why_not(head.topic)
 
         for parked, reason in self._parking.withdraw(session, why_denied):
             head = parked.head
@@ -103,29 +104,16 @@ class ParkedEvents:
             self._counters["events_parked_dropped"] += lost
             self._log.warning("parked events dropped", client=short(session.uid), events=lost)
 
-    async def run(self) -> None:
-        """Let events go, and end them, until cancelled."""
-        await self._alarm.run()
-
-    # ── inside ────────────────────────────────────────────────────────────────────────────────
-
-    def _next_deadline(self) -> Nanos | None:
+    def next_deadline(self) -> Nanos | None:
+        """Return when :meth:`release` has something to do."""
         return 0 if self._is_stirred else self._parking.next_deadline()
 
-    def _why_not(self, session: Session, head: Head) -> str | None:
-        """Return why an event waits on; None: it may go.
-
-        One that has come here by another broker may go in any case. Its publisher had it parked at
-        that broker, and the event left there just as the publisher's connection broke.
-        """
-        router = self._router
-        return None if router.has_come(head) else router.why_not(session, head)
-
-    def _release(self, now: Nanos) -> None:
+    def release(self, now: Nanos) -> None:
+        """Let go what can go now, and refuse what has waited too long."""
         self._is_stirred = False
         free, over = self._parking.release(now, self._why_not)
         for session, parked in free:
-            self._router.publish(session, parked.head, parked.body)
+            self._stack.publish(session, EventRun.of(parked.head, parked.body))
             self._replies.accept(session, parked.head)
             self._counters["events_parked_sent"] += 1
         for session, parked, problem in over:
@@ -139,6 +127,17 @@ class ParkedEvents:
             self._counters["events_parked_expired"] += 1
         if over:
             self._log.warning("parked events expired", events=len(over))
+
+    # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _why_not(self, session: Session, head: Head) -> str | None:
+        """Return why an event waits on; None: it may go.
+
+        One that has come here by another broker may go in any case. Its publisher had it parked at
+        that broker, and the event left there just as the publisher's connection broke.
+        """
+        stack = self._stack
+        return None if stack.has_come(head) else stack.why_not(session, head)
 
 
 def in_doubt(head: Head, problem: str) -> str:

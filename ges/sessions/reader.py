@@ -17,7 +17,7 @@ from overlay.errors import ProtocolError
 from overlay.ids import short
 from overlay.limits import Limits
 from overlay.links.memory_limit import MemoryLimit
-from overlay.net.connection import BROKEN
+from overlay.net.connection import BROKEN, Connection
 from overlay.net.slices import Sliced
 from overlay.wire.codec import FrameReader, FrameRun
 from overlay.wire.frames import EVENT, HEADER
@@ -49,10 +49,10 @@ class ClientReader:
         self._limits = limits
         self._memory_limit = memory_limit
 
-    async def read(self, session: Session, reader: FrameReader) -> None:
+    async def read(self, session: Session, connection: Connection, reader: FrameReader) -> None:
         """Take what a client sends until it goes, falls silent or breaks the protocol."""
         precedence = self._driver.precedence
-        fileno = session.connection.fileno
+        fileno = connection.fileno
         client = short(session.uid)
         is_express = False
         unfinished = _Unfinished(reader, self._limits.frame_seconds)
@@ -76,7 +76,7 @@ class ClientReader:
                     self._memory_limit.look()
                 unfinished.look(has_finished=bool(runs))
                 with trio.fail_after(self._limits.client_silence_seconds):
-                    chunk = await session.connection.receive(reader.appetite)
+                    chunk = await connection.receive(reader.appetite)
                 reader.feed(chunk)
         except ProtocolError as error:
             self._driver.counted_log.note(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import trio
+from typing import Protocol
 
 from ges.access.admission import Admitted
 from ges.access.rules import NOBODY
 from ges.wire.client_messages import CLIENT_CODEC
 from overlay.ids import LinkClass
 from overlay.machine import Message
-from overlay.net.connection import Connection
+from overlay.queues.outbox import Outbox
+from overlay.queues.outlet import Outlet
 from overlay.security.identity import PeerIdentity
 from overlay.wire.codec import FrameReader
 
@@ -28,6 +29,35 @@ def filter_cost(text: str) -> int:
     return (text.count("/") + 2) * LEVEL_BYTES + 4 * len(text)
 
 
+class ClientOutlet(Outlet, Protocol):
+    """A client's connection; on trio an :class:`overlay.net.connection.Connection`."""
+
+    @property
+    def secure(self) -> bool:
+        """It runs over TLS."""
+
+    @property
+    def outbox(self) -> Outbox:
+        """What waits to be sent."""
+
+    @property
+    def queued_bytes(self) -> int:
+        """Bytes that have not left yet."""
+
+    @property
+    def overflowed(self) -> bool:
+        """It was given up, as too much was held for the client or of it."""
+
+    def finish(self) -> None:
+        """Close after what is queued has been sent."""
+
+    def abort(self) -> None:
+        """Close now, dropping what is queued."""
+
+    def give_up(self) -> None:
+        """Close now, as too much is held for the client or of it."""
+
+
 class Session:
     """A client's connection, subscriptions, and the last events taken from it."""
 
@@ -39,11 +69,11 @@ class Session:
         "filters",
         "identity",
         "incarnation",
+        "is_detached",
         "last",
         "last_word",
         "publisher",
         "reader",
-        "serving",
         "status",
         "told_dropped",
         "uid",
@@ -55,7 +85,7 @@ class Session:
         self,
         uid: str,
         incarnation: int,
-        connection: Connection,
+        connection: ClientOutlet,
         admission: Admitted = EVERYTHING,
         identity: PeerIdentity | None = None,
         reader: FrameReader | None = None,
@@ -71,12 +101,12 @@ class Session:
         self.identity = identity  #: as certified in the handshake; None: plain
         self.reader = reader
         self.status: bytes | None = None  #: answers all requests that come in one read
-        self.serving = trio.CancelScope()
+        self.is_detached = False  #: it is served no more
         self.filters: dict[int, tuple[str, LinkClass | None]] = {}  #: by subscription number
         self.accepted: dict[LinkClass, int] = {}  #: taken, but not yet told the client
         self.last_word = b""  #: to be sent although it is detached, before its connection is closed
         self.told_dropped = (0, 0)  #: normal and express events dropped, as last told the client
-        self.last: dict[bool, int] = {}  #: sequence taken last, of secure events and others
+        self.last: dict[LinkClass, int] = {}  #: sequence taken last, by class
 
     def tell(self, message: Message) -> None:
         """Send the client a message of its broker."""
@@ -84,7 +114,7 @@ class Session:
 
     def answer(self, message: Message) -> None:
         """Tell the client what has come of its request, be it that it was detached for it."""
-        if self.serving.cancel_called:
+        if self.is_detached:
             self.last_word = CLIENT_CODEC.encode(message)
         else:
             self.tell(message)
@@ -135,7 +165,3 @@ class Session:
         if link_class is LinkClass.SECURE and not self.secure:
             return False
         return self.filters[number][1] in (None, link_class)
-
-
-#: Who gets an event, and the numbers of the subscriptions as they stand before it.
-Targets = tuple[tuple[Session, bytes], ...]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ges.errors import TopicError
-from ges.routing.router import Router
+from ges.routing.delivery import Deliveries
 from ges.sessions.session import Session, filter_cost
 from ges.wire.client_messages import Subscribe, Subscribed, SubscriptionRefused
 from ges.wire.topics import check_filter
@@ -15,8 +15,8 @@ from overlay.links.counted_log import CountedLog
 class Subscriptions:
     """Which filters clients have, and whether they may."""
 
-    def __init__(self, router: Router, limits: Limits, counted_log: CountedLog) -> None:
-        self._router = router
+    def __init__(self, deliveries: Deliveries, limits: Limits, counted_log: CountedLog) -> None:
+        self._deliveries = deliveries
         self._limits = limits
         self._counted_log = counted_log
         self._bytes = 0  #: memory the filters of all may take
@@ -43,7 +43,7 @@ class Subscriptions:
             session.tell(SubscriptionRefused(request.number, reason[:500]))
             return
         self._charge(session, filter_cost(request.filter))
-        self._router.subscribe(session, request.number, request.filter, request.link_class)
+        self._deliveries.subscribe(session, request.number, request.filter, request.link_class)
         session.tell(Subscribed(request.number))
 
     def unsubscribe(self, session: Session, number: int) -> None:
@@ -51,7 +51,7 @@ class Subscriptions:
         entry = session.filters.get(number)
         if entry is not None:
             self._charge(session, -filter_cost(entry[0]))
-            self._router.unsubscribe(session, number)
+            self._deliveries.unsubscribe(session, number)
 
     def judge_anew(self, session: Session) -> None:
         """What the client may do has changed: end what it may not have any more."""
@@ -66,7 +66,7 @@ class Subscriptions:
         """The client is gone."""
         self._bytes -= session.filter_bytes
         session.filter_bytes = 0
-        self._router.forget(session)
+        self._deliveries.forget(session)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 

@@ -17,6 +17,7 @@ from ges.wire.events import (
     BUDGET,
     HEADER,
     MAX_PAYLOAD_BYTES,
+    NO_DUTY,
     PATCH,
     PATCH_END,
     Head,
@@ -57,6 +58,11 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
         """All frames in one piece."""
         return self.data[self.bounds[0] : self.bounds[-1]]
 
+    def bodies(self) -> Iterator[bytes]:
+        """Yield the body of each."""
+        for start, end in pairwise(self.bounds):
+            yield self.data[start + FRAME_HEADER.size : end]
+
     def singles(self) -> Iterator[tuple[Head, bytes]]:
         """Yield the head and the body of each."""
         for start, end in pairwise(self.bounds):
@@ -83,24 +89,34 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
 
     def without(self, count: int) -> EventRun:
         """Return the run without the first ``count`` events; there must be more."""
-        bounds = self.bounds[count:]
-        return EventRun(
-            read_head(self.data, bounds[0] + FRAME_HEADER.size, bounds[1]), self.data, bounds
-        )
+        return self.part(count, self.count)
+
+    def part(self, first: int, end: int) -> EventRun:
+        """Return the events from number ``first`` of the run to before number ``end``."""
+        bounds = self.bounds[first : end + 1]
+        head = read_head(self.data, bounds[0] + FRAME_HEADER.size, bounds[1])
+        return EventRun(head, self.data, bounds)
+
+    def split(self) -> Iterator[EventRun]:
+        """Yield each event as a run of one."""
+        if self.count == 1:
+            yield self
+        else:
+            yield from (self.part(at, at + 1) for at in range(self.count))
 
     def unpatched(self) -> EventRun:
-        """Return the run as a client should have sent it: without hops and limit."""
+        """Return the run as a client should have sent it: without hops and duty."""
         first = self.bounds[0]
         flags = self.data[first + FRAME_HEADER.size]
-        data = bytes(self.patched(flags, 0, 0))
-        head = msgspec.structs.replace(self.head, hops=0, limit=0)
+        data = bytes(self.patched(flags, 0, NO_DUTY))
+        head = msgspec.structs.replace(self.head, hops=0, duty=NO_DUTY)
         return EventRun(head, data, [bound - first for bound in self.bounds])
 
-    def patched(self, flags: int, hops: int, limit: int) -> bytearray:
-        """Return all frames with other flags, hops and limit."""
+    def patched(self, flags: int, hops: int, duty: bytes) -> bytearray:
+        """Return all frames with other flags, hops and duty."""
         first = self.bounds[0]
         frames = bytearray(self.data[first : self.bounds[-1]])
-        patch = bytes((flags,)) + PATCH.pack(hops, limit)
+        patch = bytes((flags,)) + PATCH.pack(hops, duty)
         shift = FRAME_HEADER.size - first
         for bound in self.bounds[:-1]:
             at = bound + shift

@@ -6,8 +6,9 @@ patches what changes on the way without decoding the rest::
     u8  flags          bit 0: secure; bit 1: to all linked, as the tree may have holes;
                        bit 2: marked, as events before this one may be lost
     u8  hops           brokers passed so far
-    u32 limit          where the part of the ring ends that the receiver is to serve; from a
-                       client: for how many milliseconds a secure event may be parked
+    4s  duty           what the receiver is to serve, as the plan of its broker says it
+                       (:mod:`ges.routing.plan`); from a client, a u32: for how many milliseconds
+                       a secure event may be parked
     16s publisher      uid
     u64 incarnation    of the publisher
     u64 sequence       from 1, without gaps, for each publisher, incarnation and class
@@ -38,8 +39,8 @@ from ges.wire.topics import MAX_TOPIC_BYTES
 from overlay.errors import CodecError, ConfigError
 from overlay.ids import LinkClass
 
-HEADER = struct.Struct("!BBI16sQQQHH")
-PATCH = struct.Struct("!BI")  #: hops and limit ...
+HEADER = struct.Struct("!BB4s16sQQQHH")
+PATCH = struct.Struct("!B4s")  #: hops and duty ...
 PATCH_AT = 1  #: ... and where they stand, behind the flags
 PATCH_END = PATCH_AT + PATCH.size
 
@@ -51,6 +52,7 @@ ROUGH_FLAG = 16
 LATE_FLAG = 32
 AGAIN_FLAG = 64
 MAX_HOPS = 255
+NO_DUTY = bytes(4)
 MAX_PAYLOAD_BYTES = 1024 * 1024
 MAX_ATTRIBUTE_BYTES = 4096
 
@@ -70,12 +72,16 @@ ATTRIBUTES = msgspec.msgpack.Decoder(dict[str, str])
 _encoder = msgspec.msgpack.Encoder()
 
 
+#: Who numbers its events, in which incarnation, and of which class: each has its own numbers.
+Flow = tuple[bytes, int, LinkClass]
+
+
 class Head(msgspec.Struct, frozen=True, gc=False):
     """The header of an event frame."""
 
     secure: bool
     hops: int
-    limit: int
+    duty: bytes  #: 4 bytes
     publisher: bytes  #: 16 bytes
     incarnation: int
     sequence: int
@@ -97,6 +103,16 @@ class Head(msgspec.Struct, frozen=True, gc=False):
         if self.express:
             return LinkClass.EXPRESS
         return LinkClass.SECURE if self.secure else LinkClass.NORMAL
+
+    @property
+    def flow(self) -> Flow:
+        """The sequence that it is part of: its publisher, incarnation and class."""
+        return self.publisher, self.incarnation, self.link_class
+
+    @property
+    def park_ms(self) -> int:
+        """Milliseconds for which a client lets a secure event be parked."""
+        return int.from_bytes(self.duty)
 
 
 def pack_attributes(attributes: Mapping[str, str] | None) -> bytes:
@@ -140,7 +156,7 @@ def pack_event(
     head = HEADER.pack(
         SECURE_FLAG if secure else 0,
         0,
-        park_ms,
+        park_ms.to_bytes(4),
         publisher,
         incarnation,
         sequence,
@@ -162,7 +178,7 @@ def pack_express(
     budget_us: int,
 ) -> bytes:
     """Return the body of the frame of an express event; all parts have been checked."""
-    fields = (EXPRESS_FLAG, 0, 0, publisher, incarnation, sequence, published_ns)
+    fields = (EXPRESS_FLAG, 0, NO_DUTY, publisher, incarnation, sequence, published_ns)
     head = HEADER.pack(*fields, len(topic), len(attributes))
     return b"".join((head, BUDGET.pack(budget_us, 0), topic, attributes, payload))
 
@@ -178,7 +194,7 @@ def read_head(data: bytes, start: int = 0, end: int | None = None) -> Head:
     if end is None:
         end = len(data)
     try:
-        flags, hops, limit, publisher, incarnation, sequence, published, topics, attributes = (
+        flags, hops, duty, publisher, incarnation, sequence, published, topics, attributes = (
             HEADER.unpack_from(data, start)
         )
         topic_at = start + HEADER.size
@@ -201,7 +217,7 @@ def read_head(data: bytes, start: int = 0, end: int | None = None) -> Head:
     return Head(
         bool(flags & SECURE_FLAG),
         hops,
-        limit,
+        duty,
         publisher,
         incarnation,
         sequence,

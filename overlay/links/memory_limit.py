@@ -11,16 +11,22 @@ from typing import Protocol
 
 import trio
 
-from overlay.net.connection import Connection
-
 LOOK_SECONDS = 0.05  #: between two looks at most: they take time where there are thousands
+
+
+class Limited(Protocol):
+    """A connection."""
+
+    @property
+    def overflowed(self) -> bool:
+        """It was given up already."""
 
 
 class Holder(Protocol):
     """Somebody for whom, or of whom, bytes are kept."""
 
     @property
-    def connection(self) -> Connection:
+    def connection(self) -> Limited:
         """Its connection."""
 
     @property

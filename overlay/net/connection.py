@@ -23,7 +23,7 @@ import trio
 
 from overlay.ids import NANOS_PER_SECOND, Nanos
 from overlay.net.tls_stream import TlsStream
-from overlay.net.turn import Turn
+from overlay.net.turn import Turn, Waiting
 from overlay.queues.lanes import ExpressLane, NormalLane, Overflow, Policy
 from overlay.queues.outbox import WRITE_BYTES, Outbox
 from overlay.queues.resend import Item
@@ -150,8 +150,12 @@ class Connection:
         self.events += events
         lane = self.outbox.normal
         lane.put(item, events)
-        if lane.size + len(self._rest) > lane.limit:
-            self._make_room(lane)
+        waiting = lane.size + len(self._rest)
+        if waiting > self._hold_bytes:
+            if self._turn is not None:
+                self._turn.crowded.add(self)
+            if waiting > lane.limit:
+                self._make_room(lane)
         if self._parked:
             self._unpark()
 
@@ -369,7 +373,7 @@ class Connection:
             return data
 
 
-async def hold_all(connections: Iterable[Connection]) -> None:
+async def hold_all(connections: Iterable[Waiting]) -> None:
     """:meth:`Connection.hold` for all of them at once: that takes as long as the slowest needs."""
     waited_for = [connection for connection in connections if connection.may_hold]
     if waited_for:

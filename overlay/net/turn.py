@@ -17,8 +17,15 @@ class Waiting(Protocol):
     def has_express(self) -> bool:
         """Express events wait in its queue: it is written to before those without."""
 
+    @property
+    def may_hold(self) -> bool:
+        """Whether :meth:`hold` would wait at all."""
+
     def write_now(self) -> None:
         """Write what can be written without waiting."""
+
+    async def hold(self) -> None:
+        """Wait for room in its queue, as long as its reader has earned."""
 
 
 class Turn:
@@ -27,10 +34,11 @@ class Turn:
     ``with turn:`` holds writes back for the length of the block, which must not wait; then writes.
     """
 
-    __slots__ = ("_noted", "is_open")
+    __slots__ = ("_noted", "crowded", "is_open")
 
     def __init__(self) -> None:
         self.is_open = False
+        self.crowded: set[Waiting] = set()  #: queues the next reader should wait for
         self._noted: list[Waiting] = []
 
     def note(self, connection: Waiting) -> None:

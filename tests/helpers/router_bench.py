@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from weakref import WeakKeyDictionary
 
 import trio.testing
 
 from ges.routing.holding import Holding
-from ges.routing.router import Router
+from ges.routing.parts import ExpressRules, RoutingParts
+from ges.routing.paths import Paths
 from ges.sessions.session import Session
 from ges.topology.secure_graph import SecureGraph
 from ges.wire.broker_messages import SecureState
 from ges.wire.delivered import read_delivery
+from ges.wire.event_runs import EventRun
 from ges.wire.events import Head, pack_event, read_head
 from ges.wire.source_route import read_route
 from overlay.ids import LinkClass, Nanos, Peer
 from overlay.links.link import Link
 from overlay.net.connection import Connection
+from overlay.net.turn import Turn, Waiting
+from overlay.queues.resend import Item
 from overlay.queues.streams import Streams
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import DELIVERY, DETOUR, EVENT
@@ -47,18 +52,16 @@ class Bench:
         self.relays: dict[tuple[str, LinkClass], tuple[str, ...]] = {}  #: relay paths in use
         self.paths: dict[tuple[str, LinkClass], tuple[str, ...]] = {}  #: any that are known
         self.dead: set[str] = set()  #: names of brokers that were declared so
-        self.misled: list[str] = []  #: brokers that go by a link of ours that is gone
         self.streams = Streams()  #: of links that :meth:`acknowledged` was called for
-        self.router = Router(
+        self.holding = Holding(self.streams, lambda peer: peer.uid[0] in self.dead)
+        self.turn = Turn()  #: knows which queues are crowded
+        self.parts = RoutingParts.build(
             self.links,
+            Paths(self.relays, self.detours, self.paths.get),
+            self.holding,
             self.graph,
             self.counters,
-            lambda: self.now,
-            self.detours,
-            self.relays,
-            path=self.paths.get,
-            holding=Holding(self.streams, lambda peer: peer.uid[0] in self.dead),
-            on_misled=self.misled.append,
+            ExpressRules(),
         )
         self.publisher = Session(PUBLISHER.hex(), 1, self.connection(secure=True))
         for name in "bc":
@@ -68,7 +71,7 @@ class Bench:
                         RING[name].peer, link_class, self.connection(link_class is SECURE), 0
                     )
         others = {"b" * 32: RING["b"], "c" * 32: RING["c"]}
-        self.router.update(RING["a"], others, others.values())
+        self.update(RING["a"], others, others.values())
         for name, linked in (("a", "b"), ("b", "ac"), ("c", "b")):
             uids = tuple(other * 32 for other in linked)
             self.graph.learn(SecureState(name * 32, 1, 1, RING[name].ring_id, uids, False))
@@ -81,34 +84,104 @@ class Bench:
     def gone(self, name: str) -> None:
         """A broker has left: it is off the ring, and its links are down."""
         others = {other.peer.uid: other for key, other in RING.items() if key not in ("a", name)}
-        self.router.update(RING["a"], others, others.values())
+        self.update(RING["a"], others, others.values())
         for link_class in (NORMAL, SECURE):
             if self.links.pop((name * 32, link_class), None) is not None:
                 self.streams.detach((name * 32, link_class))
-                self.router.on_cut(name * 32, link_class)
+                self.on_cut(name * 32, link_class)
 
     def cut(self, name: str, link_class: LinkClass) -> None:
         """A link broke; the broker behind it is still on the ring."""
         del self.links[name * 32, link_class]
         self.streams.detach((name * 32, link_class))
-        self.router.on_cut(name * 32, link_class)
+        self.on_cut(name * 32, link_class)
 
     def connection(self, secure: bool) -> Connection:
         stream, _ = trio.testing.memory_stream_pair()
-        return Connection(stream, secure=secure, limit_bytes=self.limit)
+        return Connection(stream, secure=secure, limit_bytes=self.limit, turn=self.turn)
+
+    def update(
+        self,
+        member: Member | None,
+        linked: Mapping[str, Member],
+        around: Iterable[Member] = (),
+        *,
+        is_whole: bool = True,
+    ) -> None:
+        """Let broker ``a`` stand there on the ring, or nowhere, among these."""
+        here = member.ring_id if member is not None else None
+        self.parts.passing.update(here, linked, around, is_whole=is_whole, now=self.now)
 
     def publish(self, head: Head, body: bytes) -> None:
         """Let the client that publishes all these events publish one."""
-        self.router.publish(self.publisher, head, body)
+        self.publish_run(EventRun.of(head, body))
+
+    def publish_run(self, run: EventRun) -> None:
+        """Let it publish several."""
+        flood = not self.graph.is_complete
+        self.parts.router.publish(self.publisher, run, self.now, flood=flood)
+
+    def relay(self, head: Head, body: bytes) -> None:
+        """Let an event come over the link to ``c``."""
+        self.parts.router.relay(self._line_to_c(), EventRun.of(head, body), self.now)
 
     def pass_on(self, body: bytes, link_class: LinkClass = NORMAL) -> None:
         """Let an event for somebody else come over the link to ``c``."""
-        self.router.pass_on(self.links["c" * 32, link_class], body)
+        way, event = read_route(body)
+        line = self.links["c" * 32, link_class]
+        self.parts.router.pass_on(line, way, read_head(event), event, self.now)
+
+    def on_cut(self, uid: str, link_class: LinkClass) -> None:
+        """A link broke."""
+        self.parts.passing.on_cut(uid, link_class, self.now)
+
+    def on_orphans(self, peer: Peer, link_class: LinkClass, items: list[Item]) -> None:
+        """Events are for a broker that will not get them."""
+        self.parts.passing.on_orphans(peer, link_class, items, self.now)
+
+    def part(self) -> None:
+        """Broker ``a`` is about to leave."""
+        self.parts.passing.part(self.now)
+
+    @property
+    def keeps_events(self) -> bool:
+        """Events wait for a link."""
+        return self.parts.passing.keeps_events
+
+    def next_deadline(self) -> Nanos | None:
+        """Return when :meth:`expire` has something to do."""
+        ends = (self.parts.ordering.next_deadline(), self.parts.passing.next_deadline(self.now))
+        return min((end for end in ends if end is not None), default=None)
+
+    def expire(self) -> None:
+        """Let what is due be given up."""
+        self.parts.passing.expire(self.now)
+        self.parts.router.expire(self.now)
+
+    def why_not(self, session: Session, head: Head) -> str | None:
+        """Return why an event from a client cannot be taken."""
+        return self.parts.reach.why_not(session, head)
+
+    def subscribe(
+        self, session: Session, number: int, text: str, only: LinkClass | None = None
+    ) -> None:
+        """Let a client have a filter."""
+        self.parts.deliveries.subscribe(session, number, text, only)
+
+    @property
+    def crowded(self) -> set[Waiting]:
+        """Queues that who can should wait for."""
+        return self.turn.crowded
+
+    def _line_to_c(self) -> Link:
+        """Return the link to ``c``, or one like it: most tests play one that is not there."""
+        known = self.links.get(("c" * 32, NORMAL))
+        return known or Link(RING["c"].peer, NORMAL, self.connection(secure=False), 0)
 
     def session(self, *filters: str, secure: bool = False) -> Session:
         session = Session("d" * 32, 1, self.connection(secure))
         for number, text in enumerate(filters, start=1):
-            self.router.subscribe(session, number, text, None)
+            self.subscribe(session, number, text)
         return session
 
     def sent(self, name: str, link_class: LinkClass = NORMAL) -> list[Head]:
@@ -141,6 +214,7 @@ def frames_to(connection: Connection) -> list[tuple[int, bytes]]:
 
 
 def delivered(session: Session) -> list[tuple[tuple[int, ...], bytes]]:
+    assert isinstance(session.connection, Connection)
     frames = frames_to(session.connection)
     assert all(kind == DELIVERY for kind, _ in frames)
     found = [read_delivery(body) for _, body in frames]
@@ -158,3 +232,8 @@ def complete(bench: Bench, *names: str) -> None:
         uids = tuple(other * 32 for other in "abc" if other != name)
         place = RING[name].ring_id
         bench.graph.learn(SecureState(name * 32, 1, 9, place, uids, False, True))
+
+
+def limit_of(head: Head) -> int:
+    """Return where the arc ends that the receiver of an event is to serve."""
+    return int.from_bytes(head.duty)

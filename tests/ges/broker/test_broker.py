@@ -88,7 +88,7 @@ async def test_who_asks_a_broker_that_has_not_joined_is_answered(
 
             waiting.start_soon(subscribe)
             await trio.testing.wait_all_tasks_blocked(0.05)
-            assert not lost.router.subscriptions
+            assert not lost.stack.deliveries.subscriptions
             waiting.cancel_scope.cancel()
     nursery.cancel_scope.cancel()
 
@@ -190,7 +190,7 @@ async def test_a_marked_event_does_not_wait_for_what_another_waits_for(
             await stream.send_all(frame(EVENT, body))
         with trio.fail_after(DEADLINE_SECONDS):
             assert [(await anext(events)).sequence for _ in range(2)] == [1, 1]
-        await until(lambda: broker.router.ordering.next_deadline() is not None)
+        await until(lambda: broker.stack.ordering.next_deadline() is not None)
         await stream.send_all(frame(EVENT, marked))
         with trio.fail_after(LONG_GAP_NS / NANOS_PER_SECOND / 2):
             assert (await anext(events)).publisher == other.hex()

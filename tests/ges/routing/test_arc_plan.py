@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ges.routing.arc_plan import MAX_CACHED, ArcTree
+from ges.routing.arc_plan import MAX_CACHED, ArcPlan
 from ring.geometry import RING_SIZE, between, clockwise
 
 Linked = dict[int, set[int]]
@@ -17,9 +17,9 @@ Linked = dict[int, set[int]]
 
 def broadcast(linked: Linked, origin: int) -> tuple[Counter[int], int]:
     """Send one event from ``origin``; return how often each broker got it, and in how many hops."""
-    trees: dict[int, ArcTree] = {}
+    trees: dict[int, ArcPlan] = {}
     for here, others in linked.items():
-        tree = trees[here] = ArcTree()
+        tree = trees[here] = ArcPlan()
         tree.update(here, {str(other): other for other in others})
     received: Counter[int] = Counter()
     deepest = 0
@@ -88,14 +88,14 @@ def test_chords_by_rank_make_it_shallow(n: int) -> None:
 
 
 def test_alone_it_has_nowhere_to_go() -> None:
-    tree = ArcTree()
+    tree = ArcPlan()
     tree.update(5, {"me": 5})
     assert tree.is_empty
     assert tree.onward(5) == ()
 
 
 def test_a_change_of_links_changes_the_way() -> None:
-    tree = ArcTree()
+    tree = ArcPlan()
     tree.update(0, {"b": 10, "c": 20})
     assert tree.onward(0) == (("b", 20), ("c", 0))
     tree.update(0, {"c": 20})
@@ -104,7 +104,7 @@ def test_a_change_of_links_changes_the_way() -> None:
 
 
 def test_remembered_answers_are_bounded_and_stay_right() -> None:
-    tree = ArcTree()
+    tree = ArcPlan()
     tree.update(0, {"b": 10})
     answers: list[Any] = [tree.onward(limit) for limit in range(1, MAX_CACHED + 20)]
     assert answers[5] == ()
@@ -117,9 +117,9 @@ def test_remembered_answers_are_bounded_and_stay_right() -> None:
 
 def serve(linked: Linked, here: int, place: int, limit: int) -> set[int]:
     """Let ``here`` send an event on in place of a broker; return who gets it in the end."""
-    trees: dict[int, ArcTree] = {}
+    trees: dict[int, ArcPlan] = {}
     for broker, others in linked.items():
-        tree = trees[broker] = ArcTree()
+        tree = trees[broker] = ArcPlan()
         tree.update(broker, {str(other): other for other in others})
     received: set[int] = set()
     queue = deque((int(uid), onward) for uid, onward in trees[here].instead(place, limit))
@@ -156,7 +156,7 @@ def test_others_serve_what_a_broker_that_is_gone_was_to_serve(
 
 
 def test_it_goes_to_the_last_one_before_the_broker_that_is_gone() -> None:
-    tree = ArcTree()
+    tree = ArcPlan()
     tree.update(0, {"b": 10, "c": 20, "d": 40})
     assert tree.instead(30, 0) == (("c", 40), ("d", 0))
     assert tree.instead(30, 35) == (("c", 35),)
@@ -165,7 +165,7 @@ def test_it_goes_to_the_last_one_before_the_broker_that_is_gone() -> None:
 
 
 def test_a_relay_inside_the_part_that_is_to_be_served_leaves_it_all_to_one() -> None:
-    tree = ArcTree()
+    tree = ArcPlan()
     tree.update(0, {"b": 10, "c": 20, "d": 40})
     assert tree.instead(30, 15) == (("c", 15),), "d, this broker and b are behind c"
     assert tree.instead(5, 2) == (("b", 2),), "nobody is left before that part"

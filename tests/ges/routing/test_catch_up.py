@@ -19,6 +19,7 @@ from tests.helpers.router_bench import (
     Bench,
     complete,
     event,
+    limit_of,
     member,
 )
 
@@ -28,7 +29,7 @@ D, E = member("d", 5), member("e", 15)
 def know(bench: Bench, *names: str, is_whole: bool = False) -> None:
     """Broker ``a`` is linked to these on the ring."""
     linked = {m.uid: m for m in (*RING.values(), D, E) if m.uid[0] in names}
-    bench.router.update(RING["a"], linked, linked.values(), is_whole=is_whole)
+    bench.update(RING["a"], linked, linked.values(), is_whole=is_whole)
 
 
 def link(bench: Bench, name: str, link_class: LinkClass = NORMAL) -> None:
@@ -50,7 +51,9 @@ async def test_who_turns_up_gets_what_was_passed_on_before_and_nobody_else_does(
     bench.publish(*event())
     link(bench, "d")
     know(bench, "b", "c", "d")
-    assert [(head.sequence, head.limit, head.again) for head in bench.sent("d")] == [(1, 10, True)]
+    assert [(head.sequence, limit_of(head), head.again) for head in bench.sent("d")] == [
+        (1, 10, True)
+    ]
     assert (len(bench.sent("b")), len(bench.sent("c"))) == (1, 1)
     assert bench.counters["events_sent_late"] == 1
     know(bench, "b", "c", "d", is_whole=True)
@@ -72,12 +75,12 @@ async def test_who_turns_up_in_another_part_of_the_ring_gets_nothing() -> None:
     know(bench, "c")
     _, body = event()
     body = body[:PATCH_AT] + PATCH.pack(1, 10) + body[PATCH_END:]
-    bench.router.relay(read_head(body), body)
+    bench.relay(read_head(body), body)
     assert bench.sent("c") == []
     for name in "de":
         link(bench, name)
     know(bench, "c", "d", "e")
-    assert [(head.limit, head.again) for head in bench.sent("d")] == [(10, True)]
+    assert [(limit_of(head), head.again) for head in bench.sent("d")] == [(10, True)]
     assert bench.sent("e") == [], "it is not in the part of the ring that is served from here"
 
 
@@ -88,7 +91,7 @@ async def test_in_a_ring_that_is_whole_nothing_is_kept() -> None:
     link(bench, "d")
     know(bench, "b", "c", "d", is_whole=True)
     assert bench.sent("d") == []
-    assert bench.router.next_deadline() is None
+    assert bench.next_deadline() is None
 
 
 async def test_events_that_come_together_are_kept_together() -> None:
@@ -96,7 +99,7 @@ async def test_events_that_come_together_are_kept_together() -> None:
     frames = [frame(EVENT, event(number)[1]) for number in (1, 2, 3)]
     bounds = list(accumulate(map(len, frames), initial=0))
     for run in event_runs(b"".join(frames), bounds):
-        bench.router.publish_run(bench.publisher, run)
+        bench.publish_run(run)
     link(bench, "d")
     know(bench, "b", "c", "d")
     assert [(head.sequence, head.again) for head in bench.sent("d")] == [
@@ -112,7 +115,7 @@ async def test_who_has_moved_on_the_ring_has_another_part_of_it() -> None:
     bench.publish(*event())
     link(bench, "d")
     linked = {m.uid: m for m in (RING["b"], RING["c"], D)}
-    bench.router.update(member("a", 2), linked, linked.values(), is_whole=False)
+    bench.update(member("a", 2), linked, linked.values(), is_whole=False)
     assert bench.sent("d") == []
 
 
@@ -143,10 +146,10 @@ async def test_a_secure_event_that_goes_to_all_goes_to_latecomers_as_well() -> N
 async def test_what_nobody_waits_for_any_more_is_forgotten() -> None:
     bench = unsure()
     bench.publish(*event())
-    assert bench.router.next_deadline() == KEPT_NS
+    assert bench.next_deadline() == KEPT_NS
     bench.now = KEPT_NS
-    bench.router.expire()
-    assert bench.router.next_deadline() is None
+    bench.expire()
+    assert bench.next_deadline() is None
     link(bench, "d")
     know(bench, "b", "c", "d")
     assert bench.sent("d") == []
@@ -158,10 +161,10 @@ async def test_a_ring_that_is_not_whole_for_long_is_as_good_as_whole() -> None:
     know(bench, "b", "c")
     bench.now = UNSURE_NS
     bench.publish(*event())
-    assert bench.router.next_deadline() is None, "that nothing changes is no news"
+    assert bench.next_deadline() is None, "that nothing changes is no news"
     know(bench, "b")
     bench.publish(*event(2))
-    assert bench.router.next_deadline() == UNSURE_NS + KEPT_NS
+    assert bench.next_deadline() == UNSURE_NS + KEPT_NS
 
 
 async def test_a_ring_that_is_no_longer_whole_is_in_doubt_though_its_links_are_the_same() -> None:
@@ -169,7 +172,7 @@ async def test_a_ring_that_is_no_longer_whole_is_in_doubt_though_its_links_are_t
     know(bench, "b", "c", is_whole=True)
     know(bench, "b", "c")
     bench.publish(*event())
-    assert bench.router.next_deadline() == KEPT_NS
+    assert bench.next_deadline() == KEPT_NS
 
 
 async def test_what_is_kept_is_looked_through_once_and_not_event_by_event() -> None:
@@ -177,7 +180,7 @@ async def test_what_is_kept_is_looked_through_once_and_not_event_by_event() -> N
     bench.publish(*event())
     bench.now = nanos(1)
     bench.publish(*event(2))
-    assert bench.router.next_deadline() == nanos(1) + KEPT_NS
+    assert bench.next_deadline() == nanos(1) + KEPT_NS
     bench.now = KEPT_NS
     bench.publish(*event(3))
     link(bench, "d")
@@ -206,12 +209,12 @@ async def test_what_was_kept_at_another_place_does_not_count() -> None:
         publish_quarter(bench, number)
     linked = {m.uid: m for m in (RING["b"], RING["c"])}
     moved = member("a", 2)
-    bench.router.update(moved, linked, linked.values(), is_whole=False)
+    bench.update(moved, linked, linked.values(), is_whole=False)
     for number in (4, 5, 6):
         publish_quarter(bench, number)
     link(bench, "d")
     linked[D.uid] = D
-    bench.router.update(moved, linked, linked.values(), is_whole=False)
+    bench.update(moved, linked, linked.values(), is_whole=False)
     assert [head.sequence for head in bench.sent("d")] == [4, 5, 6]
 
 
@@ -225,7 +228,7 @@ async def test_who_is_back_in_a_later_life_gets_what_waited_for_it() -> None:
     bench.gone("c")
     bench.links["c" * 32, NORMAL] = Link(kept.peer, NORMAL, bench.connection(False), 0)
     know(bench, "b", "c")
-    assert [(head.limit, head.again) for head in bench.sent("c")] == [(0, True)]
+    assert [(limit_of(head), head.again) for head in bench.sent("c")] == [(0, True)]
 
 
 async def test_a_broker_that_is_off_the_ring_gives_nothing_up_before_it_is_on_it_again() -> None:
@@ -235,11 +238,11 @@ async def test_a_broker_that_is_off_the_ring_gives_nothing_up_before_it_is_on_it
     bench.publish(*event())
     bench.cut("c", NORMAL)
     bench.dead.add("c")
-    bench.router.update(None, {}, ())
-    bench.router.expire()
-    assert bench.router.keeps_events
+    bench.update(None, {}, ())
+    bench.expire()
+    assert bench.keeps_events
     know(bench, "b")
-    assert [(head.limit, head.again) for head in bench.sent("b")] == [(20, False), (0, True)]
+    assert [(limit_of(head), head.again) for head in bench.sent("b")] == [(20, False), (0, True)]
 
 
 async def test_however_many_limits_events_come_with_what_is_kept_of_them_is_bounded() -> None:
@@ -263,11 +266,11 @@ async def test_what_went_to_nobody_goes_to_those_that_serve_that_part_of_the_rin
     know(bench)
     _, body = event()
     body = body[:PATCH_AT] + PATCH.pack(1, 10) + body[PATCH_END:]
-    bench.router.relay(read_head(body), body)
+    bench.relay(read_head(body), body)
     link(bench, "d")
     linked = {m.uid: m for m in (RING["b"], RING["c"], D)}
-    bench.router.update(member("a", 12), linked, linked.values(), is_whole=True)
-    got = {n: [(head.limit, head.again) for head in bench.sent(n)] for n in "bcd"}
+    bench.update(member("a", 12), linked, linked.values(), is_whole=True)
+    got = {n: [(limit_of(head), head.again) for head in bench.sent(n)] for n in "bcd"}
     assert got == {"b": [], "c": [(5, True)], "d": [(10, True)]}
 
 
@@ -276,8 +279,8 @@ async def test_what_was_published_while_alone_goes_to_all_from_another_place() -
     know(bench)
     bench.publish(*event())
     linked = {m.uid: m for m in (RING["b"], RING["c"])}
-    bench.router.update(member("a", 2), linked, linked.values(), is_whole=True)
+    bench.update(member("a", 2), linked, linked.values(), is_whole=True)
     assert [(head.sequence, head.again) for head in bench.sent("b")] == [(1, True)]
     assert [(head.sequence, head.again) for head in bench.sent("c")] == [(1, True)]
-    bench.router.update(RING["a"], linked, linked.values(), is_whole=True)
+    bench.update(RING["a"], linked, linked.values(), is_whole=True)
     assert len(bench.sent("b")) == 1, "once"

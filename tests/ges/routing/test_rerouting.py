@@ -18,9 +18,9 @@ async def test_what_a_broker_that_left_has_not_acknowledged_goes_to_who_stands_i
     bench = Bench()
     bench.acknowledged("c")
     bench.publish(*event())
-    assert [head.limit for head in bench.sent("c")] == [0]
+    assert [limit_of(head) for head in bench.sent("c")] == [0]
     bench.gone("c")
-    assert [(head.limit, head.again) for head in bench.sent("b")] == [(20, False), (0, True)]
+    assert [(limit_of(head), head.again) for head in bench.sent("b")] == [(20, False), (0, True)]
     assert bench.counters["events_sent_on"] == 1
     assert bench.counters["events_unacknowledged_dropped"] == 0
 
@@ -44,10 +44,10 @@ async def test_secure_events_wait_a_moment_for_their_link_then_go_round_it() -> 
     bench.publish(*event(secure=True))
     bench.paths["c" * 32, SECURE] = ("a" * 32, "b" * 32, "c" * 32)
     bench.cut("c", SECURE)
-    bench.router.expire()
+    bench.expire()
     assert len(bench.sent("b", SECURE)) == 1, "its own"
     bench.now = HOLD_NS
-    bench.router.expire()
+    bench.expire()
     assert [way for way, _ in bench.sent_round("b", SECURE)] == [("c" * 32,)]
     assert bench.sent("b") == bench.sent("c") == []
 
@@ -60,8 +60,8 @@ async def test_secure_events_wait_on_where_no_way_round_their_link_is_up() -> No
     bench.paths["c" * 32, SECURE] = ("a" * 32, "d" * 32, "c" * 32)
     bench.cut("c", SECURE)
     bench.now = HOLD_NS
-    bench.router.expire()
-    assert bench.router.keeps_events
+    bench.expire()
+    assert bench.keeps_events
     assert bench.sent_round("b", SECURE) == []
 
 
@@ -72,8 +72,8 @@ def waiting() -> Bench:
     bench.publish(*event())
     assert (len(bench.sent("b")), len(bench.sent("c"))) == (1, 1)
     bench.cut("c", NORMAL)
-    bench.router.update(RING["a"], {"b" * 32: RING["b"]}, [RING["b"], RING["c"]])
-    assert bench.router.keeps_events
+    bench.update(RING["a"], {"b" * 32: RING["b"]}, [RING["b"], RING["c"]])
+    assert bench.keeps_events
     return bench
 
 
@@ -81,17 +81,17 @@ async def test_events_that_wait_go_round_as_soon_as_a_way_round_is_found() -> No
     bench = waiting()
     assert bench.sent_round("b") == []
     bench.detours["c" * 32] = ("a" * 32, "b" * 32, "c" * 32)
-    bench.router.update(RING["a"], {"b" * 32: RING["b"]}, [RING["b"], RING["c"]])
+    bench.update(RING["a"], {"b" * 32: RING["b"]}, [RING["b"], RING["c"]])
     assert [(way, head.again) for way, head in bench.sent_round("b")] == [(("c" * 32,), False)]
-    assert not bench.router.keeps_events
+    assert not bench.keeps_events
     assert bench.counters["events_sent_on"] == 0
 
 
 async def test_before_a_broker_leaves_what_waits_goes_to_who_stands_in() -> None:
     bench = waiting()
-    bench.router.part()
-    assert [(head.limit, head.again) for head in bench.sent("b")] == [(20, False), (0, True)]
-    assert not bench.router.keeps_events
+    bench.part()
+    assert [(limit_of(head), head.again) for head in bench.sent("b")] == [(20, False), (0, True)]
+    assert not bench.keeps_events
 
 
 async def test_who_is_back_in_a_later_life_has_no_part_of_the_ring_until_it_has_a_place() -> None:
@@ -101,13 +101,19 @@ async def test_who_is_back_in_a_later_life_has_no_part_of_the_ring_until_it_has_
     link = bench.links[c, NORMAL] = Link(later, NORMAL, bench.connection(False), 0)
     _, _, orphans = bench.streams.attach((c, NORMAL), later, 1, link.connection.outbox)
     assert orphans != []
-    bench.router.on_orphans(later, NORMAL, orphans)
+    bench.on_orphans(later, NORMAL, orphans)
     bench.publish(*event(2))
-    assert [(head.sequence, head.limit) for head in bench.sent("b")] == [(1, 20), (1, 0), (2, 0)]
+    assert [(head.sequence, limit_of(head)) for head in bench.sent("b")] == [
+        (1, 20),
+        (1, 0),
+        (2, 0),
+    ]
     assert bench.sent("c") == []
     back = Member(later, RING["c"].ring_id)
-    bench.router.update(RING["a"], {"b" * 32: RING["b"], c: back}, [RING["b"], back])
-    assert [(head.sequence, head.limit, head.again) for head in bench.sent("c")] == [(1, 0, True)]
+    bench.update(RING["a"], {"b" * 32: RING["b"], c: back}, [RING["b"], back])
+    assert [(head.sequence, limit_of(head), head.again) for head in bench.sent("c")] == [
+        (1, 0, True)
+    ]
 
 
 async def test_nor_where_nothing_has_waited_for_it() -> None:
@@ -115,28 +121,28 @@ async def test_nor_where_nothing_has_waited_for_it() -> None:
     bench.acknowledged("c")
     bench.cut("c", NORMAL)
     b = {"b" * 32: RING["b"]}
-    bench.router.update(RING["a"], b, [RING["b"], RING["c"]])
+    bench.update(RING["a"], b, [RING["b"], RING["c"]])
     later = replace(RING["c"].peer, incarnation=2)
     bench.links[c, NORMAL] = Link(later, NORMAL, bench.connection(False), 0)
-    bench.router.update(RING["a"], b, [RING["b"], RING["c"]])
+    bench.update(RING["a"], b, [RING["b"], RING["c"]])
     bench.publish(*event())
-    assert ([head.limit for head in bench.sent("b")], bench.sent("c")) == ([0], [])
+    assert ([limit_of(head) for head in bench.sent("b")], bench.sent("c")) == ([0], [])
 
 
 async def test_a_ring_neighbour_that_nobody_judges_is_not_waited_for_for_ever() -> None:
     bench = waiting()
-    while bench.router.keeps_events:
+    while bench.keeps_events:
         assert len(bench.sent("b")) == 1, "it waits for its link still"
-        due = bench.router.next_deadline()
+        due = bench.next_deadline()
         assert due is not None
         assert bench.now < due <= nanos(21)
         bench.now = due
-        bench.router.expire()
+        bench.expire()
     assert nanos(20) <= bench.now
-    assert [(head.limit, head.again) for head in bench.sent("b")] == [(20, False), (0, True)]
+    assert [(limit_of(head), head.again) for head in bench.sent("b")] == [(20, False), (0, True)]
     bench.now += KEPT_NS
-    bench.router.expire()
-    assert bench.router.next_deadline() is None
+    bench.expire()
+    assert bench.next_deadline() is None
 
 
 async def test_that_a_broker_is_dead_counts_at_once_though_nothing_else_changes() -> None:
@@ -144,16 +150,16 @@ async def test_that_a_broker_is_dead_counts_at_once_though_nothing_else_changes(
     bench.acknowledged("c")
     bench.publish(*event())
     bench.cut("c", NORMAL)
-    bench.router.update(RING["a"], {"b" * 32: RING["b"]}, [RING["b"]])
-    bench.router.expire()
-    assert bench.router.next_deadline() == HOLD_NS
+    bench.update(RING["a"], {"b" * 32: RING["b"]}, [RING["b"]])
+    bench.expire()
+    assert bench.next_deadline() == HOLD_NS
     assert len(bench.sent("b")) == 1
     bench.dead.add("c")
-    bench.now = bench.router.next_deadline() or nanos(0)
+    bench.now = bench.next_deadline() or nanos(0)
     assert 0 < bench.now < HOLD_NS // 10
-    bench.router.expire()
-    assert [(head.limit, head.again) for head in bench.sent("b")] == [(20, False), (0, True)]
-    assert not bench.router.keeps_events
+    bench.expire()
+    assert [(limit_of(head), head.again) for head in bench.sent("b")] == [(20, False), (0, True)]
+    assert not bench.keeps_events
 
 
 async def test_a_link_to_one_whose_place_is_not_known_yet_is_no_reason_to_look_all_the_time() -> (
@@ -167,11 +173,11 @@ async def test_a_link_to_one_whose_place_is_not_known_yet_is_no_reason_to_look_a
     bench.dead.add("c")
     bench.links["c" * 32, NORMAL] = link  # it has been started again, and has not joined yet
     bench.streams.attach(("c" * 32, NORMAL), link.peer, 1, link.connection.outbox)
-    bench.router.update(RING["a"], {"b" * 32: RING["b"]}, [RING["b"]])
+    bench.update(RING["a"], {"b" * 32: RING["b"]}, [RING["b"]])
     looks = 0
-    while (due := bench.router.next_deadline()) is not None and due < nanos(5):
+    while (due := bench.next_deadline()) is not None and due < nanos(5):
         bench.now, looks = due, looks + 1
-        bench.router.expire()
+        bench.expire()
     assert looks < 40
 
 
@@ -179,9 +185,9 @@ async def test_where_it_was_alone_in_its_part_of_the_ring_nothing_is_lost() -> N
     bench = Bench()
     bench.acknowledged("b")
     bench.publish(*event())
-    assert [head.limit for head in bench.sent("b")] == [20]
+    assert [limit_of(head) for head in bench.sent("b")] == [20]
     bench.gone("b")
-    assert [head.limit for head in bench.sent("c")] == [0]
+    assert [limit_of(head) for head in bench.sent("c")] == [0]
     assert bench.counters["events_unacknowledged_dropped"] == 0
 
 
@@ -190,7 +196,7 @@ async def test_an_event_on_its_way_to_a_broker_that_left_goes_to_who_stands_in()
     bench.gone("c")
     _, body = event()
     bench.router.pass_on(bench.links["b" * 32, NORMAL], pack_route(("c" * 32,)) + body)
-    assert [(head.limit, head.again) for head in bench.sent("b")] == [(0, True)]
+    assert [(limit_of(head), head.again) for head in bench.sent("b")] == [(0, True)]
     assert bench.counters["events_without_link"] == 0
 
 
@@ -198,9 +204,9 @@ async def test_events_that_went_too_far_are_counted_and_the_next_is_marked() -> 
     bench = Bench()
     head, body = event()
     far = body[:PATCH_AT] + PATCH.pack(MAX_HOPS, 0) + body[PATCH_END:]
-    bench.router.relay(read_head(far), far)
+    bench.relay(read_head(far), far)
     assert bench.counters["events_too_many_hops"] == 1
     assert bench.sent("b") == bench.sent("c") == []
     head, body = event(2)
-    bench.router.relay(head, body)
+    bench.relay(head, body)
     assert [head.marked for head in bench.sent("b")] == [True]

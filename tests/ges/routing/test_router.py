@@ -24,14 +24,15 @@ from tests.helpers.router_bench import (
     delivered,
     event,
     frames_to,
+    limit_of,
 )
 
 
 async def test_a_normal_event_goes_by_the_tree() -> None:
     bench = Bench("b")
     bench.publish(*event())
-    assert [(head.limit, head.hops) for head in bench.sent("b")] == [(20, 1)]
-    assert [(head.limit, head.hops) for head in bench.sent("c")] == [(0, 1)]
+    assert [(limit_of(head), head.hops) for head in bench.sent("b")] == [(20, 1)]
+    assert [(limit_of(head), head.hops) for head in bench.sent("c")] == [(0, 1)]
     assert bench.sent("b", SECURE) == []
 
 
@@ -40,7 +41,7 @@ async def test_a_secure_event_goes_by_secure_links_alone() -> None:
     bench.publish(*event(secure=True))
     (head,) = bench.sent("b", SECURE)
     assert head.secure
-    assert (head.limit, head.hops) == (RING["a"].ring_id, 1), "the place it was published at"
+    assert (limit_of(head), head.hops) == (RING["a"].ring_id, 1), "the place it was published at"
     assert head.flood, "a ring neighbour without a secure link: the tree would have a hole"
     assert bench.sent("b") == bench.sent("c") == []
 
@@ -54,7 +55,7 @@ async def test_secure_events_that_come_together_go_by_secure_links_alone() -> No
     data = b"".join(frame(EVENT, body) for body in bodies)
     bounds = list(accumulate((len(frame(EVENT, body)) for body in bodies), initial=0))
     for run in event_runs(data, bounds):
-        bench.router.publish_run(bench.publisher, run)
+        bench.publish_run(run)
     assert [head.sequence for head in bench.sent("b", SECURE)] == [1, 2, 3]
     assert bench.sent("b") == bench.sent("c") == []
     assert delivered(plain) == []
@@ -66,7 +67,7 @@ async def test_where_all_links_are_secure_a_secure_event_goes_by_the_tree() -> N
     complete(bench, "a", "b", "c")
     bench.publish(*event(secure=True))
     found = [bench.sent(name, SECURE)[0] for name in "bc"]
-    assert [(head.limit, head.flood) for head in found] == [(20, False), (0, False)]
+    assert [(limit_of(head), head.flood) for head in found] == [(20, False), (0, False)]
 
 
 async def test_a_hole_anywhere_makes_a_secure_event_go_to_all_linked() -> None:
@@ -83,9 +84,9 @@ async def test_what_goes_to_all_linked_goes_on_so() -> None:
     flooded.publish(*event(secure=True))
     (kind, body), *_ = frames_to(flooded.links["b" * 32, SECURE].connection)
     assert kind == EVENT
-    bench.router.relay(read_head(body), body)
+    bench.relay(read_head(body), body)
     assert all(bench.sent(name, SECURE)[0].flood for name in "bc")
-    bench.router.relay(read_head(body), body)
+    bench.relay(read_head(body), body)
     assert all(len(bench.sent(name, SECURE)) == 1 for name in "bc"), "and ends where it came before"
 
 
@@ -100,7 +101,7 @@ async def test_a_secure_link_that_is_gone_has_no_substitute() -> None:
 async def test_what_came_before_is_not_passed_on_again() -> None:
     bench = Bench()
     for sequence in (1, 2, 2, 1):
-        bench.router.relay(*event(sequence))
+        bench.relay(*event(sequence))
     assert [head.sequence for head in bench.sent("b")] == [1, 2]
     assert bench.counters["events_duplicate"] == 2
 
@@ -109,7 +110,7 @@ async def test_what_came_too_early_is_passed_on_at_once_and_delivered_in_order()
     bench = Bench()
     session = bench.session("t")
     for sequence in (1, 3, 2):
-        bench.router.relay(*event(sequence))
+        bench.relay(*event(sequence))
     assert [head.sequence for head in bench.sent("b")] == [1, 3, 2]
     assert [payload for _, payload in delivered(session)] == [b"1", b"2", b"3"]
 
@@ -130,22 +131,22 @@ async def test_one_that_ended_counts_no_more(how: str) -> None:
     session = bench.session("t")
     bench.publish(*event(1))
     if how == "forget":
-        bench.router.forget(session)
+        bench.parts.deliveries.forget(session)
     else:
-        bench.router.unsubscribe(session, 1)
+        bench.parts.deliveries.unsubscribe(session, 1)
     bench.publish(*event(2))
     assert delivered(session) == [((1,), b"1")]
-    assert bench.router.subscriptions == 0
+    assert bench.parts.deliveries.subscriptions == 0
 
 
 async def test_a_number_used_again_replaces_its_filter() -> None:
     bench = Bench()
     session = bench.session("t")
-    bench.router.subscribe(session, 1, "u", None)
+    bench.subscribe(session, 1, "u", None)
     bench.publish(*event(1))
     bench.publish(*event(2, topic=b"u"))
     assert delivered(session) == [((1,), b"2")]
-    assert bench.router.subscriptions == 1
+    assert bench.parts.deliveries.subscriptions == 1
 
 
 async def test_one_client_gets_an_event_once_with_all_its_numbers() -> None:
@@ -158,8 +159,8 @@ async def test_one_client_gets_an_event_once_with_all_its_numbers() -> None:
 async def test_classes_are_kept_apart() -> None:
     bench = Bench("b")
     plain, secured = bench.session("#"), bench.session("#", secure=True)
-    bench.router.subscribe(secured, 2, "#", SECURE)
-    bench.router.subscribe(secured, 3, "#", NORMAL)
+    bench.subscribe(secured, 2, "#", SECURE)
+    bench.subscribe(secured, 3, "#", NORMAL)
     bench.publish(*event(1, secure=True))
     bench.publish(*event(1))
     assert delivered(plain) == [((1,), b"1")]
@@ -170,21 +171,21 @@ async def test_crowded_queues_are_named() -> None:
     bench = Bench(limit_bytes=150)
     session = bench.session("t")
     bench.publish(*event(1))
-    assert bench.router.crowded == set()
+    assert bench.crowded == set()
     bench.publish(*event(2))
     b, c = (bench.links[name * 32, NORMAL].connection for name in "bc")
-    assert bench.router.crowded == {session.connection, b, c}
-    bench.router.forget(session)
-    assert bench.router.crowded == {b, c}
+    assert bench.crowded == {session.connection, b, c}
+    bench.parts.deliveries.forget(session)
+    assert bench.crowded == {b, c}
 
 
 async def test_off_the_ring_nothing_is_taken_or_passed_on() -> None:
     bench = Bench()
     session = bench.session("t")
-    bench.router.update(None, {})
+    bench.update(None, {})
     head, body = event()
-    assert bench.router.why_not(session, head) == "this broker is not on the ring at the moment"
-    bench.router.relay(head, body)
+    assert bench.why_not(session, head) == "this broker is not on the ring at the moment"
+    bench.relay(head, body)
     assert bench.sent("b") == []
     assert delivered(session) == [((1,), b"1")], "but those who are here get what comes"
 
@@ -194,17 +195,17 @@ async def test_why_a_secure_event_is_not_taken() -> None:
     plain, secured = bench.session(), bench.session(secure=True)
     head, body = event(secure=True)
     assert body[0] == SECURE_FLAG
-    assert bench.router.why_not(secured, head) is None
-    assert "chordals://" in (bench.router.why_not(plain, head) or "")
+    assert bench.why_not(secured, head) is None
+    assert "chordals://" in (bench.why_not(plain, head) or "")
     bench.graph.learn(SecureState("c" * 32, 1, 2, 20, (), False))
-    assert "cccccccc (ring id 20)" in (bench.router.why_not(secured, head) or "")
-    assert bench.router.why_not(secured, event()[0]) is None, "a normal one is"
+    assert "cccccccc (ring id 20)" in (bench.why_not(secured, head) or "")
+    assert bench.why_not(secured, event()[0]) is None, "a normal one is"
 
 
 async def test_after_a_broken_link_the_next_event_of_everybody_is_marked() -> None:
     bench = Bench()
     bench.publish(*event(1))
-    bench.router.on_loss()
+    bench.parts.losses.note_any()
     bench.publish(*event(2))
     bench.publish(*event(3))
     assert [head.marked for head in bench.sent("b")] == [False, True, False]
@@ -214,11 +215,11 @@ async def test_where_nobody_sees_the_mark_the_next_event_is_marked_too() -> None
     """A broker that is cut off loses all links; what it publishes then must not use the mark up."""
     bench = Bench()
     bench.publish(*event(1))
-    bench.router.on_loss()
-    bench.router.update(RING["a"], {})
+    bench.parts.losses.note_any()
+    bench.update(RING["a"], {})
     bench.publish(*event(2))
     others = {"b" * 32: RING["b"]}
-    bench.router.update(RING["a"], others)
+    bench.update(RING["a"], others)
     bench.publish(*event(3))
     bench.publish(*event(4))
     assert [(head.sequence, head.marked) for head in bench.sent("b")] == [
@@ -235,17 +236,17 @@ async def test_who_has_joined_anew_waits_for_what_it_missed_as_for_what_is_lost(
     """Whoever knows that it missed something has no reason to tell it so."""
     bench = Bench()
     subscriber = bench.session("t")
-    bench.router.relay(*event(1))
+    bench.relay(*event(1))
     others = {"b" * 32: RING["b"]}
-    bench.router.update(None, {})
+    bench.update(None, {})
     bench.now += nanos(1)
     peer = msgspec.structs.replace(RING["a"].peer, incarnation=2)
     back = msgspec.structs.replace(RING["a"], peer=peer) if is_new_life else RING["a"]
-    bench.router.update(back, others)
+    bench.update(back, others)
     for number in (2, 9):
-        bench.router.relay(*event(number))
+        bench.relay(*event(number))
     bench.now += MET_GAP_NS
-    bench.router.expire()
+    bench.expire()
     came = [payload for _, payload in delivered(subscriber)]
     assert came == ([b"1", b"2", b"9"] if is_new_life else [b"1", b"2"])
 
@@ -253,10 +254,10 @@ async def test_who_has_joined_anew_waits_for_what_it_missed_as_for_what_is_lost(
 async def test_a_mark_goes_all_the_way() -> None:
     bench, next_bench = Bench(), Bench()
     bench.publish(*event(1))
-    bench.router.on_loss()
+    bench.parts.losses.note_any()
     bench.publish(*event(2))
     for head, body in zip(bench.sent("b"), bench.sent_bodies("b"), strict=True):
-        next_bench.router.relay(head, body)
+        next_bench.relay(head, body)
     assert [head.marked for head in next_bench.sent("b")] == [False, True]
 
 
@@ -282,18 +283,18 @@ async def test_what_waits_counts_with_the_memory_it_takes(monkeypatch: pytest.Mo
     monkeypatch.setattr("ges.routing.ordering.MAX_HELD_BYTES", 10 * HELD_BYTES)
     bench = Bench()
     got = bench.session("#")
-    bench.router.relay(*event(1))
+    bench.relay(*event(1))
     for sequence in range(3, 12):
-        bench.router.relay(*event(sequence))
+        bench.relay(*event(sequence))
     assert len(frames_to(got.connection)) > 1, "what is missing is given up"
 
 
 async def test_where_not_all_can_be_known_nothing_secure_is_taken() -> None:
     bench = Bench("b", "c")
     head, _ = event(1, secure=True)
-    assert bench.router.why_not(bench.publisher, head) is None
+    assert bench.why_not(bench.publisher, head) is None
     bench.graph.is_overfull = True
-    assert "keep track" in (bench.router.why_not(bench.publisher, head) or "")
+    assert "keep track" in (bench.why_not(bench.publisher, head) or "")
 
 
 async def test_what_came_by_the_tree_and_comes_again_to_all_is_passed_on_once() -> None:
@@ -302,7 +303,7 @@ async def test_what_came_by_the_tree_and_comes_again_to_all_is_passed_on_once() 
     _, body = event(secure=True)
     flooded = bytes((SECURE_FLAG | FLOOD_FLAG,)) + body[1:]
     for copy in (body, flooded, flooded):
-        bench.router.relay(read_head(copy), copy)
+        bench.relay(read_head(copy), copy)
     assert [head.flood for head in bench.sent("b", SECURE)] == [False, True]
     assert bench.counters["events_duplicate"] == 2
 

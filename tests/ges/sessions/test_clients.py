@@ -269,7 +269,7 @@ async def test_subscriptions_that_are_refused(
         refused = await client.hear()
         assert isinstance(refused, SubscriptionRefused)
         assert words in refused.reason
-        assert broker.router.subscriptions == 0
+        assert broker.stack.deliveries.subscriptions == 0
 
 
 @pytest.mark.parametrize("limits", [Limits(subscriptions=2)])
@@ -383,9 +383,9 @@ async def test_a_client_that_goes_leaves_nothing(broker: Broker) -> None:
     async with raw(broker) as client:
         await client.say(Subscribe(1, "a/#", None), Subscribe(2, "b", None))
         assert await client.hear() == Subscribed(1)
-        assert broker.router.subscriptions == 2
+        assert broker.stack.deliveries.subscriptions == 2
     await until(lambda: broker.clients.size == 0)
-    assert broker.router.subscriptions == 0
+    assert broker.stack.deliveries.subscriptions == 0
 
 
 @pytest.mark.parametrize("limits", [Limits(client_silence_seconds=0.1)])

@@ -309,7 +309,7 @@ async def test_new_rules_apply_to_those_attached(broker: Broker, access: Path, t
         await client.publish("readings/line-1/1", confirm=True)
         with trio.fail_after(DEADLINE_SECONDS), pytest.raises(SubscribeRefused, match="denied"):
             await anext(events)
-        assert broker.router.subscriptions == 0
+        assert broker.stack.deliveries.subscriptions == 0
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ async def test_messages_in_one_read_do_not_stop_the_broker(
         asked = (CLIENT_CODEC.encode(Subscribe(n, f"a/{n}", None)) for n in range(COUNT))
         client._attachment.send(b"".join(asked))
         with trio.fail_after(10 * COUNT * ONE_SECONDS):
-            await until(lambda: broker.router.subscriptions == COUNT)
+            await until(lambda: broker.stack.deliveries.subscriptions == COUNT)
         assert watch.longest <= LONGEST
 
 

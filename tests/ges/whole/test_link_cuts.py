@@ -16,7 +16,7 @@ from benchmarks.stage.virtual import Weather
 from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from ges.client import Client, Subscription, connect
-from ges.routing.arc_plan import ArcTree
+from ges.routing.arc_plan import ArcPlan
 from overlay.address import parse_url
 from overlay.ids import LinkClass
 from overlay.links.link import Link
@@ -97,7 +97,7 @@ async def test_links_that_are_cut_one_after_the_other(
     await Traffic().flow(ring, ring[:2], 1200, lambda: cut_links(rng.choice(ring)))
     assert sum(b.driver.counters["events_sent_again"] for b in ring) > 0
     assert [b.driver.counters["events_unacknowledged_dropped"] for b in ring] == [0] * 5
-    assert [b.router.ordering.lost for b in ring] == [0] * 5
+    assert [b.stack.ordering.lost for b in ring] == [0] * 5
 
 
 async def test_all_links_are_cut_at_the_same_moment(
@@ -112,7 +112,7 @@ async def test_all_links_are_cut_at_the_same_moment(
 
     await Traffic().flow(ring, ring, 800, harm)
     assert [b.node.peer.incarnation for b in ring] == incarnations, "nobody was held for dead"
-    assert [b.router.ordering.lost for b in ring] == [0] * 3
+    assert [b.stack.ordering.lost for b in ring] == [0] * 3
 
 
 async def test_two_brokers_whose_only_link_is_cut(
@@ -189,7 +189,7 @@ async def test_a_link_that_falls_silent_is_given_up_and_what_it_swallowed_goes_a
     await Traffic().flow([b, c], [a], 2000, harm)
     assert silenced
     assert a.driver.links.get((b.node.peer.uid, LinkClass.NORMAL)) is not silenced[0]
-    assert b.router.ordering.lost == 0
+    assert b.stack.ordering.lost == 0
 
 
 @pytest.mark.parametrize("normal_as_well", [False, True])
@@ -241,7 +241,7 @@ async def test_secure_events_on_links_that_are_cut(
     counters = sum((b.driver.counters for b in ring), Counter[str]())
     assert counters["events_sent_again"] > 0
     assert counters["events_unacknowledged_dropped"] == counters["events_without_link"] == 0
-    assert [b.router.ordering.lost for b in ring] == [0] * size
+    assert [b.stack.ordering.lost for b in ring] == [0] * size
 
 
 @pytest.mark.parametrize("link_is_dark", [False, True])
@@ -263,13 +263,13 @@ async def test_a_broker_that_leaves_just_after_its_links_were_cut(
                 await publisher.publish("t", b"%d" % number)
             await publisher.flush()
             cut_links(leaver)
-            await until(lambda: leaver.router.keeps_events)
+            await until(lambda: leaver.stack.keeps_events)
         assert not any(got), "all are still under way"
         if link_is_dark:
             weather.latency_ms[_ports(leaver, other)] = 60_000
         await brokers.dismiss(leaver)
     assert got == [list(range(100))] * len(rest)
-    assert [broker.router.ordering.lost for broker in rest] == [0] * len(rest)
+    assert [broker.stack.ordering.lost for broker in rest] == [0] * len(rest)
 
 
 @pytest.mark.parametrize("pause", [0, pytest.param(0.05, marks=pytest.mark.soak), 0.1])
@@ -293,7 +293,7 @@ async def test_two_neighbours_leave_and_those_beside_them_are_far_apart(
             nursery.start_soon(brokers.dismiss, leaver)
             await trio.sleep(pause)
     assert got == [list(range(300))] * len(rest)
-    assert [broker.router.ordering.lost for broker in rest] == [0] * len(rest)
+    assert [broker.stack.ordering.lost for broker in rest] == [0] * len(rest)
 
 
 async def test_events_a_dead_broker_has_not_taken_are_sent_on_by_others(
@@ -314,7 +314,7 @@ async def test_events_a_dead_broker_has_not_taken_are_sent_on_by_others(
             brokers.kill(frozen)
 
     await Traffic().flow(rest, [a], 700, harm)
-    assert [b.router.ordering.lost for b in rest] == [0] * 11
+    assert [b.stack.ordering.lost for b in rest] == [0] * 11
     assert a.driver.counters["events_sent_on"] > 0
     assert a.driver.counters["events_unacknowledged_dropped"] == 0
 
@@ -361,7 +361,7 @@ async def publisher_and_server(ring: list[Broker]) -> tuple[Broker, Broker]:
     await trio.sleep(LINGERING)
     places = {b: b.node.ring.member.ring_id for b in ring if b.node.ring.member is not None}
     for a in ring:
-        tree = ArcTree()
+        tree = ArcPlan()
         tree.update(places[a], {uid: m.ring_id for uid, m in a.node.ring.linked.items()})
         for uid, limit in tree.onward(places[a])[1:]:
             server = next(b for b in ring if b.node.peer.uid == uid)

@@ -73,7 +73,7 @@ async def test_a_broker_that_is_behind_repeats_nothing(
     nursery.start_soon(publish)
     await until(lambda: b.driver.counters["events_published"])
     c = await brokers.start()
-    await until(lambda: c.router.ordering.next_deadline())
+    await until(lambda: c.stack.ordering.next_deadline())
     got: list[int] = []
     with trio.fail_after(DEADLINE_SECONDS):
         async with connect(a.url, c.url) as client, client.subscribe("x") as events:
@@ -105,7 +105,7 @@ async def test_a_subscription_that_has_ended_does_not_come_back(brokers: Brokers
         brokers.kill(a)
         with trio.fail_after(DEADLINE_SECONDS):
             assert (await client.status()).uid == b.node.peer.uid
-        assert b.router.subscriptions == 1
+        assert b.stack.deliveries.subscriptions == 1
 
 
 @pytest.mark.parametrize("others", [1, 0])

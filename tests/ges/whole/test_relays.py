@@ -109,7 +109,7 @@ async def test_events_leave_a_slow_link_and_come_back_in_order_once_each(
     assert changes(a) == 4, "each class out and back once"
     assert changes(c) == 0
     assert brokers.findings() == []
-    assert [b.router.ordering.lost for b in (a, b, c)] == [0, 0, 0]
+    assert [b.stack.ordering.lost for b in (a, b, c)] == [0, 0, 0]
     assert b.driver.counters["events_duplicate"] == 0
 
 

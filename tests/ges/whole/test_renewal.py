@@ -131,7 +131,7 @@ async def test_events_flow_on_while_certificates_of_seconds_are_renewed(
     assert down == []
     assert len(serials(ring) | first) == 6
     assert [broker.driver.counters["links_expired"] for broker in ring] == [0, 0, 0]
-    assert [broker.router.ordering.lost for broker in ring] == [0, 0, 0]
+    assert [broker.stack.ordering.lost for broker in ring] == [0, 0, 0]
 
 
 def renewals(ring: list[Broker]) -> list[int]:

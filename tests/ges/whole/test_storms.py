@@ -125,7 +125,7 @@ async def weathered(brokers: Brokers, weather: Weather, seed: str, seconds: floa
             await until(lambda: all(mine == ledger.sent for mine in ledger.got), PATIENCE)
             nursery.cancel_scope.cancel()
     assert [broker.node.peer for broker in ring] == lives, "nobody was held for dead"
-    assert [broker.router.ordering.lost for broker in ring] == [0] * len(ring)
+    assert [broker.stack.ordering.lost for broker in ring] == [0] * len(ring)
     for counter in ("events_without_link", "events_too_many_hops", "internal_errors"):
         assert sum(broker.driver.counters[counter] for broker in ring) == 0, counter
     return storm

@@ -133,7 +133,7 @@ def test_what_a_client_sets_that_is_not_for_it_is_taken_back() -> None:
     clean = run.unpatched()
     assert [body for _, body in clean.singles()] == [one(1), one(2)]
     assert isinstance(clean.head, Head)
-    assert (clean.head.hops, clean.head.limit) == (0, 0)
+    assert (clean.head.hops, clean.limit_of(head)) == (0, 0)
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])

@@ -1,0 +1,146 @@
+"""Events on to other brokers: over links that are up, round those that are not, or later.
+
+What is passed on goes by the plan of the moment (:mod:`ges.routing.plans`). What cannot go waits
+for a link (:mod:`ges.routing.holding`), goes to others in its place (:mod:`ges.routing.rerouting`),
+or goes once more to brokers that were left out (:mod:`ges.routing.catch_up`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from ges.routing.catch_up import CatchUp, Passed
+from ges.routing.forwarding import Forwarding
+from ges.routing.holding import Holding
+from ges.routing.plan import Duty, Onward
+from ges.routing.plans import Plans
+from ges.routing.rerouting import Rerouting
+from ges.wire.event_runs import EventRun
+from ges.wire.events import AGAIN_FLAG
+from overlay.ids import LinkClass, Nanos, Peer
+from overlay.queues.resend import Item
+from ring.wire.messages import Member
+
+
+class Passing:
+    """What one broker passes on."""
+
+    def __init__(
+        self,
+        plans: Plans,
+        holding: Holding,
+        forwarding: Forwarding,
+        catch_up: CatchUp,
+        rerouting: Rerouting,
+        counters: Counter[str],
+    ) -> None:
+        self.plans = plans
+        self._holding = holding
+        self._forwarding = forwarding
+        self._catch_up = catch_up
+        self._rerouting = rerouting
+        self._counters = counters
+
+    # ── events ────────────────────────────────────────────────────────────────────────────────
+
+    def pass_on(
+        self, run: EventRun, duty: Duty, flags: int, link_class: LinkClass, now: Nanos
+    ) -> None:
+        """Send events to those that come next, and remember them where there may be others."""
+        onward = self.plans.onward(duty, flags, link_class)
+        self._forwarding.forward(run, onward, flags, link_class, now)
+        self._catch_up.keep(run, duty, flags, link_class, now)
+        self._rerouting.take_stranded(now)
+
+    def send_round(
+        self, way: tuple[str, ...], event: bytes, link_class: LinkClass, now: Nanos
+    ) -> None:
+        """Pass on an event between two brokers that do not use a link of their own."""
+        self._forwarding.send_round(way, event, b"", link_class, now)
+        self._rerouting.take_stranded(now)
+
+    def told(self) -> Iterable[str]:
+        """Return, once, the uids of the brokers that events went to over normal links."""
+        told = self._forwarding.told
+        if not told:
+            return ()
+        self._forwarding.told = {}
+        return told
+
+    # ── links and places ──────────────────────────────────────────────────────────────────────
+
+    def update(
+        self,
+        here: int | None,
+        linked: Mapping[str, Member],
+        around: Iterable[Member],
+        *,
+        is_whole: bool,
+        now: Nanos,
+    ) -> None:
+        """Note where this broker stands, whom it is linked to, and who are its ring neighbours.
+
+        ``around``: those as well that it has heard of and is not linked to yet; ``is_whole``: they
+        agree that this broker stands between them.
+        """
+        self.plans.here = here
+        self._holding.note(linked, around, is_member=here is not None)
+        self._settle(now)
+        place, left = self._catch_up.move(here, now)
+        for passed in left:
+            late = self.plans.instead_of_us(place, passed.duty, passed.flags, passed.link_class)
+            self._send_late(passed, late, now)
+        known = (dict(linked), self.plans.flood.uids)
+        if self._catch_up.note(here, known, is_whole=is_whole, now=now):
+            for passed, late in self._catch_up.missed(now):
+                self._send_late(passed, late, now)
+        self._rerouting.take_stranded(now)
+
+    def on_cut(self, uid: str, link_class: LinkClass, now: Nanos) -> None:
+        """A link broke, or a way round one: events for the broker there wait for what comes."""
+        self._rerouting.on_cut((uid, link_class), now)
+        self._rerouting.take_stranded(now)
+
+    def on_orphans(self, peer: Peer, link_class: LinkClass, items: list[Item], now: Nanos) -> None:
+        """Events for a broker that will not get them: others pass them on in its place."""
+        self._rerouting.on_orphans((peer.uid, link_class), items, now)
+        self._rerouting.take_stranded(now)
+
+    def part(self, now: Nanos) -> None:
+        """Before this broker leaves: send on what waits for links, over those that are up."""
+        self._rerouting.give_up(now)
+        self._rerouting.take_stranded(now)
+
+    @property
+    def keeps_events(self) -> bool:
+        """Events wait here for a link."""
+        return not self._holding.is_empty
+
+    # ── time ──────────────────────────────────────────────────────────────────────────────────
+
+    def next_deadline(self, now: Nanos) -> Nanos | None:
+        """Return when :meth:`expire` has something to do."""
+        ends = (self._holding.next_deadline(now), self._catch_up.next_deadline())
+        return min((end for end in ends if end is not None), default=None)
+
+    def expire(self, now: Nanos) -> None:
+        """Give up links that do not come, and forget what nobody waits for any more."""
+        if self._holding.held:
+            self._settle(now)
+            self._rerouting.take_stranded(now)
+        self._catch_up.forget(now)
+
+    # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _settle(self, now: Nanos) -> None:
+        self.plans.lay()
+        if self._holding.held:
+            self._rerouting.settle(now)
+            self.plans.lay()
+
+    def _send_late(self, passed: Passed, late: Onward, now: Nanos) -> None:
+        if late:
+            self._counters["events_sent_late"] += passed.run.count
+            flags = passed.flags | AGAIN_FLAG
+            self._forwarding.forward(passed.run, late, flags, passed.link_class, now)

@@ -1,0 +1,64 @@
+"""The plans of one broker, and which of them an event follows."""
+
+from __future__ import annotations
+
+from ges.routing.arc_plan import ArcPlan, whole_ring
+from ges.routing.flood_plan import FloodPlan
+from ges.routing.holding import Holding
+from ges.routing.outlets import Lines
+from ges.routing.plan import Duty, Onward, Plan
+from ges.wire.events import FLOOD_FLAG
+from overlay.ids import LinkClass
+
+
+class Plans:
+    """Arcs of the ring over normal links, the same over secure ones, and all secure links."""
+
+    def __init__(self, lines: Lines, holding: Holding) -> None:
+        """``holding`` knows who is linked, and for whom events wait."""
+        self.here: int | None = None  #: this broker's ring id; None: it is not on the ring
+        self.normal = ArcPlan()
+        self.secure = ArcPlan()
+        self.flood = FloodPlan()
+        self.has_holes = False  #: a ring neighbour of ours has no secure link to us
+        self._lines = lines
+        self._holding = holding
+
+    def lay(self) -> None:
+        """Lay all plans over the links that are up and those that are waited for."""
+        holding, secure = self._holding, LinkClass.SECURE
+        held = holding.places(secure)
+        links = [uid for uid, link_class in self._lines if link_class is secure]
+        self.flood.uids = (*links, *(uid for uid in held if uid not in links))
+        self.has_holes = not holding.around <= set(self.flood.uids)
+        if self.here is None:
+            self.normal.update(0, {})
+            self.secure.update(0, {})
+            return
+        linked = {uid: member.ring_id for uid, member in holding.linked.items()}
+        self.normal.update(self.here, holding.places(LinkClass.NORMAL) | linked)
+        places = held | linked
+        self.secure.update(
+            self.here, {uid: places[uid] for uid in self.flood.uids if uid in places}
+        )
+
+    def of(self, flags: int, link_class: LinkClass) -> Plan:
+        """Return the plan of an event with these flags, over links of that class."""
+        if flags & FLOOD_FLAG:
+            return self.flood
+        return self.normal if link_class is LinkClass.NORMAL else self.secure
+
+    def onward(self, duty: Duty, flags: int, link_class: LinkClass) -> Onward:
+        """Return whom to pass an event to, and the duty of each; nobody while off the ring."""
+        return () if self.here is None else self.of(flags, link_class).onward(duty)
+
+    @property
+    def whole(self) -> Duty:
+        """The duty of this broker for an event that is published here."""
+        return whole_ring(self.here or 0)
+
+    def instead_of_us(self, place: int, duty: Duty, flags: int, link_class: LinkClass) -> Onward:
+        """Return who serves now what this broker was to serve when it stood at ``place``."""
+        if flags & FLOOD_FLAG or duty == whole_ring(place):  # for everybody, from us on
+            return self.onward(self.whole, flags, link_class)
+        return self.of(flags, link_class).instead(place, duty)

@@ -1,0 +1,35 @@
+"""What routing needs of a client."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from overlay.ids import LinkClass
+from overlay.queues.outlet import Outlet
+
+
+class Subscriber(Protocol):
+    """A client that is attached; in a broker a :class:`ges.sessions.session.Session`."""
+
+    @property
+    def filters(self) -> dict[int, tuple[str, LinkClass | None]]:
+        """Its filters, each with the only class of events it is for, by subscription number."""
+
+    @property
+    def last(self) -> dict[LinkClass, int]:
+        """The sequence taken last of its own events of each class."""
+
+    @property
+    def secure(self) -> bool:
+        """Secure events may travel on this hop."""
+
+    @property
+    def connection(self) -> Outlet:
+        """Where events for it are queued."""
+
+    def wants(self, number: int, link_class: LinkClass) -> bool:
+        """Say whether a subscription takes events of that class, and may."""
+
+
+#: Who gets an event, and the numbers of the subscriptions as they stand before it.
+Targets = tuple[tuple[Subscriber, bytes], ...]

@@ -1,0 +1,207 @@
+"""One broker without I/O: the control machine, the way of events, and what each tells the other.
+
+Trio drives it in a process (:mod:`ges.broker`), the simulator in virtual time
+(:mod:`sims.world`). Whoever drives it owns the links: it hands in their frames and what became of
+them, and finds what is to be sent in their queues.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+from ges.node import BrokerNode
+from ges.routing.holding import Holding
+from ges.routing.outlets import Line, Lines
+from ges.routing.parts import ExpressRules, RoutingParts
+from ges.routing.paths import Paths
+from ges.routing.subscriber import Subscriber
+from ges.topology.survey_part import Misled
+from ges.wire.event_runs import EventRun, event_runs
+from ges.wire.events import DEFAULT_BUDGET_US, Head, read_head
+from ges.wire.source_route import read_route
+from overlay.errors import ProtocolError
+from overlay.ids import LinkClass, Nanos, Peer
+from overlay.machine import Fact, Input
+from overlay.multigraph.quick_probes import ExpressCame
+from overlay.multigraph.weights import LinkKey
+from overlay.queues.resend import Item
+from overlay.queues.streams import Streams
+from overlay.wire.codec import FrameRun
+from overlay.wire.frames import DETOUR, EVENT
+from ring.facts import DetourEnded
+
+
+class Stack:
+    """Both halves of one broker."""
+
+    def __init__(
+        self,
+        node: BrokerNode,
+        lines: Lines,
+        streams: Streams,
+        counters: Counter[str],
+        *,
+        now: Callable[[], Nanos],
+        give: Callable[[Input], None],
+        budget_us: int = DEFAULT_BUDGET_US,
+    ) -> None:
+        """Compose the way of events beside a control machine.
+
+        Args:
+            node: the control machine.
+            lines: the links that are up; the driver changes them in place.
+            streams: of these links: what was sent and is not acknowledged.
+            counters: of the driver.
+            now: the driver's time.
+            give: hands an input to the machine, and has done what it says.
+            budget_us: microseconds an express event may take whose publisher does not say.
+        """
+        self.node = node
+        self.counters = counters
+        self.now = now
+        self._lines = lines
+        self._give = give
+        self._graph = node.secure_graph
+        survey = node.survey
+        routing = RoutingParts.build(
+            lines,
+            Paths(node.relay_paths.relays, node.ring.detours, node.relay_paths.path),
+            Holding(streams, node.ring.is_dead),
+            node.secure_graph,
+            counters,
+            ExpressRules(budget_us, survey.express_range.is_inside, self._one_way_us),
+        )
+        self.router = routing.router
+        self.passing = routing.passing
+        self.deliveries = routing.deliveries
+        self.express = routing.express
+        self.ordering = routing.ordering
+        self.reach = routing.reach
+        self._member: object = None  #: as we stand on the ring, or stood on it last
+
+    # ── events ────────────────────────────────────────────────────────────────────────────────
+
+    def publish(self, client: Subscriber, run: EventRun) -> None:
+        """Take events that a client publishes; :meth:`why_not` has said that they can go."""
+        flood = run.head.secure and not self._graph.is_complete
+        self.router.publish(client, run, self.now(), flood=flood)
+
+    def why_not(self, client: Subscriber, head: Head) -> str | None:
+        """Return why an event from a client cannot be taken, or None."""
+        return self.reach.why_not(client, head)
+
+    def has_come(self, head: Head) -> bool:
+        """Say whether an event that its publisher sends again has come here by another broker."""
+        return self.router.has_come(head)
+
+    def take(self, line: Line, frames: FrameRun) -> Iterator[None]:
+        """Relay events and what goes round a failed link; between two steps others may go first.
+
+        Raises:
+            ProtocolError: a frame of another kind, one that makes no sense, or a secure event on
+                a link that is not.
+        """
+        if frames.kind == EVENT:
+            for run in event_runs(frames.data, frames.bounds):
+                self._take_run(line, run)
+                yield
+        elif frames.kind == DETOUR:
+            for body in frames.bodies():
+                self._take_detour(line, body)
+                yield
+        else:
+            raise ProtocolError("a delivery from a broker")
+
+    def _take_run(self, line: Line, run: EventRun) -> None:
+        if run.head.secure and line.link_class is not LinkClass.SECURE:
+            raise ProtocolError("a secure event on a link that is not")
+        if not run.head.express and (known := line.arrived(run.count)):
+            self.counters["events_received_twice"] += known
+            if known == run.count:
+                return
+            run = run.without(known)
+        self.router.relay(line, run, self.now())
+
+    def _take_detour(self, line: Line, body: bytes) -> None:
+        way, event = read_route(body)
+        head = read_head(event)
+        if head.secure and line.link_class is not LinkClass.SECURE:
+            raise ProtocolError("a secure event on its way over links that are not")
+        if (way[0], line.link_class) not in self._lines:
+            # First of all: where the event goes back to the neighbour, that knows better by then.
+            self._give(Misled(line.peer.uid))
+        self.router.pass_on(line, way, head, event, self.now())
+
+    # ── links, places, facts ──────────────────────────────────────────────────────────────────
+
+    def heard(self, line: Line) -> None:
+        """What came over a normal link is a sign of life."""
+        if line.link_class is LinkClass.NORMAL:
+            self.node.ring.heard(line.peer.uid, self.now())
+
+    def on_changes(self) -> None:
+        """Links or places have changed: plan anew."""
+        ring, now = self.node.ring, self.now()
+        member = ring.member
+        if member is not None and member != self._member:
+            if self._member is not None:  # it has joined anew
+                self.ordering.doubt(now)
+            self._member = member
+        here = member.ring_id if member is not None else None
+        self.passing.update(here, ring.linked, ring.expected, is_whole=ring.is_whole, now=now)
+
+    def on_cut(self, uid: str, link_class: LinkClass) -> None:
+        """A link broke: events for the broker at its other end wait for what comes of it."""
+        self.passing.on_cut(uid, link_class, self.now())
+
+    def on_orphans(self, peer: Peer, link_class: LinkClass, items: list[Item]) -> None:
+        """Find other ways for events that ``peer`` will not get."""
+        self.passing.on_orphans(peer, link_class, items, self.now())
+
+    def on_fact(self, fact: Fact) -> None:
+        """The machine says something; of concern is that a way round a link is no more."""
+        if isinstance(fact, DetourEnded) and not fact.restored:
+            self.on_cut(fact.uid, LinkClass.NORMAL)
+
+    def tell_ring(self) -> bool:
+        """Tell the ring to whom events went, as these need no heartbeats, but must be heard.
+
+        Returns:
+            Whether there were any: then the machine may be due sooner.
+        """
+        told, now = self.passing.told(), self.now()
+        for uid in told:
+            self.node.ring.told(uid, now)
+        return bool(told)
+
+    def part(self) -> None:
+        """Before this broker leaves: send on what waits for links, over those that are up."""
+        self.passing.part(self.now())
+
+    @property
+    def keeps_events(self) -> bool:
+        """Events wait here for a link."""
+        return self.passing.keeps_events
+
+    # ── time ──────────────────────────────────────────────────────────────────────────────────
+
+    def next_deadline(self) -> Nanos | None:
+        """Return when :meth:`expire` has something to do."""
+        ends = (self.ordering.next_deadline(), self.passing.next_deadline(self.now()))
+        return min((end for end in ends if end is not None), default=None)
+
+    def expire(self, now: Nanos) -> None:
+        """Give up links and events that do not come; go on with what has waited for them."""
+        self.on_changes()
+        self.passing.expire(now)
+        self.router.expire(now)
+
+    # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _one_way_us(self, key: LinkKey, kernel_us: int) -> int:
+        """An express event has come: have its link sounded, and say how long that takes."""
+        survey = self.node.survey
+        if survey.wants_express(key, self.now()):
+            self._give(ExpressCame(key))
+        return survey.one_way_ns(key, 1000 * kernel_us) // 1000
