@@ -23,7 +23,14 @@ PURE_ROOMS = {
     *("ring.wire", "ring.circle", "ring.joining", "ring.detection", "ring.repair", "ring.records"),
     "ring.coordination",
     *("ges.wire", "ges.matching", "ges.topology", "ges.routing"),
-    *("sims.world", "sims.verdicts", "sims.experiments", "sims.explore", "sims.scenarios"),
+    *(
+        "sims.world",
+        "sims.verdicts",
+        "sims.workloads",
+        "sims.experiments",
+        "sims.explore",
+        "sims.scenarios",
+    ),
 }
 PURE_FILES = {
     *("overlay.address", "overlay.circular", "overlay.errors", "overlay.ids", "overlay.limits"),

@@ -6,6 +6,8 @@ Step by step
     ``cluster`` (a small ring, and the verbs that break it), ``record_rings`` (its brokers own
     records), ``watched_rings`` (it is asked for Zave's invariants all the time), ``deaths`` (one
     join, in which one of those concerned dies).
+Whole brokers
+    ``service`` (a ring of them with clients, and the verbs that break it).
 """
 
 from __future__ import annotations

@@ -33,6 +33,7 @@ from overlay.queues.resend import Item
 from overlay.wire.codec import FrameReader
 from overlay.wire.codec import FrameRun as Run
 from overlay.wire.greetings import Hello, LinkTable
+from overlay.wire.versions import DIALECT, Agreement
 from ring.config import RingConfig
 from ring.facts import Joined, Leave, Left, NeighboursChanged, Rejoining
 from sims.world.greeting import Acceptor, Caller
@@ -119,6 +120,20 @@ class WholeBroker(Process):
     def join(self, command: Input) -> None:
         """Do what the layer above asks: found a ring, join one, leave it."""
         self.step(self.give, command)
+
+    def link(self, other: WholeBroker) -> None:
+        """Let there be a normal link to another broker at once, without a call."""
+        near, far = self.network.pair(self, other, secure=False)
+        here, there = self.node.peer, other.node.peer
+        agreed = Agreement(DIALECT.highest, DIALECT.capabilities)
+        number = self.table.call(there.uid, LinkClass.NORMAL)
+        other.table.on_hello(here.uid, LinkClass.NORMAL, self.table.next_serial(), here.incarnation)
+        self.table.on_welcome(
+            there.uid, LinkClass.NORMAL, other.table.next_serial(), there.incarnation, call=number
+        )
+        for broker, peer, socket in ((other, here, far), (self, there, near)):
+            reader = FrameReader()
+            broker.step(broker.links.run, peer, peer.url, LinkClass.NORMAL, socket, reader, agreed)
 
     def leave(self) -> None:
         """Leave the ring in good order, as time passes; clients go first."""

@@ -29,6 +29,8 @@ class Cut(StrEnum):
 
     SILENT = "silent"  #: they look up at both ends, but all that is sent on them is lost
     BROKEN = "broken"  #: they close at both ends at once
+    CLOSED = "closed"  #: they close at both ends, behind what is under way
+    SHORT = "short"  #: the next bytes are cut short, and then they close at both ends
     LATE = "late"  #: what is sent on them arrives when the two can reach each other again
 
 
@@ -151,7 +153,9 @@ class Socket:
 
     __slots__ = (
         "ended",
+        "finished",
         "is_open",
+        "is_short",
         "last",
         "late",
         "on_bytes",
@@ -174,6 +178,8 @@ class Socket:
         self.ended = False  #: the other end has closed, and this end has heard so
         self.last: Nanos = 0  #: latest arrival at the other end, to keep bytes in order
         self.under_way = 0  #: bytes that the other end has not read
+        self.finished = False  #: nothing that is sent from now on leaves
+        self.is_short = False  #: what is sent next is cut short
         self.silenced = False  #: what is sent is lost
         self.late: list[bytes | None] | None = None  #: what is sent waits here; None: the end
         self.wants_room = False  #: tell ``on_room`` when there is any
@@ -326,6 +332,13 @@ class Network:
         if socket.late is not None:
             socket.late.append(data)
             return
+        if socket.finished:
+            return
+        if socket.is_short and data:
+            socket.is_short = False
+            self.carry(socket, data[: len(data) // 2])
+            _harm(socket, Cut.CLOSED)
+            return
         timeline = self.timeline
         way = self._latency.one_way_ns(socket.process.name, socket.other.process.name)
         arrival = timeline.now + way
@@ -352,7 +365,7 @@ class Network:
 
     def _take(self, socket: Socket, data: bytes | None) -> None:
         """The process at this end reads."""
-        if not socket.is_open:
+        if not socket.is_open or socket.ended:
             return
         if data is None:
             socket.ended = True
@@ -372,6 +385,13 @@ def _harm(socket: Socket, mode: Cut) -> None:
         socket.silenced = True
     elif mode is Cut.LATE:
         socket.late = socket.late or []
+    elif mode is Cut.CLOSED:
+        network = socket.process.network
+        for end in (socket, socket.other):
+            network.carry(end, None)
+            end.finished = True
+    elif mode is Cut.SHORT:
+        socket.is_short = True
     else:
         for end in (socket, socket.other):
             if end.is_open:
