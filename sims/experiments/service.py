@@ -18,6 +18,7 @@ from collections.abc import Iterable, Sequence
 
 from overlay.ids import Nanos, Peer, nanos
 from overlay.machine import Fact, Input
+from overlay.multigraph.probes import Pace
 from overlay.rng import rng_for
 from ring.config import LAN, RingConfig
 from ring.facts import Found, Join, Joined, Left, Rejoining
@@ -48,8 +49,18 @@ class Service:
         secure: bool = False,
         distances: str = "lan",
         keeps_alive: bool = True,
+        pace: Pace | None = None,
     ) -> None:
-        """``secure``: brokers hold identities, and clients attach over TLS."""
+        """Begin without brokers.
+
+        Args:
+            seed: decides all that is drawn.
+            config: timing of the brokers.
+            secure: brokers hold identities, and clients attach over TLS.
+            distances: profile of the latencies.
+            keeps_alive: clients ask their brokers now and then whether they live.
+            pace: how often links are probed; None: as brokers do.
+        """
         self.config = config
         self.timeline = Timeline()
         self.network = Network(self.timeline, Latency(DISTANCES[distances], seed))
@@ -62,6 +73,7 @@ class Service:
         self._subscribers: list[Subscriber] = []
         self._away: dict[str, Nanos] = {}  #: who is off the ring, and since when
         self._keeps_alive = keeps_alive
+        self._pace = pace
         self._seed = seed
 
     @classmethod
@@ -244,6 +256,7 @@ class Service:
             Peer(uid, incarnation, url, self.secure),
             rng_for(self._seed, "node", uid, incarnation),
             on_fact=self._on_fact,
+            pace=self._pace,
         )
         self.network.add(broker)
         return broker

@@ -29,6 +29,7 @@ from overlay.ids import LinkClass, Nanos, Peer, nanos
 from overlay.limits import LIMITS
 from overlay.links.counted_log import CountedLog
 from overlay.machine import CloseLink, Effect, Fact, Input, Notify, OpenLink, Send
+from overlay.multigraph.probes import Pace
 from overlay.queues.resend import Item
 from overlay.wire.codec import FrameReader
 from overlay.wire.codec import FrameRun as Run
@@ -62,14 +63,18 @@ class WholeBroker(Process):
         rng: random.Random,
         *,
         on_fact: Callable[[str, Fact], None] = lambda uid, fact: None,
+        pace: Pace | None = None,
     ) -> None:
-        """``on_fact``: told what this broker says, with its uid."""
+        """``on_fact``: told what this broker says, with its uid; ``pace``: of link probes."""
         super().__init__(network, peer.uid, peer.url)
         self._told = on_fact
         self.is_member = False
+        self._machine_due: Nanos | None = None
+        self._stack_due: Nanos | None = None
+        self._is_machine_touched = self._is_stack_touched = True  #: these may be other ones now
         self._leaves_by: Nanos = 0
         self.counters: Counter[str] = Counter()
-        self.node = node = BrokerNode(config, peer, rng)
+        self.node = node = BrokerNode(config, peer, rng, pace=pace)
         log = CountedLog(self.counters, _SILENT, self.now)
         self.table = table = LinkTable(peer.uid)
         self.links = Links(
@@ -95,6 +100,7 @@ class WholeBroker(Process):
         self._parked = ParkedEvents(
             peer.uid, self.stack, node.secure_graph, replies, now=self.now, counters=self.counters
         )
+        self._parked.on_due = self._on_parked
         subscriptions = Subscriptions(self.stack.deliveries, LIMITS, log)
         intake = Intake(
             self.stack,
@@ -110,7 +116,7 @@ class WholeBroker(Process):
             intake,
             replies,
             is_member=lambda: self.is_member,
-            after_batch=self._after_batch,
+            after_batch=self._after_clients,
         )
 
     def now(self) -> Nanos:
@@ -148,15 +154,22 @@ class WholeBroker(Process):
 
     def next_deadline(self) -> Nanos | None:
         """Return when the machine, the events or those parked want attention."""
-        due = self.node.next_deadline()
-        for other in (self.stack.next_deadline(), self._parked.next_deadline()):
-            if other is not None and (due is None or other < due):
-                due = other
-        return due
+        if self._is_machine_touched:
+            self._is_machine_touched = False
+            self._machine_due = self.node.next_deadline()
+        if self._is_stack_touched:
+            self._is_stack_touched = False
+            self._stack_due = self.stack.next_deadline()
+            parked = self._parked.next_deadline()
+            if parked is not None and (self._stack_due is None or parked < self._stack_due):
+                self._stack_due = parked
+        due, other = self._machine_due, self._stack_due
+        return other if due is None or (other is not None and other < due) else due
 
     def expire(self, now: Nanos) -> None:
         """Run the timers that are due."""
         node, stack, parked = self.node, self.stack, self._parked
+        self._is_machine_touched = self._is_stack_touched = True
         if (due := node.next_deadline()) is not None and due <= now:
             self._perform(node.handle_timers(now))
         if (due := stack.next_deadline()) is not None and due <= now:
@@ -168,6 +181,7 @@ class WholeBroker(Process):
 
     def give(self, event: Input) -> None:
         """Hand an input to the machine and do what it says."""
+        self._is_machine_touched = True
         self._perform(self.node.handle(event, self.timeline.now))
 
     def _perform(self, effects: list[Effect]) -> None:
@@ -213,6 +227,7 @@ class WholeBroker(Process):
 
     def on_frames(self, link: Link, run: Run) -> None:
         """Take events, and what goes round a failed link."""
+        self._is_stack_touched = True
         for _ in self.stack.take(link, run):
             pass
 
@@ -223,20 +238,33 @@ class WholeBroker(Process):
 
     def on_changes(self) -> None:
         """Links or places have changed."""
+        self._is_stack_touched = True
         self._parked.stir()
         self.stack.on_changes()
 
     def on_cut(self, link: Link) -> None:
         """Keep what was under way on a link that broke."""
+        self._is_stack_touched = True
         self.stack.on_cut(link.peer.uid, link.link_class)
 
     def on_orphans(self, peer: Peer, link_class: LinkClass, items: list[Item]) -> None:
         """Find other ways for events that ``peer`` will not get."""
+        self._is_stack_touched = True
         self.stack.on_orphans(peer, link_class, items)
 
     def _after_batch(self) -> None:
         self._parked.notice_changes()
-        self.stack.tell_ring()
+        if self.stack.tell_ring() and not self._is_machine_touched:
+            due = self.node.ring.next_deadline()
+            if due is not None and (self._machine_due is None or due < self._machine_due):
+                self._machine_due = due
+
+    def _after_clients(self) -> None:
+        self._is_stack_touched = True
+        self._after_batch()
+
+    def _on_parked(self) -> None:
+        self._is_stack_touched = True
 
     # ── clients ───────────────────────────────────────────────────────────────────────────────
 
