@@ -75,6 +75,8 @@ class Acknowledgements(Generic[L]):
         arrivals, used = link.arrivals, self._up.get(key)
         if used is None and link.connection.is_closing:
             used = link  # it is given up, and brings over what the other end has queued
+        elif used is not None and used.peer.incarnation != link.peer.incarnation:
+            return  # a process that has started anew numbers its streams anew
         if arrivals is not None and used is not None:
             arrivals.size = 0
             ack = self._codec.encode(arrivals.incoming.ack(), used.agreed.version)
