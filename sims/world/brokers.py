@@ -159,23 +159,23 @@ class WholeBroker(Process):
             self._machine_due = self.node.next_deadline()
         if self._is_stack_touched:
             self._is_stack_touched = False
-            self._stack_due = self.stack.next_deadline()
-            parked = self._parked.next_deadline()
-            if parked is not None and (self._stack_due is None or parked < self._stack_due):
-                self._stack_due = parked
+            # As with an alarm on trio: what is waited for may come sooner, and never later.
+            for each in (self.stack.next_deadline(), self._parked.next_deadline()):
+                if each is not None and (self._stack_due is None or each < self._stack_due):
+                    self._stack_due = each
         due, other = self._machine_due, self._stack_due
         return other if due is None or (other is not None and other < due) else due
 
     def expire(self, now: Nanos) -> None:
         """Run the timers that are due."""
-        node, stack, parked = self.node, self.stack, self._parked
+        node = self.node
         self._is_machine_touched = self._is_stack_touched = True
         if (due := node.next_deadline()) is not None and due <= now:
             self._perform(node.handle_timers(now))
-        if (due := stack.next_deadline()) is not None and due <= now:
-            stack.expire(now)
-        if (due := parked.next_deadline()) is not None and due <= now:
-            parked.release(now)
+        if self._stack_due is not None and self._stack_due <= now:
+            self._stack_due = None
+            self.stack.expire(now)
+            self._parked.release(now)
 
     # ── the machine ───────────────────────────────────────────────────────────────────────────
 
