@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from overlay.ids import Nanos, Peer, nanos
 from overlay.machine import Fact, Input
@@ -33,8 +34,8 @@ from sims.world.timeline import Timeline
 from sims.world.warm import spread_evenly, start_warm
 from sims.world.world import CrashMode
 
-SETTLE_S = 15.0  #: for the last events to come, and for gaps to be given up
-FORM_S = 60.0  #: a ring gets so long to form
+SETTLE_S = 11.0  #: for the last events to come, and for gaps to be given up
+REST_S = 200.0  #: brokers get so long to become one ring; small rings knock rarely
 AWAY_NS = nanos(2.0)  #: what was published so long before a broker is off the ring may miss it
 
 
@@ -90,11 +91,7 @@ class Service:
         while len(service.brokers) < n:
             service.start(service.uids)
             service.run(0.05)
-        end = service.timeline.now + nanos(FORM_S)
-        while not service.is_whole:
-            if service.timeline.now >= end:
-                raise InvariantViolated("the ring of whole brokers does not form")
-            service.run(0.1)
+        service.rest()
         service.run(1.0)
         return service
 
@@ -220,8 +217,32 @@ class Service:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all that live are members, and stand between their neighbours."""
-        return all(self.brokers[uid].node.ring.is_whole for uid in self.alive)
+        """Whether all that live are one ring: each stands between those that it should."""
+        rings = [self.brokers[uid].node.ring for uid in self.alive]
+        places = sorted(
+            ((ring.member.ring_id, ring) for ring in rings if ring.member is not None),
+            key=lambda place: place[0],
+        )
+        if len(places) < len(rings):
+            return False
+        if len(places) == 1:
+            return True
+        return all(
+            here.right[:1] == (there.member,) and there.left[:1] == (here.member,)
+            for (_, here), (_, there) in pairwise([*places, places[0]])
+        )
+
+    def rest(self, limit_s: float = REST_S) -> None:
+        """Run until all that live are one ring.
+
+        Raises:
+            InvariantViolated: they are not in time.
+        """
+        end = self.timeline.now + nanos(limit_s)
+        while not self.is_whole:
+            if self.timeline.now >= end:
+                raise InvariantViolated(f"the brokers are not one ring after {limit_s:g} s")
+            self.run(0.1)
 
     @property
     def counters(self) -> Counter[str]:
