@@ -78,7 +78,6 @@ class Stack:
         self.express = routing.express
         self.ordering = routing.ordering
         self.reach = routing.reach
-        self._member: object = None  #: as we stand on the ring, or stood on it last
 
     # ── events ────────────────────────────────────────────────────────────────────────────────
 
@@ -142,14 +141,10 @@ class Stack:
 
     def on_changes(self) -> None:
         """Links or places have changed: plan anew."""
-        ring, now = self.node.ring, self.now()
-        member = ring.member
-        if member is not None and member != self._member:
-            if self._member is not None:  # it has joined anew
-                self.ordering.doubt(now)
-            self._member = member
-        here = member.ring_id if member is not None else None
-        self.passing.update(here, ring.linked, ring.expected, is_whole=ring.is_whole, now=now)
+        ring = self.node.ring
+        self.router.update(
+            ring.member, ring.linked, ring.expected, is_whole=ring.is_whole, now=self.now()
+        )
 
     def on_cut(self, uid: str, link_class: LinkClass) -> None:
         """A link broke: events for the broker at its other end wait for what comes of it."""

@@ -104,7 +104,7 @@ def event(sequence: int, *, hops: int = 0, limit: int = 0, **changes: Any) -> by
         "payload": b"%d" % sequence,
     }
     body = pack_event(sequence=sequence, **fields | changes)
-    return body[:PATCH_AT] + PATCH.pack(hops, limit) + body[PATCH_END:]
+    return body[:PATCH_AT] + PATCH.pack(hops, limit.to_bytes(4)) + body[PATCH_END:]
 
 
 @pytest.mark.parametrize(

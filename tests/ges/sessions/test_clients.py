@@ -216,7 +216,7 @@ async def test_one_who_breaks_the_protocol_is_cut_off_and_nobody_else(
 async def test_a_client_cannot_steer_its_events(broker: Broker) -> None:
     """Hops and limit are the brokers' own; what a client writes there does not count."""
     body = event(1)
-    steered = body[:PATCH_AT] + PATCH.pack(255, 12345) + body[PATCH_END:]
+    steered = body[:PATCH_AT] + PATCH.pack(255, b"1234") + body[PATCH_END:]
     async with (
         raw(broker) as client,
         connect(broker.url) as other,
