@@ -22,9 +22,9 @@ from __future__ import annotations
 import contextlib
 import math
 import random
-import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
+from time import time_ns
 from pathlib import Path
 
 import trio
@@ -44,6 +44,8 @@ from overlay.net.connection import Connection
 from overlay.net.transport import MakeTransport, TcpTransport
 from overlay.security.revocation import RevocationList
 from overlay.wire.frames import HEADER as FRAME_HEADER
+
+NORMAL, EXPRESS = LinkClass.NORMAL, LinkClass.EXPRESS
 
 MAX_PARK_SECONDS = 3600.0
 YIELD_EVERY = 256  #: publishes between two chances for other tasks to run
@@ -122,23 +124,20 @@ class Client:
             raise ConfigError(
                 f"the payload has {len(payload)} bytes, {MAX_PAYLOAD_BYTES} are allowed"
             )
-        if park and (link_class is not LinkClass.SECURE or not 0 < park <= MAX_PARK_SECONDS):
-            raise ConfigError(
-                f"park is for secure events, and up to {MAX_PARK_SECONDS:.0f} seconds; not {park}"
-            )
         packed = pack_attributes(attributes) if attributes else b""
-        attachment = self._attachment
+        park_ms = _park_ms(park, link_class) if park else 0
+        if budget is not None and link_class is not EXPRESS:
+            raise ConfigError(f"a budget is for express events, this one is {link_class}")
         if self._state.refusals:
             self._state.raise_refusal()
+        attachment = self._attachment
         connection = attachment.connection
         if connection is None or connection.crowded:
             connection = await attachment.wait_for_room()
-        if link_class is LinkClass.EXPRESS:
+        if link_class is EXPRESS:
             self._publish_express(connection, encoded, packed, payload, budget)
         else:
-            if budget is not None:
-                raise ConfigError(f"a budget is for express events, this one is {link_class}")
-            if link_class is LinkClass.NORMAL:
+            if link_class is NORMAL:
                 stream = self._normal
             elif self._state.secure:
                 stream = self._secure
@@ -149,8 +148,7 @@ class Client:
             if stream.kept_bytes > KEPT_BYTES:
                 await attachment.wait_for_confirmations(stream)
                 connection = await attachment.wait_for_room()
-            park_ms = math.ceil(park * 1000)
-            item = stream.pack(encoded, packed, payload, time.time_ns(), park_ms)
+            item = stream.pack(encoded, packed, payload, time_ns(), park_ms)
             stream.keep(item)
             connection.send(item, 1)
         self._since_yield += 1
@@ -178,7 +176,7 @@ class Client:
         budget_us = 0 if budget is None else round(budget * 1_000_000)
         if budget is not None and not 0 < budget_us <= MAX_BUDGET_US:
             raise ConfigError(f"a budget of {budget} seconds; it is above 0, and under an hour")
-        item = self._express.pack_express(topic, attributes, payload, time.time_ns(), budget_us)
+        item = self._express.pack_express(topic, attributes, payload, time_ns(), budget_us)
         connection.send_express(item, FRAME_HEADER.size + SPENT_AT)
 
     async def flush(self) -> None:
@@ -234,6 +232,14 @@ class Client:
             ConnectionLost: there is no broker.
         """
         return await self._attachment.status()
+
+
+def _park_ms(seconds: float, link_class: LinkClass) -> int:
+    if link_class is not LinkClass.SECURE or not 0 < seconds <= MAX_PARK_SECONDS:
+        raise ConfigError(
+            f"park is for secure events, and up to {MAX_PARK_SECONDS:.0f} seconds; not {seconds}"
+        )
+    return math.ceil(seconds * 1000)
 
 
 @asynccontextmanager

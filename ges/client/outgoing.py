@@ -65,9 +65,8 @@ class OutgoingStream:
             secure = self.link_class is LinkClass.SECURE
             key = self._publisher, self._incarnation, self.sequence
             return frame(EVENT, pack_event(secure, *key, now, topic, attributes, payload, park_ms))
-        known = self._known.get(topic) or self._learn(topic)
-        length = known.size + len(payload)
-        return known.pack(length, known.start, self.sequence, now, known.end) + payload
+        pack, size, start, end = self._known.get(topic) or self._learn(topic)
+        return pack(size + len(payload), start, self.sequence, now, end) + payload
 
     def keep(self, item: bytes) -> None:
         """Keep the event packed last until a broker has taken it."""

@@ -52,11 +52,15 @@ class Deliveries:
         targets = self.targets_of(head.link_class, head.topic)
         if not targets:
             return
-        frames, count = run.frames, run.count
+        frames, count = memoryview(run.data)[run.bounds[0] : run.bounds[-1]], run.count
         events = 0 if head.secure else count  # of secure events none is dropped
+        items: dict[bytes, bytes] = {}  # clients with the same numbers share one
         for client, matches in targets:
-            start = frame_start(DELIVERY, len(matches) + len(frames)) + matches
-            client.connection.send(start + frames, events)
+            item = items.get(matches)
+            if item is None:
+                start = frame_start(DELIVERY, len(matches) + len(frames))
+                item = items[matches] = b"".join((start, matches, frames))
+            client.connection.send(item, events)
         self._counters["events_delivered"] += count * len(targets)
 
     def targets_of(self, link_class: LinkClass, topic: bytes) -> Targets:
