@@ -225,7 +225,7 @@ class Attachment:
         keepalive = self.state.keepalive
         token = 0
         while True:
-            await trio.sleep(keepalive.pause)
+            await trio.sleep(keepalive.pause(trio.current_time()))
             now = trio.current_time()
             if keepalive.is_over(now):
                 scope.cancel()
