@@ -34,7 +34,7 @@ PURE_FILES = {
     *("ring.node", "ring.verdicts"),
     *("ges.errors", "ges.node"),
     *("ges.access.rules", "ges.access.tokens", "ges.sessions.parking", "ges.client.watermarks"),
-    *("ges.client.keepalive", "ges.client.outgoing", "ges.client.state"),
+    *("ges.client.keepalive", "ges.client.outgoing", "ges.client.resuming", "ges.client.state"),
 }
 IMPURE = {
     "asyncio",

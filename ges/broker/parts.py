@@ -156,7 +156,7 @@ class Parts:
             driver,
             told=node.ring.told,
             memory_limits=(client_limit, link_limit),
-            looks=(parked.notice_changes, router_timer.look),
+            looks=(parked.notice_changes, router.replays.look, router_timer.look),
         )
         intake = Intake(
             router,

@@ -5,6 +5,8 @@ To whom
     ``delivery`` (to clients here).
 Over which links
     ``forwarding``, ``holding`` (while a link is down), ``rerouting`` (another way).
+Kept for clients that lose their broker
+    ``kept`` (what has passed of late), ``replay`` (what one client has missed), ``replays``.
 Once, in order, in time
     ``ordering``, ``express``.
 """

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 from ges.matching.filter_tree import FilterTree
+from ges.routing.replays import Replays
 from ges.sessions.session import Session, Targets
 from ges.wire.delivered import MAX_MATCHES, pack_matches
-from overlay.ids import LinkClass
+from overlay.ids import LinkClass, Nanos
 from overlay.net.connection import Connection
 from overlay.wire.frames import DELIVERY, EVENT, frame, frame_start
 
@@ -17,9 +19,12 @@ MAX_CACHED_TOPICS = 16384
 class Deliveries:
     """The subscriptions of all clients, and what goes to them."""
 
-    def __init__(self, counters: Counter[str], crowded: set[Connection]) -> None:
+    def __init__(
+        self, counters: Counter[str], crowded: set[Connection], now: Callable[[], Nanos]
+    ) -> None:
         self._counters = counters
         self._crowded = crowded
+        self.replays = Replays(counters, now, self._forget_targets)
         self._filters: FilterTree[tuple[Session, int]] = FilterTree()
         self._targets: dict[LinkClass, dict[bytes, Targets]] = {each: {} for each in LinkClass}
 
@@ -27,6 +32,7 @@ class Deliveries:
         """Serve a checked filter; the same number again replaces the earlier one."""
         self.unsubscribe(session, number)
         session.filters[number] = (text, only)
+        self.replays.joined(session, number)
         self._filters.add(text, (session, number))
         self._forget_targets()
 
@@ -39,6 +45,7 @@ class Deliveries:
 
     def forget(self, session: Session) -> None:
         """The client is gone."""
+        self.replays.forget(session)
         for number in list(session.filters):
             self.unsubscribe(session, number)
 
@@ -49,6 +56,7 @@ class Deliveries:
 
     def deliver(self, topic: bytes, body: bytes, secure: bool) -> None:
         """Send one event that is not express to all who want it."""
+        self.replays.keep(topic, body, secure)
         targets = self.targets_of(LinkClass.SECURE if secure else LinkClass.NORMAL, topic)
         if targets:
             self.send(targets, frame(EVENT, body), 1, keep=secure)
@@ -84,7 +92,7 @@ class Deliveries:
             return ()
         numbers: dict[Session, list[int]] = {}
         for session, number in self._filters.matches(text):
-            if session.wants(number, link_class):
+            if session.wants(number, link_class) and not self.replays.holds(session, link_class):
                 numbers.setdefault(session, []).append(number)
         return tuple(
             (session, pack_matches(tuple(sorted(found)[:MAX_MATCHES])))

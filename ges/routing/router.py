@@ -68,7 +68,8 @@ class Router:
         self._flooded = Seen()  #: events sent to all secure links
         self._to_mark: dict[Key, None] = {}  #: publishers of whom events may have been lost
         self.crowded: set[Connection] = set()  #: queues the next reader should wait for
-        self._deliveries = Deliveries(counters, self.crowded)
+        self._deliveries = Deliveries(counters, self.crowded, now)
+        self.replays = self._deliveries.replays  #: kept events, for clients that move here
         self.told: dict[str, int] = {}  #: uids at the other end of normal links events went over
         self._links = links
         detours = detours if detours is not None else {}  # ways round failed links
@@ -341,6 +342,7 @@ class Router:
             self.ordering.next_deadline(),
             self._holding.next_deadline(self._now()),
             self._catch_up.next_deadline(),
+            self.replays.next_deadline(),
         )
         return min((end for end in ends if end is not None), default=None)
 
@@ -354,6 +356,7 @@ class Router:
             self._rerouting.settle(now)
             self._plan()
         self._catch_up.forget(now)
+        self.replays.go_on(now)
         for topic, body, secure in self.ordering.expire(now):
             self._deliveries.deliver(topic, body, secure)
 
@@ -385,6 +388,7 @@ class Router:
         if self._catch_up.is_unsure(now):
             kept = Passed(run.alone(), 0, LinkClass.NORMAL, limit, now)
             self._catch_up.keep(kept, onward)
+        self.replays.keep_run(run, now)
         targets = self._deliveries.targets_of(LinkClass.NORMAL, head.topic)
         if targets:
             self._deliveries.send(targets, run.frames, run.count)
