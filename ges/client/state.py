@@ -206,11 +206,15 @@ class ClientState:
         """Note what the broker says at ``now``, in seconds; return what is to be done, if any."""
         match message:
             case Accepted(link_class, sequence):
-                self._decide(link_class, sequence)
+                self._decide(link_class, sequence, now)
+            case EventRefused(link_class, sequence, _) if sequence <= self._accepted.get(
+                link_class, 0
+            ):
+                pass  # the broker before took it, and it was sent again only in case it was lost
             case EventRefused(link_class, sequence, reason):
                 # It may overtake what went before, which may be parked for long.
                 self._refused.setdefault(link_class, set()).add(sequence)
-                self._decide(link_class, 0)
+                self._decide(link_class, 0, now)
                 self.refusals.append(reason)
             case Subscribed(number) if number in self.requests:
                 self._served.setdefault(number, now)
@@ -240,15 +244,15 @@ class ClientState:
                 pass
         return None
 
-    def _decide(self, link_class: LinkClass, sequence: int) -> None:
+    def _decide(self, link_class: LinkClass, sequence: int, now: float) -> None:
         """All events of that class up to ``sequence`` are taken or refused."""
         accepted = max(self._accepted.get(link_class, 0), sequence)
         refused = self._refused.setdefault(link_class, set())
         while accepted + 1 in refused:
             accepted += 1
         self._accepted[link_class] = accepted
+        self.outgoing[link_class].confirm(accepted, now, refused)
         refused -= {number for number in refused if number <= accepted}
-        self.outgoing[link_class].confirm(accepted)
 
     def _learn_alternates(self, urls: tuple[str, ...]) -> None:
         """Note other brokers to go to; what cannot be called is no reason to go nowhere."""
