@@ -71,10 +71,12 @@ class Stack:
             node.secure_graph,
             counters,
             ExpressRules(budget_us, survey.express_range.is_inside, self._one_way_us),
+            now=now,
         )
         self.router = routing.router
         self.passing = routing.passing
         self.deliveries = routing.deliveries
+        self.replays = routing.deliveries.replays  #: kept events, for clients that move here
         self.express = routing.express
         self.ordering = routing.ordering
         self.reach = routing.reach
@@ -183,7 +185,11 @@ class Stack:
 
     def next_deadline(self) -> Nanos | None:
         """Return when :meth:`expire` has something to do."""
-        ends = (self.ordering.next_deadline(), self.passing.next_deadline(self.now()))
+        ends = (
+            self.ordering.next_deadline(),
+            self.passing.next_deadline(self.now()),
+            self.replays.next_deadline(),
+        )
         return min((end for end in ends if end is not None), default=None)
 
     def expire(self, now: Nanos) -> None:
@@ -191,6 +197,7 @@ class Stack:
         self.on_changes()
         self.passing.expire(now)
         self.router.expire(now)
+        self.replays.go_on(now)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 

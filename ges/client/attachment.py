@@ -191,7 +191,7 @@ class Attachment:
         """Send over a new connection what its broker is to know, and what none has confirmed."""
         state = self.state
         self.connection = Connection(wire.stream, secure=state.secure, limit_bytes=QUEUE_BYTES)
-        for request in state.requests.values():
+        for request in state.all_requests(trio.current_time()):
             self.send(CLIENT_CODEC.encode(request))
         self.connection.send_again((item, 1) for item in state.unconfirmed(time.time_ns()))
         self._signal()
@@ -225,7 +225,7 @@ class Attachment:
         keepalive = self.state.keepalive
         token = 0
         while True:
-            await trio.sleep(keepalive.pause)
+            await trio.sleep(keepalive.pause(trio.current_time()))
             now = trio.current_time()
             if keepalive.is_over(now):
                 scope.cancel()

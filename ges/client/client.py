@@ -24,8 +24,8 @@ import math
 import random
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
-from time import time_ns
 from pathlib import Path
+from time import time_ns
 
 import trio
 

@@ -26,6 +26,7 @@ from overlay.security.identity import PeerIdentity
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import MAX_FRAME_BYTES
 from overlay.wire.greetings import GREETINGS, Hello, Refusal
+from overlay.wire.versions import FOR_CLIENTS
 from overlay.wording import counted
 
 NOTHING = AccessRules(())  #: allows nothing
@@ -99,7 +100,8 @@ class Clients:
         self._sessions.add(session)
         peer = self._node.peer
         subject = admission.principal.label
-        session.tell(Attached(peer.uid, peer.url, session.secure, reader.version, subject))
+        told = (peer.uid, peer.url, session.secure, reader.version, subject)
+        session.tell(Attached(*told, FOR_CLIENTS))
         self._tell_revoked(session)
         session.tell(self._alternates())
         ends, is_ending = self._ends, False

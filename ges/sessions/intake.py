@@ -6,6 +6,7 @@ Called from reader tasks, in slices; never waits.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
+from functools import partial
 
 from ges.errors import TopicError
 from ges.sessions.parked_events import ParkedEvents
@@ -18,6 +19,7 @@ from ges.wire.client_messages import (
     CLIENT_CODEC,
     Dropped,
     KeepAlive,
+    Resubscribe,
     RevocationTaken,
     StatusRequest,
     Subscribe,
@@ -83,7 +85,7 @@ class Intake:
             ProtocolError: what it sends makes no sense.
         """
         return any(
-            isinstance(CLIENT_CODEC.decode(body), Subscribe)
+            isinstance(CLIENT_CODEC.decode(body), (Subscribe, Resubscribe))
             for run in runs
             if run.kind == CONTROL
             for body in run.bodies()
@@ -109,6 +111,10 @@ class Intake:
         if isinstance(message, Subscribe):
             self._subscriptions.subscribe(session, message)
             self._parked.stir()  # who is alone may publish to its own subscribers
+        elif isinstance(message, Resubscribe):
+            serve = partial(self._subscriptions.subscribe, session)
+            self._stack.replays.take(session, message, serve)
+            self._parked.stir()
         elif isinstance(message, Unsubscribe):
             self._subscriptions.unsubscribe(session, message.number)
         elif isinstance(message, KeepAlive):

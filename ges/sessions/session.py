@@ -41,10 +41,6 @@ class ClientOutlet(Outlet, Protocol):
         """What waits to be sent."""
 
     @property
-    def queued_bytes(self) -> int:
-        """Bytes that have not left yet."""
-
-    @property
     def overflowed(self) -> bool:
         """It was given up, as too much was held for the client or of it."""
 

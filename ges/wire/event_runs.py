@@ -32,7 +32,6 @@ FEW = 8  #: events: fewer are patched one by one
 RUN_BYTES = 64 * 1024  #: of a run, unless it is a single event
 
 
-
 class EventRun(msgspec.Struct, frozen=True, gc=False):
     """Events alike: from one publisher to one topic, the same way so far, sequences without gap."""
 

@@ -27,6 +27,7 @@ class Queue:
     """An outlet that shows what is put into it."""
 
     one_way_us = 0
+    queued_bytes = 0
 
     def __init__(self) -> None:
         self.items: list[bytes] = []

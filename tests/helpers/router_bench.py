@@ -62,6 +62,7 @@ class Bench:
             self.graph,
             self.counters,
             ExpressRules(),
+            now=lambda: self.now,
         )
         self.publisher = Session(PUBLISHER.hex(), 1, self.connection(secure=True))
         for name in "bc":

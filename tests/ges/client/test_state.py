@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ges.client.keepalive import Keepalive
+from ges.client.outgoing import CONFIRMED_BYTES, CONFIRMED_SECONDS
 from ges.client.state import MAX_ALTERNATES, ClientState, Ended
 from ges.errors import ConnectionLost, PublishRefused
 from ges.wire.broker_messages import RevocationNotice
@@ -172,10 +173,36 @@ def test_what_is_not_confirmed_goes_to_the_next_broker(state: ClientState) -> No
     assert not state.is_confirmed()
     state.lose()
     state.attach(B, Attached("b" * 32, B, secure=False), 3.0)
-    assert list(state.unconfirmed(2)) == again(*items[2:])
-    tell(state, Accepted(NORMAL, 4))
+    assert list(state.unconfirmed(2)) == again(*items), "what was confirmed just now is kept, too"
+    tell(state, Accepted(NORMAL, 4), now=2.5 + CONFIRMED_SECONDS)
     assert state.is_confirmed()
-    assert list(state.unconfirmed(2)) == []
+    assert list(state.unconfirmed(2)) == again(*items[2:])
+
+
+def test_what_was_confirmed_is_kept_for_a_while_and_up_to_a_size(state: ClientState) -> None:
+    items = publish(state, NORMAL, 1)
+    tell(state, Accepted(NORMAL, 1), now=2.0)
+    publish(state, NORMAL, 1)
+    assert len(list(state.unconfirmed(2))) == 2, "however long the broker says nothing"
+    tell(state, Accepted(NORMAL, 2), now=2.5 + CONFIRMED_SECONDS)
+    assert len(list(state.unconfirmed(2))) == 1
+    each = CONFIRMED_BYTES // len(items[0])
+    for _ in range(3):
+        publish(state, NORMAL, each)
+        tell(state, Accepted(NORMAL, state.outgoing[NORMAL].sequence), now=9.0)
+    kept = list(state.unconfirmed(2))
+    assert len(kept) == each
+    assert state.outgoing[NORMAL].kept_bytes == 0, "it keeps no publisher waiting"
+
+
+def test_a_refusal_of_what_was_confirmed_is_none(state: ClientState) -> None:
+    """Another broker is asked to take it only in case that it was lost."""
+    publish(state, NORMAL, 2)
+    tell(state, Accepted(NORMAL, 2))
+    state.lose()
+    state.attach(B, Attached("b" * 32, B, secure=False), 3.0)
+    tell(state, EventRefused(NORMAL, 1, "not allowed"), Accepted(NORMAL, 1), Accepted(NORMAL, 2))
+    assert state.is_confirmed()
 
 
 def test_nothing_secure_goes_again_where_the_hop_is_not() -> None:
@@ -193,7 +220,7 @@ def test_a_refusal_counts_as_an_answer_once_all_before_it_is_answered(state: Cli
     tell(state, EventRefused(NORMAL, 2, "not allowed"))
     assert list(state.unconfirmed(2)) == again(items[0], items[2]), "not what is refused"
     tell(state, Accepted(NORMAL, 1))
-    assert list(state.unconfirmed(2)) == again(items[2]), "and it is kept no longer"
+    assert list(state.unconfirmed(2)) == again(items[0], items[2]), "nor when it is decided"
     with pytest.raises(PublishRefused, match="not allowed"):
         state.is_confirmed()
     assert not state.is_confirmed(), "a refusal is told once"

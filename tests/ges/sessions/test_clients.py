@@ -44,6 +44,7 @@ from overlay.wire.codec import FrameReader
 from overlay.wire.fragments import MIN_SLICE_BYTES
 from overlay.wire.frames import CONTROL, DELIVERY, EVENT, FRAGMENT, frame
 from overlay.wire.greetings import GREETINGS, Refusal
+from overlay.wire.versions import FOR_CLIENTS
 
 DEADLINE_SECONDS = 20
 
@@ -111,7 +112,10 @@ async def raw(broker: Broker, weather: Weather | None = None) -> AsyncIterator[R
     async with stream:
         client = Raw(stream)
         await stream.send_all(GREETINGS.encode(client_hello()))
-        assert await client.hear() == Attached(broker.node.peer.uid, broker.url, secure=False)
+        attached = Attached(
+            broker.node.peer.uid, broker.url, secure=False, capabilities=FOR_CLIENTS
+        )
+        assert await client.hear() == attached
         assert isinstance(await client.hear(), Alternates)
         yield client
 

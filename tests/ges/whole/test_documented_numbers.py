@@ -208,9 +208,9 @@ RELIABILITY: list[Statement] = [
         (0.05, 1),
     ),
     (
-        "gives a client up after 15 s of silence, the client a broker after 3 s",
+        "gives a client up after 15 s of silence, the client a broker after 1.2 s",
         (LIMITS.client_silence_seconds, keepalive.SILENCE_SECONDS),
-        (15, 3),
+        (15, 1.2),
     ),
     (
         "waits four times the slowest, 10 s at most",

@@ -15,7 +15,7 @@ from benchmarks.stage.greetings import client_hello
 from benchmarks.stage.virtual import Weather
 from benchmarks.stage.waiting import until
 from ges.broker import Broker
-from ges.client import Client
+from ges.client import Client, keepalive
 from overlay.ids import SECRET_BYTES, LinkClass, Peer
 from overlay.limits import Limits
 from overlay.links.memory_limit import LOOK_SECONDS, MemoryLimit
@@ -74,9 +74,13 @@ async def test_within_the_limit_nobody_goes(autojump_clock: MockClock) -> None:
 
 
 async def test_slow_clients_together_hold_no_more_than_their_bound(
-    autojump_clock: MockClock, weather: Weather, brokers: Brokers
+    autojump_clock: MockClock,
+    weather: Weather,
+    brokers: Brokers,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each is far from its own limit."""
+    monkeypatch.setattr(keepalive, "SILENCE_SECONDS", 60.0)  # what is slow comes in large pieces
     limit = 4 * 1024 * 1024
     broker = await brokers.start(limits=Limits(client_bytes_total=limit))
     async with (
