@@ -119,6 +119,7 @@ class Parts:
             rng_for(life.uid, "node", life.incarnation),
             credentials.revocations if credentials is not None else None,
             express_range_ns=checked.express_range_ns,
+            relay_gain=checked.relay_gain,
         )
         driver = Driver(
             node,

@@ -16,6 +16,7 @@ from ges.topology.survey import Survey
 from overlay.ids import LinkClass, Nanos, nanos
 from overlay.multigraph.path_choice import Offer, Path, PathChoice
 from overlay.multigraph.paths import ShortestPaths
+from overlay.multigraph.relay_gain import RelayGain
 from overlay.multigraph.weights import LinkKey
 
 PATHS_NS = nanos(0.1)  #: paths are brought up to date at most that often
@@ -25,9 +26,14 @@ LONGEST_WAY = 8  #: brokers on a path, both ends included
 class RelayPaths:
     """The ways in use from one broker."""
 
-    def __init__(self, survey: Survey, detours: Mapping[str, Path]) -> None:
-        """``detours``: the ring's ways round failed links; events go to those brokers as well."""
-        self.choice = PathChoice()
+    def __init__(
+        self, survey: Survey, detours: Mapping[str, Path], gain: RelayGain | None = None
+    ) -> None:
+        """``detours``: the ring's ways round failed links; events go to those brokers as well.
+
+        ``gain``: what a relay path must save at least.
+        """
+        self.choice = PathChoice(gain)
         #: (uid, class) -> the brokers to pass on the way there, that one included; where there is
         #: no entry the direct link is used. The router holds this very dictionary.
         self.relays: dict[LinkKey, Path] = {}

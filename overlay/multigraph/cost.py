@@ -61,7 +61,9 @@ class Steady:
     def __init__(self) -> None:
         self._held: dict[LinkKey, _Held] = {}
 
-    def offer(self, key: LinkKey, weights: Weights, now: Nanos) -> bool:
+    def offer(
+        self, key: LinkKey, weights: Weights, now: Nanos, *, falls_at_once: bool = False
+    ) -> bool:
         """Take a measurement; True if it counts from now on."""
         cost = cost_ns(key[1], weights)
         held = self._held.get(key)
@@ -73,9 +75,9 @@ class Steady:
             return True
         if cost > min(FALL * held.cost_ns, held.cost_ns - LEAST_NS):
             held.lower_since = None
-        elif held.lower_since is None:
+        elif held.lower_since is None and not falls_at_once:
             held.lower_since = now
-        elif now - held.lower_since >= CALM_NS:
+        elif held.lower_since is None or now - held.lower_since >= CALM_NS:
             self._held[key] = _Held(weights, cost)
             return True
         return False

@@ -19,7 +19,7 @@ import msgspec
 
 from overlay.ids import LinkClass, Nanos, WireCount, nanos
 from overlay.machine import Command, Effect, LinkMessage, Send, TimerTable
-from overlay.multigraph.weights import Flow, LinkKey, Resets, RoundTrip, Weights
+from overlay.multigraph.weights import RECENT_SAMPLES, Flow, LinkKey, Resets, RoundTrip, Weights
 
 FIRST_PROBES = 4  #: quickly one after the other, as a new link is to be known soon
 OWN_FAULT_NS = nanos(0.05)  #: a timer that late shows that this process stood still
@@ -179,6 +179,23 @@ class Probes:
             flow.queued_ns,
             self._resets.milli(key, now),
         )
+
+    def recent(self, key: LinkKey, now: Nanos) -> tuple[Nanos, ...]:
+        """Return the latest three round trips; the first ones of a link are fewer.
+
+        A probe that has been under way for a second, two, three counts as so many measurements.
+        """
+        probed = self._probed.get(key)
+        if probed is None:
+            return ()
+        waited = now - probed.waiting[1] if probed.waiting is not None else 0
+        missed = min(waited // self._pace.busy_ns, RECENT_SAMPLES)
+        return (*probed.trip.recent, *[waited] * missed)[-RECENT_SAMPLES:]
+
+    def is_new(self, key: LinkKey) -> bool:
+        """Say whether a link was measured three times at most since it came up."""
+        probed = self._probed.get(key)
+        return probed is None or probed.trip.samples <= RECENT_SAMPLES
 
     def floor_ns(self, key: LinkKey) -> Nanos:
         """Return the smallest of the latest round trips of a link; 0: none is known."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict, deque
+from collections.abc import Sequence
 
 import msgspec
 
@@ -21,7 +22,8 @@ LinkKey = tuple[str, LinkClass]
 
 RTT_GAIN = 4  #: a sample counts 1/4. RFC 6298 has 1/8, for samples that come with every round trip
 JITTER_GAIN = 4
-RECENT_SAMPLES = 3  #: the smallest of so many has met no queue, or there is always one
+#: The smallest of so many has met no queue, or there is always one; and no process that was late.
+RECENT_SAMPLES = 3
 RECOVERED_SAMPLES = 4  #: so many samples in a row of less than half the mean are no luck
 TRAFFIC_SECONDS = 2.0  #: time constant of the mean traffic
 BACKED_UP_SECONDS = 0.05  #: a queue that takes longer to drain shows what the link can carry ...
@@ -67,6 +69,22 @@ def worse(one: Weights, other: Weights) -> Weights:
     )
 
 
+def confirmed(weights: Weights, recent: Sequence[Nanos], before: Weights) -> Weights:
+    """Return the weights with a round trip that the latest measurements agree on.
+
+    One measurement may have met a process that the scheduler ran late, and the mean shows it for
+    long. So the round trip and its variation rise above those ``before`` only as far as each of
+    three ``recent`` round trips says.
+    """
+    rtt, jitter = before.rtt_ns, before.jitter_ns
+    if len(recent) >= RECENT_SAMPLES:
+        jitter = max(jitter, min(abs(sample - rtt) for sample in recent))
+        rtt = max(rtt, min(recent))
+    return msgspec.structs.replace(
+        weights, rtt_ns=min(weights.rtt_ns, rtt), jitter_ns=min(weights.jitter_ns, jitter)
+    )
+
+
 class RoundTrip:
     """Smoothed round trip time and its mean deviation, as in RFC 6298 but with other gains.
 
@@ -82,6 +100,11 @@ class RoundTrip:
         self.samples = 0
         self._low = 0  #: samples in a row of less than half the mean
         self._recent: deque[Nanos] = deque(maxlen=RECENT_SAMPLES)
+
+    @property
+    def recent(self) -> tuple[Nanos, ...]:
+        """The latest samples, three at most."""
+        return tuple(self._recent)
 
     @property
     def floor_ns(self) -> Nanos:

@@ -18,7 +18,15 @@ from ges.topology.update_rate import Rate
 from overlay.ids import nanos
 from overlay.limits import LIMITS
 from overlay.links import calling, lifecycle, parting
-from overlay.multigraph import cost, express_range, path_choice, probes, quick_probes, weights
+from overlay.multigraph import (
+    cost,
+    express_range,
+    path_choice,
+    probes,
+    quick_probes,
+    relay_gain,
+    weights,
+)
 from overlay.net import connection, slices
 from overlay.queues import resend
 from overlay.wire import codec, fragments
@@ -62,6 +70,16 @@ LINKS: list[Statement] = [
         (1.25, nanos(0.0005)),
     ),
     (
+        "only as far as each of the latest three measurements confirms it",
+        weights.RECENT_SAMPLES,
+        3,
+    ),
+    (
+        "under way for one, two or three seconds counts as so many measurements",
+        probes.Pace().busy_ns,
+        nanos(1),
+    ),
+    (
         "A cost that falls by a quarter counts when it has stayed so for 3 s",
         (cost.FALL, cost.CALM_NS),
         (0.75, nanos(3)),
@@ -88,9 +106,9 @@ LINKS: list[Statement] = [
     ("that is not told again for 100 s is forgotten", horizon.EXPIRE_NS, nanos(100)),
     # path choice
     (
-        "faster for 1 s: less than 0.7 of the direct link's cost, and a millisecond less",
-        (path_choice.SUSTAIN_NS, path_choice.RATIO, path_choice.MARGIN_NS),
-        (nanos(1), 0.7, nanos(0.001)),
+        "faster for 1 s: it saves at least a fifth of the direct link's cost, and at least 1 ms",
+        (path_choice.SUSTAIN_NS, relay_gain.DEFAULT_SHARE, relay_gain.DEFAULT_TIME_NS),
+        (nanos(1), 0.2, nanos(0.001)),
     ),
     ("a new direct link is used for 5 s first", path_choice.SETTLE_NS, nanos(5)),
     ("at the earliest 3 s after the change", path_choice.HOLD_NS, nanos(3)),
@@ -106,7 +124,11 @@ LINKS: list[Statement] = [
 
 EXPRESS: list[Statement] = [
     # express events
-    ("outside for 1 s is *demoted*", express_range.DEMOTE_NS, nanos(1)),
+    (
+        "outside for 1 s, in three measurements in a row, is *demoted*",
+        express_range.DEMOTE_NS,
+        nanos(1),
+    ),
     (
         "below 0.8 of the range for 3 s",
         (express_range.WELL_INSIDE, express_range.PROMOTE_NS),
