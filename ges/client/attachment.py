@@ -54,6 +54,7 @@ class Attachment:
         self._subscriptions: dict[int, Subscription] = {}
         self._changed = trio.Event()  #: set, and replaced, whenever something waited for may be so
         self._lost_reason = "no broker"
+        self._asked: object = None  #: for the confirmation of what, and over which connection
 
     # ── for the client ────────────────────────────────────────────────────────────────────────
 
@@ -86,12 +87,22 @@ class Attachment:
             ConnectionLost: no broker was found in time.
         """
         while stream.kept_bytes > KEPT_BYTES:
+            self._ask_for_confirmation()
             await self._change()
 
     async def confirmed(self) -> None:
         """Wait until all that was published is taken, or raise what became of it."""
         while not self.state.is_confirmed():
+            self._ask_for_confirmation()
             await self._change()
+
+    def _ask_for_confirmation(self) -> None:
+        """Let the broker confirm at once what has been published, and not only before long."""
+        published = tuple(stream.sequence for stream in self.state.outgoing.values())
+        question = (self.connection, published)
+        if self._asked != question:
+            self._asked = question
+            self.send(CLIENT_CODEC.encode(KeepAlive(0, answer=False)))
 
     async def sent(self) -> None:
         """Wait until what is queued has left."""

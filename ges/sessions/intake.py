@@ -96,6 +96,10 @@ class Intake:
         self._parked.judge_anew(session)
         self._subscriptions.judge_anew(session)
 
+    def confirm(self, session: Session) -> None:
+        """Tell the client now what has been taken."""
+        self._replies.acknowledge(session)
+
     def end_subscriptions(self, session: Session) -> None:
         """Let the client get nothing more."""
         self._subscriptions.forget(session)
@@ -104,6 +108,7 @@ class Intake:
         """The client is gone."""
         self._subscriptions.forget(session)
         self._parked.forget(session)
+        self._replies.forget(session)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
@@ -119,6 +124,7 @@ class Intake:
             self._subscriptions.unsubscribe(session, message.number)
         elif isinstance(message, KeepAlive):
             if not message.answer:
+                session.is_asking = True
                 session.tell(KeepAlive(message.token, answer=True))
             if session.dropped != session.told_dropped:
                 session.told_dropped = session.dropped
@@ -154,6 +160,7 @@ class Intake:
             return
         self._stack.publish(session, run)
         session.accepted[head.link_class] = head.sequence + run.count - 1
+        session.unsaid += run.count
 
     def _park(self, session: Session, run: EventRun, problem: str | None, park_ms: int) -> None:
         """Park secure events that cannot go now, as far as their publisher wants that."""

@@ -70,7 +70,7 @@ class ClientReader:
                     precedence.leave(fileno)
                     await precedence.give_way()
                 work = Sliced(self._intake.steps(session, runs), None if is_express else precedence)
-                await work.finish(self._driver.turn, partial(self._replies.acknowledge, session))
+                await work.finish(self._driver.turn, partial(self._replies.settle, session))
                 await self._backpressure.relieve()
                 if reader.has_begun:
                     self._memory_limit.look()
