@@ -9,7 +9,8 @@ import pytest
 from overlay.machine import LinkRefused, LinkUp, OpenLink, Refused
 from ring.facts import Join
 from ring.node import RingNode
-from sims.explore.state import State
+from sims.explore.persistent_sets import event_of
+from sims.explore.state import Channel, State
 from sims.explore.world import UntimedWorld
 from tests.helpers.bench import peer
 from tests.helpers.recorder import Do, Recorder
@@ -57,3 +58,11 @@ def test_a_call_may_replace_the_link_there_is(linked: Linked) -> None:
     a, b = linked.machines
     assert (a.inputs, b.inputs) == ([LinkUp(B, B.url)], [LinkUp(A, A.url)])
     assert linked.state.wires == {(0, 1), (1, 0)}
+
+
+@pytest.mark.parametrize(("replace", "what"), [(False, "again"), (True, "call")])
+def test_orders_of_a_call_that_replaces_a_link_are_told_apart(
+    linked: Linked, replace: bool, what: str
+) -> None:
+    linked.do(0, OpenLink(B.url, B.uid, replace=replace))
+    assert event_of(linked.world, linked.state, Channel("call", 0, 1)).what == what

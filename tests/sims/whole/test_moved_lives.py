@@ -51,5 +51,5 @@ def test_a_life_that_began_while_its_calls_were_under_way_gets_a_place_at_once(s
 
     cluster.world.on_sent = on_sent
     cluster.rest()
-    assert [call.uid for call in replacing] == [cut_off], "the case that this is about"
+    assert {call.uid for call in replacing} == {cut_off}, "the case that this is about"
     assert cluster.told(JoinDelayed) == []
