@@ -4,9 +4,9 @@
 
 Five real brokers on loopback, profile ``lan``. In each round a publisher sends 1,000 events a
 second, and three subscribers read them. One broker gets SIGSTOP for five seconds, or ``kill -9``:
-in half of the rounds the subscribers' broker, in the others the publisher's. Measured of each client
-of that broker: the seconds until it is attached to another one; and of each subscriber: events that
-never come, and events that come twice or out of order. Exit code 1 if a bar is missed.
+in half of the rounds the subscribers' broker, in the others the publisher's. Measured of each
+client of that broker: the seconds until it is attached to another one; and of each subscriber:
+events that never come, and events that come twice or out of order. Exit code 1 if a bar is missed.
 """
 
 from __future__ import annotations
