@@ -11,7 +11,8 @@
 A client is attached to one broker at a time and learns others from it. When its broker dies or
 falls silent it attaches to another with all its subscriptions. What it has published itself and no
 broker has confirmed it publishes again there, and each event still comes once. What others have
-published in between it may miss, and :attr:`Client.gaps` says how long that was.
+published in between it gets there, as brokers keep the events of the last seconds in memory; if it
+had no broker for longer it may miss some, and :attr:`Client.gaps` says how long that was.
 
 Like the broker, the client handles events by the batch. ``async for`` yields to other tasks once a
 batch, not once an event, and ``publish`` once in a while.

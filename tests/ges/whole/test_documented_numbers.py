@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from ges.broker import broker
-from ges.client import keepalive, search
+from ges.client import keepalive, outgoing, resuming, search
 from ges.client.attachment import KEPT_BYTES as UNCONFIRMED_BYTES
-from ges.routing import forwarding, holding
+from ges.routing import forwarding, holding, kept
 from ges.routing.ordering import GAP_NS, LONG_GAP_NS, MET_GAP_NS
 from ges.sessions import reader
 from ges.sessions import session as sessions
@@ -245,6 +245,14 @@ RELIABILITY: list[Statement] = [
     ("nor been judged after 20 s", holding.GIVE_UP_NS, nanos(20)),
     ("waits up to 1.5 s for links", broker.LINK_SECONDS, 1.5),
     ("Up to 8 MiB of each class are kept", UNCONFIRMED_BYTES, 8 * MIB),
+    ("up to 1 MiB of each class", outgoing.CONFIRMED_BYTES, MIB),
+    ("confirmed in the last second in which", outgoing.CONFIRMED_SECONDS, 1),
+    (
+        "*kept in memory for 10 seconds, 32 MiB*",
+        (kept.KEPT_NS, kept.KEPT_BYTES),
+        (nanos(10), 32 * MIB),
+    ),
+    ("from up to 0.25 s before it", resuming.SLACK_SECONDS, 0.25),
     ("Later events of these publishers are delivered after 4 s", GAP_NS, nanos(4)),
     ("waits for two seconds for events that may be missing", MET_GAP_NS, nanos(2)),
     ("waits for up to 10 s for events that only the other half had", LONG_GAP_NS, nanos(10)),
