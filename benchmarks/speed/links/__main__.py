@@ -51,7 +51,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.speed.links", description=(__doc__ or "").splitlines()[0]
     )
-    parser.add_argument("parts", nargs="*", choices=[[], *PARTS], default=[])
+    parser.add_argument(
+        "parts", nargs="*", type=one_of(PARTS), metavar="PART", help=f"{', '.join(PARTS)}"
+    )
     parser.add_argument(
         "--only", type=listed(one_of(ROWS)), metavar="ROW,ROW...", help=f"of {', '.join(ROWS)}"
     )

@@ -8,9 +8,17 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from benchmarks.speed.links.processes import LIMIT_SECONDS, cpu_seconds, said, serve, started
-from benchmarks.stage.processes import whole
+from benchmarks.speed.links.processes import (
+    LIMIT_SECONDS,
+    Failed,
+    cpu_seconds,
+    said,
+    serve,
+    started,
+)
+from benchmarks.stage.processes import chordal
 
+WHOLE_SECONDS = 30  #: for the ring to pass its check
 SETTLE_SECONDS = 10.0  #: after the last join, until a ring counts as idle
 
 
@@ -27,7 +35,7 @@ def brokers(count: int, limit: float = LIMIT_SECONDS) -> Iterator[Ring]:
     """Run a ring of ``count`` brokers for the length of the block, ``limit`` seconds at most.
 
     Raises:
-        Failed: a broker ended early.
+        Failed: a broker ended early, or the ring does not become whole.
     """
     with ExitStack() as stack:
         processes = [stack.enter_context(started(serve(), limit=limit))]
@@ -36,7 +44,10 @@ def brokers(count: int, limit: float = LIMIT_SECONDS) -> Iterator[Ring]:
             joining = serve("--join", urls[0])
             processes.append(stack.enter_context(started(joining, limit=limit)))
         urls += [said(process)["url"] for process in processes[1:]]
-        whole(urls[0], count)
+        check = ("--check", "--expect", str(count), "--wait", str(WHOLE_SECONDS))
+        checked = chordal("ring", *check, "--broker", urls[0])
+        if checked.returncode:
+            raise Failed(f"the ring is not whole: {checked.stdout}{checked.stderr}")
         yield Ring(tuple(processes), tuple(urls))
 
 

@@ -60,7 +60,7 @@ class Table:
                 self._bars.judge(row.title, f"not measured: {failed}", met=False)
 
     def _speed(self, row: Row) -> None:
-        taken = self._rates(row)
+        taken = self._measured(row)
         rates = {name: [result.per_second for result in taken[name]] for name in taken}
         shown = ", ".join(f"{name} {median(rates[name]):,.0f}/s" for name in rates)
         self._ratio(row.title, shown, "relay", ratios(rates["broker"], rates["bare"]), row.of_relay)
@@ -72,16 +72,33 @@ class Table:
         for name, results in taken.items():
             self._bars.note(f"{row.title}: {_cpu(name, results)}")
 
-    def _rates(self, row: Row) -> dict[str, list[Result]]:
+    def _measured(self, row: Row) -> dict[str, list[Result]]:
+        """Return the results of each system, one for each round that did not fail.
+
+        Raises:
+            Failed: every round did.
+        """
         systems = self._systems(row)
         counts = {system: first_count(system.name, row, self._seconds) for system in systems}
         taken: dict[str, list[Result]] = {system.name: [] for system in systems}
+        failures = []
         for _ in range(self._rounds):
-            for system in systems:
-                flow = Flow(events=counts[system], size=row.size, subscribers=row.subscribers)
-                result = measure(system, flow, self._limit)
+            try:
+                results = {
+                    s: measure(s, _flow(row, counts[s], self._seconds), self._limit)
+                    for s in systems
+                }
+            except Failed as failed:
+                failures.append(failed)
+                continue
+            for system, result in results.items():
                 taken[system.name].append(result)
                 counts[system] = max(100, int(result.per_second * self._seconds))
+        if len(failures) == self._rounds:
+            raise failures[0]
+        if failures:
+            words = f"{len(failures)} of {self._rounds} rounds failed: {failures[0]}"
+            self._bars.judge(row.title, words, met=False)
         return taken
 
     def _ratio(self, title: str, shown: str, of: str, ratio: float, bar: float | None) -> None:
@@ -93,12 +110,7 @@ class Table:
             self._bars.judge(title, f"{words}, threshold >= {bar}{far}", met=not far)
 
     def _latency(self, row: Row) -> None:
-        flow = Flow(events=RATE * self._seconds, size=row.size, rate=RATE)
-        systems = self._systems(row)
-        taken: dict[str, list[Result]] = {system.name: [] for system in systems}
-        for _ in range(self._rounds):
-            for system in systems:
-                taken[system.name].append(measure(system, flow, self._limit))
+        taken = self._measured(row)
         for which in ("p50", "p99"):
             waits = {
                 name: [result.p50_us if which == "p50" else result.p99_us for result in results]
@@ -145,6 +157,12 @@ class Table:
     @property
     def _limit(self) -> float:
         return SPARE_SECONDS + 10 * self._seconds
+
+
+def _flow(row: Row, events: int, seconds: int) -> Flow:
+    if row.kind is Kind.LATENCY:
+        return Flow(events=RATE * seconds, size=row.size, rate=RATE)
+    return Flow(events=events, size=row.size, subscribers=row.subscribers)
 
 
 def _cpu(name: str, results: list[Result]) -> str:
