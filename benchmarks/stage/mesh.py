@@ -30,7 +30,8 @@ class Node:
 class Mesh:
     """A world in virtual time; brokers have names of one letter, latencies are one way, in ms."""
 
-    def __init__(self, names: str, seed: int = 1) -> None:
+    def __init__(self, names: str, seed: int = 1, express_range: float = 0.005) -> None:
+        """Take the express range in seconds, one way."""
         self.now: Nanos = 0
         self.nodes: dict[str, Node] = {}
         self.latency: dict[tuple[str, str, LinkClass], float] = {}
@@ -40,7 +41,9 @@ class Mesh:
         self._order = count()
         self._heap: list[tuple[Nanos, int, str, str, LinkClass, LinkMessage]] = []
         for name in names:
-            survey = Survey(name, random.Random(f"{seed}:{name}"), express_range_ns=nanos(0.005))
+            survey = Survey(
+                name, random.Random(f"{seed}:{name}"), express_range_ns=nanos(express_range)
+            )
             detours: dict[str, Path] = {}
             self.nodes[name] = Node(survey, RelayPaths(survey, detours), detours)
 

@@ -23,7 +23,7 @@ from overlay.multigraph.express_range import DEFAULT_RANGE_NS, ExpressRange
 from overlay.multigraph.graph import Ends, Multigraph
 from overlay.multigraph.probes import Pace, Probes, Reading
 from overlay.multigraph.quick_probes import QuickEcho, QuickProbe, QuickProbes
-from overlay.multigraph.weights import LinkKey, Weights, confirmed
+from overlay.multigraph.weights import LinkKey, Weights
 
 GATHER_NS = nanos(0.3)  #: changes wait that long for more; after a death the ring goes first
 GREET_NS = nanos(1)  #: a new neighbour is told what is known after this: many links do not last
@@ -231,6 +231,11 @@ class Survey:
         weights = self._steady.get(key)
         return cost_ns(key[1], weights) if weights is not None else None
 
+    def agreed_cost_ns(self, key: LinkKey, now: Nanos) -> Nanos | None:
+        """Return what a link of this broker costs at least, by each of its latest measurements."""
+        weights = self._probes.agreed(key, now)
+        return cost_ns(key[1], weights) if weights is not None else None
+
     def take_near(self) -> tuple[str, ...]:
         """Return whose normal links were measured inside the express range since the last call."""
         near = tuple(self._fast)
@@ -249,36 +254,20 @@ class Survey:
 
     def _measure(self, key: LinkKey, now: Nanos) -> None:
         """A link's measurements may have changed: judge it, and see whether they count."""
-        measured = self._probes.weights(key, now)
-        if measured is None:
+        weights = self._probes.weights(key, now)
+        if weights is None:
             return
-        weights = self._confirmed(key, measured, now)
         uid, link_class = key
-        is_new = self._probes.is_new(key)
-        if is_new:  # it is judged anew by each of the first ones: one may have met a late process
-            if link_class is LinkClass.EXPRESS:
-                self.express_range.forget(uid)
-            elif link_class is LinkClass.NORMAL:
-                self._near.forget(uid)
         was_open = self.has_link(key)
         if link_class is LinkClass.EXPRESS:
-            self.express_range.judge(uid, measured, now, confirmed=weights)
-        elif link_class is LinkClass.NORMAL and self._near.judge(
-            uid, measured, now, confirmed=weights
-        ):
+            self.express_range.judge(uid, weights, now, agreed=self._probes.agreed(key, now))
+        elif link_class is LinkClass.NORMAL and self._near.judge(uid, weights, now):
             self._fast[uid] = None
-        counts = self._steady.offer(key, weights, now, falls_at_once=is_new)
+        counts = self._steady.offer(key, weights, now)
         if self.has_link(key) != was_open:
             self._is_changed = counts = True  # the other end may have changed the graph before
         if counts:
             self._own_changed(now)
-
-    def _confirmed(self, key: LinkKey, weights: Weights, now: Nanos) -> Weights:
-        """Return the weights of a link without what only one or two measurements say."""
-        recent, held = self._probes.recent(key, now), self._steady.get(key)
-        if held is None or self._probes.is_new(key):
-            held = Weights(min(recent), 0)
-        return confirmed(weights, recent, held)
 
     def _own_changed(self, now: Nanos) -> None:
         links: dict[LinkKey, Weights] = {}

@@ -61,9 +61,7 @@ class Steady:
     def __init__(self) -> None:
         self._held: dict[LinkKey, _Held] = {}
 
-    def offer(
-        self, key: LinkKey, weights: Weights, now: Nanos, *, falls_at_once: bool = False
-    ) -> bool:
+    def offer(self, key: LinkKey, weights: Weights, now: Nanos) -> bool:
         """Take a measurement; True if it counts from now on."""
         cost = cost_ns(key[1], weights)
         held = self._held.get(key)
@@ -75,9 +73,9 @@ class Steady:
             return True
         if cost > min(FALL * held.cost_ns, held.cost_ns - LEAST_NS):
             held.lower_since = None
-        elif held.lower_since is None and not falls_at_once:
+        elif held.lower_since is None:
             held.lower_since = now
-        elif held.lower_since is None or now - held.lower_since >= CALM_NS:
+        elif now - held.lower_since >= CALM_NS:
             self._held[key] = _Held(weights, cost)
             return True
         return False

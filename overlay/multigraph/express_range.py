@@ -61,20 +61,19 @@ class ExpressRange:
         self._links: dict[str, _Standing] = {}
 
     def judge(
-        self, uid: str, weights: Weights, now: Nanos, *, confirmed: Weights | None = None
+        self, uid: str, weights: Weights, now: Nanos, *, agreed: Weights | None = None
     ) -> bool:
         """Take a measurement; return whether the link is inside the range now.
 
-        The first one decides at once, by the range itself. ``confirmed``: what several measurements
+        The first one decides at once, by the range itself. ``agreed``: what the latest measurements
         agree on, where that is known; a link is demoted only if that is outside as well.
         """
         latency = latency_ns(weights)
-        agreed = latency_ns(confirmed) if confirmed is not None else latency
         standing = self._links.get(uid)
         if standing is None:
-            standing = self._links[uid] = _Standing(agreed <= self.range_ns)
+            standing = self._links[uid] = _Standing(latency <= self.range_ns)
             return standing.is_inside
-        is_sure = not standing.is_inside or agreed > self.range_ns
+        is_sure = not standing.is_inside or agreed is None or latency_ns(agreed) > self.range_ns
         if standing.is_inside:
             is_contrary, patience = latency > self.range_ns, DEMOTE_NS
         else:

@@ -8,8 +8,8 @@ again when less than half of that gain is left, and each return that did not las
 wait twice as long (as routes are damped, RFC 2439). Only what is gone is left at once, and a link
 that was gone is taken again when it is measured.
 
-The costs are those that several measurements agree on
-(:func:`overlay.multigraph.weights.confirmed`): here nothing is known of single ones.
+The direct link's cost is to be what several measurements agree on
+(:func:`overlay.multigraph.weights.agreed`): here nothing is known of single ones.
 """
 
 from __future__ import annotations

@@ -69,19 +69,17 @@ def worse(one: Weights, other: Weights) -> Weights:
     )
 
 
-def confirmed(weights: Weights, recent: Sequence[Nanos], before: Weights) -> Weights:
-    """Return the weights with a round trip that the latest measurements agree on.
+def agreed(weights: Weights, recent: Sequence[Nanos]) -> Weights:
+    """Return the weights as far as all of the ``recent`` round trips agree on them.
 
     One measurement may have met a process that the scheduler ran late, and the mean shows it for
-    long. So the round trip and its variation rise above those ``before`` only as far as each of
-    three ``recent`` round trips says.
+    long. So the smallest round trip counts; and of the variation, what more than one shows.
     """
-    rtt, jitter = before.rtt_ns, before.jitter_ns
-    if len(recent) >= RECENT_SAMPLES:
-        jitter = max(jitter, min(abs(sample - rtt) for sample in recent))
-        rtt = max(rtt, min(recent))
+    floor, second = sorted((*recent, min(recent)) if len(recent) == 1 else recent)[:2]
     return msgspec.structs.replace(
-        weights, rtt_ns=min(weights.rtt_ns, rtt), jitter_ns=min(weights.jitter_ns, jitter)
+        weights,
+        rtt_ns=floor,
+        jitter_ns=min(weights.jitter_ns, second - floor),
     )
 
 

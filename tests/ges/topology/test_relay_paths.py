@@ -52,8 +52,8 @@ def test_a_slow_link_is_left_within_seconds_and_taken_again_when_it_has_recovere
 
 
 def full_mesh(names: str, latency: float, link_class: LinkClass, seed: int = 1) -> Mesh:
-    """Return brokers that are all linked to all, with parallel links of a class."""
-    mesh = Mesh(names, seed)
+    """Return brokers that are all linked to all, with parallel links of a class, never demoted."""
+    mesh = Mesh(names, seed, express_range=1)
     for pair in (a + b for a in names for b in names if a < b):
         for each in dict.fromkeys((NORMAL, link_class)):
             mesh.link(pair, latency, each)
@@ -103,7 +103,31 @@ def test_a_busy_host_on_which_now_one_process_is_late_and_now_another_takes_no_r
     for _ in range(100):
         mesh.hold_up(rng.choice("abcde"), rng.uniform(0.002, 0.1))
         mesh.run(rng.uniform(0.2, 1.8))
-    assert [mesh.changes(name) for name in "abcde"] == [0] * 5
+    # Express links pay for variation, which two late measurements of three are: once in four runs.
+    assert sum(mesh.changes(name) for name in "abcde") <= (2 if link_class is EXPRESS else 0)
+
+
+@pytest.mark.parametrize("link_class", [NORMAL, SECURE])
+def test_an_overloaded_host_on_which_most_measurements_are_late_hardly_takes_a_relay(
+    link_class: LinkClass,
+) -> None:
+    """Each process waits 10 ms on the average, and runs for 10: all links are alike."""
+    mesh = full_mesh("abcde", 0.1, link_class)
+    mesh.run(10)
+    rng = random.Random(3)
+    runs_until = dict.fromkeys("abcde", mesh.now)
+    end = mesh.now + nanos(120)
+    looks = relays = 0
+    while mesh.now < end:
+        name = min(runs_until, key=lambda each: runs_until[each])
+        mesh.run(max(0, runs_until[name] - mesh.now) / NANOS_PER_SECOND)
+        waits, runs = rng.expovariate(100), rng.expovariate(100)
+        mesh.hold_up(name, waits)
+        runs_until[name] = mesh.now + nanos(waits + runs)
+        looks += 5 * 4
+        taken = [key for node in mesh.nodes.values() for key in node.relay_paths.relays]
+        relays += sum(each is link_class for _, each in taken)
+    assert relays < 0.05 * looks, "when one measurement was enough it was a quarter"
 
 
 def test_a_link_that_is_gone_is_gone_round_at_once_while_events_go_there() -> None:

@@ -70,7 +70,7 @@ LINKS: list[Statement] = [
         (1.25, nanos(0.0005)),
     ),
     (
-        "only as far as each of the latest three measurements confirms it",
+        "the smallest of the latest three round trips",
         weights.RECENT_SAMPLES,
         3,
     ),

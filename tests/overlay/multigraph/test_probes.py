@@ -203,23 +203,25 @@ def test_a_link_that_stalls_becomes_dear_before_it_answers() -> None:
     assert bench.sent[KEY] == probes, "one probe at most is under way"
 
 
-def test_the_latest_three_round_trips_are_known_and_a_stall_counts_by_the_second() -> None:
+def test_a_stall_is_agreed_on_when_it_has_lasted_for_three_measurements() -> None:
     bench = Bench(KEY)
-    assert bench.probes.recent(KEY, bench.now) == ()
-    assert bench.probes.is_new(KEY)
+    assert bench.probes.agreed(KEY, bench.now) is None
     bench.run(3)
-    assert bench.probes.recent(KEY, bench.now) == (2 * MS,) * 3
-    assert not bench.probes.is_new(KEY)
+    assert bench.probes.agreed(KEY, bench.now) == bench.weights()
     bench.rtt[KEY] = None
     sent = bench.sent[KEY]
     while bench.sent[KEY] == sent:
         bench.run(0.001)
-    start = bench.now
-    for seconds in range(5):
-        late = [each for each in bench.probes.recent(KEY, bench.now) if each != 2 * MS]
-        assert len(late) == min(seconds, 3)
-        assert all(each >= nanos(seconds) for each in late)
-        bench.run((start - bench.now) / NANOS_PER_SECOND + seconds + 1)
+    for _ in range(2):
+        bench.run(1)
+        found = bench.probes.agreed(KEY, bench.now)
+        assert found is not None
+        assert found.rtt_ns == 2 * MS
+        assert bench.weights().rtt_ns >= nanos(1) - MS
+    bench.run(1)
+    found = bench.probes.agreed(KEY, bench.now)
+    assert found is not None
+    assert found.rtt_ns >= nanos(3) - MS
 
 
 def test_an_echo_nobody_waits_for_is_no_measurement() -> None:

@@ -13,7 +13,7 @@ from overlay.multigraph.weights import (
     Resets,
     RoundTrip,
     Weights,
-    confirmed,
+    agreed,
     worse,
 )
 
@@ -59,28 +59,18 @@ def test_the_smoothed_round_trip_stays_among_the_samples(samples: list[int]) -> 
     assert trip.jitter_ns >= 0
 
 
-def agreed(rtt: int, jitter: int, recent: tuple[int, ...], before: Weights) -> tuple[int, int]:
-    found = confirmed(Weights(rtt, jitter, 1, 2, 3, 4), recent, before)
-    assert (found.capacity, found.traffic, found.queued_ns, found.resets_milli) == (1, 2, 3, 4)
-    return found.rtt_ns, found.jitter_ns
+def test_what_one_late_measurement_says_is_not_agreed_on() -> None:
+    weights = Weights(60, 40, 1, 2, 3, 4)
+    for recent in ((10, 10, 210), (210, 10, 10), (10,), (10, 10)):
+        assert agreed(weights, recent) == Weights(10, 0, 1, 2, 3, 4)
+    assert agreed(weights, (10, 210, 210)) == Weights(10, 40, 1, 2, 3, 4), "two show that it varies"
+    assert agreed(weights, (10, 20, 210)) == Weights(10, 10, 1, 2, 3, 4)
 
 
-def test_a_round_trip_rises_only_as_far_as_three_measurements_agree() -> None:
-    before = Weights(10, 1)
-    assert agreed(60, 20, (10, 210), before) == (10, 1), "too few"
-    assert agreed(60, 20, (10, 11, 210), before) == (10, 1)
-    assert agreed(60, 20, (30, 210, 210), before) == (30, 20), "all three are above, one by 20"
-    assert agreed(60, 40, (30, 210, 210), before) == (30, 20)
-    assert agreed(60, 40, (210, 210, 210), before) == (60, 40)
-
-
-def test_a_round_trip_falls_with_its_mean() -> None:
-    assert agreed(8, 0, (5, 5, 5), Weights(10, 1)) == (8, 0)
-    assert agreed(8, 0, (5, 5, 210), Weights(10, 1)) == (8, 0)
-
-
-def test_what_varies_widely_to_both_sides_varies() -> None:
-    assert agreed(100, 90, (10, 190, 20), Weights(100, 1)) == (100, 80)
+def test_what_three_measurements_say_is_agreed_on() -> None:
+    assert agreed(Weights(60, 40), (210, 210, 210)) == Weights(210, 0)
+    assert agreed(Weights(60, 40), (30, 210, 210)) == Weights(30, 40)
+    assert agreed(Weights(8, 3), (9, 10, 11)) == Weights(9, 1)
 
 
 def read(flow: Flow, seconds: int, rate: int, queued: int) -> int:
