@@ -167,10 +167,13 @@ class Stack:
         Returns:
             Whether there were any: then the machine may be due sooner.
         """
-        told, now = self.passing.told(), self.now()
+        told = self.passing.told()
+        if not told:
+            return False
+        now = self.now()
         for uid in told:
             self.node.ring.told(uid, now)
-        return bool(told)
+        return True
 
     def part(self) -> None:
         """Before this broker leaves: send on what waits for links, over those that are up."""

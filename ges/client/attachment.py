@@ -252,7 +252,7 @@ class Attachment:
             while chunk:
                 for kind, body in reader.frames():
                     if kind == DELIVERY:
-                        numbers, events = read_delivery(body, connection.one_way_us)
+                        numbers, events = read_delivery(body, lambda: connection.one_way_us)
                         events = state.watermarks.fresh(events)
                         for number in numbers:
                             subscription = subscriptions.get(number)

@@ -51,10 +51,10 @@ class Deliveries:
         """How many filters are served."""
         return self._filters.size
 
-    def deliver(self, run: EventRun) -> None:
+    def deliver(self, run: EventRun, now: Nanos) -> None:
         """Send events that are not express to all who want them."""
         head = run.head
-        self.replays.keep(run)
+        self.replays.keep(run, now)
         targets = self.targets_of(head.link_class, head.topic)
         if not targets:
             return

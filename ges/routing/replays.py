@@ -50,9 +50,9 @@ class Replays:
 
     # ── called as events pass, and as clients come and go ─────────────────────────────────────
 
-    def keep(self, run: EventRun) -> None:
-        """Keep events that are delivered just now."""
-        self.kept.keep(run, self._now())
+    def keep(self, run: EventRun, now: Nanos) -> None:
+        """Keep events that are delivered at ``now``."""
+        self.kept.keep(run, now)
 
     def holds(self, session: Subscriber, link_class: LinkClass) -> bool:
         """Say whether a client is to get no events of that class but kept ones."""

@@ -114,7 +114,7 @@ class Router:
     def expire(self, now: Nanos) -> None:
         """Give up events that do not come; go on with what has waited for them."""
         for run in self._ordering.expire(now):
-            self._deliveries.deliver(run)
+            self._deliveries.deliver(run, now)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
@@ -133,7 +133,7 @@ class Router:
             self._pass_on(run, fresh, duty, now, flood=flood, marked=marked)
         for part in fresh:
             for due in self._ordering.admit(part, now, marked=marked):
-                self._deliveries.deliver(due)
+                self._deliveries.deliver(due, now)
 
     def _pass_on(
         self,

@@ -11,7 +11,7 @@ or more, just as they came::
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 
@@ -59,10 +59,12 @@ def pack_matches(numbers: tuple[int, ...]) -> bytes:
     return struct.pack(f"!H{len(numbers)}I", len(numbers), *numbers)
 
 
-def read_delivery(body: bytes, hop_us: int = 0) -> tuple[tuple[int, ...], list[Event]]:
+def read_delivery(
+    body: bytes, hop_us: Callable[[], int] = lambda: 0
+) -> tuple[tuple[int, ...], list[Event]]:
     """Decode a delivery: the numbers of the subscriptions, and the events.
 
-    ``hop_us``: microseconds that the last hop takes, by estimate.
+    ``hop_us`` returns microseconds that the last hop takes, by estimate; asked of express events.
 
     Raises:
         CodecError: it is malformed.
@@ -75,7 +77,7 @@ def read_delivery(body: bytes, hop_us: int = 0) -> tuple[tuple[int, ...], list[E
     return numbers, read_events(body, 2 + 4 * count, hop_us)
 
 
-def read_events(data: bytes, at: int = 0, hop_us: int = 0) -> list[Event]:
+def read_events(data: bytes, at: int = 0, hop_us: Callable[[], int] = lambda: 0) -> list[Event]:
     """Decode the event frames that fill ``data`` from ``at`` on.
 
     Raises:
@@ -99,7 +101,7 @@ def read_events(data: bytes, at: int = 0, hop_us: int = 0) -> list[Event]:
     return events
 
 
-def _read_event(data: bytes, at: int, hop_us: int) -> tuple[Event, _Like | None, int]:
+def _read_event(data: bytes, at: int, hop_us: Callable[[], int]) -> tuple[Event, _Like | None, int]:
     """Return the event whose frame begins at ``at``, what is like it, and where the next begins."""
     length, tag, flags, hops, who, incarnation, sequence, published, topics, attributes = (
         _DELIVERED.unpack_from(data, at)
@@ -111,7 +113,7 @@ def _read_event(data: bytes, at: int, hop_us: int) -> tuple[Event, _Like | None,
     if is_express:
         budget, spent = BUDGET.unpack_from(data, topic_at)
         topic_at += BUDGET.size
-        spent += hop_us
+        spent += hop_us()
     attributes_at = topic_at + topics
     payload_at = attributes_at + attributes
     if payload_at > end or end > len(data) or tag != _EVENT_TAG:

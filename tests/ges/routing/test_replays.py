@@ -94,7 +94,7 @@ class Desk:
         self.published[publisher, secure] += 1
         sequence = self.published[publisher, secure]
         body = pack_event(secure, uid(publisher), 7, sequence, 1, topic.encode(), b"", b"")
-        self.deliveries.deliver(EventRun.of(read_head(body), body))
+        self.deliveries.deliver(EventRun.of(read_head(body), body), self.now)
         return frame(EVENT, body)
 
     def run(self, count: int, publisher: int = 1, topic: str = "a") -> bytes:
@@ -108,7 +108,7 @@ class Desk:
         data = b"".join(frame(EVENT, body) for body in bodies)
         size = len(data) // count
         run = EventRun(read_head(bodies[0]), data, [i * size for i in range(count + 1)])
-        self.deliveries.deliver(run)
+        self.deliveries.deliver(run, self.now)
         return data
 
     def subscribe(self, client: Client, request: Subscribe) -> None:

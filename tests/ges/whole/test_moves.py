@@ -37,7 +37,7 @@ async def test_what_came_while_a_broker_hung_is_not_missed(
         await publisher.publish("x/1", b"0")
         assert await numbers(events, 0) == [0]
         hang(a, monkeypatch)
-        monkeypatch.setattr(a.stack.deliveries, "deliver", lambda run: None)
+        monkeypatch.setattr(a.stack.deliveries, "deliver", lambda run, now: None)
         for number in range(1, 400):
             await publisher.publish(f"x/{number % 3}", b"%d" % number)
             await publisher.publish("y", b"-1")
@@ -55,7 +55,7 @@ async def test_a_publisher_that_began_meanwhile_is_not_missed(
     a, b = await brokers.ring_of(2)
     async with connect(a.url) as client, client.subscribe("x") as events:
         await client.status()
-        monkeypatch.setattr(a.stack.deliveries, "deliver", lambda run: None)
+        monkeypatch.setattr(a.stack.deliveries, "deliver", lambda run, now: None)
         async with connect(b.url) as publisher:
             for number in range(10):
                 await publisher.publish("x", b"%d" % number, confirm=True)
