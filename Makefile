@@ -40,8 +40,8 @@ bench: $(READY) ## Measure events per second, and simulated time per real second
 	$(BIN)/python -m benchmarks.speed.events
 	$(BIN)/python -m benchmarks.speed.simulator
 
-bench-links: $(READY) ## Measure links beside a bare relay, plain and TLS; takes some minutes
-	$(BIN)/python -m benchmarks.speed.links
+bench-links: $(READY) ## Measure links and brokers beside a bare relay, plain and TLS; takes some minutes
+	$(BIN)/python -m benchmarks.speed.links $(if $(NATS),--nats $(NATS))
 
 mutants: $(READY) ## Break the ring protocol in many ways, and see who notices
 	$(BIN)/python -m tests.mutants

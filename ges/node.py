@@ -36,6 +36,7 @@ from overlay.machine import (
 )
 from overlay.multigraph.express_range import DEFAULT_RANGE_NS
 from overlay.multigraph.probes import Pace
+from overlay.multigraph.relay_gain import RelayGain
 from overlay.security.revocation import Revocations
 from ring.config import RingConfig
 from ring.node import RingNode
@@ -52,11 +53,12 @@ class BrokerNode:
         revocations: Revocations | None = None,
         *,
         express_range_ns: Nanos = DEFAULT_RANGE_NS,
+        relay_gain: RelayGain | None = None,
         pace: Pace | None = None,
     ) -> None:
         """Take who is revoked, with an identity; the express range and how often links are probed.
 
-        The range is one way, in nanoseconds.
+        The range is one way, in nanoseconds. ``relay_gain``: what a relay path must save at least.
 
         Raises:
             ConfigError: the express range makes no sense.
@@ -66,7 +68,7 @@ class BrokerNode:
         normal = self._normal_links
         self.revocation_lists = lists = RevocationLists(revocations, normal)
         self.survey = Survey(peer.uid, rng, express_range_ns=express_range_ns, pace=pace)
-        self.relay_paths = RelayPaths(self.survey, self.ring.detours)
+        self.relay_paths = RelayPaths(self.survey, self.ring.detours, relay_gain)
         self._secure_links = SecureLinks(peer, rng, normal, lists.forbids)
         self._express_links = ExpressLinks(peer, rng, normal, self.survey)
         secure_part = SecurePart(self.ring, normal, self._secure_links.up, lists.forbids)

@@ -71,14 +71,15 @@ class Stack:
             node.secure_graph,
             counters,
             ExpressRules(budget_us, survey.express_range.is_inside, self._one_way_us),
+            now=now,
         )
         self.router = routing.router
         self.passing = routing.passing
         self.deliveries = routing.deliveries
+        self.replays = routing.deliveries.replays  #: kept events, for clients that move here
         self.express = routing.express
         self.ordering = routing.ordering
         self.reach = routing.reach
-        self._member: object = None  #: as we stand on the ring, or stood on it last
 
     # ── events ────────────────────────────────────────────────────────────────────────────────
 
@@ -142,14 +143,10 @@ class Stack:
 
     def on_changes(self) -> None:
         """Links or places have changed: plan anew."""
-        ring, now = self.node.ring, self.now()
-        member = ring.member
-        if member is not None and member != self._member:
-            if self._member is not None:  # it has joined anew
-                self.ordering.doubt(now)
-            self._member = member
-        here = member.ring_id if member is not None else None
-        self.passing.update(here, ring.linked, ring.expected, is_whole=ring.is_whole, now=now)
+        ring = self.node.ring
+        self.router.update(
+            ring.member, ring.linked, ring.expected, is_whole=ring.is_whole, now=self.now()
+        )
 
     def on_cut(self, uid: str, link_class: LinkClass) -> None:
         """A link broke: events for the broker at its other end wait for what comes of it."""
@@ -170,10 +167,13 @@ class Stack:
         Returns:
             Whether there were any: then the machine may be due sooner.
         """
-        told, now = self.passing.told(), self.now()
+        told = self.passing.told()
+        if not told:
+            return False
+        now = self.now()
         for uid in told:
             self.node.ring.told(uid, now)
-        return bool(told)
+        return True
 
     def part(self) -> None:
         """Before this broker leaves: send on what waits for links, over those that are up."""
@@ -188,7 +188,11 @@ class Stack:
 
     def next_deadline(self) -> Nanos | None:
         """Return when :meth:`expire` has something to do."""
-        ends = (self.ordering.next_deadline(), self.passing.next_deadline(self.now()))
+        ends = (
+            self.ordering.next_deadline(),
+            self.passing.next_deadline(self.now()),
+            self.replays.next_deadline(),
+        )
         return min((end for end in ends if end is not None), default=None)
 
     def expire(self, now: Nanos) -> None:
@@ -196,6 +200,7 @@ class Stack:
         self.on_changes()
         self.passing.expire(now)
         self.router.expire(now)
+        self.replays.go_on(now)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 

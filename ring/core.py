@@ -109,9 +109,14 @@ class Core:
             self.told[uid] = self.told[path[1]] = self.now
             self._effects.append(Send(path[1], relay, about))
 
-    def open(self, url: str, uid: str | None, about: str | None = None) -> None:
-        """Ask the driver for a link; it answers with ``LinkUp`` or ``LinkRefused``."""
-        self._effects.append(OpenLink(url, uid, about))
+    def open(
+        self, url: str, uid: str | None, about: str | None = None, *, replace: bool = False
+    ) -> None:
+        """Ask the driver for a link; it answers with ``LinkUp`` or ``LinkRefused``.
+
+        ``replace``: even if there is one, whose place the new one then takes.
+        """
+        self._effects.append(OpenLink(url, uid, about, replace=replace))
 
     def close(self, uid: str, reason: Closed) -> None:
         """Close the link to ``uid``; of a detour, end that and tell its other end."""

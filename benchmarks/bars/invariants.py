@@ -1,6 +1,6 @@
 """Is the ring a ring: its tables, Zave's invariants in churn, shrinking to one (B01, B02, B04)?
 
-    python -m benchmarks.bars.invariants [tables] [diameter] [churn] [shrink] [deaths]
+    python -m benchmarks.bars.invariants [tables] [diameter] [churn] [shrink] [deaths] [returns]
         [--seeds N] [--first S] [--shrinks N] [--large N ...] [--jobs N] [--full]
 
 ``tables``: rings of 2 to 200 by joins, and large ones from warm starts, compared with the sorted
@@ -9,7 +9,8 @@ rings of up to 15, one run a seed; P. Zave's invariants are asked for after ever
 a pointer or a member, and the ring must be ideal at rest. Crashes obey her assumption: everybody
 keeps a live neighbour on each side, and a newcomer keeps one live address. ``shrink``: 200 to 1 by
 crashes and leaves, and back by joins. ``deaths``: somebody dies after each single step of a join,
-for every step (B07). ``--full`` runs the sizes that the bars name.
+for every step (B07). ``returns``: a broker loses power and is back within the detection time, one
+ring a seed (B02). ``--full`` runs the sizes that the bars name.
 """
 
 from __future__ import annotations
@@ -25,19 +26,23 @@ from typing import TypeVar
 
 from benchmarks.arguments import add_parts, at_least
 from benchmarks.report import Bars
-from overlay.ids import Nanos, nanos
+from overlay.ids import NANOS_PER_SECOND, Nanos, nanos
 from overlay.rng import rng_for
+from ring.config import LAN
+from ring.geometry import RING_SIZE
 from sims.errors import InvariantViolated
 from sims.experiments.cluster import KILL, POWER, Cluster
 from sims.experiments.deaths import deaths, survive
 from sims.experiments.watched_rings import WatchedRing
 from sims.explore.explorer import no_cycles_looked_for
+from sims.scenarios.lives import RETURNED_S
 from sims.world.warm import spread_evenly
 
 LIMIT = 12  #: brokers from which on none is started in churn; up to four start together
 CHURN_S = 20.0
 PEAK = 200  #: of a ring that shrinks to one
-WHAT = ("tables", "diameter", "churn", "shrink", "deaths")
+RETURN_STEP_S = 0.25  #: how often a ring is looked at to which a broker came back
+WHAT = ("tables", "diameter", "churn", "shrink", "deaths", "returns")
 
 R = TypeVar("R")
 
@@ -255,6 +260,50 @@ def measure_deaths(bars: Bars, jobs: int) -> None:
         bars.note(line[:300])
 
 
+# ── brokers that are back before they are missed ──────────────────────────────────────────────
+
+
+def come_back(seed: int) -> tuple[int, float, list[str]]:
+    """Return the seed, seconds from a return to an ideal ring, and what is wrong if it is late.
+
+    In a ring of 7 to 29 whose gaps differ, a broker loses power and is back in its next life within
+    the detection time, through one to three brokers that stand side by side anywhere.
+    """
+    rng = rng_for(seed, "returns")
+    n = rng.randrange(7, 30)
+    cluster = Cluster(seed)
+    places = sorted(rng.sample(range(4 * n), n))
+    order = cluster.start_warm([place * (RING_SIZE // (4 * n)) for place in places])
+    cluster.run(rng.uniform(0.3, 1.3))
+    uid = order.pop(rng.randrange(n))
+    cluster.crash(uid, POWER)
+    cluster.run(rng.choice((0.02, rng.uniform(0, LAN.silence_ns / NANOS_PER_SECOND))))
+    first = rng.randrange(n - 1)
+    cluster.restart(uid, [order[(first + at) % (n - 1)] for at in range(rng.choice((1, 1, 3)))])
+    start = cluster.world.now
+    ideal_at = start
+    while cluster.world.now < start + nanos(RETURNED_S):
+        cluster.run(RETURN_STEP_S)
+        if cluster.findings():
+            ideal_at = cluster.world.now + nanos(RETURN_STEP_S)
+    return seed, (ideal_at - start) / NANOS_PER_SECOND, cluster.findings()
+
+
+def measure_returns(bars: Bars, seeds: int, first: int, jobs: int) -> None:
+    """Run :func:`come_back` with each seed; B02: the ring is ideal soon after each return."""
+    late: list[str] = []
+    longest = 0.0
+    for seed, seconds, findings in _spread(come_back, range(first, first + seeds), jobs):
+        longest = max(longest, seconds)
+        if findings:
+            late.append(f"seed {seed}: {findings[:2]}")
+    what = f"{seeds} rings to which a broker came back before it was missed"
+    bars.check("B02", f"{what}: not ideal after {RETURNED_S:g} s", len(late), 0)
+    bars.note(f"longest until the ring was ideal, to {RETURN_STEP_S:g} s: {longest:.2f} s")
+    for line in late[:5]:
+        bars.note(line[:300])
+
+
 def _spread(work: Callable[[int], R], over: Sequence[int], jobs: int) -> Iterator[R]:
     if jobs <= 1:
         yield from map(work, over)
@@ -269,7 +318,7 @@ def main() -> int:
         prog="python -m benchmarks.bars.invariants", description=__doc__.splitlines()[0]
     )
     add_parts(parser, WHAT)
-    parser.add_argument("--seeds", type=at_least(1), default=300, help="of churn")
+    parser.add_argument("--seeds", type=at_least(1), default=300, help="of churn, and of returns")
     parser.add_argument("--first", type=int, default=1, help="the first seed")
     parser.add_argument("--shrinks", type=at_least(1), default=3, help="seeds of shrinking")
     parser.add_argument(
@@ -291,6 +340,8 @@ def main() -> int:
         measure_shrink(bars, options.shrinks, options.first, options.jobs)
     if "deaths" in options.what:
         measure_deaths(bars, options.jobs)
+    if "returns" in options.what:
+        measure_returns(bars, options.seeds, options.first, options.jobs)
     return bars.exit_code
 
 

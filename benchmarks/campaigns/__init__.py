@@ -2,5 +2,6 @@
 
 ``attacks`` and ``fuzz`` (strangers at the ports), ``flaps`` (links that break all the time),
 ``halves`` (a ring cut in two), ``isolations`` (brokers cut off for seconds), ``flowing`` (the
-events that flow meanwhile), ``live`` (a soak of real processes: a room of its own).
+events that flow meanwhile), ``moves`` (clients whose broker is frozen or killed), ``live`` (a soak
+of real processes: a room of its own).
 """

@@ -13,6 +13,7 @@ from ges.wire.broker_messages import MeasuredLinks
 from overlay.ids import LinkClass, Nanos, nanos
 from overlay.machine import Effect, LinkMessage, Send
 from overlay.multigraph.path_choice import Path
+from overlay.multigraph.probes import LinkProbe
 
 NORMAL, EXPRESS, SECURE = LinkClass.NORMAL, LinkClass.EXPRESS, LinkClass.SECURE
 
@@ -29,16 +30,20 @@ class Node:
 class Mesh:
     """A world in virtual time; brokers have names of one letter, latencies are one way, in ms."""
 
-    def __init__(self, names: str, seed: int = 1) -> None:
+    def __init__(self, names: str, seed: int = 1, express_range: float = 0.005) -> None:
+        """Take the express range in seconds, one way."""
         self.now: Nanos = 0
         self.nodes: dict[str, Node] = {}
         self.latency: dict[tuple[str, str, LinkClass], float] = {}
         self.messages = 0
         self.tables: list[tuple[Nanos, str, str]] = []  #: that came: when, to whom, and of whom
+        self._late: dict[str, Nanos] = {}  #: until when a broker's process does not run
         self._order = count()
         self._heap: list[tuple[Nanos, int, str, str, LinkClass, LinkMessage]] = []
         for name in names:
-            survey = Survey(name, random.Random(f"{seed}:{name}"), express_range_ns=nanos(0.005))
+            survey = Survey(
+                name, random.Random(f"{seed}:{name}"), express_range_ns=nanos(express_range)
+            )
             detours: dict[str, Path] = {}
             self.nodes[name] = Node(survey, RelayPaths(survey, detours), detours)
 
@@ -61,6 +66,10 @@ class Mesh:
             self.nodes[here].survey.on_down((there, link_class), self.now, is_reset=True)
             self._do(here, [])
 
+    def hold_up(self, name: str, seconds: float) -> None:
+        """The scheduler lets a broker's process wait for so long; what comes waits as well."""
+        self._late[name] = self.now + nanos(seconds)
+
     def mislead(self, pair: str) -> int:
         """The first sends the second an event by a link that this does not have.
 
@@ -73,18 +82,20 @@ class Mesh:
     def run(self, seconds: float) -> None:
         """Let time pass."""
         end = self.now + nanos(seconds)
-        while True:
-            due, name = min((self._due(name, end + 1), name) for name in self.nodes)
-            arrival = self._heap[0][0] if self._heap else end + 1
-            if min(due, arrival) > end:
-                break
-            if arrival <= due:
-                self._arrive()
-            else:
-                self.now = max(self.now, due)
-                node = self.nodes[name]
-                self._do(name, node.survey.handle_timers(self.now))
+        while self._step(end):
+            pass
         self.now = end
+
+    def probed(self, name: str, link_class: LinkClass) -> bool:
+        """Let time pass until a probe is on its way to a broker; False: there is none in 30 s."""
+        end = self.now + nanos(30)
+        while self._step(end):
+            if any(
+                there == name and each is link_class and isinstance(message, LinkProbe)
+                for _, _, _, there, each, message in self._heap
+            ):
+                return True
+        return False
 
     def path(self, pair: str, link_class: LinkClass = NORMAL) -> str | None:
         """Return the names on the way between two brokers."""
@@ -97,13 +108,31 @@ class Mesh:
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
+    def _step(self, end: Nanos) -> bool:
+        """Let the next thing happen; False: nothing does up to then."""
+        due, name = min((self._due(name, end + 1), name) for name in self.nodes)
+        arrival = self._heap[0][0] if self._heap else end + 1
+        if min(due, arrival) > end:
+            return False
+        if arrival <= due:
+            self._arrive()
+        else:
+            self.now = max(self.now, due)
+            self._do(name, self.nodes[name].survey.handle_timers(self.now))
+        return True
+
     def _due(self, name: str, never: Nanos) -> Nanos:
         node = self.nodes[name]
         dues = (node.survey.next_deadline(), node.relay_paths.next_deadline())
-        return min((due for due in dues if due is not None), default=never)
+        due = min((due for due in dues if due is not None), default=never)
+        return max(due, self._late.get(name, 0))
 
     def _arrive(self) -> None:
-        self.now, _, sender, name, link_class, message = heapq.heappop(self._heap)
+        self.now, order, sender, name, link_class, message = heapq.heappop(self._heap)
+        if self._late.get(name, 0) > self.now:
+            entry = (self._late[name], order, sender, name, link_class, message)
+            heapq.heappush(self._heap, entry)
+            return
         if (sender, name, link_class) in self.latency:
             survey = self.nodes[name].survey
             if isinstance(message, MeasuredLinks):

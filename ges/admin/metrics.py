@@ -56,6 +56,8 @@ def exposition(status: Status) -> str:
     metric("chordal_queued_bytes", "gauge", "Bytes queued for all links.", [(broker, queued)])
     about = "Bytes of memory kept for brokers whose links are lost."
     metric("chordal_kept_bytes", "gauge", about, [(broker, status.kept_bytes)])
+    about = "Bytes of memory for events kept for clients that lose their broker."
+    metric("chordal_replay_bytes", "gauge", about, [(broker, status.replay_bytes)])
     metric("chordal_clients", "gauge", "Clients attached.", [(broker, status.clients)])
     metric("chordal_subscriptions", "gauge", "Filters held.", [(broker, status.subscriptions)])
     metric("chordal_on_ring", "gauge", "1 on the ring, 0 not.", [(broker, on_ring)])

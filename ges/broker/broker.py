@@ -164,6 +164,7 @@ class Broker:
             if config.tokens is not None:
                 nursery.start_soon(parts.access_watch.watch_tokens)
             nursery.start_soon(parts.parked_alarm.run)
+            nursery.start_soon(parts.confirm_alarm.run)
             if parts.secured is not None:
                 nursery.start_soon(parts.secured.identity_watch.run)
             nursery.start_soon(_read_links, parts)

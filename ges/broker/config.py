@@ -13,6 +13,12 @@ from overlay.errors import ConfigError
 from overlay.ids import Nanos
 from overlay.limits import LIMITS, Limits
 from overlay.multigraph.express_range import DEFAULT_RANGE_NS, check_range
+from overlay.multigraph.relay_gain import (
+    DEFAULT_SHARE,
+    DEFAULT_TIME_NS,
+    RelayGain,
+    check_gain,
+)
 from overlay.queues.lanes import Policy
 from overlay.security.identity import Identity, Role, load_identity
 from overlay.security.keyfiles import REVOKED, read_revoked
@@ -43,6 +49,8 @@ class BrokerConfig:
     limits: Limits = LIMITS  #: on strangers
     look_seconds: float = LOOK_SECONDS  #: between two looks at the identity's folder
     express_ms: float = DEFAULT_RANGE_NS / 1e6  #: express range, one way; 0: no express links
+    relay_gain_share: float = DEFAULT_SHARE  #: of a link's cost, that a relay path must save ...
+    relay_gain_ms: float = DEFAULT_TIME_NS / 1e6  #: ... and the time that it must save as well
     slow_clients: Policy = Policy.DISCONNECT  #: what becomes of normal events for them
     express_budget_ms: float = DEFAULT_BUDGET_US / 1e3  #: of events whose publisher names none
 
@@ -69,6 +77,7 @@ class CheckedConfig:
     admission: Admission
     ring: RingConfig
     express_range_ns: Nanos
+    relay_gain: RelayGain
     express_budget_us: int
 
 
@@ -88,6 +97,7 @@ def check_config(config: BrokerConfig) -> CheckedConfig:
         identity=identity,
         admission=Admission(config.access, config.tokens, time.time),
         express_range_ns=check_range(round(config.express_ms * 1e6)),
+        relay_gain=check_gain(config.relay_gain_share, round(config.relay_gain_ms * 1e6)),
         express_budget_us=_budget_us(config),
         ring=replace(
             profile(config.profile),

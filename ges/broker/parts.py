@@ -35,7 +35,7 @@ from ges.wire.broker_messages import RevocationNotice
 from ges.wire.status import Status
 from overlay.address import Address
 from overlay.driver import Driver
-from overlay.ids import Peer, short
+from overlay.ids import Nanos, Peer, short
 from overlay.links.link import Upper
 from overlay.links.memory_limit import MemoryLimit
 from overlay.net.alarm import Alarm
@@ -84,6 +84,7 @@ class Parts:
     router_timer: RouterTimer
     on_ring: OnRing
     replies: Replies
+    confirm_alarm: Alarm
     parked: ParkedEvents
     parked_alarm: Alarm
     link_limit: MemoryLimit
@@ -119,6 +120,7 @@ class Parts:
             rng_for(life.uid, "node", life.incarnation),
             credentials.revocations if credentials is not None else None,
             express_range_ns=checked.express_range_ns,
+            relay_gain=checked.relay_gain,
         )
         driver = Driver(
             node,
@@ -145,7 +147,14 @@ class Parts:
             store = config.directory or credentials.identity.directory
             revocation_watch = RevocationWatch(driver, credentials, store)
         on_ring = OnRing()
-        replies = Replies(driver.counters, driver.counted_log)
+        replies = Replies(driver.counters, driver.counted_log, driver.now)
+
+        def confirm(now: Nanos) -> None:
+            with driver.turn:
+                replies.expire(now)
+
+        confirm_alarm = Alarm(replies.next_deadline, confirm, now=driver.now)
+        replies.on_due = confirm_alarm.look
         parked = ParkedEvents(
             life.uid,
             stack,
@@ -163,7 +172,7 @@ class Parts:
             stack,
             driver,
             memory_limits=(client_limit, link_limit),
-            looks=(parked.notice_changes, router_timer.look),
+            looks=(parked.notice_changes, stack.replays.look, router_timer.look),
         )
         intake = Intake(
             stack,
@@ -205,6 +214,7 @@ class Parts:
             router_timer=router_timer,
             on_ring=on_ring,
             replies=replies,
+            confirm_alarm=confirm_alarm,
             parked=parked,
             parked_alarm=parked_alarm,
             link_limit=link_limit,

@@ -58,6 +58,7 @@ def describe(parts: Parts) -> Status:
         ways=relay_path_statuses(node),
         express_range_ms=survey.express_range.range_ns / 1e6,
         kept_bytes=driver.streams.waiting_bytes,
+        replay_bytes=stack.replays.kept.bytes,
     )
 
 

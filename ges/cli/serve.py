@@ -18,6 +18,7 @@ from ges.cli.durations import NumberRange, duration
 from ges.cli.options import DIRECTORY, overlay_option, run_async
 from overlay.address import DEFAULT_PORT, parse_endpoint, parse_urls
 from overlay.limits import LIMITS, SPARE_FILES, Limits
+from overlay.multigraph.relay_gain import DEFAULT_SHARE, MAX_SHARE
 from overlay.queues.lanes import Policy
 from ring.config import DEFAULT_BACKUPS, ChordStrategy, GapRule
 
@@ -147,6 +148,25 @@ if TYPE_CHECKING:
     "[env: CHORDAL_EXPRESS_RANGE]",
 )
 @click.option(
+    "--relay-gain-share",
+    type=NumberRange(min=0, max=MAX_SHARE),
+    default=DEFAULT_SHARE,
+    envvar="CHORDAL_RELAY_GAIN_SHARE",
+    show_default=True,
+    metavar="SHARE",
+    help="Share of a link's cost that a path over other brokers must save to be taken instead.  "
+    "[env: CHORDAL_RELAY_GAIN_SHARE]",
+)
+@click.option(
+    "--relay-gain-time",
+    default="1ms",
+    type=duration,
+    envvar="CHORDAL_RELAY_GAIN_TIME",
+    show_default=True,
+    metavar="TIME",
+    help="Time that such a path must save as well.  [env: CHORDAL_RELAY_GAIN_TIME]",
+)
+@click.option(
     "--log-level",
     default="info",
     type=click.Choice(["debug", "info", "warning", "error"]),
@@ -190,6 +210,8 @@ def serve(
     gaps: str,
     backups: int,
     express_range: float,
+    relay_gain_share: float,
+    relay_gain_time: float,
     log_level: str,
     express_budget: float,
     slow_clients: str,
@@ -221,6 +243,8 @@ def serve(
         tokens=tokens,
         limits=_limits(connection_rate, max_clients),
         express_ms=1000 * express_range,
+        relay_gain_share=relay_gain_share,
+        relay_gain_ms=1000 * relay_gain_time,
         express_budget_ms=1000 * express_budget,
         slow_clients=Policy(slow_clients),
     )

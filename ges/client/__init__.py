@@ -6,7 +6,8 @@ catches.
 ``client`` (publish and subscribe), ``subscription`` (what is read: events, and gaps in them),
 ``attachment`` (to a broker, and to the next one), ``search`` (for a broker), ``certified`` (a
 certificate that changes). Pure are ``state`` (what a client knows), ``keepalive``, ``watermarks``
-(what has come already) and ``outgoing`` (packing events).
+(what has come already), ``resuming`` (asking for what was missed) and ``outgoing`` (packing
+events).
 """
 
 from __future__ import annotations

@@ -54,6 +54,7 @@ class Attachment:
         self._subscriptions: dict[int, Subscription] = {}
         self._changed = trio.Event()  #: set, and replaced, whenever something waited for may be so
         self._lost_reason = "no broker"
+        self._asked: object = None  #: for the confirmation of what, and over which connection
 
     # ── for the client ────────────────────────────────────────────────────────────────────────
 
@@ -86,12 +87,22 @@ class Attachment:
             ConnectionLost: no broker was found in time.
         """
         while stream.kept_bytes > KEPT_BYTES:
+            self._ask_for_confirmation()
             await self._change()
 
     async def confirmed(self) -> None:
         """Wait until all that was published is taken, or raise what became of it."""
         while not self.state.is_confirmed():
+            self._ask_for_confirmation()
             await self._change()
+
+    def _ask_for_confirmation(self) -> None:
+        """Let the broker confirm at once what has been published, and not only before long."""
+        published = tuple(stream.sequence for stream in self.state.outgoing.values())
+        question = (self.connection, published)
+        if self._asked != question:
+            self._asked = question
+            self.send(CLIENT_CODEC.encode(KeepAlive(0, answer=False)))
 
     async def sent(self) -> None:
         """Wait until what is queued has left."""
@@ -191,7 +202,7 @@ class Attachment:
         """Send over a new connection what its broker is to know, and what none has confirmed."""
         state = self.state
         self.connection = Connection(wire.stream, secure=state.secure, limit_bytes=QUEUE_BYTES)
-        for request in state.requests.values():
+        for request in state.all_requests(trio.current_time()):
             self.send(CLIENT_CODEC.encode(request))
         self.connection.send_again((item, 1) for item in state.unconfirmed(time.time_ns()))
         self._signal()
@@ -225,7 +236,7 @@ class Attachment:
         keepalive = self.state.keepalive
         token = 0
         while True:
-            await trio.sleep(keepalive.pause)
+            await trio.sleep(keepalive.pause(trio.current_time()))
             now = trio.current_time()
             if keepalive.is_over(now):
                 scope.cancel()
@@ -241,7 +252,7 @@ class Attachment:
             while chunk:
                 for kind, body in reader.frames():
                     if kind == DELIVERY:
-                        numbers, events = read_delivery(body, connection.one_way_us)
+                        numbers, events = read_delivery(body, lambda: connection.one_way_us)
                         events = state.watermarks.fresh(events)
                         for number in numbers:
                             subscription = subscriptions.get(number)

@@ -11,7 +11,8 @@
 A client is attached to one broker at a time and learns others from it. When its broker dies or
 falls silent it attaches to another with all its subscriptions. What it has published itself and no
 broker has confirmed it publishes again there, and each event still comes once. What others have
-published in between it may miss, and :attr:`Client.gaps` says how long that was.
+published in between it gets there, as brokers keep the events of the last seconds in memory; if it
+had no broker for longer it may miss some, and :attr:`Client.gaps` says how long that was.
 
 Like the broker, the client handles events by the batch. ``async for`` yields to other tasks once a
 batch, not once an event, and ``publish`` once in a while.
@@ -22,15 +23,15 @@ from __future__ import annotations
 import contextlib
 import math
 import random
-import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from time import time_ns
 
 import trio
 
 from ges.client.attachment import KEPT_BYTES, Attachment
-from ges.client.outgoing import MAX_KNOWN_TOPICS
+from ges.client.outgoing import MAX_KNOWN_TOPICS, OutgoingStream
 from ges.client.search import check_wish
 from ges.client.subscription import Gap, Subscription
 from ges.errors import ConnectionLost, PublishRefused, SpreadRefused, SubscribeRefused
@@ -45,8 +46,10 @@ from overlay.net.transport import MakeTransport, TcpTransport
 from overlay.security.revocation import RevocationList
 from overlay.wire.frames import HEADER as FRAME_HEADER
 
+NORMAL, EXPRESS = LinkClass.NORMAL, LinkClass.EXPRESS
+
 MAX_PARK_SECONDS = 3600.0
-YIELD_EVERY = 256  #: publishes between two chances for other tasks to run
+TURN_BYTES = 256 * 1024  #: published between two chances for other tasks to run
 
 
 class Client:
@@ -59,7 +62,7 @@ class Client:
         self._normal = self._state.outgoing[LinkClass.NORMAL]
         self._secure = self._state.outgoing[LinkClass.SECURE]
         self._express = self._state.outgoing[LinkClass.EXPRESS]
-        self._since_yield = 0
+        self._turn_bytes = TURN_BYTES  #: that may be published yet before others have their turn
         self._topics: dict[str, bytes] = {}  #: checked, and as they go over the wire
         self.uid = uid
         self.gaps: list[Gap] = []
@@ -122,43 +125,45 @@ class Client:
             raise ConfigError(
                 f"the payload has {len(payload)} bytes, {MAX_PAYLOAD_BYTES} are allowed"
             )
-        if park and (link_class is not LinkClass.SECURE or not 0 < park <= MAX_PARK_SECONDS):
-            raise ConfigError(
-                f"park is for secure events, and up to {MAX_PARK_SECONDS:.0f} seconds; not {park}"
-            )
         packed = pack_attributes(attributes) if attributes else b""
-        attachment = self._attachment
+        park_ms = _park_ms(park, link_class) if park else 0
+        if budget is not None and link_class is not EXPRESS:
+            raise ConfigError(f"a budget is for express events, this one is {link_class}")
         if self._state.refusals:
             self._state.raise_refusal()
-        connection = attachment.connection
-        if connection is None or connection.crowded:
-            connection = await attachment.wait_for_room()
-        if link_class is LinkClass.EXPRESS:
-            self._publish_express(connection, encoded, packed, payload, budget)
+        if link_class is NORMAL:
+            stream = self._normal
+        elif link_class is EXPRESS:
+            stream = self._express
+        elif self._state.secure:
+            stream = self._secure
         else:
-            if budget is not None:
-                raise ConfigError(f"a budget is for express events, this one is {link_class}")
-            if link_class is LinkClass.NORMAL:
-                stream = self._normal
-            elif self._state.secure:
-                stream = self._secure
-            else:
-                raise PublishRefused(
-                    "the hop to the broker is not secure; attach over chordals:// with an identity"
-                )
-            if stream.kept_bytes > KEPT_BYTES:
-                await attachment.wait_for_confirmations(stream)
-                connection = await attachment.wait_for_room()
-            park_ms = math.ceil(park * 1000)
-            item = stream.pack(encoded, packed, payload, time.time_ns(), park_ms)
+            raise PublishRefused(
+                "the hop to the broker is not secure; attach over chordals:// with an identity"
+            )
+        connection = self._attachment.connection
+        if connection is None or self._turn_bytes <= 0:
+            connection = await self._next_turn(stream)
+        if link_class is EXPRESS:
+            size = self._publish_express(connection, encoded, packed, payload, budget)
+        else:
+            item = stream.pack(encoded, packed, payload, time_ns(), park_ms)
             stream.keep(item)
             connection.send(item, 1)
-        self._since_yield += 1
+            size = len(item)
+        self._turn_bytes -= size
         if confirm:
             await self.flush()
-        elif self._since_yield >= YIELD_EVERY:
-            self._since_yield = 0
-            await trio.lowlevel.checkpoint()
+
+    async def _next_turn(self, stream: OutgoingStream) -> Connection:
+        """Let others have their turn, and wait until there is room for what is published."""
+        await trio.lowlevel.checkpoint()
+        attachment = self._attachment
+        if stream.kept_bytes > KEPT_BYTES:
+            await attachment.wait_for_confirmations(stream)
+        connection = await attachment.wait_for_room()
+        self._turn_bytes = TURN_BYTES
+        return connection
 
     def _check_topic(self, topic: str) -> bytes:
         encoded = check_topic(topic).encode()
@@ -174,12 +179,13 @@ class Client:
         attributes: bytes,
         payload: bytes,
         budget: float | None,
-    ) -> None:
+    ) -> int:
         budget_us = 0 if budget is None else round(budget * 1_000_000)
         if budget is not None and not 0 < budget_us <= MAX_BUDGET_US:
             raise ConfigError(f"a budget of {budget} seconds; it is above 0, and under an hour")
-        item = self._express.pack_express(topic, attributes, payload, time.time_ns(), budget_us)
+        item = self._express.pack_express(topic, attributes, payload, time_ns(), budget_us)
         connection.send_express(item, FRAME_HEADER.size + SPENT_AT)
+        return len(item)
 
     async def flush(self) -> None:
         """Wait until the broker has taken everything published so far.
@@ -234,6 +240,14 @@ class Client:
             ConnectionLost: there is no broker.
         """
         return await self._attachment.status()
+
+
+def _park_ms(seconds: float, link_class: LinkClass) -> int:
+    if link_class is not LinkClass.SECURE or not 0 < seconds <= MAX_PARK_SECONDS:
+        raise ConfigError(
+            f"park is for secure events, and up to {MAX_PARK_SECONDS:.0f} seconds; not {seconds}"
+        )
+    return math.ceil(seconds * 1000)
 
 
 @asynccontextmanager

@@ -1,40 +1,46 @@
 """How long a client waits for a broker that is silent before it holds it for lost.
 
-A broker that is gone is to be left soon, one that is only slow is not to be left at all: whatever
-others publish meanwhile would be missed. So the limit follows the broker: where its answers to
-keep-alives have been slow of late, as on a machine with far too much to do, it is given more time.
-And time in which this process itself did not run is no silence of the broker's.
+A broker that is gone is to be left soon, one that is only slow is not to be left: a client that
+moves costs itself and its next broker some work. So the limit follows the broker: where its answers
+to keep-alives have been slow of late, as on a machine with far too much to do, it is given more
+time. Any bytes that come end the silence, not the answers alone. And time in which this process
+itself did not run is no silence of the broker's.
+
+For example, events come until a broker freezes at 10.0 s. Keep-alives go out at 10.3, 10.8 and
+11.2 s at the latest, and nothing comes: the broker is lost at 11.2 s.
 
 No clock: times are handed in, in seconds.
 """
 
 from __future__ import annotations
 
-KEEP_ALIVE_SECONDS = 0.5  #: between two keep-alives, and two looks
-SILENCE_SECONDS = 3.0  #: a broker silent for so long is lost ...
+KEEP_ALIVE_SECONDS = 0.5  #: between two keep-alives, and two looks, at most
+SILENCE_SECONDS = 1.2  #: a broker silent for so long is lost ...
 TIMES_SLOWEST = 4  #: ... or for so many times its slowest answer of late ...
 SILENCE_MAX_SECONDS = 10.0  #: ... but for so long in any case
 HALF_LIFE_SECONDS = 30.0  #: a slow answer counts half after this
 OWN_FAULT_SECONDS = 0.1  #: a look that comes so late shows that this process stood still
+LEAST_PAUSE_SECONDS = 0.01  #: between two looks
 
 
 class Keepalive:
     """The silence of the broker that a client is attached to."""
 
-    __slots__ = ("_asked", "_at", "_looked", "_silent_since", "_slowest", "heard_at")
+    __slots__ = ("_asked", "_at", "_due", "_silent_since", "_slowest", "heard_at")
 
     def __init__(self, now: float) -> None:
         self.heard_at = now  #: when anything came from it
         self._silent_since = now  #: the same, later by the time in which we did not run
-        self._looked = now
+        self._due = now + KEEP_ALIVE_SECONDS  #: when to look next
         self._asked: tuple[int, float] | None = None  #: the oldest keep-alive without an answer
         self._slowest = 0.0
         self._at = now  #: when the slowest answer was reckoned
 
-    @property
-    def pause(self) -> float:
-        """Seconds until the next look."""
-        return KEEP_ALIVE_SECONDS
+    def pause(self, now: float) -> float:
+        """Return the seconds until the next look: at the next keep-alive, or when it is over."""
+        end = max(now + LEAST_PAUSE_SECONDS, self._silent_since + self.limit)
+        self._due = min(now + KEEP_ALIVE_SECONDS, end)
+        return self._due - now
 
     @property
     def limit(self) -> float:
@@ -58,15 +64,14 @@ class Keepalive:
             self._asked = None
 
     def is_over(self, now: float) -> bool:
-        """Look, every :data:`KEEP_ALIVE_SECONDS`; says whether the broker is lost."""
-        late = now - self._looked - KEEP_ALIVE_SECONDS
-        self._looked = now
+        """Look, after each :meth:`pause`; says whether the broker is lost."""
+        late = now - self._due
         if late > OWN_FAULT_SECONDS:
             self._silent_since = min(now, self._silent_since + late)
             if self._asked is not None:
                 self._asked = (self._asked[0], min(now, self._asked[1] + late))
         self._slowest, self._at = self._faded(now), now
-        return now - self._silent_since > self.limit
+        return now >= self._silent_since + self.limit
 
     def _faded(self, now: float) -> float:
         return float(self._slowest * 0.5 ** ((now - self._at) / HALF_LIFE_SECONDS))

@@ -1,13 +1,19 @@
 """Frames of a publisher's events, packed with as little work for each as can be.
 
 All but the sequence, the time and the payload is the same for all events of one topic and class.
+
+An event is kept until a broker has confirmed it, and for a while longer: a broker may die or freeze
+after it has confirmed an event and before it has passed the event on. The next broker gets those
+events as well, and whoever has had one drops it. The time is counted up to the last confirmation,
+so nothing is forgotten while the broker is silent.
 """
 
 from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Collection, Container, Iterator
+from itertools import chain
 from typing import NamedTuple
 
 from ges.wire.events import (
@@ -24,6 +30,8 @@ from overlay.wire.frames import EVENT, LENGTH_COVERS, PROTOCOL_VERSION, frame
 from overlay.wire.frames import HEADER as FRAME_HEADER
 
 MAX_KNOWN_TOPICS = 4096
+CONFIRMED_SECONDS = 1.0  #: events are kept for so long after they are confirmed ...
+CONFIRMED_BYTES = 1024 * 1024  #: ... and no more than this of one class, the latest
 NANOS_PER_MILLI = 1_000_000
 
 _FLAGS = {LinkClass.NORMAL: 0, LinkClass.SECURE: SECURE_FLAG, LinkClass.EXPRESS: EXPRESS_FLAG}
@@ -38,6 +46,9 @@ class OutgoingStream:
     """The events of one publisher and class."""
 
     __slots__ = (
+        "_confirmed",
+        "_confirmed_bytes",
+        "_confirmed_count",
         "_incarnation",
         "_kept",
         "_known",
@@ -52,6 +63,9 @@ class OutgoingStream:
         self.sequence = 0  #: of the event packed last
         self.kept_bytes = 0  #: of events that no broker has taken yet, as far as we know
         self._kept: deque[bytes] = deque()
+        #: confirmed of late, oldest first: when, bytes, and the events; b"": one that was refused
+        self._confirmed: deque[tuple[float, int, list[bytes]]] = deque()
+        self._confirmed_bytes = self._confirmed_count = 0
         self._publisher = publisher
         self._incarnation = incarnation
         self._known: dict[bytes, _Topic] = {}
@@ -65,28 +79,47 @@ class OutgoingStream:
             secure = self.link_class is LinkClass.SECURE
             key = self._publisher, self._incarnation, self.sequence
             return frame(EVENT, pack_event(secure, *key, now, topic, attributes, payload, park_ms))
-        known = self._known.get(topic) or self._learn(topic)
-        length = known.size + len(payload)
-        return known.pack(length, known.start, self.sequence, now, known.end) + payload
+        pack, size, start, end = self._known.get(topic) or self._learn(topic)
+        return pack(size + len(payload), start, self.sequence, now, end) + payload
 
     def keep(self, item: bytes) -> None:
         """Keep the event packed last until a broker has taken it."""
         self._kept.append(item)
         self.kept_bytes += len(item)
 
-    def confirm(self, sequence: int) -> None:
-        """All events up to that one are taken or refused."""
+    def confirm(self, sequence: int, now: float, refused: Collection[int] = ()) -> None:
+        """At ``now``, in seconds, all events up to that one are taken, but for those refused."""
         kept = self._kept
-        for _ in range(len(kept) - max(0, self.sequence - sequence)):
-            self.kept_bytes -= len(kept.popleft())
+        count = len(kept) - max(0, self.sequence - sequence)
+        if count <= 0:
+            return
+        first = self.sequence - len(kept) + 1
+        batch = [kept.popleft() for _ in range(count)]
+        size = sum(map(len, batch))
+        self.kept_bytes -= size
+        for number in refused:
+            if first <= number < first + count:
+                batch[number - first] = b""
+        confirmed = self._confirmed
+        confirmed.append((now, size, batch))
+        self._confirmed_bytes += size
+        self._confirmed_count += count
+        while confirmed and (
+            self._confirmed_bytes > CONFIRMED_BYTES or confirmed[0][0] < now - CONFIRMED_SECONDS
+        ):
+            _, size, batch = confirmed.popleft()
+            self._confirmed_bytes -= size
+            self._confirmed_count -= len(batch)
 
     def again(self, refused: Container[int], now: int) -> Iterator[bytes]:
         """Yield what is kept and not ``refused``, marked as events that may come a second time.
 
         One that may be parked may be so for what is left of its time at ``now`` (unix time, ns).
         """
-        for sequence, item in enumerate(self._kept, start=self.sequence - len(self._kept) + 1):
-            if sequence in refused:
+        late = (item for _, _, batch in self._confirmed for item in batch)
+        first = self.sequence - len(self._kept) - self._confirmed_count + 1
+        for sequence, item in enumerate(chain(late, self._kept), start=first):
+            if not item or sequence in refused:
                 continue
             marked = bytearray(item)
             marked[FRAME_HEADER.size] |= AGAIN_FLAG

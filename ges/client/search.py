@@ -27,7 +27,7 @@ from overlay.security.identity import Identity, load_identity
 from overlay.wire.codec import FrameReader, MessageCodec
 from overlay.wire.frames import MAX_CONTROL_BYTES, MAX_FRAME_BYTES
 from overlay.wire.greetings import GREETINGS, Hello, Refusal, check_overlay
-from overlay.wire.versions import DIALECT
+from overlay.wire.versions import DIALECT, OF_CLIENTS
 
 ATTACH_SECONDS = 2.0  #: for one broker to take us
 RETRY_SECONDS = 0.05  #: first pause after all brokers known have failed; doubles
@@ -175,7 +175,7 @@ class BrokerSearch:
                 None,
                 0,
                 DIALECT.lowest,
-                DIALECT.names,
+                DIALECT.names + OF_CLIENTS,
                 wish.token,
                 wish.secret,
             )

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from ges.client.keepalive import Keepalive
 from ges.client.outgoing import OutgoingStream
+from ges.client.resuming import resume
 from ges.client.watermarks import Watermarks
 from ges.errors import ConnectionLost, PublishRefused
 from ges.wire.broker_messages import RevocationNotice
@@ -32,6 +33,7 @@ from overlay.address import Address, is_loopback, parse_url
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass
 from overlay.machine import Message
+from overlay.wire.versions import KEPT_EVENTS
 
 MAX_ALTERNATES = 64
 
@@ -74,6 +76,8 @@ class ClientState:
         self.watermarks = Watermarks()
         self.outgoing = {each: OutgoingStream(each, publisher, incarnation) for each in LinkClass}
         self.requests: dict[int, Subscribe] = {}  #: to be made of every broker
+        self._served: dict[int, float] = {}  #: by number of request, when one first served it
+        self._keeps_events = False  #: the broker can send what was missed before
         self.refusals: list[str] = []  #: of the client's events
         self.statuses: list[Status] = []
         self.taken: list[RevocationTaken] = []
@@ -108,6 +112,7 @@ class ClientState:
         """
         self.url, self.broker_uid, self.secure = url, attached.broker, attached.secure
         self.keepalive = Keepalive(now)
+        self._keeps_events = KEPT_EVENTS in attached.capabilities
         self.watermarks.move()
         return None if self._lost_at is None else now - self._lost_at
 
@@ -132,6 +137,22 @@ class ClientState:
         self.requests[request.number] = request
         self._unsettled.add(request.number)
 
+    def all_requests(self, now: float) -> Iterator[Message]:
+        """Yield what asks a new broker for all subscriptions, at ``now``, in seconds.
+
+        One that was served before comes with what was missed since the last broker was lost, if the
+        new one can do that.
+        """
+        served = [
+            (request, now - self._served[number])
+            for number, request in self.requests.items()
+            if self._keeps_events and number in self._served
+        ]
+        if served:
+            yield from resume(served, self.watermarks.marks())
+        again = {request.number for request, _ in served}
+        yield from (each for number, each in self.requests.items() if number not in again)
+
     def is_decided(self, number: int) -> bool:
         """Say whether a broker has answered a request."""
         return number in self._decisions
@@ -144,6 +165,7 @@ class ClientState:
     def withdraw(self, number: int) -> None:
         """A subscription is wanted no more."""
         self.requests.pop(number, None)
+        self._served.pop(number, None)
         self._unsettled.discard(number)
         self._decisions.pop(number, None)
 
@@ -184,18 +206,25 @@ class ClientState:
         """Note what the broker says at ``now``, in seconds; return what is to be done, if any."""
         match message:
             case Accepted(link_class, sequence):
-                self._decide(link_class, sequence)
+                self._decide(link_class, sequence, now)
+            case EventRefused(link_class, sequence, _) if sequence <= self._accepted.get(
+                link_class, 0
+            ):
+                pass  # the broker before took it, and it was sent again only in case it was lost
             case EventRefused(link_class, sequence, reason):
                 # It may overtake what went before, which may be parked for long.
                 self._refused.setdefault(link_class, set()).add(sequence)
-                self._decide(link_class, 0)
+                self._decide(link_class, 0, now)
                 self.refusals.append(reason)
-            case Subscribed(number) if number in self._unsettled:
-                self._decisions.setdefault(number, None)
+            case Subscribed(number) if number in self.requests:
+                self._served.setdefault(number, now)
+                if number in self._unsettled:
+                    self._decisions.setdefault(number, None)
             case SubscriptionRefused(number, reason):
                 if number in self._unsettled:
                     self._decisions[number] = self._decisions.get(number) or reason
                 elif self.requests.pop(number, None) is not None:
+                    self._served.pop(number, None)
                     return Ended(number, reason)
             case Alternates(urls):
                 self._learn_alternates(urls[:MAX_ALTERNATES])
@@ -215,15 +244,15 @@ class ClientState:
                 pass
         return None
 
-    def _decide(self, link_class: LinkClass, sequence: int) -> None:
+    def _decide(self, link_class: LinkClass, sequence: int, now: float) -> None:
         """All events of that class up to ``sequence`` are taken or refused."""
         accepted = max(self._accepted.get(link_class, 0), sequence)
         refused = self._refused.setdefault(link_class, set())
         while accepted + 1 in refused:
             accepted += 1
         self._accepted[link_class] = accepted
+        self.outgoing[link_class].confirm(accepted, now, refused)
         refused -= {number for number in refused if number <= accepted}
-        self.outgoing[link_class].confirm(accepted)
 
     def _learn_alternates(self, urls: tuple[str, ...]) -> None:
         """Note other brokers to go to; what cannot be called is no reason to go nowhere."""

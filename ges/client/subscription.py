@@ -16,7 +16,7 @@ MAX_UNREAD = 1_000_000  #: events kept for a subscription that is not read; then
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A time without a broker; what was published meanwhile may have been missed."""
+    """A time without a broker; what the next broker did not keep of that time was missed."""
 
     lost: str  #: URL of the broker that was lost
     found: str  #: URL of the one attached to then

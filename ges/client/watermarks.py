@@ -3,14 +3,20 @@
 Two brokers are not at the same point of a publisher's stream. The one that a client moves to may be
 behind the one it has lost, most of all if it has just joined: what the client had there, it drops
 here. A broker delivers the events of one publisher and class in order, so the number of the latest
-says all. Of express events this holds while no link fails; later ones are of no use.
+says all. The new broker may also be ahead: by these numbers it knows which of the events that it
+has kept the client has missed (:mod:`ges.client.resuming`). Of express events the numbers say all
+while no link fails; later ones are of no use.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from ges.wire.client_messages import Mark
 from ges.wire.delivered import Event
 from overlay.ids import LinkClass
 
+MAX_MARKS = 4096  #: told the next broker
 MAX_PUBLISHERS = 65536  #: remembered; then those go of which nothing has come for the longest time
 
 _Key = tuple[str, int, LinkClass]
@@ -26,6 +32,22 @@ class Watermarks:
     def move(self) -> None:
         """The client is attached to another broker now."""
         self._before = self._latest.copy()
+
+    def marks(self) -> Iterator[Mark]:
+        """Yield the latest event of each publisher for the next broker, up to :data:`MAX_MARKS`.
+
+        Those come first of which something has come last. Express events are not sent again.
+        """
+        told = 0
+        for key in reversed(self._latest):
+            publisher, incarnation, link_class = key
+            if link_class is LinkClass.EXPRESS:
+                continue
+            is_secure = link_class is LinkClass.SECURE
+            yield Mark(bytes.fromhex(publisher), incarnation, is_secure, self._latest[key])
+            told += 1
+            if told == MAX_MARKS:
+                return
 
     def fresh(self, events: list[Event]) -> list[Event]:
         """Return what of a delivery has not come before a move.

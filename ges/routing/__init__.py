@@ -9,6 +9,8 @@ To whom
 Over which links
     ``outlets`` and ``subscriber`` (what is needed of links and clients), ``paths`` (relay paths,
     detours), ``forwarding``, ``holding`` (while a link is down), ``rerouting`` (another way).
+Kept for clients that lose their broker
+    ``kept`` (what has passed of late), ``replay`` (what one client has missed), ``replays``.
 Once and in order
     ``recent`` (what has come before), ``ordering``, ``losses`` (what is missing for good).
 """

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 from ges.matching.filter_tree import FilterTree
+from ges.routing.replays import Replays
 from ges.routing.subscriber import Subscriber, Targets
 from ges.wire.delivered import MAX_MATCHES, pack_matches
 from ges.wire.event_runs import EventRun
-from overlay.ids import LinkClass
+from overlay.ids import LinkClass, Nanos
 from overlay.wire.frames import DELIVERY, frame_start
 
 MAX_CACHED_TOPICS = 16384
@@ -17,8 +19,9 @@ MAX_CACHED_TOPICS = 16384
 class Deliveries:
     """The subscriptions of all clients, and what goes to them."""
 
-    def __init__(self, counters: Counter[str]) -> None:
+    def __init__(self, counters: Counter[str], now: Callable[[], Nanos]) -> None:
         self._counters = counters
+        self.replays = Replays(counters, now, self._forget_targets)
         self._filters: FilterTree[tuple[Subscriber, int]] = FilterTree()
         self._targets: dict[LinkClass, dict[bytes, Targets]] = {each: {} for each in LinkClass}
 
@@ -26,6 +29,7 @@ class Deliveries:
         """Serve a checked filter; the same number again replaces the earlier one."""
         self.unsubscribe(client, number)
         client.filters[number] = (text, only)
+        self.replays.joined(client, number)
         self._filters.add(text, (client, number))
         self._forget_targets()
 
@@ -38,6 +42,7 @@ class Deliveries:
 
     def forget(self, client: Subscriber) -> None:
         """The client is gone."""
+        self.replays.forget(client)
         for number in list(client.filters):
             self.unsubscribe(client, number)
 
@@ -46,17 +51,22 @@ class Deliveries:
         """How many filters are served."""
         return self._filters.size
 
-    def deliver(self, run: EventRun) -> None:
+    def deliver(self, run: EventRun, now: Nanos) -> None:
         """Send events that are not express to all who want them."""
         head = run.head
+        self.replays.keep(run, now)
         targets = self.targets_of(head.link_class, head.topic)
         if not targets:
             return
-        frames, count = run.frames, run.count
+        frames, count = memoryview(run.data)[run.bounds[0] : run.bounds[-1]], run.count
         events = 0 if head.secure else count  # of secure events none is dropped
+        items: dict[bytes, bytes] = {}  # clients with the same numbers share one
         for client, matches in targets:
-            start = frame_start(DELIVERY, len(matches) + len(frames)) + matches
-            client.connection.send(start + frames, events)
+            item = items.get(matches)
+            if item is None:
+                start = frame_start(DELIVERY, len(matches) + len(frames))
+                item = items[matches] = b"".join((start, matches, frames))
+            client.connection.send(item, events)
         self._counters["events_delivered"] += count * len(targets)
 
     def targets_of(self, link_class: LinkClass, topic: bytes) -> Targets:
@@ -80,7 +90,7 @@ class Deliveries:
             return ()
         numbers: dict[Subscriber, list[int]] = {}
         for client, number in self._filters.matches(text):
-            if client.wants(number, link_class):
+            if client.wants(number, link_class) and not self.replays.holds(client, link_class):
                 numbers.setdefault(client, []).append(number)
         return tuple(
             (client, pack_matches(tuple(sorted(found)[:MAX_MATCHES])))

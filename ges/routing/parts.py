@@ -22,6 +22,7 @@ from ges.routing.rerouting import Rerouting
 from ges.routing.router import Router
 from ges.topology.secure_graph import SecureGraph
 from ges.wire.events import DEFAULT_BUDGET_US
+from overlay.ids import Nanos
 from overlay.multigraph.weights import LinkKey
 
 
@@ -58,6 +59,8 @@ class RoutingParts:
         graph: SecureGraph,
         counters: Counter[str],
         rules: ExpressRules,
+        *,
+        now: Callable[[], Nanos],
     ) -> RoutingParts:
         """Return new parts; ``graph`` is that of the secure links between brokers."""
         plans = Plans(lines, holding)
@@ -67,7 +70,7 @@ class RoutingParts:
         catch_up = CatchUp(plans)
         rerouting = Rerouting(lines, paths, plans, holding, forwarding, catch_up, losses, counters)
         passing = Passing(plans, holding, forwarding, catch_up, rerouting, counters)
-        deliveries = Deliveries(counters)
+        deliveries = Deliveries(counters, now)
         hops = ExpressHops(lines, paths, rules.is_express)
         express = Express(
             hops,

@@ -79,10 +79,9 @@ class Passing:
         is_whole: bool,
         now: Nanos,
     ) -> None:
-        """Note where this broker stands, whom it is linked to, and who are its ring neighbours.
+        """Plan anew, and pass on what has waited for that: see :meth:`Router.update`.
 
-        ``around``: those as well that it has heard of and is not linked to yet; ``is_whole``: they
-        agree that this broker stands between them.
+        ``here``: this broker's ring id; None: it is not on the ring.
         """
         self.plans.here = here
         self._holding.note(linked, around, is_member=here is not None)

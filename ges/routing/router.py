@@ -8,7 +8,7 @@ payload is not touched, and nothing here waits.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ges.routing.delivery import Deliveries
 from ges.routing.express import Express
@@ -23,6 +23,7 @@ from ges.routing.subscriber import Subscriber
 from ges.wire.event_runs import EventRun
 from ges.wire.events import AGAIN_FLAG, FLOOD_FLAG, MARK_FLAG, SECURE_FLAG, Head
 from overlay.ids import LinkClass, Nanos
+from ring.wire.messages import Member
 
 
 class Router:
@@ -44,8 +45,30 @@ class Router:
         self._deliveries = deliveries
         self._express = express
         self._counters = counters
+        self._member: Member | None = None  #: as we stand on the ring, or stood on it last
         self._recent = Recent()
         self._flooded = Recent()  #: what was sent over all secure links
+
+    def update(
+        self,
+        member: Member | None,
+        linked: Mapping[str, Member],
+        around: Iterable[Member],
+        *,
+        is_whole: bool,
+        now: Nanos,
+    ) -> None:
+        """Note where this broker stands, whom it is linked to, and who are its ring neighbours.
+
+        ``around``: those as well that it has heard of and is not linked to yet; ``is_whole``: they
+        agree that this broker stands between them.
+        """
+        if member is not None and member != self._member:
+            if self._member is not None:  # it has joined anew
+                self._ordering.doubt(now)
+            self._member = member
+        here = member.ring_id if member is not None else None
+        self._passing.update(here, linked, around, is_whole=is_whole, now=now)
 
     # ── events ────────────────────────────────────────────────────────────────────────────────
 
@@ -91,7 +114,7 @@ class Router:
     def expire(self, now: Nanos) -> None:
         """Give up events that do not come; go on with what has waited for them."""
         for run in self._ordering.expire(now):
-            self._deliveries.deliver(run)
+            self._deliveries.deliver(run, now)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
@@ -110,7 +133,7 @@ class Router:
             self._pass_on(run, fresh, duty, now, flood=flood, marked=marked)
         for part in fresh:
             for due in self._ordering.admit(part, now, marked=marked):
-                self._deliveries.deliver(due)
+                self._deliveries.deliver(due, now)
 
     def _pass_on(
         self,

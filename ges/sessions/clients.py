@@ -26,6 +26,7 @@ from overlay.security.identity import PeerIdentity
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import MAX_FRAME_BYTES
 from overlay.wire.greetings import GREETINGS, Hello, Refusal
+from overlay.wire.versions import ASKS, FOR_CLIENTS
 from overlay.wording import counted
 
 NOTHING = AccessRules(())  #: allows nothing
@@ -93,13 +94,20 @@ class Clients:
             turn=self._driver.turn,
         )
         session = Session(
-            hello.uid, hello.incarnation, connection, admission, wire.identity, reader
+            hello.uid,
+            hello.incarnation,
+            connection,
+            admission,
+            wire.identity,
+            reader,
+            asks=ASKS in hello.capabilities,
         )
         reader.limit(MAX_FRAME_BYTES)
         self._sessions.add(session)
         peer = self._node.peer
         subject = admission.principal.label
-        session.tell(Attached(peer.uid, peer.url, session.secure, reader.version, subject))
+        told = (peer.uid, peer.url, session.secure, reader.version, subject)
+        session.tell(Attached(*told, FOR_CLIENTS))
         self._tell_revoked(session)
         session.tell(self._alternates())
         ends, is_ending = self._ends, False
@@ -195,6 +203,7 @@ class Clients:
         """Close all clients' connections after what is queued; they go to other brokers."""
         self._closed = True
         for session in self._sessions:
+            self._intake.confirm(session)
             session.connection.finish()
         while self._sessions:
             self._gone = trio.Event()

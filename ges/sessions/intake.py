@@ -6,6 +6,7 @@ Called from reader tasks, in slices; never waits.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
+from functools import partial
 
 from ges.errors import TopicError
 from ges.sessions.parked_events import ParkedEvents
@@ -18,6 +19,7 @@ from ges.wire.client_messages import (
     CLIENT_CODEC,
     Dropped,
     KeepAlive,
+    Resubscribe,
     RevocationTaken,
     StatusRequest,
     Subscribe,
@@ -83,7 +85,7 @@ class Intake:
             ProtocolError: what it sends makes no sense.
         """
         return any(
-            isinstance(CLIENT_CODEC.decode(body), Subscribe)
+            isinstance(CLIENT_CODEC.decode(body), (Subscribe, Resubscribe))
             for run in runs
             if run.kind == CONTROL
             for body in run.bodies()
@@ -94,6 +96,10 @@ class Intake:
         self._parked.judge_anew(session)
         self._subscriptions.judge_anew(session)
 
+    def confirm(self, session: Session) -> None:
+        """Tell the client now what has been taken."""
+        self._replies.acknowledge(session)
+
     def end_subscriptions(self, session: Session) -> None:
         """Let the client get nothing more."""
         self._subscriptions.forget(session)
@@ -102,6 +108,7 @@ class Intake:
         """The client is gone."""
         self._subscriptions.forget(session)
         self._parked.forget(session)
+        self._replies.forget(session)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
@@ -109,10 +116,15 @@ class Intake:
         if isinstance(message, Subscribe):
             self._subscriptions.subscribe(session, message)
             self._parked.stir()  # who is alone may publish to its own subscribers
+        elif isinstance(message, Resubscribe):
+            serve = partial(self._subscriptions.subscribe, session)
+            self._stack.replays.take(session, message, serve)
+            self._parked.stir()
         elif isinstance(message, Unsubscribe):
             self._subscriptions.unsubscribe(session, message.number)
         elif isinstance(message, KeepAlive):
             if not message.answer:
+                session.is_asking = True
                 session.tell(KeepAlive(message.token, answer=True))
             if session.dropped != session.told_dropped:
                 session.told_dropped = session.dropped
@@ -148,6 +160,7 @@ class Intake:
             return
         self._stack.publish(session, run)
         session.accepted[head.link_class] = head.sequence + run.count - 1
+        session.unsaid += run.count
 
     def _park(self, session: Session, run: EventRun, problem: str | None, park_ms: int) -> None:
         """Park secure events that cannot go now, as far as their publisher wants that."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 import trio
@@ -56,35 +57,40 @@ class ClientReader:
         client = short(session.uid)
         is_express = False
         unfinished = _Unfinished(reader, self._limits.frame_seconds)
+        silence = _Silence(self._limits.client_silence_seconds)
         try:
-            chunk: bytes | bytearray = b"-"
-            while chunk:
-                runs = reader.runs()
-                await self.wait_for_ring(runs)
-                events = [run for run in runs if run.kind == EVENT]
-                if events:  # else it is as it was
-                    is_express = _are_express(events)
-                if is_express:
-                    precedence.enter(fileno)
-                else:
-                    precedence.leave(fileno)
-                    await precedence.give_way()
-                work = Sliced(self._intake.steps(session, runs), None if is_express else precedence)
-                await work.finish(self._driver.turn, partial(self._replies.acknowledge, session))
-                await self._backpressure.relieve()
-                if reader.has_begun:
-                    self._memory_limit.look()
-                unfinished.look(has_finished=bool(runs))
-                with trio.fail_after(self._limits.client_silence_seconds):
+            with silence.scope:
+                chunk: bytes | bytearray = b"-"
+                while chunk:
+                    runs = reader.runs()
+                    if not self._on_ring.is_set():
+                        silence.pause()
+                        await self.wait_for_ring(runs)
+                    events = [run for run in runs if run.kind == EVENT]
+                    if events:  # else it is as it was
+                        is_express = _are_express(events)
+                    if is_express:
+                        precedence.enter(fileno)
+                    else:
+                        precedence.leave(fileno)
+                        await precedence.give_way()
+                    first = None if is_express else precedence
+                    work = Sliced(self._intake.steps(session, runs), first)
+                    await work.finish(self._driver.turn, partial(self._replies.settle, session))
+                    await self._backpressure.relieve()
+                    if reader.has_begun:
+                        self._memory_limit.look()
+                    unfinished.look(has_finished=bool(runs))
+                    silence.heard()
                     chunk = await connection.receive(reader.appetite)
-                reader.feed(chunk)
+                    reader.feed(chunk)
+            if silence.scope.cancelled_caught:
+                self._driver.counted_log.note(
+                    "clients_silent", "client silent, given up", client=client
+                )
         except ProtocolError as error:
             self._driver.counted_log.note(
                 "protocol_errors", "protocol error", client=client, why=str(error)
-            )
-        except trio.TooSlowError:
-            self._driver.counted_log.note(
-                "clients_silent", "client silent, given up", client=client
             )
         except BROKEN:
             pass
@@ -106,6 +112,28 @@ class ClientReader:
         elif any(run.kind == EVENT for run in runs):
             with trio.move_on_after(JOIN_PATIENCE_SECONDS):
                 await self._on_ring.wait()
+
+
+class _Silence:
+    """Ends the reading of a client that sends nothing for too long.
+
+    To move a deadline costs as much as to handle some events, so it is moved now and then: a client
+    is given up after the limit, or up to a quarter of it later.
+    """
+
+    def __init__(self, limit_seconds: float) -> None:
+        self.scope = trio.CancelScope()
+        self._limit = limit_seconds
+
+    def heard(self) -> None:
+        """The client may send nothing for so long from now on."""
+        now = trio.current_time()
+        if not now + self._limit <= self.scope.deadline < math.inf:
+            self.scope.deadline = now + 1.25 * self._limit
+
+    def pause(self) -> None:
+        """It is not read for a while, and cannot be heard."""
+        self.scope.deadline = math.inf
 
 
 class _Unfinished:

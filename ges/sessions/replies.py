@@ -3,26 +3,76 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 from ges.sessions.session import Session
 from ges.wire.client_messages import Accepted, EventRefused
 from ges.wire.events import Head
-from overlay.ids import LinkClass, short
+from overlay.ids import LinkClass, Nanos, nanos, short
 from overlay.links.counted_log import CountedLog
+
+CONFIRM_NS = nanos(0.02)  #: events are confirmed after this at the latest ...
+CONFIRM_EVENTS = 4096  #: ... or when so many are not
 
 
 class Replies:
-    """Tells clients what has become of their events, and counts the refusals."""
+    """Tells clients what has become of their events, and counts the refusals.
 
-    def __init__(self, counters: Counter[str], counted_log: CountedLog) -> None:
+    A publisher mostly does not wait for confirmations, and each costs both ends a system call and a
+    task switch. So a client that asks where it waits is told at once then, and now and then else.
+    """
+
+    def __init__(
+        self, counters: Counter[str], counted_log: CountedLog, now: Callable[[], Nanos]
+    ) -> None:
+        #: Called when :meth:`next_deadline` is earlier than before.
+        self.on_due: Callable[[], None] = lambda: None
         self._counters = counters
         self._counted_log = counted_log
+        self._now = now
+        self._unsaid: dict[Session, None] = {}  #: clients that are told before long
+        self._due: Nanos | None = None
+
+    def settle(self, session: Session) -> None:
+        """Tell the client what has been taken: at once if it waits for that, or before long."""
+        if not session.accepted:
+            session.is_asking = False
+            return
+        is_waited_for = session.is_asking or not session.asks
+        if (
+            is_waited_for
+            or session.unsaid >= CONFIRM_EVENTS
+            or LinkClass.EXPRESS in session.accepted
+        ):
+            self.acknowledge(session)
+            return
+        self._unsaid[session] = None
+        if self._due is None:
+            self._due = self._now() + CONFIRM_NS
+            self.on_due()
 
     def acknowledge(self, session: Session) -> None:
         """Tell the client, once for all it sent together, what has been taken."""
         for link_class, sequence in session.accepted.items():
             session.tell(Accepted(link_class, sequence))
         session.accepted.clear()
+        session.unsaid = 0
+        session.is_asking = False
+        self._unsaid.pop(session, None)
+
+    def forget(self, session: Session) -> None:
+        """The client is gone."""
+        self._unsaid.pop(session, None)
+
+    def next_deadline(self) -> Nanos | None:
+        """Return when :meth:`expire` has something to do."""
+        return self._due
+
+    def expire(self, now: Nanos) -> None:
+        """Tell all clients what has been taken."""
+        self._due = None
+        for session in list(self._unsaid):
+            self.acknowledge(session)
 
     def accept(self, session: Session, head: Head) -> None:
         """Tell a client that its parked events up to this one are taken."""

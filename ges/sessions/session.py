@@ -41,10 +41,6 @@ class ClientOutlet(Outlet, Protocol):
         """What waits to be sent."""
 
     @property
-    def queued_bytes(self) -> int:
-        """Bytes that have not left yet."""
-
-    @property
     def overflowed(self) -> bool:
         """It was given up, as too much was held for the client or of it."""
 
@@ -64,11 +60,13 @@ class Session:
     __slots__ = (
         "accepted",
         "admission",
+        "asks",
         "connection",
         "filter_bytes",
         "filters",
         "identity",
         "incarnation",
+        "is_asking",
         "is_detached",
         "last",
         "last_word",
@@ -77,6 +75,7 @@ class Session:
         "status",
         "told_dropped",
         "uid",
+        "unsaid",
         "verdict_bytes",
         "verdicts",
     )
@@ -89,7 +88,10 @@ class Session:
         admission: Admitted = EVERYTHING,
         identity: PeerIdentity | None = None,
         reader: FrameReader | None = None,
+        *,
+        asks: bool = False,
     ) -> None:
+        """``asks``: it says when it waits for its events to be confirmed."""
         self.admission = admission  #: who it is, and what it may
         self.verdicts: dict[bytes, str | None] = {}  #: why not, by topic
         self.verdict_bytes = 0
@@ -103,6 +105,9 @@ class Session:
         self.status: bytes | None = None  #: answers all requests that come in one read
         self.is_detached = False  #: it is served no more
         self.filters: dict[int, tuple[str, LinkClass | None]] = {}  #: by subscription number
+        self.asks = asks
+        self.is_asking = False  #: it waits, and has not been answered
+        self.unsaid = 0  #: events taken, but not yet told the client
         self.accepted: dict[LinkClass, int] = {}  #: taken, but not yet told the client
         self.last_word = b""  #: to be sent although it is detached, before its connection is closed
         self.told_dropped = (0, 0)  #: normal and express events dropped, as last told the client

@@ -16,8 +16,10 @@ from ges.topology.survey import Survey
 from overlay.ids import LinkClass, Nanos, nanos
 from overlay.multigraph.path_choice import Offer, Path, PathChoice
 from overlay.multigraph.paths import ShortestPaths
+from overlay.multigraph.relay_gain import RelayGain
 from overlay.multigraph.weights import LinkKey
 
+AGREE_NS = nanos(0.5)  #: so often is looked whether measurements agree that a relay is faster
 PATHS_NS = nanos(0.1)  #: paths are brought up to date at most that often
 LONGEST_WAY = 8  #: brokers on a path, both ends included
 
@@ -25,9 +27,15 @@ LONGEST_WAY = 8  #: brokers on a path, both ends included
 class RelayPaths:
     """The ways in use from one broker."""
 
-    def __init__(self, survey: Survey, detours: Mapping[str, Path]) -> None:
-        """``detours``: the ring's ways round failed links; events go to those brokers as well."""
-        self.choice = PathChoice()
+    def __init__(
+        self, survey: Survey, detours: Mapping[str, Path], gain: RelayGain | None = None
+    ) -> None:
+        """``detours``: the ring's ways round failed links; events go to those brokers as well.
+
+        ``gain``: what a relay path must save at least.
+        """
+        self._gain = gain if gain is not None else RelayGain()
+        self.choice = PathChoice(self._gain)
         #: (uid, class) -> the brokers to pass on the way there, that one included; where there is
         #: no entry the direct link is used. The router holds this very dictionary.
         self.relays: dict[LinkKey, Path] = {}
@@ -100,13 +108,31 @@ class RelayPaths:
         for uid in sorted(wanted):
             for link_class in classes:
                 key = (uid, link_class)
-                again = self.choice.decide(key, self._offer(key), now)
+                offer = self._offer(key, now)
+                again = self.choice.decide(key, offer, now)
+                if again is None and self._is_doubtful(key, offer):
+                    again = now + AGREE_NS
                 if again is not None:
                     self._wake(max(again, now + PATHS_NS))
         self.relays.clear()
         self.relays.update((key, path[1:]) for key, path in self.choice.relays.items())
 
-    def _offer(self, key: LinkKey) -> Offer:
+    def _is_doubtful(self, key: LinkKey, offer: Offer) -> bool:
+        """A relay seems really faster, but not by all of the latest measurements."""
+        near = self._survey.graph.near(self._survey.uid, key[1])
+        return (
+            self.choice.relay(key) is None
+            and offer.has_link
+            and self._gain.is_reached(offer.path_ns, near.get(key[0]))
+        )
+
+    def _offer(self, key: LinkKey, now: Nanos) -> Offer:
+        """Return the ways to a broker, and their costs.
+
+        The direct link counts at its best of late, and the links of a relay as they are known. So
+        neither one process that the scheduler runs late, nor a host on which all are, makes a
+        relay seem faster.
+        """
         uid, link_class = key
         paths, near = self._paths[link_class], self._survey.graph.near(self._survey.uid, link_class)
         path, path_ns = paths.path(uid), paths.distance(uid)
@@ -114,7 +140,11 @@ class RelayPaths:
             path = path_ns = None
         has_link = self._survey.has_link(key)
         kept_ns = self._total(self.choice.relay(key), link_class)
-        return Offer(has_link, near.get(uid) if has_link else None, path, path_ns, kept_ns)
+        direct_ns = near.get(uid) if has_link else None
+        agreed_ns = self._survey.agreed_cost_ns(key, now)
+        if direct_ns is not None and agreed_ns is not None:
+            direct_ns = min(direct_ns, agreed_ns)
+        return Offer(has_link, direct_ns, path, path_ns, kept_ns)
 
     def _total(self, path: Path | None, link_class: LinkClass) -> Nanos | None:
         """Return what a path costs now; None if a link of it is gone."""

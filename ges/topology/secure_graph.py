@@ -36,7 +36,10 @@ class SecureGraph:
         self.left_out = 0  #: how often that was
         self._states: dict[str, SecureState] = {}
         self._listed = 0  #: secure links in all lists
+        # What follows from the lists, as long as they stay as they are.
         self._reach: frozenset[str] | None = None
+        self._out_of_reach: tuple[SecureState, ...] | None = None
+        self._is_complete: bool | None = None
 
     @property
     def states(self) -> tuple[SecureState, ...]:
@@ -130,20 +133,24 @@ class SecureGraph:
     @property
     def is_complete(self) -> bool:
         """Every broker that holds an identity has secure links to all its ring neighbours."""
-        return all(
-            state.complete or state.withdrawn or self._is_revoked(uid)
-            for uid, state in self._states.items()
-        )
+        if self._is_complete is None:
+            self._is_complete = all(
+                state.complete or state.withdrawn or self._is_revoked(uid)
+                for uid, state in self._states.items()
+            )
+        return self._is_complete
 
     def out_of_reach(self) -> tuple[SecureState, ...]:
         """Return the brokers that hold an identity and cannot be reached over secure links."""
-        reach = self._reached()
-        return tuple(
-            state
-            for uid, state in self._states.items()
-            if not (state.withdrawn or uid in reach or uid == self._own_uid)
-            and not self._is_revoked(uid)
-        )
+        if self._out_of_reach is None:
+            reach = self._reached()
+            self._out_of_reach = tuple(
+                state
+                for uid, state in self._states.items()
+                if not (state.withdrawn or uid in reach or uid == self._own_uid)
+                and not self._is_revoked(uid)
+            )
+        return self._out_of_reach
 
     def reaches_anybody(self) -> bool:
         """Say whether there is any broker to be reached over secure links."""
@@ -157,7 +164,7 @@ class SecureGraph:
     def reckon(self) -> None:
         """Who is revoked has changed."""
         self.version += 1
-        self._reach = None
+        self._reach = self._out_of_reach = self._is_complete = None
 
     def _put(self, state: SecureState) -> None:
         known = self._states.pop(state.origin, None)  # the one changed last stands last

@@ -13,9 +13,10 @@ from overlay.ids import LinkClass, WireCount, WireText, WireUid, WireUrl
 from overlay.machine import Message
 from overlay.wire.codec import MessageCodec
 from overlay.wire.frames import LOWEST_VERSION
-from overlay.wire.versions import WireVersion
+from overlay.wire.versions import WireCapabilities, WireVersion
 
 Number = Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
+PublisherBytes = Annotated[bytes, msgspec.Meta(min_length=16, max_length=16)]
 FilterText = Annotated[str, msgspec.Meta(max_length=MAX_TOPIC_BYTES)]
 
 
@@ -28,6 +29,36 @@ class Subscribe(Message, frozen=True):
     number: Number
     filter: FilterText
     link_class: LinkClass | None
+
+
+class Mark(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The event that a client has had last of one publisher and class."""
+
+    publisher: PublisherBytes
+    incarnation: WireCount
+    secure: bool
+    sequence: WireCount
+
+
+class Resubscription(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A subscription that another broker has served before."""
+
+    number: Number
+    filter: FilterText
+    link_class: LinkClass | None
+    age_ms: Number  #: milliseconds since it was served first
+
+
+class Resubscribe(Message, frozen=True):
+    """Serve these as the broker did that I have lost, and send me first what I have missed.
+
+    Only to a broker that has said :data:`overlay.wire.versions.KEPT_EVENTS`. ``more``: what does
+    not fit into this message follows in another one.
+    """
+
+    marks: Annotated[tuple[Mark, ...], msgspec.Meta(max_length=1024)]
+    subscriptions: Annotated[tuple[Resubscription, ...], msgspec.Meta(max_length=4096)]
+    more: bool
 
 
 class Unsubscribe(Message, frozen=True):
@@ -58,6 +89,7 @@ class Attached(Message, frozen=True):
     secure: bool
     version: WireVersion = LOWEST_VERSION  #: of the protocol, that holds for this connection
     subject: WireText = "anyone"  #: as whom the broker knows the client, see docs/access.md
+    capabilities: WireCapabilities = ()  #: what else a client may send it
 
 
 class Alternates(Message, frozen=True):
@@ -110,6 +142,7 @@ class Dropped(Message, frozen=True):
 #: What clients and brokers say to each other; nothing of it is understood between brokers.
 CLIENT_CODEC = MessageCodec(
     Subscribe,
+    Resubscribe,
     Unsubscribe,
     KeepAlive,
     StatusRequest,

@@ -11,7 +11,8 @@ or more, just as they came::
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 
 import msgspec
@@ -58,10 +59,12 @@ def pack_matches(numbers: tuple[int, ...]) -> bytes:
     return struct.pack(f"!H{len(numbers)}I", len(numbers), *numbers)
 
 
-def read_delivery(body: bytes, hop_us: int = 0) -> tuple[tuple[int, ...], list[Event]]:
+def read_delivery(
+    body: bytes, hop_us: Callable[[], int] = lambda: 0
+) -> tuple[tuple[int, ...], list[Event]]:
     """Decode a delivery: the numbers of the subscriptions, and the events.
 
-    ``hop_us``: microseconds that the last hop takes, by estimate.
+    ``hop_us`` returns microseconds that the last hop takes, by estimate; asked of express events.
 
     Raises:
         CodecError: it is malformed.
@@ -74,7 +77,7 @@ def read_delivery(body: bytes, hop_us: int = 0) -> tuple[tuple[int, ...], list[E
     return numbers, read_events(body, 2 + 4 * count, hop_us)
 
 
-def read_events(data: bytes, at: int = 0, hop_us: int = 0) -> list[Event]:
+def read_events(data: bytes, at: int = 0, hop_us: Callable[[], int] = lambda: 0) -> list[Event]:
     """Decode the event frames that fill ``data`` from ``at`` on.
 
     Raises:
@@ -82,58 +85,99 @@ def read_events(data: bytes, at: int = 0, hop_us: int = 0) -> list[Event]:
     """
     events: list[Event] = []
     size = len(data)
-    unpack = _DELIVERED.unpack_from
-    last: bytes = b""
-    topic = publisher = ""
+    like: _Like | None = None  #: the event before
     try:
         while at < size:
-            (
-                length,
-                tag,
-                flags,
-                hops,
-                who,
-                incarnation,
-                sequence,
-                published,
-                topics,
-                attributes,
-            ) = unpack(data, at)
-            end = at + 4 + length
-            topic_at = at + _DELIVERED.size
-            budget = spent = 0
-            if flags & EXPRESS_FLAG:
-                budget, spent = BUDGET.unpack_from(data, topic_at)
-                topic_at += BUDGET.size
-                spent += hop_us
-            attributes_at = topic_at + topics
-            payload_at = attributes_at + attributes
-            if payload_at > end or end > size or tag != _EVENT_TAG:
-                raise CodecError("event frame whose lengths make no sense")
-            named = who + data[topic_at:attributes_at]
-            if named != last:
-                last = named
-                topic = named[16:].decode()
-                publisher = who.hex()
-            event = Event(
-                topic,
-                data[payload_at:end],
-                ATTRIBUTES.decode(data[attributes_at:payload_at]) if attributes else _NONE,
-                _CLASSES[flags & _CLASS_FLAGS],
-                publisher,
-                sequence,
-                published,
-                hops,
-                spent > budget,
-                bool(flags & EXPRESS_FLAG) and not flags & ROUGH_FLAG,
-                budget,
-                spent,
-                incarnation,
-            )
+            if like is not None:
+                at = like.read_on(data, at, events)
+                if at == size:
+                    break
+            event, like, at = _read_event(data, at, hop_us)
             events.append(event)
-            at = end
     except struct.error:
         raise CodecError(f"event frame of {size - at} bytes") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise CodecError(f"event frame: {error}") from None
     return events
+
+
+def _read_event(data: bytes, at: int, hop_us: Callable[[], int]) -> tuple[Event, _Like | None, int]:
+    """Return the event whose frame begins at ``at``, what is like it, and where the next begins."""
+    length, tag, flags, hops, who, incarnation, sequence, published, topics, attributes = (
+        _DELIVERED.unpack_from(data, at)
+    )
+    end = at + 4 + length
+    topic_at = at + _DELIVERED.size
+    budget = spent = 0
+    is_express = bool(flags & EXPRESS_FLAG)
+    if is_express:
+        budget, spent = BUDGET.unpack_from(data, topic_at)
+        topic_at += BUDGET.size
+        spent += hop_us()
+    attributes_at = topic_at + topics
+    payload_at = attributes_at + attributes
+    if payload_at > end or end > len(data) or tag != _EVENT_TAG:
+        raise CodecError("event frame whose lengths make no sense")
+    event = Event(
+        data[topic_at:attributes_at].decode(),
+        data[payload_at:end],
+        ATTRIBUTES.decode(data[attributes_at:payload_at]) if attributes else _NONE,
+        _CLASSES[flags & _CLASS_FLAGS],
+        who.hex(),
+        sequence,
+        published,
+        hops,
+        spent > budget,
+        is_express and not flags & ROUGH_FLAG,
+        budget,
+        spent,
+        incarnation,
+    )
+    like = _Like(event, data, at, topics) if not (is_express or attributes) else None
+    return event, like, end
+
+
+class _Like:
+    """What the events of a run have in common: all but length, sequence, time and payload."""
+
+    __slots__ = ("_common", "_event", "_layout", "_topic")
+
+    def __init__(self, event: Event, data: bytes, at: int, topic_bytes: int) -> None:
+        self._event = event
+        self._layout = _layout(topic_bytes)
+        _, self._common, _, _, self._topic = self._layout.unpack_from(data, at)
+
+    def read_on(self, data: bytes, at: int, events: list[Event]) -> int:
+        """Add the events from ``at`` on that are like this one; return where they end."""
+        event, common, topic = self._event, self._common, self._topic
+        name, link_class, publisher = event.topic, event.link_class, event.publisher
+        hops, incarnation = event.hops, event.incarnation
+        unpack, header = self._layout.unpack_from, self._layout.size
+        size = len(data)
+        while at + header <= size:
+            length, common_too, sequence, published, topic_too = unpack(data, at)
+            end = at + 4 + length
+            payload_at = at + header
+            if common_too != common or topic_too != topic or not payload_at <= end <= size:
+                break
+            events.append(
+                Event(
+                    name,
+                    data[payload_at:end],
+                    _NONE,
+                    link_class,
+                    publisher,
+                    sequence,
+                    published,
+                    hops,
+                    incarnation=incarnation,
+                )
+            )
+            at = end
+        return at
+
+
+@lru_cache(maxsize=1024)
+def _layout(topic_bytes: int) -> struct.Struct:
+    """Return length | version to incarnation | sequence | time | lengths and topic."""
+    return struct.Struct(f"!I32sQQ{4 + topic_bytes}s")

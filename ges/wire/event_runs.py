@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import pairwise
 
 import msgspec
@@ -27,12 +28,8 @@ from ges.wire.events import (
 from overlay.wire.frames import EVENT, frame
 from overlay.wire.frames import HEADER as FRAME_HEADER
 
+FEW = 8  #: events: fewer are patched one by one
 RUN_BYTES = 64 * 1024  #: of a run, unless it is a single event
-
-#: Within a frame: what the events of a run have in common, the sequence, and the rest of that.
-_ALIKE = FRAME_HEADER.size - 2, FRAME_HEADER.size + 30
-_SEQUENCE = struct.Struct("!Q")
-_ALIKE_TOO = FRAME_HEADER.size + 46
 
 
 class EventRun(msgspec.Struct, frozen=True, gc=False):
@@ -114,11 +111,17 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
 
     def patched(self, flags: int, hops: int, duty: bytes) -> bytearray:
         """Return all frames with other flags, hops and duty."""
-        first = self.bounds[0]
-        frames = bytearray(self.data[first : self.bounds[-1]])
+        bounds = self.bounds
+        first, size = bounds[0], bounds[1] - bounds[0]
+        frames = bytearray(memoryview(self.data)[first : bounds[-1]])
         patch = bytes((flags,)) + PATCH.pack(hops, duty)
+        if len(bounds) > FEW and bounds == list(range(first, bounds[-1] + 1, size)):
+            # All have one size: a byte of all of them is patched at once.
+            for at, byte in enumerate(patch, start=FRAME_HEADER.size):
+                frames[at::size] = bytes((byte,)) * self.count
+            return frames
         shift = FRAME_HEADER.size - first
-        for bound in self.bounds[:-1]:
+        for bound in bounds[:-1]:
             at = bound + shift
             frames[at : at + PATCH_END] = patch
         return frames
@@ -130,34 +133,37 @@ def event_runs(data: bytes, bounds: list[int]) -> Iterator[EventRun]:
     Raises:
         CodecError: as :func:`read_head` does, after the runs before the malformed frame.
     """
-    sequence_of = _SEQUENCE.unpack_from
-    alike, until = _ALIKE
     size_before = FRAME_HEADER.size + HEADER.size
     index, count = 0, len(bounds) - 1
     while index < count:
         start = bounds[index]
         head = read_head(data, start + FRAME_HEADER.size, bounds[index + 1])
-        begins = data[start + alike : start + until]
-        end_too = size_before + len(head.topic)
-        ends = data[start + _ALIKE_TOO : start + end_too]
-        smallest = end_too + head.attribute_bytes
-        largest = smallest + MAX_PAYLOAD_BYTES
-        sequence = head.sequence
         first = index
         index += 1
         if head.express:  # these are few, and each has a budget of its own
             yield EventRun(head, data, bounds[first : index + 1])
             continue
         most = bisect_right(bounds, start + RUN_BYTES, index) - 1
-        while index < most:
-            at = bounds[index]
-            sequence += 1
-            if (
-                data[at + alike : at + until] != begins
-                or data[at + _ALIKE_TOO : at + end_too] != ends
-                or sequence_of(data, at + until) != (sequence,)
-                or not smallest <= bounds[index + 1] - at <= largest
-            ):
-                break
-            index += 1
+        if index < most:
+            unpack = _layout(len(head.topic)).unpack_from
+            common, sequence, topic = unpack(data, start)
+            smallest = size_before + len(head.topic) + head.attribute_bytes
+            largest = smallest + MAX_PAYLOAD_BYTES
+            while index < most:
+                at = bounds[index]
+                sequence += 1
+                if not smallest <= bounds[index + 1] - at <= largest:
+                    break
+                if unpack(data, at) != (common, sequence, topic):
+                    break
+                index += 1
         yield EventRun(head, data, bounds[first : index + 1])
+
+
+@lru_cache(maxsize=1024)
+def _layout(topic_bytes: int) -> struct.Struct:
+    """Return how a frame is read here: version to incarnation | sequence | lengths and topic.
+
+    All of a run have the first and the last in common.
+    """
+    return struct.Struct(f"!4x32sQ8x{4 + topic_bytes}s")

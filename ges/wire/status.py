@@ -93,3 +93,4 @@ class Status(Message, frozen=True):
     ways: tuple[RelayPathStatus, ...] = ()  #: by relays; to all others the direct link is used
     express_range_ms: float = 0.0  #: one way; 0: no express links
     kept_bytes: int = 0  #: of memory, for events to brokers whose links are lost
+    replay_bytes: int = 0  #: of memory, for events kept for clients that lose their broker

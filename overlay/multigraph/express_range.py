@@ -60,16 +60,20 @@ class ExpressRange:
         self.promotions = 0  #: of links that had been demoted
         self._links: dict[str, _Standing] = {}
 
-    def judge(self, uid: str, weights: Weights, now: Nanos) -> bool:
+    def judge(
+        self, uid: str, weights: Weights, now: Nanos, *, agreed: Weights | None = None
+    ) -> bool:
         """Take a measurement; return whether the link is inside the range now.
 
-        The first one decides at once, by the range itself.
+        The first one decides at once, by the range itself. ``agreed``: what the latest measurements
+        agree on, where that is known; a link is demoted only if that is outside as well.
         """
         latency = latency_ns(weights)
         standing = self._links.get(uid)
         if standing is None:
             standing = self._links[uid] = _Standing(latency <= self.range_ns)
             return standing.is_inside
+        is_sure = not standing.is_inside or agreed is None or latency_ns(agreed) > self.range_ns
         if standing.is_inside:
             is_contrary, patience = latency > self.range_ns, DEMOTE_NS
         else:
@@ -78,7 +82,7 @@ class ExpressRange:
             standing.contrary_since = None
         elif standing.contrary_since is None:
             standing.contrary_since = now
-        elif now - standing.contrary_since >= patience:
+        elif now - standing.contrary_since >= patience and is_sure:
             standing.is_inside = not standing.is_inside
             standing.contrary_since = None
             if standing.is_inside:

@@ -1,12 +1,15 @@
 """Direct link or relay: which way to a broker is used, without flapping.
 
 The cheapest path of the moment is no good choice: two ways of about the same cost would take turns,
-and traffic that moves makes the one it leaves cheaper. So a relay has to be really faster, for some
-time, and a new link is used for a while first: its first measurements tell more of two brokers that
-start than of the link. The direct link is taken again only when it is no dearer than the relay, and
-each return that did not last makes the next one wait twice as long (as routes are damped, RFC
-2439). Only what is gone is left at once, and a link that was gone is taken again when it is
-measured.
+and traffic that moves makes the one it leaves cheaper. So a relay has to be really faster
+(:mod:`overlay.multigraph.relay_gain`), for some time, and a new link is used for a while first: its
+first measurements tell more of two brokers that start than of the link. The direct link is taken
+again when less than half of that gain is left, and each return that did not last makes the next one
+wait twice as long (as routes are damped, RFC 2439). Only what is gone is left at once, and a link
+that was gone is taken again when it is measured.
+
+The direct link's cost is to be what several measurements agree on
+(:func:`overlay.multigraph.weights.agreed`): here nothing is known of single ones.
 """
 
 from __future__ import annotations
@@ -14,12 +17,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from overlay.ids import LinkClass, Nanos, nanos
+from overlay.multigraph.relay_gain import RelayGain
 
 Path = tuple[str, ...]  #: uids, both ends included
 
-RATIO = 0.7  #: a relay must cost less than this part of the direct link, or of another relay ...
-MARGIN_NS = nanos(0.001)  #: ... and less by this: below it the difference is not worth a broker
-SUSTAIN_NS = nanos(1)  #: how long it must have been so
+SUSTAIN_NS = nanos(1)  #: how long a relay must have been really faster
 SETTLE_NS = nanos(5)  #: ... and how long a new direct link is used first
 HOLD_NS = nanos(3)  #: a relay is kept at least that long before the direct link is taken again
 MAX_DOUBLINGS = 5  #: the longest hold is 2^5 times that
@@ -53,7 +55,9 @@ Key = tuple[str, LinkClass]
 class PathChoice:
     """The way in use to each broker, for each class."""
 
-    def __init__(self) -> None:
+    def __init__(self, gain: RelayGain | None = None) -> None:
+        """Take what a relay must save at least, compared with the direct link or another relay."""
+        self._gain = gain if gain is not None else RelayGain()
         self.changes = 0  #: of ways in use
         self._ways: dict[Key, _Way] = {}
 
@@ -104,18 +108,17 @@ class PathChoice:
         """Return what is used where the way so far is gone: the relay, or None for the link."""
         if not offer.has_link:
             return _relay(offer)
-        return _relay(offer) if _is_really_less(offer.path_ns, offer.direct_ns) else None
+        return _relay(offer) if self._gain.is_reached(offer.path_ns, offer.direct_ns) else None
 
     def _wish(self, way: _Way, offer: Offer) -> tuple[Path | None, Nanos]:
         """Return the way that is better now, and how long the present one is to be kept."""
         if way.path is None:
-            is_better = _is_really_less(offer.path_ns, offer.direct_ns)
+            is_better = self._gain.is_reached(offer.path_ns, offer.direct_ns)
             is_first = way.returned_at is None
             return (_relay(offer) if is_better else None), SETTLE_NS if is_first else 0
-        kept, direct = offer.kept_ns, offer.direct_ns
-        if _relay(offer) is not None and _is_really_less(offer.path_ns, kept):
+        if _relay(offer) is not None and self._gain.is_reached(offer.path_ns, offer.kept_ns):
             return _relay(offer), HOLD_NS
-        if offer.has_link and kept is not None and direct is not None and direct <= kept:
+        if offer.has_link and self._gain.is_lost(offer.kept_ns, offer.direct_ns):
             return None, HOLD_NS << way.doublings
         return way.path, 0
 
@@ -135,7 +138,3 @@ class PathChoice:
 
 def _relay(offer: Offer) -> Path | None:
     return offer.path if offer.path is not None and len(offer.path) > 2 else None
-
-
-def _is_really_less(cost: Nanos | None, than: Nanos | None) -> bool:
-    return cost is not None and than is not None and cost < RATIO * than - MARGIN_NS

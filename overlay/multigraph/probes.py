@@ -19,7 +19,15 @@ import msgspec
 
 from overlay.ids import LinkClass, Nanos, WireCount, nanos
 from overlay.machine import Command, Effect, LinkMessage, Send, TimerTable
-from overlay.multigraph.weights import Flow, LinkKey, Resets, RoundTrip, Weights
+from overlay.multigraph.weights import (
+    RECENT_SAMPLES,
+    Flow,
+    LinkKey,
+    Resets,
+    RoundTrip,
+    Weights,
+    agreed,
+)
 
 FIRST_PROBES = 4  #: quickly one after the other, as a new link is to be known soon
 OWN_FAULT_NS = nanos(0.05)  #: a timer that late shows that this process stood still
@@ -179,6 +187,19 @@ class Probes:
             flow.queued_ns,
             self._resets.milli(key, now),
         )
+
+    def agreed(self, key: LinkKey, now: Nanos) -> Weights | None:
+        """Return the weight set that the latest three measurements agree on; None before any.
+
+        A probe that has been under way for a second, two, three counts as so many measurements.
+        """
+        weights = self.weights(key, now)
+        if weights is None:
+            return None
+        probed = self._probed[key]
+        waited = now - probed.waiting[1] if probed.waiting is not None else 0
+        missed = min(waited // self._pace.busy_ns, RECENT_SAMPLES)
+        return agreed(weights, (*probed.trip.recent, *[waited] * missed)[-RECENT_SAMPLES:])
 
     def floor_ns(self, key: LinkKey) -> Nanos:
         """Return the smallest of the latest round trips of a link; 0: none is known."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict, deque
+from collections.abc import Sequence
 
 import msgspec
 
@@ -21,7 +22,8 @@ LinkKey = tuple[str, LinkClass]
 
 RTT_GAIN = 4  #: a sample counts 1/4. RFC 6298 has 1/8, for samples that come with every round trip
 JITTER_GAIN = 4
-RECENT_SAMPLES = 3  #: the smallest of so many has met no queue, or there is always one
+#: The smallest of so many has met no queue, or there is always one; and no process that was late.
+RECENT_SAMPLES = 3
 RECOVERED_SAMPLES = 4  #: so many samples in a row of less than half the mean are no luck
 TRAFFIC_SECONDS = 2.0  #: time constant of the mean traffic
 BACKED_UP_SECONDS = 0.05  #: a queue that takes longer to drain shows what the link can carry ...
@@ -67,6 +69,20 @@ def worse(one: Weights, other: Weights) -> Weights:
     )
 
 
+def agreed(weights: Weights, recent: Sequence[Nanos]) -> Weights:
+    """Return the weights as far as all of the ``recent`` round trips agree on them.
+
+    One measurement may have met a process that the scheduler ran late, and the mean shows it for
+    long. So the smallest round trip counts; and of the variation, what more than one shows.
+    """
+    floor, second = sorted((*recent, min(recent)) if len(recent) == 1 else recent)[:2]
+    return msgspec.structs.replace(
+        weights,
+        rtt_ns=floor,
+        jitter_ns=min(weights.jitter_ns, second - floor),
+    )
+
+
 class RoundTrip:
     """Smoothed round trip time and its mean deviation, as in RFC 6298 but with other gains.
 
@@ -82,6 +98,11 @@ class RoundTrip:
         self.samples = 0
         self._low = 0  #: samples in a row of less than half the mean
         self._recent: deque[Nanos] = deque(maxlen=RECENT_SAMPLES)
+
+    @property
+    def recent(self) -> tuple[Nanos, ...]:
+        """The latest samples, three at most."""
+        return tuple(self._recent)
 
     @property
     def floor_ns(self) -> Nanos:

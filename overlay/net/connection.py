@@ -270,7 +270,7 @@ class Connection:
         Called at the end of a turn, for a connection whose writer is parked.
         """
         try:
-            while self._write_some():
+            while self._write_some() and self.outbox:
                 pass
         except BROKEN as error:
             self._failure = error  # the writer's task tells who needs to know

@@ -21,5 +21,9 @@ class Outlet(Protocol):
         """Queue one express event before all that is not; its stamp stands at ``stamp_at``."""
 
     @property
+    def queued_bytes(self) -> int:
+        """Bytes that have not left yet."""
+
+    @property
     def one_way_us(self) -> int:
         """Microseconds to the other end, by estimate; 0: not known."""

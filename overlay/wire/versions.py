@@ -37,6 +37,15 @@ SECURE_STATES = "secure_states"  #: lists of secure links are told again to who 
 
 QUICK_PROBES = "quick_probes"  #: answered before all that waits
 
+KEPT_EVENTS = "kept_events"  #: a broker sends a client that moves to it what it has missed
+
+ASKS = "asks"  #: a client asks where it waits for its events to be confirmed
+
+#: What a broker tells its clients that it has ...
+FOR_CLIENTS = (KEPT_EVENTS,)
+#: ... and what a client tells its broker, beside what it has in common with brokers.
+OF_CLIENTS = (ASKS,)
+
 CAPABILITIES = frozenset({EXPRESS, STREAMS, SECURE_STATES, QUICK_PROBES})
 
 

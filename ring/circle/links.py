@@ -90,11 +90,15 @@ class RingLinks:
     # ── what the parts ask for ────────────────────────────────────────────────────────────────
 
     def tell(self, peer: Peer, message: Message, about: str | None = None) -> None:
-        """Send ``message`` to ``peer``, over a new link if there is none; lost if none can be."""
-        if peer.uid in self.up:
+        """Send ``message`` to ``peer``, over a new link if there is none; lost if none can be.
+
+        A link to an earlier life of ``peer`` is none: nobody hears what goes over it.
+        """
+        link = self.up.get(peer.uid)
+        if link is not None and link.peer.incarnation >= peer.incarnation:
             self._core.send(peer.uid, message, about)
             return
-        self.open(peer.url, peer.uid, about)
+        self.open(peer.url, peer.uid, about, replace=link is not None)
         if peer.url not in self._opening:
             return
         waiting = self._waiting.setdefault(peer.uid, _Waiting(peer.url))
@@ -102,14 +106,16 @@ class RingLinks:
         if len(waiting.messages) < MAX_WAITING:
             waiting.messages.append((message, about))
 
-    def open(self, url: str, uid: str | None, about: str | None = None) -> None:
-        """Try to make a link now, unless an attempt is under way."""
+    def open(
+        self, url: str, uid: str | None, about: str | None = None, *, replace: bool = False
+    ) -> None:
+        """Try to make a link now, unless one is being tried; ``replace``: even if there is one."""
         if url == self._core.peer.url or url in self._opening:
             return
         if len(self._opening) < MAX_OPENING:
             self._opening[url] = uid
             self._core.disarm(Timer.RETRY, url)
-            self._core.open(url, uid, about)
+            self._core.open(url, uid, about, replace=replace)
 
     def reopen(self, peer: Peer, about: str | None = None) -> None:
         """Try to make a lost link anew, but for one that flaps: that is tried again later."""

@@ -31,7 +31,7 @@ from sims.explore.world import UntimedWorld
 class Event(NamedTuple):
     """Something that may happen at one broker."""
 
-    what: str  #: the kind of its channel; "again": a call where a link is up; "timer"; "action"
+    what: str  #: the kind of its channel; "again": a call where a link stays; "timer"; "action"
     source: int
     item: int | tuple[Timer, str]  #: number of the item or of the action; key of the timer
 

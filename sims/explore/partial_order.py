@@ -65,7 +65,7 @@ class PartialOrderReduction:
         """Remember that some steps are taken from a state."""
         for what in whats:
             if isinstance(what, Channel):
-                at, event = what.target, event_of(state, what)
+                at, event = what.target, event_of(self.world, state, what)
             elif isinstance(what, int):
                 action = self.actions[what]
                 if action.verb in ("crash", "cut"):
@@ -107,7 +107,7 @@ class PartialOrderReduction:
     def _hope(self, state: State, channel: Channel) -> tuple[int, bool, Channel]:
         """What leads to nothing else comes first: it is likely to commute."""
         at = channel.target
-        did = self.commutation.react(at, state.brokers[at], event_of(state, channel))
+        did = self.commutation.react(at, state.brokers[at], event_of(self.world, state, channel))
         return len(did.items), did.after != state.brokers[at], channel
 
     def best(self, at: int, number: int, dead: frozenset[str]) -> Hashable:

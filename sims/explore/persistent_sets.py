@@ -33,12 +33,20 @@ class Knowledge(Protocol):
         """Return what decides who is a broker's best successor, on both sides."""
 
 
-def event_of(state: State, channel: Channel) -> Event:
+def event_of(world: UntimedWorld, state: State, channel: Channel) -> Event:
     """Return what happens if the next of ``channel`` arrives."""
     what, source, target = channel
-    if what == "call" and {(source, target), (target, source)} <= state.wires:
+    item = state.channels[channel][0]
+    is_linked = {(source, target), (target, source)} <= state.wires
+    if what == "call" and is_linked and not _replaces(world, item):
         what = "again"
-    return Event(what, source, state.channels[channel][0])
+    return Event(what, source, item)
+
+
+def _replaces(world: UntimedWorld, item: int) -> bool:
+    """Say whether an item is a call that replaces the link there is."""
+    request = world.items[item]
+    return isinstance(request, OpenLink) and request.replace
 
 
 class CandidateSet:
@@ -50,7 +58,7 @@ class CandidateSet:
         self._state = state
         self._chosen = chosen
         self._at = next(iter(chosen)).target
-        self._ours = [(channel, event_of(state, channel)) for channel in sorted(chosen)]
+        self._ours = [(one, event_of(reduction.world, state, one)) for one in sorted(chosen)]
         self.missing: Channel | None = None  #: a channel that would have to be chosen as well
         self.met: list[tuple[int, int, Event]] = []  #: what may happen at the receiver
         place = reduction.place
@@ -65,6 +73,7 @@ class CandidateSet:
         self._events: list[dict[Event, None]] = [{} for _ in state.brokers]
         self._waiting: list[tuple[int, int, Event]] = []
         self._called: set[int] = set()  #: whom the receiver calls, or may call
+        self._renewed: set[int] = set()  #: those of them to whom the call replaces a link
         self._hung_up: set[int] = set()  #: who may close its link to the receiver
         self._touched: set[int] = set()  #: over whose links we send, or which we close
         self._closed: set[int] = set()  #: those of them that we close
@@ -154,6 +163,8 @@ class CandidateSet:
             did = self._react(self._at, number, event)
             if did.opens & self._doomed or did.confirms & self._doomed:
                 return False
+            if did.opens and any(_replaces(self._all.world, item) for _, item in did.items):
+                return False  # what is under way on the old link is lost
             self._closed |= did.closes
             self._touched |= {to for what, to in did.sent if what == "link"}
             self._seen = self._seen or self._changes(self._at, number, did.after)
@@ -175,7 +186,9 @@ class CandidateSet:
         if event.what == "again" and source in self._hung_up:
             return False
         return not any(
-            other in self._hung_up or not {(at, other), (other, at)} <= state.wires
+            other in self._hung_up
+            or other in self._renewed
+            or not {(at, other), (other, at)} <= state.wires
             for other in touched & self._called
         )
 
@@ -244,6 +257,8 @@ class CandidateSet:
             if fate == "alive":
                 self._come(target, Event(what, source, item))
             return
+        if source == self._at and _replaces(self._all.world, item):
+            self._renewed.add(target)
         if fate == "alive" or target in self._doomed:
             self._come(target, Event("call", source, item))
             self._come(target, Event("again", source, item))

@@ -367,7 +367,8 @@ class UntimedWorld:
             refused: Refused | None = Refused.OTHER_PEER
         else:
             refused = self._admit(state, target, peer)
-            if refused is None and {(at, target), (target, at)} <= state.wires:
+            is_linked = {(at, target), (target, at)} <= state.wires
+            if refused is None and is_linked and not request.replace:
                 refused = Refused.DUPLICATE
         if refused is not None:
             answer = LinkRefused(request.url, request.uid, refused)

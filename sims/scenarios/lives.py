@@ -6,12 +6,15 @@ from overlay.ids import Peer
 from overlay.rng import rng_for
 from ring.config import LAN
 from ring.facts import Confirmed, Departed, Rejoining, Suspected
+from ring.geometry import RING_SIZE
 from sims.experiments.cluster import KILL, POWER, Cluster
 from sims.scenarios.seen import MERGE_S, PATIENCE_S, confirmed, told
 
 SILENCE_S = LAN.silence_ns / 1e9
 #: A heartbeat may be late by that much, and pings then take their time.
 LATE_S = (LAN.lateness_ns + LAN.test_min_ns) / 1e9 - 0.03
+JOIN_S = LAN.join_ns / 1e9  #: a step of a join that takes longer is started again
+RETURNED_S = 5.0  #: after a return the ring is ideal within that time
 
 
 def pauses(seed: int) -> list[str]:
@@ -74,6 +77,33 @@ def restarts(seed: int) -> list[str]:
         others = {other for other, _ in cluster.told(Rejoining)} - {uid}
         found += [f"{other[:8]} lived all the time and had to rejoin" for other in others]
         found += cluster.ledger.findings
+    return found
+
+
+def moved_lives(seed: int) -> list[str]:
+    """A broker loses power and is back elsewhere before it was missed: at once, and nobody minds.
+
+    The widest gap is on the far side of the ring, so the new life gets its place there, from a
+    broker that still has a link to the old life.
+    """
+    found: list[str] = []
+    for number in range(3):
+        rng = rng_for(seed, "story", "moved lives", number)
+        cluster = Cluster(rng.getrandbits(32))
+        places = [at * RING_SIZE // 18 for at in range(18) if at not in (9, 10)]
+        uids = cluster.start_warm(places)
+        cluster.run(1.0)
+        uid, contact = uids[0], uids[13]
+        cluster.crash(uid, POWER)
+        cluster.run(rng.uniform(0, 0.8 * SILENCE_S))
+        cluster.restart(uid, [contact])
+        cluster.run(JOIN_S)
+        if cluster.nodes[uid].member is None:
+            found.append("a new life found no place within a step of its join")
+        cluster.run(RETURNED_S - JOIN_S)
+        others = {other for other, _ in cluster.told(Rejoining)} - {uid}
+        found += [f"{other[:8]} lived all the time and had to rejoin" for other in others]
+        found += cluster.findings()
     return found
 
 

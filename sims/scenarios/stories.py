@@ -27,7 +27,7 @@ from sims.scenarios.deaths import (
 from sims.scenarios.events import event_flaps, event_halves, event_isolations, event_kills
 from sims.scenarios.joins import early_starters, joins
 from sims.scenarios.links import carriers, chord_cuts, cuts, flaps, forgiven, mended, tangles
-from sims.scenarios.lives import alone, doors, leaves, pauses, restarts, wakings
+from sims.scenarios.lives import alone, doors, leaves, moved_lives, pauses, restarts, wakings
 from sims.scenarios.partitions import bridges, castaways, partitions, returns, strangers
 from sims.scenarios.quiet import quiet
 from sims.scenarios.records import (
@@ -54,6 +54,7 @@ STORIES: tuple[Story, ...] = (
     wakings,
     leaves,
     doors,
+    moved_lives,
     alone,
     mended,
     churn,

@@ -96,11 +96,11 @@ class WholeBroker(Process):
             now=self.now,
             give=self.give,
         )
-        replies = Replies(self.counters, log)
+        self._replies = replies = Replies(self.counters, log, self.now)
         self._parked = ParkedEvents(
             peer.uid, self.stack, node.secure_graph, replies, now=self.now, counters=self.counters
         )
-        self._parked.on_due = self._on_parked
+        self._parked.on_due = replies.on_due = self._on_due
         subscriptions = Subscriptions(self.stack.deliveries, LIMITS, log)
         intake = Intake(
             self.stack,
@@ -160,7 +160,11 @@ class WholeBroker(Process):
         if self._is_stack_touched:
             self._is_stack_touched = False
             # As with an alarm on trio: what is waited for may come sooner, and never later.
-            for each in (self.stack.next_deadline(), self._parked.next_deadline()):
+            for each in (
+                self.stack.next_deadline(),
+                self._parked.next_deadline(),
+                self._replies.next_deadline(),
+            ):
                 if each is not None and (self._stack_due is None or each < self._stack_due):
                     self._stack_due = each
         due, other = self._machine_due, self._stack_due
@@ -176,6 +180,8 @@ class WholeBroker(Process):
             self._stack_due = None
             self.stack.expire(now)
             self._parked.release(now)
+            if (due := self._replies.next_deadline()) is not None and due <= now:
+                self._replies.expire(now)
 
     # ── the machine ───────────────────────────────────────────────────────────────────────────
 
@@ -254,6 +260,7 @@ class WholeBroker(Process):
 
     def _after_batch(self) -> None:
         self._parked.notice_changes()
+        self.stack.replays.look()
         if self.stack.tell_ring() and not self._is_machine_touched:
             due = self.node.ring.next_deadline()
             if due is not None and (self._machine_due is None or due < self._machine_due):
@@ -263,7 +270,7 @@ class WholeBroker(Process):
         self._is_stack_touched = True
         self._after_batch()
 
-    def _on_parked(self) -> None:
+    def _on_due(self) -> None:
         self._is_stack_touched = True
 
     # ── clients ───────────────────────────────────────────────────────────────────────────────

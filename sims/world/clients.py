@@ -11,7 +11,6 @@ import random
 from functools import partial
 from typing import Protocol
 
-from ges.client.keepalive import KEEP_ALIVE_SECONDS
 from ges.client.state import ClientState
 from ges.wire.client_messages import (
     CLIENT_CODEC,
@@ -30,14 +29,13 @@ from overlay.ids import NANOS_PER_SECOND, LinkClass, nanos, uid_of
 from overlay.wire.codec import FrameReader, MessageCodec
 from overlay.wire.frames import CONTROL, DELIVERY, HEADER, MAX_CONTROL_BYTES, MAX_FRAME_BYTES
 from overlay.wire.greetings import GREETINGS, Hello, Refusal
-from overlay.wire.versions import DIALECT
+from overlay.wire.versions import DIALECT, OF_CLIENTS
 from sims.world.connections import Connection
 from sims.world.processes import Network, Process, Socket
 
 QUEUE_BYTES = 16 * 1024 * 1024  #: as in :mod:`ges.client.attachment`
 ATTACH_NS = nanos(2.0)  #: as in :mod:`ges.client.search`, and ...
 RETRY_NS, RETRY_MAX_NS = nanos(0.05), nanos(1.0)  #: ... so are these
-KEEP_ALIVE_NS = nanos(KEEP_ALIVE_SECONDS)
 EPOCH_UNIX_NS = 1_700_000_000 * NANOS_PER_SECOND  #: when virtual time begins
 
 _ANSWERS = MessageCodec(Attached, Refusal)
@@ -196,7 +194,7 @@ class SimulatedClient(Process):
             None,
             0,
             DIALECT.lowest,
-            DIALECT.names,
+            DIALECT.names + OF_CLIENTS,
             None,
             self._secret,
         )
@@ -235,12 +233,12 @@ class SimulatedClient(Process):
         connection = self.connection = Connection(self, socket, limit_bytes=QUEUE_BYTES)
         socket.on_bytes = partial(self._on_bytes, connection, reader)
         socket.on_closed = connection.on_change = partial(self._lose, connection)
-        for request in state.requests.values():
+        for request in state.all_requests(self._seconds()):
             connection.send(CLIENT_CODEC.encode(request))
         now = EPOCH_UNIX_NS + self.timeline.now
         connection.send_again([(item, 1) for item in state.unconfirmed(now)])
         if self._keeps_alive:
-            self.later(self.timeline.now + KEEP_ALIVE_NS, self._keep_alive, connection)
+            self._keep_alive_later(connection)
         self._user.on_attached(attached.broker)
         self._on_bytes(connection, reader, b"")
         if socket.ended:
@@ -256,7 +254,7 @@ class SimulatedClient(Process):
                 reader.feed(data)
             for kind, body in reader.frames():
                 if kind == DELIVERY:
-                    _, events = read_delivery(body, connection.one_way_us)
+                    _, events = read_delivery(body, lambda: connection.one_way_us)
                     if events := state.watermarks.fresh(events):
                         self._user.on_events(events)
                 elif kind == CONTROL:
@@ -277,6 +275,10 @@ class SimulatedClient(Process):
         elif isinstance(message, Subscribed):
             self._user.on_subscribed()
 
+    def _keep_alive_later(self, connection: Connection) -> None:
+        pause = nanos(self.state.keepalive.pause(self._seconds()))
+        self.later(self.timeline.now + pause, self._keep_alive, connection)
+
     def _keep_alive(self, connection: Connection) -> None:
         if self.connection is not connection:
             return
@@ -287,7 +289,7 @@ class SimulatedClient(Process):
         self._token += 1
         keepalive.asked(self._token, now)
         connection.send(CLIENT_CODEC.encode(KeepAlive(self._token, answer=False)))
-        self.later(self.timeline.now + KEEP_ALIVE_NS, self._keep_alive, connection)
+        self._keep_alive_later(connection)
 
     def _lose(self, connection: Connection) -> None:
         if self.connection is not connection:

@@ -21,6 +21,7 @@ from overlay.machine import Refused
 from overlay.wire.codec import FrameReader, FrameRun
 from overlay.wire.frames import EVENT, MAX_FRAME_BYTES
 from overlay.wire.greetings import GREETINGS, Hello, Refusal
+from overlay.wire.versions import ASKS, FOR_CLIENTS
 from sims.world.connections import Connection
 from sims.world.processes import Process, Socket
 
@@ -73,14 +74,21 @@ class Sessions:
             socket.close()
             return
         connection = Connection(self._process, socket, limit_bytes=CLIENT_QUEUE_BYTES)
-        session = Session(hello.uid, hello.incarnation, connection, reader=reader)
+        session = Session(
+            hello.uid,
+            hello.incarnation,
+            connection,
+            reader=reader,
+            asks=ASKS in hello.capabilities,
+        )
         served = self._served[session] = _Served(session, connection, reader)
         reader.limit(MAX_FRAME_BYTES)
         socket.on_bytes = partial(self._on_bytes, served)
         socket.on_closed = partial(self._end, served)
         connection.on_change = partial(self._look, served)
         peer = self._node.peer
-        session.tell(Attached(peer.uid, peer.url, session.secure, reader.version))
+        told = (peer.uid, peer.url, session.secure, reader.version, "anyone")
+        session.tell(Attached(*told, FOR_CLIENTS))
         session.tell(self._alternates())
         self._read(served, can_wait=True)
         if socket.ended:
@@ -101,6 +109,7 @@ class Sessions:
         """Close all clients' connections after what is queued; they go to other brokers."""
         self._closed = True
         for session in list(self._served):
+            self._intake.confirm(session)
             session.connection.finish()
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
@@ -124,7 +133,7 @@ class Sessions:
             self.protocol_errors.append(str(error))
             self._end(served)
             return
-        self._replies.acknowledge(session)
+        self._replies.settle(session)
         self._after_batch()
 
     def _has_to_wait(self, served: _Served, runs: list[FrameRun]) -> bool:

@@ -5,6 +5,7 @@ same run in any process. What a connection does is modelled as TCP does it to th
 production:
 
 * making a link takes two round trips, and both ends ask their machine whether it admits the other;
+* a call between two that are linked is refused, unless it is to replace that very link;
 * messages on a link arrive in order, and after what was sent before a close;
 * a killed process closes its sockets at once; a machine without power says nothing, and attempts
   to reach it time out; a stopped process accepts but does not answer until it is resumed;
@@ -290,7 +291,9 @@ class World(Timeline):
         elif not host.alive or host.paused or self.is_cut(uid, target):
             self._refuse(uid, request, Refused.TIMEOUT, CONNECT_TIMEOUT_NS)
         else:
-            self.at(self.now + 3 * one_way, self._hello, uid, target, request, one_way)
+            replaced = self.hosts[uid].wires.get(target) if request.replace else None
+            arrival = self.now + 3 * one_way
+            self.at(arrival, self._hello, uid, target, request, one_way, replaced)
 
     def _refuse(self, uid: str, request: OpenLink, reason: Refused, after: Nanos) -> None:
         answer = LinkRefused(request.url, request.uid, reason)
@@ -304,8 +307,13 @@ class World(Timeline):
         else:
             self._perform(uid, host, host.machine.handle(event, self.now))
 
-    def _hello(self, uid: str, target: str, request: OpenLink, one_way: Nanos) -> None:
-        """The initiator's greeting arrives: the acceptor decides."""
+    def _hello(
+        self, uid: str, target: str, request: OpenLink, one_way: Nanos, replaced: Pipe | None
+    ) -> None:
+        """The initiator's greeting arrives: the acceptor decides.
+
+        ``replaced`` may go for the new link; one that was made since the call began may not.
+        """
         here, there = self.hosts[uid], self.hosts[target]
         if not here.alive:
             return
@@ -317,7 +325,8 @@ class World(Timeline):
             return
         refused = there.machine.admit(here.machine.peer)
         wire = there.wires.get(uid)
-        if refused is None and wire is not None and here.wires.get(target) is wire:
+        is_linked = wire is not None and here.wires.get(target) is wire
+        if refused is None and is_linked and wire is not replaced:
             refused = Refused.DUPLICATE
         if refused is not None:
             self._refuse(uid, request, refused, one_way)

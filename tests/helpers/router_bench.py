@@ -62,6 +62,7 @@ class Bench:
             self.graph,
             self.counters,
             ExpressRules(),
+            now=lambda: self.now,
         )
         self.publisher = Session(PUBLISHER.hex(), 1, self.connection(secure=True))
         for name in "bc":
@@ -109,8 +110,7 @@ class Bench:
         is_whole: bool = True,
     ) -> None:
         """Let broker ``a`` stand there on the ring, or nowhere, among these."""
-        here = member.ring_id if member is not None else None
-        self.parts.passing.update(here, linked, around, is_whole=is_whole, now=self.now)
+        self.parts.router.update(member, linked, around, is_whole=is_whole, now=self.now)
 
     def publish(self, head: Head, body: bytes) -> None:
         """Let the client that publishes all these events publish one."""
@@ -125,10 +125,10 @@ class Bench:
         """Let an event come over the link to ``c``."""
         self.parts.router.relay(self._line_to_c(), EventRun.of(head, body), self.now)
 
-    def pass_on(self, body: bytes, link_class: LinkClass = NORMAL) -> None:
-        """Let an event for somebody else come over the link to ``c``."""
+    def pass_on(self, body: bytes, link_class: LinkClass = NORMAL, *, name: str = "c") -> None:
+        """Let an event for somebody else come over a link."""
         way, event = read_route(body)
-        line = self.links["c" * 32, link_class]
+        line = self.links[name * 32, link_class]
         self.parts.router.pass_on(line, way, read_head(event), event, self.now)
 
     def on_cut(self, uid: str, link_class: LinkClass) -> None:

@@ -101,3 +101,16 @@ def test_the_benchmark_prints_ratios_beside_thresholds() -> None:
     bars = [line for line in done.stdout.splitlines() if "threshold" in line]
     assert [bar[:2] for bar in bars] == ["B1", "B2", "B2"]
     assert all(bar.endswith((" met", "NOT MET")) for bar in bars)
+
+
+def test_the_table_prints_a_row_beside_its_bar_and_what_each_process_took() -> None:
+    command = [sys.executable, "-m", "benchmarks.speed.links", "--only", "256-secure"]
+    command += ["--seconds", "1", "--rounds", "1"]
+    done = subprocess.run(
+        command, cwd=REPOSITORY, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False
+    )
+    assert done.stderr == ""
+    assert done.returncode in (0, 1), "whether the bars are met depends on what else runs here"
+    (bar,) = [line for line in done.stdout.splitlines() if "of the relay" in line]
+    assert bar.endswith((" met", "NOT MET"))
+    assert done.stdout.count("CPU us an event") >= 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from overlay.ids import Nanos, Peer
-from overlay.machine import Refused
+from overlay.machine import Message, Refused
 from ring.circle.damping import Damper
 from ring.circle.links import RingLinks
 from ring.coordination.link_events import LinkEvents
@@ -26,6 +26,23 @@ LINKS.add(
     "admits-anybody",
     "a link is made with an older life, or another broker of the same uid",
     (RingNode, "admit", nothing),
+)
+
+
+def _whatever_life(original: Method) -> Method:
+    def tell(self: RingLinks, peer: Peer, message: Message, about: str | None = None) -> None:
+        if peer.uid in self.up:
+            self._core.send(peer.uid, message, about)
+        else:
+            original(self, peer, message, about)
+
+    return tell
+
+
+LINKS.add(
+    "tells-the-old-life",
+    "what is said to a broker that came back goes over the link to its old life",
+    around(RingLinks, "tell", _whatever_life),
 )
 
 

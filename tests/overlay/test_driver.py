@@ -268,6 +268,20 @@ async def test_a_link_is_made_anew_without_being_down_or_losing_anything(
         assert sorted(station.frames) == [(EVENT, n.to_bytes(4, "big")) for n in range(2000)]
 
 
+async def test_a_link_made_anew_shows_the_life_that_the_other_end_has_begun_meanwhile(
+    overlay: Overlay, autojump_clock: MockClock
+) -> None:
+    a, b = await overlay.linked()
+    a.machine.peer = msgspec.structs.replace(a.peer, incarnation=a.peer.incarnation + 1)
+    b.do(OpenLink(a.peer.url, a.peer.uid, replace=True))
+    await trio.sleep(0.1)
+    assert [up.peer for up in b.took(LinkUp)[1:]] == [a.machine.peer]
+    assert (len(a.took(LinkUp)), a.took(LinkDown), b.took(LinkDown)) == (2, [], [])
+    b.do(Send(a.peer.uid, Beat(1)))
+    await trio.sleep(0.1)
+    assert a.took(MessageReceived) == [MessageReceived(b.peer.uid, Beat(1))]
+
+
 async def test_two_that_make_their_link_anew_at_the_same_time_keep_one(
     overlay: Overlay, autojump_clock: MockClock
 ) -> None:

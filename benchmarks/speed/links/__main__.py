@@ -1,18 +1,24 @@
-"""Events per second and latency of links, beside a bare relay as the limit; all in one run.
+"""Events per second and latency of links and brokers, beside a bare relay as the limit; in one run.
 
-    python -m benchmarks.speed.links [throughput] [latency] [tls] [broker] [nats] [naive] [express]
-        [--sizes 16,256,4096] [--events N] [--seconds S] [--rounds R]
+    python -m benchmarks.speed.links [table] [throughput] [latency] [tls] [broker] [nats] [naive]
+        [express] [--only ROW,ROW...] [--nats PYTHON] [--sizes 16,256,4096] [--events N]
+        [--seconds S] [--rounds R]
 
 A publishing process, a process in the middle and a receiving process, over loopback. ``bare`` is a
 bare relay that coalesces; ``links`` are this project's links; ``broker`` is the whole broker with
-its client library at both ends; ``naive`` is a relay with one send for each event. Without a part
-named all are run. Systems take turns within a round, so that what else the machine does meets all
-of them. Ratios of events per second are medians over the rounds; of latencies, the lowest of all
-rounds are compared, as other work on the machine only adds to them.
+its client library at both ends; ``naive`` is a relay with one send for each event; ``nats`` is
+nats-server with nats-py. Without a part named all are run. Systems take turns within a round, so
+that what else the machine does meets all of them. Ratios are medians over the rounds.
 
-The bars are B1 and B2: links reach 0.7 of the bare relay's events per second, and stay within 1.3
-times its latency at 1,000 events a second. B3: with normal events saturating two brokers, express
-p99 stays within 3 times its idle p99. The exit code is 1 if one is not met.
+``table`` is of the whole broker, one row a line with its bar; ``--only`` chooses rows, and then
+nothing else is run. NATS is measured if ``--nats`` names an interpreter that can import nats, or
+if this one can. ``table --seconds 1 --rounds 1`` takes two minutes.
+
+``throughput`` and ``latency`` are of links. The bars are B1 and B2: links reach 0.7 of the bare
+relay's events per second, and stay within 1.3 times its latency at 1,000 events a second; the
+lowest latencies of all rounds are compared, as other work on the machine only adds to them.
+``express`` has B3: with normal events saturating two brokers, express p99 stays within 3 times its
+idle p99. The exit code is 1 if a bar is not met.
 """
 
 from __future__ import annotations
@@ -24,18 +30,20 @@ from datetime import timedelta
 from pathlib import Path
 from statistics import median
 
+from benchmarks.arguments import at_least, listed, one_of
 from benchmarks.report import Bars, print_line
 from benchmarks.speed.links import express, nats
 from benchmarks.speed.links.ends import Flow
 from benchmarks.speed.links.measure import Result, System, measure
+from benchmarks.speed.links.rows import RATE, ROWS
+from benchmarks.speed.links.table import Table
 from overlay.authority.authority import create_authority, issue_identity
 from overlay.ids import Uid
 from overlay.security.identity import Role
 
-PARTS = ("throughput", "latency", "tls", "broker", "nats", "naive", "express")
-RATE = 1000  #: events a second where latency is measured
+PARTS = ("table", "throughput", "latency", "tls", "broker", "nats", "naive", "express")
 DAY = timedelta(days=1)
-SIZE = 256  #: payload bytes there
+SIZE = 256  #: payload bytes where latency is measured
 
 
 def main() -> int:
@@ -43,20 +51,37 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.speed.links", description=(__doc__ or "").splitlines()[0]
     )
-    parser.add_argument("parts", nargs="*", choices=[[], *PARTS], default=[])
-    parser.add_argument("--sizes", default="16,256,4096", help="payload bytes, with commas")
-    parser.add_argument("--events", type=int, default=1_200_000, help="of 256 bytes, in one flow")
-    parser.add_argument("--seconds", type=int, default=4, help="of each flow for latency")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument(
+        "parts", nargs="*", type=one_of(PARTS), metavar="PART", help=f"{', '.join(PARTS)}"
+    )
+    parser.add_argument(
+        "--only", type=listed(one_of(ROWS)), metavar="ROW,ROW...", help=f"of {', '.join(ROWS)}"
+    )
+    parser.add_argument("--nats", metavar="PYTHON", help="an interpreter that can import nats")
+    parser.add_argument(
+        "--sizes", type=listed(at_least(1)), default=[16, 256, 4096], help="payload bytes"
+    )
+    parser.add_argument(
+        "--events", type=at_least(1), default=1_200_000, help="of 256 bytes, in one flow of links"
+    )
+    parser.add_argument("--seconds", type=at_least(1), default=4, help="of each other flow")
+    parser.add_argument("--rounds", type=at_least(1), default=3)
     options = parser.parse_args()
-    parts = set(options.parts or PARTS)
+    parts = set(options.parts or (["table"] if options.only else PARTS))
     if parts <= {"tls", "broker", "nats", "naive"}:
         parts |= {"throughput", "latency"}
     bars = Bars()
-    with tempfile.TemporaryDirectory() as folder:
-        systems = _systems(parts, Path(folder))
+    found = _find_nats(options.nats)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if parts & {"table", "tls"}:
+            _issue(folder)
+        if "table" in parts:
+            table = Table(bars, folder, found, seconds=options.seconds, rounds=options.rounds)
+            table.run(options.only or list(ROWS))
+        systems = _systems(parts, folder, found)
         if "throughput" in parts:
-            for size in [int(text) for text in options.sizes.split(",")]:
+            for size in options.sizes:
                 _throughput(bars, systems, size, options.events, options.rounds)
         if "latency" in parts:
             _latency(bars, systems, options.seconds, options.rounds)
@@ -65,24 +90,36 @@ def main() -> int:
     return bars.exit_code
 
 
-def _systems(parts: set[str], folder: Path) -> list[System]:
+def _find_nats(python: str | None) -> nats.Nats | str:
+    """Return the installation, or why there is none."""
+    try:
+        return nats.find(python)
+    except nats.NotInstalled as missing:
+        return str(missing)
+
+
+def _issue(folder: Path) -> None:
+    """Issue identities of brokers, and one of a client."""
+    authority = create_authority(folder / "authority", name="bench", lifetime=DAY)
+    for number, name in enumerate("abc"):
+        uid = Uid(f"{number:032x}")
+        issue_identity(authority, folder / name, role=Role.BROKER, lifetime=DAY, uid=uid)
+    issue_identity(authority, folder / "client", role=Role.CLIENT, lifetime=DAY)
+
+
+def _systems(parts: set[str], folder: Path, found: nats.Nats | str) -> list[System]:
     systems = [System("bare"), System("links")]
     if "tls" in parts:
-        authority = create_authority(folder / "authority", name="bench", lifetime=DAY)
-        for number, name in enumerate("abc"):
-            uid = Uid(f"{number:032x}")
-            issue_identity(authority, folder / name, role=Role.BROKER, lifetime=DAY, uid=uid)
         systems += [System("bare", folder), System("links", folder)]
     if "broker" in parts:
         systems.append(System("broker"))
     if "naive" in parts:
         systems.append(System("naive"))
     if "nats" in parts:
-        problem = nats.missing()
-        if problem is None:
-            systems.append(System("nats"))
+        if isinstance(found, nats.Nats):
+            systems.append(System("nats", nats=found))
         else:
-            print_line(f"nats is left out: {problem}")
+            print_line(f"nats is left out: {found}")
     return systems
 
 

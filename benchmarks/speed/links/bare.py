@@ -13,8 +13,10 @@ from contextlib import asynccontextmanager, suppress
 
 import trio
 
-from benchmarks.speed.links.ends import Flow, Sink, say
-from benchmarks.speed.links.shape import LENGTH, STAMP, STAMP_AT, TOPIC, make, now, topic_of
+from benchmarks.speed.links.ends import Flow, Meter, Sink, say
+from benchmarks.speed.links.pacing import paced
+from benchmarks.speed.links.shape import LENGTH, STAMP_AT, TOPIC, make, topic_of
+from benchmarks.speed.links.stamps import STAMP, now
 from overlay.security.identity import Identity
 from overlay.security.tls_handshake import client_context, server_context
 
@@ -56,42 +58,47 @@ class Queue:
             self._sent.set()
 
 
-async def relay(identity: Identity | None) -> None:
-    """Forward from the second connection to the first."""
-    target, source = await _two_callers(identity)
+async def relay(flow: Flow, identity: Identity | None) -> None:
+    """Forward from the last connection to all before it, which are the subscribers of ``flow``."""
+    *targets, source = await _callers(flow.subscribers + 1, identity)
     async with trio.open_nursery() as nursery:
-        queue = Queue(target)
-        queues = {TOPIC: queue}
-        nursery.start_soon(queue.write)
+        queues = {TOPIC: [Queue(target) for target in targets]}
+        for queue in queues[TOPIC]:
+            nursery.start_soon(queue.write)
         rest = b""
         with suppress(trio.BrokenResourceError):  # as TLS calls an end without a farewell
             while data := await source.receive_some(READ_BYTES):
                 rest = _forward(rest + data if rest else bytes(data), queues)
-                await queue.room()
+                for queue in queues[TOPIC]:
+                    await queue.room()
 
 
-def _forward(data: bytes, queues: dict[bytes, Queue]) -> bytes:
+def _forward(data: bytes, queues: dict[bytes, list[Queue]]) -> bytes:
     at = start = 0
     last = len(data) - LENGTH.size
-    target: Queue | None = None
+    targets: list[Queue] = []
     while at <= last:
         end = at + LENGTH.size + LENGTH.unpack_from(data, at)[0]
         if end > len(data):
             break
-        to = queues.get(topic_of(data, at))
-        if to is not target:
-            if target is not None:
-                target.put(data[start:at])
-            target, start = to, at
+        to = queues[topic_of(data, at)]
+        if to is not targets:
+            _put(targets, data[start:at])
+            targets, start = to, at
         at = end
-    if target is not None and at > start:
-        target.put(data[start:at])
+    if at > start:
+        _put(targets, data[start:at])
     return data[at:]
 
 
-async def naive_relay(identity: Identity | None) -> None:
+def _put(targets: list[Queue], run: bytes) -> None:
+    for target in targets:
+        target.put(run)
+
+
+async def naive_relay(flow: Flow, identity: Identity | None) -> None:
     """Forward each event with a send of its own."""
-    target, source = await _two_callers(identity)
+    target, source = await _callers(2, identity)
     targets = {TOPIC: target}
     rest = b""
     while data := await source.receive_some(READ_BYTES):
@@ -112,13 +119,15 @@ async def publish(port: int, flow: Flow, identity: Identity | None) -> None:
     """
     async with _called(port, identity) as stream:
         payload = b"x" * flow.size
+        meter = Meter(flow)
         if flow.rate:
-            async for _ in flow.paced():
+            async for _ in paced(flow):
                 await stream.send_all(make(payload, now()))
         else:
             for first in range(0, flow.events, BURST):
                 burst = range(first, min(first + BURST, flow.events))
                 await stream.send_all(b"".join([make(payload, number) for number in burst]))
+        meter.stop()
         await trio.sleep_forever()
 
 
@@ -146,18 +155,18 @@ def _take(data: bytes, sink: Sink) -> bytes:
     return data[at:]
 
 
-async def _two_callers(identity: Identity | None) -> tuple[trio.abc.Stream, trio.abc.Stream]:
+async def _callers(count: int, identity: Identity | None) -> list[trio.abc.Stream]:
     (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
     say(port=listener.socket.getsockname()[1])
     streams: list[trio.abc.Stream] = []
-    for _ in range(2):
+    for _ in range(count):
         stream: trio.abc.Stream = await listener.accept()
         if identity is not None:
             secured = trio.SSLStream(stream, server_context(identity), server_side=True)
             await secured.do_handshake()
             stream = secured
         streams.append(stream)
-    return streams[0], streams[1]
+    return streams
 
 
 @asynccontextmanager

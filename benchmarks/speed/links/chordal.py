@@ -12,8 +12,10 @@ from itertools import pairwise
 
 import trio
 
-from benchmarks.speed.links.ends import Flow, Sink, say
-from benchmarks.speed.links.shape import STAMP, STAMP_AT, TOPIC, make, now, topic_of
+from benchmarks.speed.links.ends import Flow, Meter, Sink, say
+from benchmarks.speed.links.pacing import paced
+from benchmarks.speed.links.shape import STAMP_AT, TOPIC, make, topic_of
+from benchmarks.speed.links.stamps import STAMP, now
 from overlay.driver import Driver
 from overlay.ids import LinkClass, Nanos, Peer
 from overlay.links.link import Link
@@ -179,10 +181,12 @@ class Publisher(End):
         """
         flow, turn, connection = self._flow, self.driver.turn, self.link.connection
         payload = b"x" * flow.size
+        meter = Meter(flow)
         if flow.rate:
-            async for _ in flow.paced():
+            async for _ in paced(flow):
                 with turn:
                     connection.send(make(payload, now()), 1)
+            meter.stop()
             return
         for first in range(0, flow.events, BURST):
             burst = range(first, min(first + BURST, flow.events))
@@ -191,6 +195,7 @@ class Publisher(End):
                 connection.send(frames, len(burst))
             await trio.lowlevel.checkpoint()
             await connection.room()
+        meter.stop()
 
 
 class Subscriber(End):
@@ -215,8 +220,8 @@ class Subscriber(End):
         return ()
 
 
-async def relay(identity: Identity | None) -> None:
-    """Listen, say at which port, and relay until ended."""
+async def relay(flow: Flow, identity: Identity | None) -> None:
+    """Listen, say at which port, and relay until ended, to the one subscriber of ``flow``."""
     await Relay(identity).run()
 
 

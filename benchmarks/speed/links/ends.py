@@ -1,15 +1,17 @@
-"""What publishers and subscribers of all systems have in common."""
+"""What publishers and subscribers of all systems have in common.
+
+This file and ``stamps`` need nothing but the standard library: the ends of NATS run with an
+interpreter of their own, where this project is not installed.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import AsyncIterator
+import time
 from dataclasses import dataclass
 
-import trio
-
-from benchmarks.speed.links.shape import now
+from benchmarks.speed.links.stamps import now
 
 WARM_UP = 0.1  #: of the events, before anything is timed
 
@@ -21,13 +23,19 @@ class Flow:
     events: int
     size: int
     rate: int = 0
+    subscribers: int = 1  #: each of them takes all events
 
-    async def paced(self) -> AsyncIterator[int]:
-        """Yield the number of each event when its time has come."""
-        start = trio.current_time()
-        for number in range(self.events):
-            await trio.sleep_until(start + number / self.rate)
-            yield number
+
+class Meter:
+    """The CPU time that a publisher spends, from when it is connected."""
+
+    def __init__(self, flow: Flow) -> None:
+        self._events = flow.events
+        self._from = time.process_time()
+
+    def stop(self) -> None:
+        """Say how much it was for each event; once all events are on their way."""
+        say(cpu_us=(time.process_time() - self._from) / self._events * 1e6)
 
 
 class Sink:
@@ -38,6 +46,7 @@ class Sink:
         self._warm = int(flow.events * WARM_UP)
         self._count = 0
         self._began = 0
+        self._cpu_from = 0.0
         self._counted_from = 0
         self._waits: list[int] = []
 
@@ -49,15 +58,22 @@ class Sink:
         self._count += len(stamps)
         if not self._began and self._count >= self._warm:
             self._began, self._counted_from = now(), self._count
+            self._cpu_from = time.process_time()
         if self._count >= self._flow.events:
-            seconds = (now() - self._began) / 1e9
-            waits = sorted(self._waits[self._warm :]) or [0]
-            say(
-                per_second=(self._count - self._counted_from) / seconds,
-                p50_us=waits[len(waits) // 2] / 1000,
-                p99_us=waits[len(waits) * 99 // 100] / 1000,
-            )
+            self._report()
             self._count = -(2**62)  # whoever listens has heard what it wants, and ends this process
+
+    def _report(self) -> None:
+        seconds = (now() - self._began) / 1e9
+        cpu_seconds = time.process_time() - self._cpu_from
+        counted = self._count - self._counted_from
+        waits = sorted(self._waits[self._warm :]) or [0]
+        say(
+            per_second=counted / seconds,
+            p50_us=waits[len(waits) // 2] / 1000,
+            p99_us=waits[len(waits) * 99 // 100] / 1000,
+            cpu_us=cpu_seconds / max(1, counted) * 1e6,
+        )
 
 
 def say(**fields: object) -> None:

@@ -15,7 +15,8 @@ import time
 import trio
 
 from benchmarks.speed.links.ends import Flow, say
-from benchmarks.speed.links.shape import STAMP, now
+from benchmarks.speed.links.pacing import paced
+from benchmarks.speed.links.stamps import STAMP, now
 from ges.client import connect
 from overlay.ids import LinkClass
 
@@ -32,7 +33,7 @@ async def publish(url: str, link_class: LinkClass, events: int) -> None:
     """Publish probes at a steady pace."""
     rest = bytes(SIZE - STAMP.size)
     async with connect(url) as client:
-        async for _ in Flow(events=events, size=SIZE, rate=RATE).paced():
+        async for _ in paced(Flow(events=events, size=SIZE, rate=RATE)):
             await client.publish("bench/probe", STAMP.pack(now()) + rest, link_class=link_class)
         await trio.sleep_forever()
 

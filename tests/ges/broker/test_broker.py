@@ -104,7 +104,7 @@ def event(sequence: int, *, hops: int = 0, limit: int = 0, **changes: Any) -> by
         "payload": b"%d" % sequence,
     }
     body = pack_event(sequence=sequence, **fields | changes)
-    return body[:PATCH_AT] + PATCH.pack(hops, limit) + body[PATCH_END:]
+    return body[:PATCH_AT] + PATCH.pack(hops, limit.to_bytes(4)) + body[PATCH_END:]
 
 
 @pytest.mark.parametrize(
@@ -271,6 +271,8 @@ async def test_settings_that_cannot_be(tmp_path: Path, issue: Issue) -> None:
         ({"host": "0.0.0.0"}, ConfigError, "--advertise"),
         ({"host": "::"}, ConfigError, "--advertise"),
         ({"profile": "mars"}, ConfigError, "local, lan, wan"),
+        ({"relay_gain_share": 20}, ConfigError, "a relay gain of 20 of the cost: give 0 to 0.9"),
+        ({"relay_gain_ms": -1}, ConfigError, "a relay gain of -1 ms: give 0 to 10 s"),
         ({"identity": tmp_path / "nowhere"}, IdentityError, "nowhere"),
         ({"identity": client}, ConfigError, "a client's identity"),
     ):

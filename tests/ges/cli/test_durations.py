@@ -98,6 +98,8 @@ def test_what_is_no_lifetime_of_a_token(text: str) -> None:
         ("pub a x --class secure --park 3d", "--park", "is no time: give a number and one of us"),
         ("pub a x --class express --budget 5", "--budget", "is no time: give a number"),
         ("serve --express-range 5", "--express-range", "is no time: give a number"),
+        ("serve --relay-gain-time 1", "--relay-gain-time", "is no time: give a number"),
+        ("serve --relay-gain-share 20", "--relay-gain-share", "20.0 is not in the range 0<=x<=0.9"),
         ("serve --express-budget soon", "--express-budget", "is no time: give a number"),
         ("identity issue ca b --broker --for 5ms", "--for", "is no duration; write 90s"),
         ("identity renew ca b --for 0s", "--for", "is not between 0 and 36500d"),

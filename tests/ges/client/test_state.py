@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from ges.client.keepalive import Keepalive
+from ges.client.outgoing import CONFIRMED_BYTES, CONFIRMED_SECONDS
+from ges.client.resuming import SLACK_SECONDS
 from ges.client.state import MAX_ALTERNATES, ClientState, Ended
 from ges.errors import ConnectionLost, PublishRefused
 from ges.wire.broker_messages import RevocationNotice
@@ -15,15 +18,20 @@ from ges.wire.client_messages import (
     Dropped,
     EventRefused,
     KeepAlive,
+    Mark,
+    Resubscribe,
+    Resubscription,
     Subscribe,
     Subscribed,
     SubscriptionRefused,
 )
+from ges.wire.delivered import Event
 from ges.wire.events import AGAIN_FLAG
 from overlay.address import parse_url
 from overlay.ids import LinkClass
 from overlay.machine import Message
 from overlay.wire.frames import HEADER as FRAME_HEADER
+from overlay.wire.versions import KEPT_EVENTS
 
 NORMAL, EXPRESS, SECURE = LinkClass.NORMAL, LinkClass.EXPRESS, LinkClass.SECURE
 A, B, C = (f"chordal://127.0.0.1:{port}" for port in (1, 2, 3))
@@ -163,6 +171,48 @@ def test_an_answer_to_what_is_withdrawn_is_none(state: ClientState) -> None:
     assert not state.is_decided(2)
 
 
+KEEPER = Attached("b" * 32, B, secure=False, capabilities=(KEPT_EVENTS, "something new"))
+
+
+def test_the_next_broker_is_asked_for_what_was_missed(state: ClientState) -> None:
+    for number in (1, 2, 3):
+        state.request(Subscribe(number, "a", None))
+    tell(state, Subscribed(1), now=2.0)
+    tell(state, Subscribed(2), now=3.0)
+    state.settle(1)
+    event = Event("a", b"", {}, NORMAL, "ab" * 16, 9, 1, 0, incarnation=5)
+    state.watermarks.fresh([event])
+    state.watermarks.fresh([msgspec.structs.replace(event, link_class=EXPRESS)])
+    state.lose()
+    state.attach(B, KEEPER, 4.0)
+    slack = round(SLACK_SECONDS * 1000)
+    assert list(state.all_requests(5.0)) == [
+        Resubscribe(
+            (Mark(bytes.fromhex("ab" * 16), 5, False, 9),),
+            (
+                Resubscription(1, "a", None, 3000 + slack),
+                Resubscription(2, "a", None, 2000 + slack),
+            ),
+            more=False,
+        ),
+        Subscribe(3, "a", None),
+    ], "the third was served by nobody yet: it is to get nothing old"
+    tell(state, Subscribed(1), now=6.0)
+    state.withdraw(2)
+    (again, _) = state.all_requests(7.0)
+    assert isinstance(again, Resubscribe)
+    (only,) = again.subscriptions
+    assert (only.number, only.age_ms) == (1, 5000 + slack), "since it was served first"
+
+
+def test_one_that_keeps_nothing_is_asked_as_before(state: ClientState) -> None:
+    state.request(Subscribe(1, "a", None))
+    tell(state, Subscribed(1))
+    state.lose()
+    state.attach(B, Attached("b" * 32, B, secure=False), 3.0)
+    assert list(state.all_requests(3.0)) == [Subscribe(1, "a", None)]
+
+
 # The client's own events
 
 
@@ -172,10 +222,36 @@ def test_what_is_not_confirmed_goes_to_the_next_broker(state: ClientState) -> No
     assert not state.is_confirmed()
     state.lose()
     state.attach(B, Attached("b" * 32, B, secure=False), 3.0)
-    assert list(state.unconfirmed(2)) == again(*items[2:])
-    tell(state, Accepted(NORMAL, 4))
+    assert list(state.unconfirmed(2)) == again(*items), "what was confirmed just now is kept, too"
+    tell(state, Accepted(NORMAL, 4), now=2.5 + CONFIRMED_SECONDS)
     assert state.is_confirmed()
-    assert list(state.unconfirmed(2)) == []
+    assert list(state.unconfirmed(2)) == again(*items[2:])
+
+
+def test_what_was_confirmed_is_kept_for_a_while_and_up_to_a_size(state: ClientState) -> None:
+    items = publish(state, NORMAL, 1)
+    tell(state, Accepted(NORMAL, 1), now=2.0)
+    publish(state, NORMAL, 1)
+    assert len(list(state.unconfirmed(2))) == 2, "however long the broker says nothing"
+    tell(state, Accepted(NORMAL, 2), now=2.5 + CONFIRMED_SECONDS)
+    assert len(list(state.unconfirmed(2))) == 1
+    each = CONFIRMED_BYTES // len(items[0])
+    for _ in range(3):
+        publish(state, NORMAL, each)
+        tell(state, Accepted(NORMAL, state.outgoing[NORMAL].sequence), now=9.0)
+    kept = list(state.unconfirmed(2))
+    assert len(kept) == each
+    assert state.outgoing[NORMAL].kept_bytes == 0, "it keeps no publisher waiting"
+
+
+def test_a_refusal_of_what_was_confirmed_is_none(state: ClientState) -> None:
+    """Another broker is asked to take it only in case that it was lost."""
+    publish(state, NORMAL, 2)
+    tell(state, Accepted(NORMAL, 2))
+    state.lose()
+    state.attach(B, Attached("b" * 32, B, secure=False), 3.0)
+    tell(state, EventRefused(NORMAL, 1, "not allowed"), Accepted(NORMAL, 1), Accepted(NORMAL, 2))
+    assert state.is_confirmed()
 
 
 def test_nothing_secure_goes_again_where_the_hop_is_not() -> None:
@@ -193,7 +269,7 @@ def test_a_refusal_counts_as_an_answer_once_all_before_it_is_answered(state: Cli
     tell(state, EventRefused(NORMAL, 2, "not allowed"))
     assert list(state.unconfirmed(2)) == again(items[0], items[2]), "not what is refused"
     tell(state, Accepted(NORMAL, 1))
-    assert list(state.unconfirmed(2)) == again(items[2]), "and it is kept no longer"
+    assert list(state.unconfirmed(2)) == again(items[0], items[2]), "nor when it is decided"
     with pytest.raises(PublishRefused, match="not allowed"):
         state.is_confirmed()
     assert not state.is_confirmed(), "a refusal is told once"

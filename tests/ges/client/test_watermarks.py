@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ges.client.watermarks import MAX_PUBLISHERS, Watermarks
+from ges.client.watermarks import MAX_MARKS, MAX_PUBLISHERS, Watermarks
+from ges.wire.client_messages import Mark
 from ges.wire.delivered import Event
 from overlay.ids import LinkClass
 
@@ -77,3 +78,14 @@ def test_wherever_brokers_are_in_a_stream_it_comes_once_and_in_order(
         marks.move()
         got += [event.sequence for event in marks.fresh(run(first, first + count - 1))]
     assert got == sorted(set(got))
+
+
+def test_the_next_broker_is_told_the_latest_first_and_no_more_than_it_remembers() -> None:
+    marks = Watermarks()
+    for number in range(MAX_MARKS + 10):
+        marks.fresh(run(1, 3, publisher=f"{number:032x}"))
+    marks.fresh(run(1, 4, publisher=f"{0:032x}"))
+    told = list(marks.marks())
+    assert len(told) == MAX_MARKS
+    assert told[0] == Mark(bytes(16), 1, False, 4)
+    assert told[1].publisher == (MAX_MARKS + 9).to_bytes(16, "big")

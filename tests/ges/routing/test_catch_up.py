@@ -5,11 +5,17 @@ from __future__ import annotations
 import tracemalloc
 from itertools import accumulate
 
-from ges.routing.catch_up import KEPT_BYTES, KEPT_NS, UNSURE_NS, CatchUp, Passed
+import pytest
+
+from ges.routing.arc_plan import whole_ring
+from ges.routing.catch_up import KEPT_BYTES, KEPT_NS, UNSURE_NS, CatchUp
+from ges.routing.holding import Holding
+from ges.routing.plans import Plans
 from ges.wire.event_runs import EventRun, event_runs
 from ges.wire.events import PATCH, PATCH_AT, PATCH_END, pack_event, read_head
 from overlay.ids import LinkClass, nanos
 from overlay.links.link import Link
+from overlay.queues.streams import Streams
 from overlay.wire.frames import EVENT, frame
 from tests.helpers.router_bench import (
     NORMAL,
@@ -74,7 +80,7 @@ async def test_who_turns_up_in_another_part_of_the_ring_gets_nothing() -> None:
     bench = unsure()
     know(bench, "c")
     _, body = event()
-    body = body[:PATCH_AT] + PATCH.pack(1, 10) + body[PATCH_END:]
+    body = body[:PATCH_AT] + PATCH.pack(1, whole_ring(10)) + body[PATCH_END:]
     bench.relay(read_head(body), body)
     assert bench.sent("c") == []
     for name in "de":
@@ -245,15 +251,24 @@ async def test_a_broker_that_is_off_the_ring_gives_nothing_up_before_it_is_on_it
     assert [(limit_of(head), head.again) for head in bench.sent("b")] == [(20, False), (0, True)]
 
 
-async def test_however_many_limits_events_come_with_what_is_kept_of_them_is_bounded() -> None:
-    kept, told = CatchUp(), tuple((f"{number:032x}", 1) for number in range(60))
+async def test_however_many_duties_events_come_with_what_is_kept_of_them_is_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("ges.routing.arc_plan.MAX_CACHED", 16)  # what plans remember is theirs
+    holding = Holding(Streams(), lambda peer: False)
+    plans = Plans({}, holding)
+    plans.here = 0
+    others = [member(f"{number:032x}", 1000 * number) for number in range(1, 61)]
+    holding.note({m.uid: m for m in others}, others, is_member=True)
+    plans.lay()
+    kept = CatchUp(plans)
+    kept.note(0, "before", is_whole=False, now=0)
     run = EventRun.of(*event())
     tracemalloc.start()
     try:
-        for limit in range(40_000):
-            onward = tuple((uid, limit) for uid, _ in told)
-            kept.keep(Passed(run, 0, NORMAL, limit, limit), onward)
-        kept.missed(limit, lambda passed: (("late", 0), *told))
+        for number in range(40_000):
+            kept.keep(run, whole_ring(number), 0, NORMAL, number)
+        kept.missed(number)
         used, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -265,7 +280,7 @@ async def test_what_went_to_nobody_goes_to_those_that_serve_that_part_of_the_rin
     bench = Bench()
     know(bench)
     _, body = event()
-    body = body[:PATCH_AT] + PATCH.pack(1, 10) + body[PATCH_END:]
+    body = body[:PATCH_AT] + PATCH.pack(1, whole_ring(10)) + body[PATCH_END:]
     bench.relay(read_head(body), body)
     link(bench, "d")
     linked = {m.uid: m for m in (RING["b"], RING["c"], D)}

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 import trio
-from hypothesis import given
-from hypothesis import strategies as st
 from trio.testing import MockClock
 
 from benchmarks.stage.brokers import Brokers, attach
@@ -13,7 +11,6 @@ from benchmarks.stage.virtual import Weather
 from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from ges.client import Client
-from ges.routing.express import WINDOW, Recent
 from overlay.address import parse_url
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass
@@ -84,7 +81,7 @@ async def test_a_demoted_link_takes_none(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     a, b = await pair_of(brokers)
-    monkeypatch.setattr(a.router.express._hops, "_is_express", lambda uid: False)
+    monkeypatch.setattr(a.stack.express._hops, "_is_express", lambda uid: False)
     async with attach(a) as here, attach(b) as there, there.subscribe("t") as events:
         await here.publish("t", b"1", link_class=EXPRESS)
         assert not (await anext(events)).express_path
@@ -298,28 +295,6 @@ async def test_a_budget_is_for_express_events(brokers: Brokers) -> None:
     async with attach(broker) as client:
         with pytest.raises(ConfigError, match="express"):
             await client.publish("t", budget=1)
-
-
-# Which have come
-
-
-@given(st.lists(st.integers(1, 60), max_size=100))
-def test_each_is_first_once(sequences: list[int]) -> None:
-    recent = Recent()
-    seen: set[int] = set()
-    for sequence in sequences:
-        assert recent.first(b"p" * 16, 1, sequence) == (sequence not in seen)
-        seen.add(sequence)
-
-
-def test_what_is_too_old_is_not_taken_for_new() -> None:
-    recent = Recent()
-    assert recent.first(b"p" * 16, 1, 1)
-    assert recent.first(b"p" * 16, 1, WINDOW + 1)
-    assert not recent.first(b"p" * 16, 1, 1)
-    assert recent.first(b"p" * 16, 1, 2)
-    assert recent.first(b"p" * 16, 1, 10**12)
-    assert recent.first(b"p" * 16, 2, 1), "another life of the publisher"
 
 
 # Who is read first

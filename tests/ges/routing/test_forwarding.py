@@ -6,9 +6,18 @@ import pytest
 
 from ges.wire.events import read_head
 from ges.wire.source_route import pack_route
-from overlay.errors import CodecError, ProtocolError
+from overlay.errors import CodecError
 from overlay.wire.frames import DETOUR, EVENT, frame
-from tests.helpers.router_bench import NORMAL, RING, SECURE, Bench, delivered, event, frames_to
+from tests.helpers.router_bench import (
+    NORMAL,
+    RING,
+    SECURE,
+    Bench,
+    delivered,
+    event,
+    frames_to,
+    limit_of,
+)
 
 # Round a failed link: C is linked to both, A and B are not
 
@@ -46,9 +55,7 @@ async def test_the_one_in_between_makes_a_plain_event_of_it_again() -> None:
 async def test_a_longer_way_is_struck_off_step_by_step() -> None:
     bench = Bench()
     _, body = event()
-    bench.router.pass_on(
-        bench.links["b" * 32, NORMAL], pack_route(("b" * 32, "d" * 32, "e" * 32)) + body
-    )
+    bench.pass_on(pack_route(("b" * 32, "d" * 32, "e" * 32)) + body)
     assert [way for way, _ in bench.sent_round("b")] == [("d" * 32, "e" * 32)]
 
 
@@ -71,16 +78,13 @@ async def test_where_the_way_round_is_gone_too_the_event_is_counted_as_lost() ->
     assert bench.counters["events_without_link"] == 2
 
 
-async def test_who_sends_by_a_link_that_is_gone_is_told_so() -> None:
+async def test_what_goes_by_a_link_that_is_gone_goes_another_way_all_the_same() -> None:
     bench = Bench()
     _, body = event()
-    bench.pass_on(pack_route(("b" * 32,)) + body)
-    assert bench.misled == []
     del bench.links["b" * 32, NORMAL]
     bench.paths["b" * 32, NORMAL] = ("a" * 32, "c" * 32, "b" * 32)
     bench.pass_on(pack_route(("b" * 32,)) + body)
-    assert bench.misled == ["c" * 32]
-    assert len(bench.sent_round("c")) == 1, "it goes another way all the same"
+    assert len(bench.sent_round("c")) == 1
 
 
 async def test_secure_events_do_not_go_round_over_normal_links() -> None:
@@ -89,9 +93,6 @@ async def test_secure_events_do_not_go_round_over_normal_links() -> None:
     bench.detours["b" * 32] = A_B
     bench.publish(*event(secure=True))
     assert bench.sent("b") == bench.sent("c") == []
-    _, body = event(secure=True)
-    with pytest.raises(ProtocolError, match="secure"):
-        bench.pass_on(pack_route(("b" * 32,)) + body)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +122,7 @@ async def test_an_event_takes_the_relay_that_was_chosen_and_not_the_link() -> No
     assert bench.sent("b") == []
     assert bench.counters["events_sent_round"] == 1
     assert bench.counters["events_forwarded"] == 2, "to b and to c"
-    assert list(bench.router.told) == ["c" * 32], (
+    assert list(bench.parts.passing.told()) == ["c" * 32], (
         "b does not hear from us, so it is due a heartbeat"
     )
 
@@ -154,8 +155,6 @@ async def test_a_secure_event_takes_a_relay_over_secure_links_alone() -> None:
     between.pass_on(body, SECURE)
     assert len(between.sent("b", SECURE)) == 1
     assert between.sent("b") == []
-    with pytest.raises(ProtocolError, match="secure"):
-        between.pass_on(body)
 
 
 async def test_without_its_secure_link_a_relay_passes_no_secure_event_on() -> None:

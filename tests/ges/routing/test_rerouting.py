@@ -6,12 +6,12 @@ from msgspec.structs import replace
 
 from ges.routing.catch_up import KEPT_NS
 from ges.routing.holding import HOLD_NS
-from ges.wire.events import MAX_HOPS, PATCH, PATCH_AT, PATCH_END, read_head
+from ges.wire.events import MAX_HOPS, NO_DUTY, PATCH, PATCH_AT, PATCH_END, read_head
 from ges.wire.source_route import pack_route
 from overlay.ids import nanos
 from overlay.links.link import Link
 from ring.wire.messages import Member
-from tests.helpers.router_bench import NORMAL, RING, SECURE, Bench, complete, event
+from tests.helpers.router_bench import NORMAL, RING, SECURE, Bench, complete, event, limit_of
 
 
 async def test_what_a_broker_that_left_has_not_acknowledged_goes_to_who_stands_in() -> None:
@@ -195,7 +195,7 @@ async def test_an_event_on_its_way_to_a_broker_that_left_goes_to_who_stands_in()
     bench = Bench()
     bench.gone("c")
     _, body = event()
-    bench.router.pass_on(bench.links["b" * 32, NORMAL], pack_route(("c" * 32,)) + body)
+    bench.pass_on(pack_route(("c" * 32,)) + body, name="b")
     assert [(limit_of(head), head.again) for head in bench.sent("b")] == [(0, True)]
     assert bench.counters["events_without_link"] == 0
 
@@ -203,7 +203,7 @@ async def test_an_event_on_its_way_to_a_broker_that_left_goes_to_who_stands_in()
 async def test_events_that_went_too_far_are_counted_and_the_next_is_marked() -> None:
     bench = Bench()
     head, body = event()
-    far = body[:PATCH_AT] + PATCH.pack(MAX_HOPS, 0) + body[PATCH_END:]
+    far = body[:PATCH_AT] + PATCH.pack(MAX_HOPS, NO_DUTY) + body[PATCH_END:]
     bench.relay(read_head(far), far)
     assert bench.counters["events_too_many_hops"] == 1
     assert bench.sent("b") == bench.sent("c") == []

@@ -7,12 +7,12 @@ from itertools import accumulate
 import msgspec
 import pytest
 
-from ges.routing.ordering import MET_GAP_NS
-from ges.routing.router import HELD_BYTES
+from ges.routing.ordering import HELD_BYTES, MET_GAP_NS
 from ges.wire.broker_messages import SecureState
 from ges.wire.event_runs import event_runs
 from ges.wire.events import FLOOD_FLAG, SECURE_FLAG, read_head
 from overlay.ids import nanos
+from overlay.net.connection import Connection
 from overlay.queues.lanes import Policy
 from overlay.wire.frames import EVENT, frame
 from tests.helpers.router_bench import (
@@ -174,9 +174,8 @@ async def test_crowded_queues_are_named() -> None:
     assert bench.crowded == set()
     bench.publish(*event(2))
     b, c = (bench.links[name * 32, NORMAL].connection for name in "bc")
+    assert isinstance(session.connection, Connection)
     assert bench.crowded == {session.connection, b, c}
-    bench.parts.deliveries.forget(session)
-    assert bench.crowded == {b, c}
 
 
 async def test_off_the_ring_nothing_is_taken_or_passed_on() -> None:
@@ -270,12 +269,12 @@ async def test_who_published_elsewhere_before_or_was_refused_is_marked() -> None
 
 async def test_publishers_to_be_marked_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stranger that is nobody's neighbour could name one after the other."""
-    monkeypatch.setattr("ges.routing.router.MAX_TO_MARK", 3)
-    bench = Bench()
-    for number in range(10):
-        head = msgspec.structs.replace(event()[0], publisher=b"%016d" % number)
-        bench.router.on_loss(head)
-    assert [key[0] for key in bench.router._to_mark] == [b"%016d" % n for n in (7, 8, 9)]
+    monkeypatch.setattr("ges.routing.losses.MAX_TO_MARK", 3)
+    losses = Bench().parts.losses
+    heads = [msgspec.structs.replace(event()[0], publisher=b"%016d" % n) for n in range(10)]
+    for head in heads:
+        losses.note(head)
+    assert [losses.is_to_mark(head.flow) for head in heads] == 7 * [False] + 3 * [True]
 
 
 async def test_what_waits_counts_with_the_memory_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -286,7 +285,7 @@ async def test_what_waits_counts_with_the_memory_it_takes(monkeypatch: pytest.Mo
     bench.relay(*event(1))
     for sequence in range(3, 12):
         bench.relay(*event(sequence))
-    assert len(frames_to(got.connection)) > 1, "what is missing is given up"
+    assert len(delivered(got)) > 1, "what is missing is given up"
 
 
 async def test_where_not_all_can_be_known_nothing_secure_is_taken() -> None:

@@ -44,6 +44,7 @@ from overlay.wire.codec import FrameReader
 from overlay.wire.fragments import MIN_SLICE_BYTES
 from overlay.wire.frames import CONTROL, DELIVERY, EVENT, FRAGMENT, frame
 from overlay.wire.greetings import GREETINGS, Refusal
+from overlay.wire.versions import FOR_CLIENTS
 
 DEADLINE_SECONDS = 20
 
@@ -111,7 +112,10 @@ async def raw(broker: Broker, weather: Weather | None = None) -> AsyncIterator[R
     async with stream:
         client = Raw(stream)
         await stream.send_all(GREETINGS.encode(client_hello()))
-        assert await client.hear() == Attached(broker.node.peer.uid, broker.url, secure=False)
+        attached = Attached(
+            broker.node.peer.uid, broker.url, secure=False, capabilities=FOR_CLIENTS
+        )
+        assert await client.hear() == attached
         assert isinstance(await client.hear(), Alternates)
         yield client
 
@@ -216,7 +220,7 @@ async def test_one_who_breaks_the_protocol_is_cut_off_and_nobody_else(
 async def test_a_client_cannot_steer_its_events(broker: Broker) -> None:
     """Hops and limit are the brokers' own; what a client writes there does not count."""
     body = event(1)
-    steered = body[:PATCH_AT] + PATCH.pack(255, 12345) + body[PATCH_END:]
+    steered = body[:PATCH_AT] + PATCH.pack(255, b"1234") + body[PATCH_END:]
     async with (
         raw(broker) as client,
         connect(broker.url) as other,

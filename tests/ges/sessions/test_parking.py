@@ -17,7 +17,7 @@ from ges.errors import PublishRefused
 from ges.sessions.parking import MAX_PARKED, MAX_PARKED_BYTES, Parking
 from ges.wire.broker_messages import SecureState
 from ges.wire.event_runs import event_runs
-from ges.wire.events import Head, pack_event
+from ges.wire.events import NO_DUTY, Head, pack_event
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass, nanos
 from overlay.machine import MessageReceived
@@ -32,7 +32,7 @@ WAIT = nanos(10)
 
 
 def head(sequence: int) -> Head:
-    return Head(True, 0, 0, b"p" * 16, 1, sequence, 0, b"a")
+    return Head(True, 0, NO_DUTY, b"p" * 16, 1, sequence, 0, b"a")
 
 
 def no(session: str, head: Head) -> str | None:
@@ -251,7 +251,7 @@ async def test_none_slips_past_what_is_parked_when_the_path_has_just_come(
         event = pack_event(True, session.publisher, session.incarnation, 2, 0, b"a", b"", b"")
         (run,) = event_runs(*framed(event))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(a.router, "why_not", lambda session, head: None)
+            patch.setattr(a.stack, "why_not", lambda session, head: None)
             a.parts.intake._take_events(session, run)
         assert a.driver.counters["events_refused"] == 1
         assert a.driver.counters["events_published"] == 0

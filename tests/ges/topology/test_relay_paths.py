@@ -18,7 +18,7 @@ from ges.topology.survey import PASS_ON_RATE, TELL_RATE
 from ges.wire.broker_messages import MeasuredLinks, ToldLink
 from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, nanos
 from overlay.multigraph.graph import as_networkx
-from overlay.multigraph.path_choice import RATIO
+from overlay.multigraph.relay_gain import DEFAULT_SHARE
 from overlay.multigraph.weights import Weights
 
 SOON = 8.0  #: seconds in which a slower link is left
@@ -49,6 +49,85 @@ def test_a_slow_link_is_left_within_seconds_and_taken_again_when_it_has_recovere
     mesh.run(60)
     assert (mesh.path("ab"), mesh.path("ba")) == ("ab", "ba")
     assert (mesh.changes("a"), mesh.changes("b"), mesh.changes("c")) == (2, 2, 0)
+
+
+def full_mesh(names: str, latency: float, link_class: LinkClass, seed: int = 1) -> Mesh:
+    """Return brokers that are all linked to all, with parallel links of a class, never demoted."""
+    mesh = Mesh(names, seed, express_range=1)
+    for pair in (a + b for a in names for b in names if a < b):
+        for each in dict.fromkeys((NORMAL, link_class)):
+            mesh.link(pair, latency, each)
+    return mesh
+
+
+@pytest.mark.parametrize("link_class", LinkClass)
+@pytest.mark.parametrize("late_ms", [5, 20, 60, 200])
+def test_one_measurement_that_met_a_late_process_takes_no_relay(
+    link_class: LinkClass, late_ms: float
+) -> None:
+    """Five brokers on one host, all linked to all: direct links are as good as relays."""
+    mesh = full_mesh("abcde", 0.1, link_class)
+    mesh.run(60)
+    for _ in range(20):
+        assert mesh.probed("b", link_class)
+        mesh.hold_up("b", late_ms / 1000)
+        mesh.run(10)
+        assert {name: node.relay_paths.relays for name, node in mesh.nodes.items()} == {
+            name: {} for name in "abcde"
+        }
+    assert [mesh.changes(name) for name in "abcde"] == [0] * 5
+
+
+@pytest.mark.parametrize("link_class", [NORMAL, SECURE])
+@pytest.mark.parametrize("late_ms", [5, 20, 60, 200])
+def test_two_late_measurements_of_new_links_take_no_relay(
+    link_class: LinkClass, late_ms: float
+) -> None:
+    """Brokers that start are late while they link. (An express link is none until it is fast.)"""
+    mesh = full_mesh("abcde", 0.1, link_class)
+    for _ in range(2):
+        assert mesh.probed("b", link_class)
+        mesh.hold_up("b", late_ms / 1000)
+        mesh.run(late_ms / 1000 + 0.001)
+    mesh.run(30)
+    assert [mesh.changes(name) for name in "abcde"] == [0] * 5
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("link_class", LinkClass)
+def test_a_busy_host_on_which_now_one_process_is_late_and_now_another_takes_no_relay(
+    link_class: LinkClass, seed: int
+) -> None:
+    mesh = full_mesh("abcde", 0.1, link_class, seed)
+    rng = random.Random(seed)
+    for _ in range(100):
+        mesh.hold_up(rng.choice("abcde"), rng.uniform(0.002, 0.1))
+        mesh.run(rng.uniform(0.2, 1.8))
+    # Express links pay for variation, which two late measurements of three are: once in four runs.
+    assert sum(mesh.changes(name) for name in "abcde") <= (2 if link_class is EXPRESS else 0)
+
+
+@pytest.mark.parametrize("link_class", [NORMAL, SECURE])
+def test_an_overloaded_host_on_which_most_measurements_are_late_hardly_takes_a_relay(
+    link_class: LinkClass,
+) -> None:
+    """Each process waits 10 ms on the average, and runs for 10: all links are alike."""
+    mesh = full_mesh("abcde", 0.1, link_class)
+    mesh.run(10)
+    rng = random.Random(3)
+    runs_until = dict.fromkeys("abcde", mesh.now)
+    end = mesh.now + nanos(120)
+    looks = relays = 0
+    while mesh.now < end:
+        name = min(runs_until, key=lambda each: runs_until[each])
+        mesh.run(max(0, runs_until[name] - mesh.now) / NANOS_PER_SECOND)
+        waits, runs = rng.expovariate(100), rng.expovariate(100)
+        mesh.hold_up(name, waits)
+        runs_until[name] = mesh.now + nanos(waits + runs)
+        looks += 5 * 4
+        taken = [key for node in mesh.nodes.values() for key in node.relay_paths.relays]
+        relays += sum(each is link_class for _, each in taken)
+    assert relays < 0.05 * looks, "when one measurement was enough it was a quarter"
 
 
 def test_a_link_that_is_gone_is_gone_round_at_once_while_events_go_there() -> None:
@@ -173,7 +252,7 @@ def test_a_link_just_out_of_range_is_told_of_no_longer_though_its_cost_hardly_ch
     mesh.run(22)
     assert mesh.nodes["c"].survey.graph.has("a", "b", EXPRESS)
     mesh.link("ab", 5.1, EXPRESS)
-    mesh.run(11)  # less than the time after which everything is told again
+    mesh.run(20)  # less than the time after which everything is told again
     assert not mesh.nodes["a"].survey.is_express("b")
     assert not any(node.survey.graph.has("a", "b", EXPRESS) for node in mesh.nodes.values())
 
@@ -363,12 +442,12 @@ def test_ways_settle_near_the_oracles_without_loops(links: dict[tuple[str, str],
         used = networkx.path_weight(
             networkx.Graph(view.edge_subgraph(view.edges(keys=True))), path, "cost_ns"
         )
-        assert RATIO * used - nanos(0.001) <= seen
+        assert (1 - DEFAULT_SHARE) * used - nanos(0.001) <= seen
         best = networkx.dijkstra_path_length(truth, a, b, weight="latency")
         hops = len(networkx.dijkstra_path(truth, a, b, weight="latency")) - 1
         if hops <= 3:
             spent = sum(truth.edges[step]["latency"] for step in networkx.utils.pairwise(path))
-            assert RATIO * spent - 2 <= best + hops, (path, latency)
+            assert (1 - DEFAULT_SHARE) * spent - 2 <= best + hops, (path, latency)
 
 
 PAIRS = [a + b for a in "abcde" for b in "abcde" if a < b]

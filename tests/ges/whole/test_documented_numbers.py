@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from ges.broker import broker
-from ges.client import keepalive, search
+from ges.client import keepalive, outgoing, resuming, search
 from ges.client.attachment import KEPT_BYTES as UNCONFIRMED_BYTES
-from ges.routing import forwarding, holding
+from ges.routing import forwarding, holding, kept
 from ges.routing.ordering import GAP_NS, LONG_GAP_NS, MET_GAP_NS
 from ges.sessions import reader
 from ges.sessions import session as sessions
@@ -18,7 +18,15 @@ from ges.topology.update_rate import Rate
 from overlay.ids import nanos
 from overlay.limits import LIMITS
 from overlay.links import calling, keeping, lifecycle, stillness
-from overlay.multigraph import cost, express_range, path_choice, probes, quick_probes, weights
+from overlay.multigraph import (
+    cost,
+    express_range,
+    path_choice,
+    probes,
+    quick_probes,
+    relay_gain,
+    weights,
+)
 from overlay.net import connection, slices
 from overlay.queues import resend
 from overlay.wire import codec, fragments
@@ -62,6 +70,16 @@ LINKS: list[Statement] = [
         (1.25, nanos(0.0005)),
     ),
     (
+        "the smallest of the latest three round trips",
+        weights.RECENT_SAMPLES,
+        3,
+    ),
+    (
+        "under way for one, two or three seconds counts as so many measurements",
+        probes.Pace().busy_ns,
+        nanos(1),
+    ),
+    (
         "A cost that falls by a quarter counts when it has stayed so for 3 s",
         (cost.FALL, cost.CALM_NS),
         (0.75, nanos(3)),
@@ -88,9 +106,9 @@ LINKS: list[Statement] = [
     ("that is not told again for 100 s is forgotten", horizon.EXPIRE_NS, nanos(100)),
     # path choice
     (
-        "faster for 1 s: less than 0.7 of the direct link's cost, and a millisecond less",
-        (path_choice.SUSTAIN_NS, path_choice.RATIO, path_choice.MARGIN_NS),
-        (nanos(1), 0.7, nanos(0.001)),
+        "faster for 1 s: it saves at least a fifth of the direct link's cost, and at least 1 ms",
+        (path_choice.SUSTAIN_NS, relay_gain.DEFAULT_SHARE, relay_gain.DEFAULT_TIME_NS),
+        (nanos(1), 0.2, nanos(0.001)),
     ),
     ("a new direct link is used for 5 s first", path_choice.SETTLE_NS, nanos(5)),
     ("at the earliest 3 s after the change", path_choice.HOLD_NS, nanos(3)),
@@ -106,7 +124,11 @@ LINKS: list[Statement] = [
 
 EXPRESS: list[Statement] = [
     # express events
-    ("outside for 1 s is *demoted*", express_range.DEMOTE_NS, nanos(1)),
+    (
+        "outside for 1 s, in three measurements in a row, is *demoted*",
+        express_range.DEMOTE_NS,
+        nanos(1),
+    ),
     (
         "below 0.8 of the range for 3 s",
         (express_range.WELL_INSIDE, express_range.PROMOTE_NS),
@@ -208,9 +230,9 @@ RELIABILITY: list[Statement] = [
         (0.05, 1),
     ),
     (
-        "gives a client up after 15 s of silence, the client a broker after 3 s",
+        "gives a client up after 15 s of silence, the client a broker after 1.2 s",
         (LIMITS.client_silence_seconds, keepalive.SILENCE_SECONDS),
-        (15, 3),
+        (15, 1.2),
     ),
     (
         "waits four times the slowest, 10 s at most",
@@ -223,6 +245,14 @@ RELIABILITY: list[Statement] = [
     ("nor been judged after 20 s", holding.GIVE_UP_NS, nanos(20)),
     ("waits up to 1.5 s for links", broker.LINK_SECONDS, 1.5),
     ("Up to 8 MiB of each class are kept", UNCONFIRMED_BYTES, 8 * MIB),
+    ("up to 1 MiB of each class", outgoing.CONFIRMED_BYTES, MIB),
+    ("confirmed in the last second in which", outgoing.CONFIRMED_SECONDS, 1),
+    (
+        "*kept in memory for 10 seconds, 32 MiB*",
+        (kept.KEPT_NS, kept.KEPT_BYTES),
+        (nanos(10), 32 * MIB),
+    ),
+    ("from up to 0.25 s before it", resuming.SLACK_SECONDS, 0.25),
     ("Later events of these publishers are delivered after 4 s", GAP_NS, nanos(4)),
     ("waits for two seconds for events that may be missing", MET_GAP_NS, nanos(2)),
     ("waits for up to 10 s for events that only the other half had", LONG_GAP_NS, nanos(10)),

@@ -13,7 +13,7 @@ from benchmarks.stage.virtual import Weather
 from benchmarks.stage.waiting import until
 from ges.broker import upper
 from ges.routing.delivery import Deliveries
-from ges.sessions.session import Targets
+from ges.routing.subscriber import Targets
 from ges.sessions.subscriptions import Subscriptions
 from ges.wire.client_messages import CLIENT_CODEC, StatusRequest, Subscribe
 from ges.wire.status import Status

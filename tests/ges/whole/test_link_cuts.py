@@ -16,10 +16,11 @@ from benchmarks.stage.virtual import Weather
 from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from ges.client import Client, Subscription, connect
-from ges.routing.arc_plan import ArcPlan
+from ges.routing.arc_plan import ArcPlan, whole_ring
 from overlay.address import parse_url
 from overlay.ids import LinkClass
 from overlay.links.link import Link
+from overlay.net.connection import Connection
 from overlay.net.memory import MemoryStream
 from overlay.net.tls_stream import TlsStream
 from overlay.security.identity import Role
@@ -41,8 +42,10 @@ def cut_links(broker: Broker, uid: str | None = None) -> None:
 
 def cut_clients(broker: Broker) -> None:
     for session in list(broker.clients._sessions):
-        assert isinstance(session.connection.stream, MemoryStream)
-        session.connection.stream.cut()
+        connection = session.connection
+        assert isinstance(connection, Connection)
+        assert isinstance(connection.stream, MemoryStream)
+        connection.stream.cut()
 
 
 class Traffic:
@@ -363,7 +366,8 @@ async def publisher_and_server(ring: list[Broker]) -> tuple[Broker, Broker]:
     for a in ring:
         tree = ArcPlan()
         tree.update(places[a], {uid: m.ring_id for uid, m in a.node.ring.linked.items()})
-        for uid, limit in tree.onward(places[a])[1:]:
+        for uid, duty in tree.onward(whole_ring(places[a]))[1:]:
+            limit = int.from_bytes(duty)
             server = next(b for b in ring if b.node.peer.uid == uid)
             if any(between(places[server], place, limit) for place in places.values()):
                 return a, server

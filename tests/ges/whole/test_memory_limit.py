@@ -15,7 +15,7 @@ from benchmarks.stage.greetings import client_hello
 from benchmarks.stage.virtual import Weather
 from benchmarks.stage.waiting import until
 from ges.broker import Broker
-from ges.client import Client
+from ges.client import Client, keepalive
 from overlay.ids import SECRET_BYTES, LinkClass, Peer
 from overlay.limits import Limits
 from overlay.links.memory_limit import LOOK_SECONDS, MemoryLimit
@@ -56,7 +56,7 @@ async def test_those_that_hold_most_go_until_the_rest_is_within_the_limit(
     autojump_clock: MockClock,
 ) -> None:
     holders = [Held(size) for size in (1, 50, 7, 30, 30, 2)]
-    limit = MemoryLimit(holders, 40)  # type: ignore[arg-type]
+    limit = MemoryLimit(holders, 40)
     limit.look()
     assert given_up(holders) == [30, 50]
     holders.append(Held(39))
@@ -69,14 +69,18 @@ async def test_those_that_hold_most_go_until_the_rest_is_within_the_limit(
 
 async def test_within_the_limit_nobody_goes(autojump_clock: MockClock) -> None:
     holders = [Held(20), Held(20)]
-    MemoryLimit(holders, 40).look()  # type: ignore[arg-type]
+    MemoryLimit(holders, 40).look()
     assert given_up(holders) == []
 
 
 async def test_slow_clients_together_hold_no_more_than_their_bound(
-    autojump_clock: MockClock, weather: Weather, brokers: Brokers
+    autojump_clock: MockClock,
+    weather: Weather,
+    brokers: Brokers,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each is far from its own limit."""
+    monkeypatch.setattr(keepalive, "SILENCE_SECONDS", 60.0)  # what is slow comes in large pieces
     limit = 4 * 1024 * 1024
     broker = await brokers.start(limits=Limits(client_bytes_total=limit))
     async with (

@@ -91,13 +91,13 @@ async def test_what_was_delivered_meanwhile_is_not_refused(
             other.subscribe("a") as events,
         ):
             for broker in ring:
-                monkeypatch.setattr(broker.router, "why_not", lambda session, head: "no path")
+                monkeypatch.setattr(broker.stack, "why_not", lambda session, head: "no path")
             await publish(client, 1, park=60)
             await publish(client, 2, park=60)
             await until(lambda: a.status().parked == 2)
             proxy.freeze()
             await until(lambda: b.status().parked == 2)
-            monkeypatch.setattr(a.router, "why_not", lambda session, head: None)
+            monkeypatch.setattr(a.stack, "why_not", lambda session, head: None)
             a.parts.parked.stir()
             assert await take(events, 2) == [1, 2]
             b.parts.parked.stir()  # as any change does, and the end of their time
@@ -122,7 +122,7 @@ async def test_what_has_come_already_is_not_parked(
             monkeypatch.setattr(a.parts.replies, "acknowledge", lambda session: None)
             await publish(client, 1)
             assert await take(events, 1) == [1]
-            monkeypatch.setattr(b.router, "why_not", lambda session, head: "no path")
+            monkeypatch.setattr(b.stack, "why_not", lambda session, head: "no path")
             proxy.freeze()
             await client.flush()
             with pytest.raises(PublishRefused, match=r"^no path$"):
@@ -138,7 +138,7 @@ async def test_a_refusal_says_what_nobody_can_know(
     with behind_proxy(a) as (proxy, proxied), trio.fail_after(DEADLINE_SECONDS):
         async with connect(proxied, url(b), identity=issue(Role.CLIENT)) as client:
             for broker in ring:
-                monkeypatch.setattr(broker.router, "why_not", lambda session, head: "no path")
+                monkeypatch.setattr(broker.stack, "why_not", lambda session, head: "no path")
             begun = trio.current_time()
             await publish(client, 1, park=8)
             await until(lambda: a.status().parked == 1)
@@ -156,7 +156,7 @@ def test_an_event_sent_again_is_parked_for_the_rest_of_its_time() -> None:
 
     def parks(now: int) -> list[int]:
         frames = stream.again((), now)
-        return [read_head(frame, FRAME_HEADER.size).limit for frame in frames]
+        return [read_head(frame, FRAME_HEADER.size).park_ms for frame in frames]
 
     assert parks(5 * SECOND_NS) == [30_000, 0, 1000]
     assert parks(15 * SECOND_NS) == [20_000, 0, 1]

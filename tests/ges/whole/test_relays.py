@@ -113,6 +113,24 @@ async def test_events_leave_a_slow_link_and_come_back_in_order_once_each(
     assert b.driver.counters["events_duplicate"] == 0
 
 
+@pytest.mark.parametrize(
+    "bar", [{"relay_gain_share": 0.2, "relay_gain_ms": 30}, {"relay_gain_share": 0.9}]
+)
+async def test_a_relay_is_taken_only_for_the_gain_that_is_set(
+    autojump_clock: MockClock, weather: Weather, brokers: Brokers, bar: dict[str, float]
+) -> None:
+    a = await brokers.start(**bar)
+    b, _ = [await brokers.start() for _ in range(2)]
+    await brokers.whole()
+    weather.latency_ms[pair(a, b)] = 8
+    await until(lambda: relay(b, a) is not None)
+    await trio.sleep(60)
+    assert relay(a, b) is None
+    weather.latency_ms[pair(a, b)] = 100
+    await trio.sleep(40)  # nothing is sent, so the link is probed every 16 s
+    assert relay(a, b) is not None
+
+
 async def test_events_leave_a_link_that_is_loaded_beyond_what_it_carries(
     autojump_clock: MockClock, weather: Weather, brokers: Brokers
 ) -> None:

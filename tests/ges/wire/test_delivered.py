@@ -56,7 +56,7 @@ def test_a_delivery_names_the_subscriptions(numbers: tuple[int, ...]) -> None:
 
 def test_a_patch_changes_the_hops_alone() -> None:
     body = packed()
-    patched = body[:PATCH_AT] + PATCH.pack(3, 2**32 - 1) + body[PATCH_END:]
+    patched = body[:PATCH_AT] + PATCH.pack(3, bytes(4)) + body[PATCH_END:]
     assert read_event(patched).hops == 3
     assert replace(read_event(patched), hops=0) == read_event(body)
 

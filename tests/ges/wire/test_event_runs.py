@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from ges.wire.event_runs import RUN_BYTES, EventRun, event_runs
 from ges.wire.events import (
     MARK_FLAG,
+    NO_DUTY,
     PATCH,
     PATCH_END,
     Head,
@@ -116,24 +117,24 @@ def test_a_run_is_bounded() -> None:
     assert large.count == 1
 
 
-def test_patched_frames_differ_in_flags_hops_and_limit_alone() -> None:
+def test_patched_frames_differ_in_flags_hops_and_duty_alone() -> None:
     bodies = [one(n, payload=b"x" * n) for n in range(1, 4)]
     (run,) = runs(bodies)
     reader = FrameReader()
-    reader.feed(run.patched(MARK_FLAG, 3, 77))
+    reader.feed(run.patched(MARK_FLAG, 3, b"duty"))
     patched = [body for _, body in reader.frames()]
     assert [body[PATCH_END:] for body in patched] == [body[PATCH_END:] for body in bodies]
     heads = [read_head(body) for body in patched]
-    assert [(h.marked, h.hops, h.limit) for h in heads] == [(True, 3, 77)] * 3
+    assert [(h.marked, h.hops, h.duty) for h in heads] == [(True, 3, b"duty")] * 3
 
 
 def test_what_a_client_sets_that_is_not_for_it_is_taken_back() -> None:
-    bodies = [b"\0" + PATCH.pack(9, 9) + one(n)[PATCH_END:] for n in (1, 2)]
+    bodies = [b"\0" + PATCH.pack(9, b"9999") + one(n)[PATCH_END:] for n in (1, 2)]
     (run,) = runs(bodies)
     clean = run.unpatched()
     assert [body for _, body in clean.singles()] == [one(1), one(2)]
     assert isinstance(clean.head, Head)
-    assert (clean.head.hops, clean.limit_of(head)) == (0, 0)
+    assert (clean.head.hops, clean.head.duty) == (0, NO_DUTY)
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])

@@ -14,6 +14,7 @@ from ges.wire.events import (
     HEADER,
     MAX_ATTRIBUTE_BYTES,
     MAX_PAYLOAD_BYTES,
+    NO_DUTY,
     PATCH,
     PATCH_AT,
     PATCH_END,
@@ -35,15 +36,15 @@ def test_what_is_packed_is_read(fields: dict[str, Any]) -> None:
     assert head.publisher == fields["publisher"]
     assert (head.incarnation, head.sequence) == (fields["incarnation"], fields["sequence"])
     assert (head.topic, head.attribute_bytes) == (topic, len(attributes))
-    assert (head.hops, limit_of(head)) == (0, 0)
+    assert (head.hops, head.duty) == (0, NO_DUTY)
 
 
 def test_a_patch_changes_hops_and_limit_alone() -> None:
     body = packed()
-    patched = body[:PATCH_AT] + PATCH.pack(3, 2**32 - 1) + body[PATCH_END:]
+    patched = body[:PATCH_AT] + PATCH.pack(3, b"duty") + body[PATCH_END:]
     head = read_head(patched)
-    assert (head.hops, limit_of(head)) == (3, 2**32 - 1)
-    assert replace(head, hops=0, limit=0) == read_head(body)
+    assert (head.hops, head.duty) == (3, b"duty")
+    assert replace(head, hops=0, duty=NO_DUTY) == read_head(body)
 
 
 @given(st.one_of(st.binary(max_size=200), st.binary(max_size=80).map(lambda b: packed()[:70] + b)))

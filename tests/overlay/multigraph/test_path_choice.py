@@ -8,9 +8,7 @@ from hypothesis import strategies as st
 from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, nanos
 from overlay.multigraph.path_choice import (
     HOLD_NS,
-    MARGIN_NS,
     MAX_DOUBLINGS,
-    RATIO,
     SETTLE_NS,
     STEADY_NS,
     SUSTAIN_NS,
@@ -18,6 +16,7 @@ from overlay.multigraph.path_choice import (
     Path,
     PathChoice,
 )
+from overlay.multigraph.relay_gain import DEFAULT_SHARE, DEFAULT_TIME_NS, RelayGain
 
 KEY = ("b", LinkClass.NORMAL)
 DIRECT: Path = ("a", "b")
@@ -29,8 +28,8 @@ MS = nanos(0.001)
 class Bench:
     """The ways from ``a`` to ``b``: direct, over ``c``, over ``d``; None: gone. Costs in ms."""
 
-    def __init__(self) -> None:
-        self.choice = PathChoice()
+    def __init__(self, gain: RelayGain | None = None) -> None:
+        self.choice = PathChoice(gain)
         self.now: Nanos = nanos(100)
         self.decide(1)
         self.now += SETTLE_NS
@@ -92,9 +91,40 @@ def test_a_new_link_is_used_for_a_while_whatever_its_first_measurements_say() ->
 
 def test_a_relay_that_is_hardly_faster_is_not_taken() -> None:
     bench = Bench()
-    assert bench.last(100, 10, 8) == DIRECT
-    assert bench.last(100, 1.2, 0.1) == DIRECT, "less than a millisecond saved"
-    assert bench.decide(10, 8) is None
+    assert bench.last(100, 10, 8.1) == DIRECT, "less than a fifth saved"
+    assert bench.last(100, 1.05, 0.1) == DIRECT, "less than a millisecond saved"
+    assert bench.decide(10, 8.1) is None
+    assert bench.last(100, 5, 4) == VIA_C, "a fifth, and a millisecond"
+
+
+def test_the_direct_link_is_taken_again_when_half_of_the_gain_is_lost() -> None:
+    bench = Bench()
+    bench.last(1, 100, 10)
+    assert bench.last(100, 12, 10) == VIA_C, "a sixth and 2 ms are saved"
+    assert bench.last(4, 11, 10) == DIRECT, "less than a tenth"
+    bench.last(1.1, 100, 1)
+    assert bench.last(100, 1.6, 1) == VIA_C, "0.6 ms"
+    assert bench.last(7, 1.4, 1) == DIRECT, "0.4 ms"
+
+
+def test_a_gain_that_wavers_between_half_and_whole_changes_nothing() -> None:
+    for first, way in ((10.0, DIRECT), (100.0, VIA_C)):
+        bench = Bench()
+        bench.last(2, first, 10)
+        before = bench.choice.changes
+        for second in range(200):
+            assert bench.last(1, 11.2 + second % 2, 10) == way
+        assert bench.choice.changes == before
+
+
+def test_the_gain_may_be_set() -> None:
+    bench = Bench(RelayGain(0, 0))
+    assert bench.last(100, 1, 1) == DIRECT
+    assert bench.last(1, 1, 0.999) == VIA_C
+    bench = Bench(RelayGain(0.5, 20 * MS))
+    assert bench.last(100, 100, 51) == DIRECT
+    assert bench.last(100, 30, 11) == DIRECT
+    assert bench.last(1, 100, 50) == VIA_C
 
 
 def test_a_relay_faster_for_a_moment_is_not_taken() -> None:
@@ -133,12 +163,12 @@ def test_a_link_that_was_gone_is_taken_again_when_it_is_back() -> None:
     bench = Bench()
     bench.decide(None, 5)
     assert bench.way == VIA_C
-    bench.decide(8, 5)
-    assert bench.way == DIRECT
+    bench.decide(6, 5)
+    assert bench.way == DIRECT, "a sixth saved is no real gain"
     bench.decide(None, 5)
     bench.decide(100, 5)
     assert bench.way == VIA_C, "a relay that is really faster is kept"
-    assert bench.last(1, 8, 5) == VIA_C
+    assert bench.last(1, 6, 5) == VIA_C
 
 
 def test_where_nothing_leads_there_is_no_relay() -> None:
@@ -214,7 +244,7 @@ def test_in_the_end_the_way_is_near_the_best(costs: list[tuple[float, float, flo
         bench.last(0.5, *each)
     way = bench.last(300, *costs[-1])
     last = dict(zip((DIRECT, VIA_C, VIA_D), costs[-1], strict=True))
-    assert RATIO * last[way] - MARGIN_NS / MS <= min(last.values()) + 1e-6
+    assert (1 - DEFAULT_SHARE) * last[way] - DEFAULT_TIME_NS / MS <= min(last.values()) + 1e-6
 
 
 def test_a_broker_nothing_goes_to_is_forgotten() -> None:

@@ -203,6 +203,27 @@ def test_a_link_that_stalls_becomes_dear_before_it_answers() -> None:
     assert bench.sent[KEY] == probes, "one probe at most is under way"
 
 
+def test_a_stall_is_agreed_on_when_it_has_lasted_for_three_measurements() -> None:
+    bench = Bench(KEY)
+    assert bench.probes.agreed(KEY, bench.now) is None
+    bench.run(3)
+    assert bench.probes.agreed(KEY, bench.now) == bench.weights()
+    bench.rtt[KEY] = None
+    sent = bench.sent[KEY]
+    while bench.sent[KEY] == sent:
+        bench.run(0.001)
+    for _ in range(2):
+        bench.run(1)
+        found = bench.probes.agreed(KEY, bench.now)
+        assert found is not None
+        assert found.rtt_ns == 2 * MS
+        assert bench.weights().rtt_ns >= nanos(1) - MS
+    bench.run(1)
+    found = bench.probes.agreed(KEY, bench.now)
+    assert found is not None
+    assert found.rtt_ns >= nanos(3) - MS
+
+
 def test_an_echo_nobody_waits_for_is_no_measurement() -> None:
     bench = Bench(KEY)
     bench.run(1)

@@ -13,6 +13,7 @@ from overlay.multigraph.weights import (
     Resets,
     RoundTrip,
     Weights,
+    agreed,
     worse,
 )
 
@@ -56,6 +57,20 @@ def test_the_smoothed_round_trip_stays_among_the_samples(samples: list[int]) -> 
         trip.on_sample(sample)
     assert min(samples) - 4 <= trip.rtt_ns <= max(samples)
     assert trip.jitter_ns >= 0
+
+
+def test_what_one_late_measurement_says_is_not_agreed_on() -> None:
+    weights = Weights(60, 40, 1, 2, 3, 4)
+    for recent in ((10, 10, 210), (210, 10, 10), (10,), (10, 10)):
+        assert agreed(weights, recent) == Weights(10, 0, 1, 2, 3, 4)
+    assert agreed(weights, (10, 210, 210)) == Weights(10, 40, 1, 2, 3, 4), "two show that it varies"
+    assert agreed(weights, (10, 20, 210)) == Weights(10, 10, 1, 2, 3, 4)
+
+
+def test_what_three_measurements_say_is_agreed_on() -> None:
+    assert agreed(Weights(60, 40), (210, 210, 210)) == Weights(210, 0)
+    assert agreed(Weights(60, 40), (30, 210, 210)) == Weights(30, 40)
+    assert agreed(Weights(8, 3), (9, 10, 11)) == Weights(9, 1)
 
 
 def read(flow: Flow, seconds: int, rate: int, queued: int) -> int:

@@ -35,6 +35,20 @@ def refuse(links: RingLinks, reason: Refused = Refused.UNREACHABLE) -> None:
     links.on_refused(LinkRefused(OTHER.url, OTHER.uid, reason))
 
 
+def test_what_is_said_to_a_later_life_does_not_go_over_the_link_to_the_old_one(
+    core: Core, links: RingLinks
+) -> None:
+    later = replace(OTHER, incarnation=OTHER.incarnation + 1)
+    up(links)
+    core.take()
+    links.tell(later, Heartbeat(1))
+    assert core.take() == [OpenLink(OTHER.url, OTHER.uid, replace=True)]
+    up(links, later)
+    assert core.take() == [Send(OTHER.uid, Heartbeat(1))]
+    links.tell(OTHER, Heartbeat(2))
+    assert core.take() == [Send(OTHER.uid, Heartbeat(2))]
+
+
 def test_what_is_said_before_the_link_is_up_waits_for_it(core: Core, links: RingLinks) -> None:
     links.tell(OTHER, Heartbeat(1))
     links.tell(OTHER, Heartbeat(2), "about")

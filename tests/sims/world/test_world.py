@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from overlay.ids import Nanos, Peer, nanos
+from overlay.ids import Nanos, nanos
 from overlay.machine import (
     Closed,
     CloseLink,
-    Command,
     Effect,
-    Input,
     LinkDown,
     LinkRefused,
     LinkUp,
@@ -23,46 +21,7 @@ from ring.wire.messages import Heartbeat
 from sims.world.network import DISTANCES, Latency
 from sims.world.world import CONNECT_TIMEOUT_NS, CrashMode, World
 from tests.helpers.bench import peer
-
-
-class Do(Command):
-    """Have a recorder return these effects."""
-
-    def __init__(self, *effects: Effect) -> None:
-        self.effects = list(effects)
-
-
-class Recorder:
-    """A machine that does as it is told and notes what happens to it."""
-
-    def __init__(self, me: Peer) -> None:
-        self.peer = me
-        self.seen: list[tuple[Nanos, Input]] = []
-        self.refusal: Refused | None = None
-        self.deadlines: list[Nanos] = []
-        self.woken: list[Nanos] = []
-
-    def admit(self, peer: Peer) -> Refused | None:
-        return self.refusal
-
-    def handle(self, event: Input, now: Nanos) -> list[Effect]:
-        if isinstance(event, Do):
-            return event.effects
-        self.seen.append((now, event))
-        return []
-
-    def handle_timers(self, now: Nanos) -> list[Effect]:
-        self.woken.append(now)
-        self.deadlines = [deadline for deadline in self.deadlines if deadline > now]
-        return []
-
-    def next_deadline(self) -> Nanos | None:
-        return min(self.deadlines, default=None)
-
-    @property
-    def inputs(self) -> list[Input]:
-        return [event for _, event in self.seen]
-
+from tests.helpers.recorder import Do, Recorder
 
 A, B = peer(1), peer(2)
 
@@ -158,6 +117,37 @@ def test_of_two_crossing_attempts_one_becomes_the_link(pair: Pair) -> None:
     pair.a_does(Send(B.uid, Heartbeat(1)))
     pair.run()
     assert pair.b.inputs[-1] == MessageReceived(A.uid, Heartbeat(1))
+
+
+def test_a_call_to_one_that_is_linked_is_refused(linked: Pair) -> None:
+    linked.a_does(OpenLink(B.url, B.uid))
+    linked.run()
+    assert linked.a.inputs == [LinkRefused(B.url, B.uid, Refused.DUPLICATE)]
+    assert linked.b.inputs == []
+
+
+def test_a_call_may_replace_the_link_there_is(linked: Pair) -> None:
+    linked.a_does(OpenLink(B.url, B.uid, replace=True))
+    linked.run()
+    assert (linked.a.inputs, linked.b.inputs) == ([LinkUp(B, B.url)], [LinkUp(A, A.url)])
+    linked.a_does(Send(B.uid, Heartbeat(1)))
+    linked.b_does(Send(A.uid, Heartbeat(2)))
+    linked.run()
+    assert linked.a.inputs[1:] == [MessageReceived(B.uid, Heartbeat(2))]
+    assert linked.b.inputs[1:] == [MessageReceived(A.uid, Heartbeat(1))]
+
+
+@pytest.mark.parametrize("both", [True, False])
+def test_a_call_does_not_replace_the_link_that_was_made_since_it_began(
+    linked: Pair, both: bool
+) -> None:
+    linked.a_does(OpenLink(B.url, B.uid, replace=True))
+    linked.b_does(OpenLink(A.url, A.uid, replace=both))
+    linked.run()
+    events = (*linked.a.inputs, *linked.b.inputs)
+    refusals = [event for event in events if isinstance(event, LinkRefused)]
+    assert [refusal.reason for refusal in refusals] == [Refused.DUPLICATE]
+    assert sum(isinstance(event, LinkUp) for event in events) == 2
 
 
 # Ends

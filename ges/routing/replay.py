@@ -1,0 +1,111 @@
+"""What one client that has moved here has missed, piece by piece. Pure.
+
+The client says of each publisher which event it had last (its *marks*), and for how long it has had
+each of its subscriptions. From the kept events it gets those that match, and that it has not had:
+
+* Of a publisher with a mark: what comes after the mark.
+* Of a publisher without one: all, as nothing of it that matches has come to the client before.
+* For each subscription: nothing older than the subscription.
+
+For example, S subscribed to ``a`` a minute ago and to ``b`` one second ago. It gets what it has
+missed of ``a``, and of ``b`` what was published in this last second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from ges.matching.filter_tree import FilterTree
+from ges.routing.kept import KeptEvents, KeptRun
+from ges.wire.delivered import MAX_MATCHES, pack_matches
+from ges.wire.events import Flow
+from overlay.ids import LinkClass, Nanos
+from overlay.wire.frames import DELIVERY, frame_start
+
+PIECE_BYTES = 64 * 1024  #: of deliveries in one piece, or one run more ...
+PIECE_RUNS = 1000  #: ... and so many runs looked at
+MAX_MARKS = 4096  #: of one client; what is said of more publishers is not remembered
+
+#: Subscriptions by number: the filter, and the only class wanted; None: all.
+Filters = Mapping[int, tuple[str, LinkClass | None]]
+
+
+class Replay:
+    """How far one client has got with what it has missed."""
+
+    def __init__(self, position: int) -> None:
+        """``position``: number of the kept run to begin with."""
+        self.position = position
+        self.is_ready = False  #: all that the client has to say has come
+        self._marks: dict[Flow, int] = {}
+        self._begins: dict[int, Nanos] = {}  #: by number of subscription
+        self._youngest: Nanos = 0  #: when the latest of them began
+        self._is_stale = False  #: a subscription has come since ``_tree`` was made
+        self._filters: Filters = {}  #: as they were when ``_tree`` was made
+        self._tree: FilterTree[int] = FilterTree()
+        self._known: dict[tuple[bytes, bool], tuple[int, ...]] = {}
+
+    def learn(self, marks: Iterable[tuple[Flow, int]]) -> None:
+        """The client has had all that it wants of these publishers, up to these numbers."""
+        for flow, sequence in marks:
+            if len(self._marks) < MAX_MARKS:
+                self._marks[flow] = sequence
+
+    def begin(self, number: int, at: Nanos) -> None:
+        """A subscription gets what has passed at that time, and later."""
+        self._begins[number] = at
+        self._is_stale = True
+
+    def piece(
+        self, kept: KeptEvents, filters: Filters, *, secure: bool
+    ) -> Iterator[tuple[bytes, KeptRun, int]]:
+        """Yield the next deliveries: the frame, its events, and how many they are.
+
+        ``filters`` are those that hold now; ``secure``: the client may get secure events.
+        """
+        if self._is_stale or filters != self._filters:
+            self._rebuild(filters)
+        size = 0
+        for run in kept.since(self.position, PIECE_RUNS):
+            self.position += 1
+            numbers = self._matches(run) if secure or not run.secure else ()
+            if not numbers:
+                continue
+            flow, first = run.first
+            skip = max(0, self._marks.get(flow, 0) + 1 - first)
+            if skip >= run.count:
+                continue
+            matches = pack_matches(numbers[:MAX_MATCHES])
+            frames = run.frames(skip)
+            delivery = frame_start(DELIVERY, len(matches) + len(frames)) + matches + frames
+            size += len(delivery)
+            yield delivery, run, run.count - skip
+            if size > PIECE_BYTES:
+                return
+
+    def _rebuild(self, filters: Filters) -> None:
+        self._filters = dict(filters)
+        self._youngest = max((self._begins.get(number, 0) for number in filters), default=0)
+        self._is_stale = False
+        self._known.clear()
+        self._tree = FilterTree()
+        for number, (text, _) in filters.items():
+            self._tree.add(text, number)
+
+    def _matches(self, run: KeptRun) -> tuple[int, ...]:
+        key = run.topic, run.secure
+        numbers = self._known.get(key)
+        if numbers is None:
+            numbers = self._known[key] = self._find(run)
+        if run.at < self._youngest:
+            return tuple(number for number in numbers if self._begins[number] <= run.at)
+        return numbers
+
+    def _find(self, run: KeptRun) -> tuple[int, ...]:
+        try:
+            found = self._tree.matches(run.topic.decode())
+        except UnicodeDecodeError:
+            return ()
+        wanted = (None, LinkClass.SECURE if run.secure else LinkClass.NORMAL)
+        filters, begins = self._filters, self._begins
+        return tuple(sorted(n for n in found if n in begins and filters[n][1] in wanted))

@@ -1,0 +1,146 @@
+"""Clients that get what they have missed, before they get what comes now.
+
+A client that moves here sends one or more ``Resubscribe`` messages. From the first one on it is
+*behind*: what comes now is not sent to it, but only kept, as it is for everybody. It gets the kept
+events from the oldest on, in pieces, and the next piece only when it has taken most of the last
+one. So it takes no more memory than others do. When it has got to the end it is behind no longer,
+and is served as all clients are. There is nothing between the last kept event and the first one
+that comes, and no event in both.
+
+Where a client reads so slowly that kept events are forgotten before it gets to them, it is served
+from then on with what comes, and has missed the events in between (``replays_overrun``). Sans-IO.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from ges.routing.kept import KeptEvents
+from ges.routing.replay import PIECE_BYTES, Replay
+from ges.routing.subscriber import Subscriber
+from ges.wire.client_messages import Resubscribe, Subscribe
+from ges.wire.event_runs import EventRun
+from overlay.ids import LinkClass, Nanos, nanos
+
+TURN_PIECES = 4  #: sent before others have their turn
+PAUSE_NS = nanos(0.002)  #: between two turns
+CROWDED_NS = nanos(0.02)  #: the same where all clients have enough to read
+
+NANOS_PER_MILLI = 1_000_000
+
+
+class Replays:
+    """The kept events, and the clients that are behind."""
+
+    def __init__(
+        self,
+        counters: Counter[str],
+        now: Callable[[], Nanos],
+        on_change: Callable[[], None],
+    ) -> None:
+        """``on_change`` is called when a client begins or ceases to be behind."""
+        self.kept = KeptEvents()
+        self._counters = counters
+        self._now = now
+        self._on_change = on_change
+        self._behind: dict[Subscriber, Replay] = {}  #: who waits longest is first
+        self._served: set[Subscriber] = set()  #: had its replay; there is one for a connection
+        self._due: Nanos | None = None
+
+    # ── called as events pass, and as clients come and go ─────────────────────────────────────
+
+    def keep(self, run: EventRun, now: Nanos) -> None:
+        """Keep events that are delivered at ``now``."""
+        self.kept.keep(run, now)
+
+    def holds(self, session: Subscriber, link_class: LinkClass) -> bool:
+        """Say whether a client is to get no events of that class but kept ones."""
+        return session in self._behind and link_class is not LinkClass.EXPRESS
+
+    def joined(self, session: Subscriber, number: int) -> None:
+        """A client has a new subscription: it gets what comes from now on."""
+        replay = self._behind.get(session)
+        if replay is not None:
+            replay.begin(number, self._now())
+
+    def forget(self, session: Subscriber) -> None:
+        """The client is gone."""
+        self._behind.pop(session, None)
+        self._served.discard(session)
+
+    # ── replays ───────────────────────────────────────────────────────────────────────────────
+
+    def take(
+        self,
+        session: Subscriber,
+        request: Resubscribe,
+        subscribe: Callable[[Subscribe], None],
+    ) -> None:
+        """Serve what a client subscribes to again, and first what it has missed.
+
+        ``subscribe`` serves one of the subscriptions, or tells the client why not.
+        """
+        now = self._now()
+        replay = self._behind.get(session)
+        if replay is None and session not in self._served:
+            self.kept.forget(now)
+            replay = self._behind[session] = Replay(self.kept.first)
+            self._served.add(session)
+            self._on_change()
+            for number in session.filters:
+                replay.begin(number, now)
+        for each in request.subscriptions:
+            subscribe(Subscribe(each.number, each.filter, each.link_class))
+            if replay is not None:
+                replay.begin(each.number, now - each.age_ms * NANOS_PER_MILLI)
+        if replay is not None:
+            replay.learn(
+                ((mark.publisher, mark.incarnation, _class_of(secure=mark.secure)), mark.sequence)
+                for mark in request.marks
+            )
+            if not request.more:
+                replay.is_ready = True
+                self._due = now
+                self.go_on(now)
+
+    def next_deadline(self) -> Nanos | None:
+        """Return when :meth:`go_on` has something to do."""
+        return self._due
+
+    def look(self) -> None:
+        """Forget what is too old. Called now and then, even if no event comes."""
+        self.kept.forget(self._now())
+
+    def go_on(self, now: Nanos) -> None:
+        """Send the next pieces to clients that have room for them."""
+        if self._due is None or now < self._due:
+            return
+        pieces = 0
+        for session, replay in list(self._behind.items()):
+            if replay.is_ready and session.connection.queued_bytes < PIECE_BYTES:
+                pieces += 1
+                self._send_piece(session, replay)
+                if pieces == TURN_PIECES:
+                    break
+        is_waiting = any(replay.is_ready for replay in self._behind.values())
+        self._due = now + (PAUSE_NS if pieces else CROWDED_NS) if is_waiting else None
+
+    def _send_piece(self, session: Subscriber, replay: Replay) -> None:
+        kept = self.kept
+        del self._behind[session]
+        if replay.position < kept.first:
+            self._counters["replays_overrun"] += 1
+            self._on_change()
+            return
+        for delivery, run, count in replay.piece(kept, session.filters, secure=session.secure):
+            session.connection.send(delivery, 0 if run.secure else count)
+            self._counters["events_replayed"] += count
+        if replay.position < kept.end:
+            self._behind[session] = replay  # behind those that wait, too
+        else:
+            self._on_change()
+
+
+def _class_of(*, secure: bool) -> LinkClass:
+    return LinkClass.SECURE if secure else LinkClass.NORMAL
