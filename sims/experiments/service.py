@@ -301,6 +301,7 @@ class Service:
         if isinstance(fact, Rejoining):
             self._away.setdefault(uid, now)
         elif isinstance(fact, Joined):
+            self.deliveries.on_joined(uid, now)
             self._is_back(uid)
         elif isinstance(fact, Left):
             for subscriber in self._subscribers:

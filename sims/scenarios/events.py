@@ -28,7 +28,7 @@ LATE_S = 0.5  #: a connection that is late is so for up to so many seconds
 def event_flaps(seed: int) -> list[str]:
     """Events flow while links are cut, stall and are late: each comes once, in order, in time."""
     rng = rng_for(seed, "stories", "event-flaps")
-    service = _flowing(rng, seed, size=rng.randint(2, 6), publishers=3)
+    service = flowing(rng, seed, size=rng.randint(2, 6), publishers=3)
     service.deliveries.express_in_order = False
     end = service.timeline.now + nanos(6)
     while service.timeline.now < end:
@@ -48,7 +48,7 @@ def event_halves(seed: int) -> list[str]:
     """A ring is cut in two for a while: in each half events come as ever, and later in both."""
     rng = rng_for(seed, "stories", "event-halves")
     size = rng.randint(4, 9)
-    service = _flowing(rng, seed, size=size, publishers=3)
+    service = flowing(rng, seed, size=size, publishers=3)
     service.deliveries.express_in_order = False
     order = rng.sample(service.uids, size)
     at = rng.randint(1, size - 1)
@@ -69,7 +69,7 @@ def event_halves(seed: int) -> list[str]:
 def event_isolations(seed: int) -> list[str]:
     """A broker is cut off from all others, again and again: the others miss nothing for it."""
     rng = rng_for(seed, "stories", "event-isolations")
-    service = _flowing(rng, seed, size=rng.randint(4, 9), publishers=3)
+    service = flowing(rng, seed, size=rng.randint(4, 9), publishers=3)
     service.deliveries.express_in_order = False
     victim = rng.choice(service.uids)
     others = [uid for uid in service.uids if uid != victim]
@@ -90,7 +90,7 @@ def event_isolations(seed: int) -> list[str]:
 def event_kills(seed: int) -> list[str]:
     """Brokers are killed, lose power, leave and are back: their clients move, and miss no more."""
     rng = rng_for(seed, "stories", "event-kills")
-    service = _flowing(rng, seed, size=rng.randint(4, 9), publishers=3)
+    service = flowing(rng, seed, size=rng.randint(4, 9), publishers=3)
     service.deliveries.express_in_order = False
     for _ in range(3):
         service.run(rng.uniform(1, 5))
@@ -108,7 +108,7 @@ def event_kills(seed: int) -> list[str]:
     return _findings(service, service.finish())
 
 
-def _flowing(rng: random.Random, seed: int, size: int, publishers: int) -> Service:
+def flowing(rng: random.Random, seed: int, size: int, publishers: int) -> Service:
     """Return a ring with a subscriber at each broker, and publishers at some."""
     secure = rng.random() < 0.4
     express = rng.random() < 0.4

@@ -17,9 +17,9 @@ from enum import StrEnum
 from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, nanos, short
 
 FOREVER: Nanos = 2**62
-MOVING_NS = nanos(
-    4.0
-)  #: what was published so long before a subscriber lost its broker may miss it
+MOVING_NS = nanos(4.0)  #: an event may be under way so long when a subscriber loses its broker
+KEPT_NS = nanos(9.0)  #: a broker that a subscriber moves to has what was published so long ago
+MET_NS = nanos(2.0)  #: a broker that has just joined waits so long for what it may have missed
 DYING_NS = nanos(2.0)  #: what a broker has acknowledged and not passed on is no older than this
 
 
@@ -37,7 +37,7 @@ class Why(StrEnum):
 
     REFUSED = "refused"  #: its publisher was told so
     NOT_TAKEN = "not taken"  #: no broker has confirmed it to its publisher
-    NO_BROKER = "no broker"  #: the subscriber had none for a while then
+    NO_BROKER = "no broker"  #: the subscriber had none for long, or moved to one that is new
     BROKER_DIED = "broker died"  #: one that may have had it, and had not passed it on
     AWAY = "away"  #: a broker was held for dead, or off the ring
     APART = "apart"  #: the two brokers could not reach each other
@@ -79,7 +79,8 @@ FlowKey = tuple[str, LinkClass]  #: uid of the publisher
 class _Subscriber:
     since: Nanos = FOREVER  #: it was served first
     moves: list[tuple[Nanos, str]] = field(default_factory=list)  #: brokers, and since when
-    gaps: list[tuple[Nanos, Nanos]] = field(default_factory=list)  #: without a broker
+    #: without a broker, and to which it moved then
+    gaps: list[tuple[Nanos, Nanos, str]] = field(default_factory=list)
     lost_at: Nanos | None = None  #: it has none now
     got: dict[FlowKey, list[int]] = field(default_factory=lambda: defaultdict(list))
 
@@ -114,6 +115,7 @@ class Deliveries:
         self._refused: dict[FlowKey, dict[int, str]] = defaultdict(dict)
         self._accepted: dict[FlowKey, int] = defaultdict(int)
         self._subscribers: dict[str, _Subscriber] = defaultdict(_Subscriber)
+        self._joined: dict[str, Nanos] = {}  #: when each broker joined last
         self._longest: Nanos = 0
 
     # ── what publishers tell ──────────────────────────────────────────────────────────────────
@@ -138,7 +140,7 @@ class Deliveries:
         subscriber.since = min(subscriber.since, at)
         subscriber.moves.append((at, broker))
         if subscriber.lost_at is not None:
-            subscriber.gaps.append((subscriber.lost_at, at))
+            subscriber.gaps.append((subscriber.lost_at, at, broker))
             subscriber.lost_at = None
 
     def on_unserved(self, name: str, at: Nanos) -> None:
@@ -159,6 +161,10 @@ class Deliveries:
     def on_death(self, broker: str, at: Nanos) -> None:
         """A broker died; what it had acknowledged and not passed on is lost with it."""
         self.excuses.append(Excuse(Why.BROKER_DIED, at - DYING_NS, at))
+
+    def on_joined(self, broker: str, at: Nanos) -> None:
+        """A broker has its place on the ring from now on."""
+        self._joined[broker] = at
 
     # ── the verdict ───────────────────────────────────────────────────────────────────────────
 
@@ -215,9 +221,12 @@ class Deliveries:
             return Why.NOT_TAKEN
         gaps = [*subscriber.gaps]
         if subscriber.lost_at is not None:
-            gaps.append((subscriber.lost_at, FOREVER))
-        if any(since - MOVING_NS <= event.at <= until for since, until in gaps):
-            return Why.NO_BROKER
+            gaps.append((subscriber.lost_at, FOREVER, ""))
+        for since, until, broker in gaps:
+            if since - MOVING_NS <= event.at <= until:
+                is_new = self._joined.get(broker, 0) > since - MOVING_NS - MET_NS
+                if is_new or until - event.at > KEPT_NS:
+                    return Why.NO_BROKER
         receiver = subscriber.broker_at(event.at)
         for excuse in self.excuses:
             if excuse.covers(event.at, event.broker, receiver):
