@@ -143,6 +143,12 @@ class Service:
         """Ask a broker to leave; it does so as time passes."""
         self.brokers[uid].leave()
 
+    def freeze(self, uid: str, seconds: float) -> None:
+        """Let a broker stand still for so long; what comes meanwhile waits for it."""
+        broker = self.brokers[uid]
+        broker.pause()
+        self.timeline.at(self.timeline.now + nanos(seconds), broker.resume)
+
     def cut(self, some: Iterable[str], others: Iterable[str], mode: Cut = Cut.SILENT) -> None:
         """Let nothing pass between two groups of brokers until :meth:`mend`."""
         there = list(others)
@@ -259,7 +265,7 @@ class Service:
         self.run(settle_s)
         for uid in list(self._away):
             self._is_back(uid)
-        verdict = self.deliveries.verdict()
+        verdict = self.deliveries.verdict(self.timeline.now)
         for uid, broker in self.brokers.items():
             errors = broker.links.protocol_errors + broker.sessions.protocol_errors
             verdict.findings += [f"{uid[:8]}: protocol error: {error}" for error in errors]

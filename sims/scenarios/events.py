@@ -108,6 +108,20 @@ def event_kills(seed: int) -> list[str]:
     return _findings(service, service.finish())
 
 
+def event_freezes(seed: int) -> list[str]:
+    """Brokers stand still for a moment, or so long that all leave them: nobody misses anything."""
+    rng = rng_for(seed, "stories", "event-freezes")
+    service = flowing(rng, seed, size=rng.randint(4, 9), publishers=3)
+    service.deliveries.express_in_order = False
+    for _ in range(3):
+        service.run(rng.uniform(1, 4))
+        seconds = rng.uniform(0.05, 0.6) if rng.random() < 0.4 else rng.uniform(2.5, 5)
+        service.freeze(rng.choice(service.uids), seconds)
+        service.run(seconds)
+    service.run(6)
+    return _findings(service, service.finish())
+
+
 def flowing(rng: random.Random, seed: int, size: int, publishers: int) -> Service:
     """Return a ring with a subscriber at each broker, and publishers at some."""
     secure = rng.random() < 0.4

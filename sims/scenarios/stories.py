@@ -24,7 +24,13 @@ from sims.scenarios.deaths import (
     runs,
     testers,
 )
-from sims.scenarios.events import event_flaps, event_halves, event_isolations, event_kills
+from sims.scenarios.events import (
+    event_flaps,
+    event_freezes,
+    event_halves,
+    event_isolations,
+    event_kills,
+)
 from sims.scenarios.joins import early_starters, joins
 from sims.scenarios.links import carriers, chord_cuts, cuts, flaps, forgiven, mended, tangles
 from sims.scenarios.lives import alone, doors, leaves, moved_lives, pauses, restarts, wakings
@@ -90,6 +96,7 @@ STORIES: tuple[Story, ...] = (
     tangles,
     drifts,
     event_flaps,
+    event_freezes,
     event_kills,
     event_isolations,
     event_halves,

@@ -168,10 +168,12 @@ class Deliveries:
 
     # ── the verdict ───────────────────────────────────────────────────────────────────────────
 
-    def verdict(self) -> Verdict:
-        """Judge all that was noted."""
+    def verdict(self, now: Nanos = 0) -> Verdict:
+        """Judge all that was noted; who has had no broker for long by ``now`` is a finding."""
         verdict = Verdict(longest_ns=self._longest)
         for name, subscriber in self._subscribers.items():
+            if subscriber.lost_at is not None and now - subscriber.lost_at > KEPT_NS:
+                verdict.findings.append(f"{name} finds no broker")
             for flow, published in self._published.items():
                 self._judge(verdict, name, subscriber, flow, published)
         return verdict

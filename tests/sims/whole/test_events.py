@@ -11,14 +11,20 @@ import pytest
 
 from overlay.ids import LinkClass
 from sims.experiments.service import Service
-from sims.scenarios.events import event_flaps, event_halves, event_isolations, event_kills
+from sims.scenarios.events import (
+    event_flaps,
+    event_freezes,
+    event_halves,
+    event_isolations,
+    event_kills,
+)
 from sims.scenarios.stories import Story
 from sims.verdicts.deliveries import Fate, Why
 from sims.workloads.traffic import Flowing
 from sims.world.world import CrashMode
 
 ROOT = Path(__file__).parent.parent.parent.parent
-STORIES = (event_flaps, event_halves, event_isolations, event_kills)
+STORIES = (event_flaps, event_freezes, event_halves, event_isolations, event_kills)
 #: With these a link of an earlier life looked up, and took events that nobody got.
 FOUND = [(event_kills, 5)]
 PER_RUN = 25  #: seeds
@@ -65,6 +71,22 @@ def test_who_moves_to_another_broker_misses_nothing() -> None:
     verdict = service.finish()
     assert verdict.findings == []
     assert set(verdict.lost) <= {Why.BROKER_DIED}
+
+
+@pytest.mark.parametrize(
+    ("broken", "story", "seed"),
+    [
+        ("ges.routing.rerouting.Rerouting._send_on", event_isolations, 1),
+        ("overlay.queues.streams.Streams.give_away", event_isolations, 1),
+        ("overlay.queues.resend.Outgoing.take_back", event_flaps, 2),
+        ("ges.routing.replays.Replays.take", event_kills, 2),
+    ],
+)
+def test_a_broken_way_of_events_is_noticed(
+    broken: str, story: Story, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(broken, lambda *args: [])
+    assert story(seed) != []
 
 
 PROGRAM = """
