@@ -31,7 +31,7 @@ from sims.workloads.traffic import Flowing
 NODES = (64, 256, 1024)
 RATE = 100  #: events a second
 SUBSCRIBERS = 20
-WARM_SECONDS = 6.0  #: until chords and links beside them are up
+WARM_SECONDS = 10.0  #: until chords and links beside them are up, and were probed
 SPAN_SECONDS = 2.0
 BAR_NODES = 1000
 LEAST_SPEED = 0.5
