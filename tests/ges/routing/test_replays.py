@@ -280,7 +280,7 @@ def test_of_subscriptions_that_end_or_are_refused_little_is_remembered(desk: Des
     remembered = desk.replays._behind[client]._begins
     for number in range(2, 3000):
         desk.subscribe(client, Subscribe(number, "a", None))
-        desk.deliveries.unsubscribe(client, number)  # type: ignore[arg-type]
+        desk.deliveries.unsubscribe(client, number)
         refused = Resubscribe((), (Resubscription(9000 + number, "#", None, 0),), more=True)
         desk.replays.take(client, refused, lambda each: None)
         remembered = desk.replays._behind[client]._begins
