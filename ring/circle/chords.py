@@ -80,8 +80,8 @@ class Chords:
             self._cut(0)
         elif not self.levels:
             self._append(second[0], RIGHT_RIGHT)
-        elif self.levels[0] != second[0]:
-            self.levels[0] = second[0]
+        elif self.levels[0] != second[0] and not self._neighbourhood.candidates:
+            self.levels[0] = second[0]  # who is still being linked might take its place again
             self._on_moved()
         for level, member in enumerate(self.levels):
             if level + 1 < MAX_LEVELS and level not in self._asked:
@@ -229,9 +229,19 @@ class Chords:
         return ChordAnswer(level, self.levels[level], rank)
 
     def _tell_askers(self, level: int) -> None:
+        """Tell those who asked for ``level``, if it is of use to them: it may come round there."""
+        answer = self._answer(level)
         for uid, levels in sorted(self._askers.items()):
-            if level in levels and uid in self._links.up:
-                self._core.send(uid, self._answer(level))
+            link = self._links.up.get(uid)
+            if level in levels and link is not None and self._serves(link.member, answer.member):
+                self._core.send(uid, answer)
+
+    def _serves(self, asker: Member | None, chord: Member | None) -> bool:
+        """Say whether ``chord`` lies beyond us as ``asker`` sees it; if that is known."""
+        if asker is None or chord is None:
+            return True
+        here, there = self._core.member.ring_id, asker.ring_id
+        return clockwise(there, chord.ring_id) > clockwise(there, here)
 
 
 def _exact(level: int) -> int:

@@ -116,9 +116,10 @@ class Ping(Message, frozen=True):
 
 
 class Pong(Message, frozen=True):
-    """The answer to a :class:`Ping`, with its token."""
+    """The answer to a :class:`Ping`, with its token, and what is new in the sender's list."""
 
     token: WireCount
+    links: Backup | None = None
 
 
 class PeersRequest(Message, frozen=True):
