@@ -1,4 +1,4 @@
-"""What one death costs a ring in which nothing else happens: with it, less without it.
+"""What one death costs a ring in which nothing else happens: all messages with it, less without.
 
 The same ring runs twice, with and without the death. So that the two runs differ in nothing else,
 messages take as long each time, and each broker draws the same number whenever it draws one: else
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from overlay.ids import Peer, nanos
@@ -42,37 +42,58 @@ class Cost:
 
     n: int
     degree: int  #: links of the dead broker
-    messages: int  #: more than without the death, heartbeats among them
-    other: int  #: the same without heartbeats, which others save
-    kinds: Counter[str]  #: the difference by kind, a call to an address being one
+    #: The difference by kind of message, those to and from the dead broker included. Some kinds are
+    #: fewer with the death: nobody asks, or is asked by, the dead broker any more.
+    kinds: Counter[str]
+    repair: int  #: messages whose senders sent them because of that failure, as B23 counts them
     heard: int  #: brokers that got more messages than without the death
-    far: tuple[int, ...]  #: ring distances of those that were neither near nor linked
+    far: tuple[int, ...]  #: ring distances of those among them that were neither near nor linked
+
+    @property
+    def messages(self) -> int:
+        """The difference: all messages with the death less all without it, but for heartbeats."""
+        return self.kinds.total() - self.kinds["Heartbeat"]
+
+    @property
+    def more(self) -> int:
+        """The same of those kinds alone that are more with the death."""
+        return sum(count for count in self.kinds.values() if count > 0)
 
 
 def cost_of_death(
-    n: int, seed: int, config: RingConfig, settle_s: float, watch_s: float, mode: CrashMode
-) -> Cost:
-    """Let one broker of a warm ring of ``n`` die after ``settle_s``; count for ``watch_s``."""
+    n: int,
+    seed: int,
+    config: RingConfig,
+    *,
+    settle_s: float,
+    watch_s: float,
+    modes: Sequence[CrashMode] = (CrashMode.KILL,),
+) -> list[Cost]:
+    """Let one broker of a warm ring of ``n`` die after ``settle_s``; count for ``watch_s``.
+
+    Returns:
+        One result for each of ``modes``.
+    """
     without = _Run(n, seed, config, settle_s)
     linked = without.nodes[without.dying].linked.keys()
     without.count(watch_s)
-    run = _Run(n, seed, config, settle_s)
-    run.world.crash(run.dying, mode)
-    run.count(watch_s)
-    kinds = Counter(run.kinds)
-    kinds.subtract(without.kinds)
-    places = {uid: at for at, uid in enumerate(run.order)}
-    heard, far = 0, []
-    for uid in run.order:
-        if uid != run.dying and run.received[uid] > without.received[uid]:
-            heard += 1
-            apart = abs(places[uid] - places[run.dying])
-            apart = min(apart, n - apart)
-            if apart > NEAR and uid not in linked:
-                far.append(apart)
-    total = kinds.total()
-    kinds = Counter({kind: count for kind, count in kinds.items() if count})
-    return Cost(n, len(linked), total, total - kinds["Heartbeat"], kinds, heard, tuple(far))
+    found = []
+    for mode in modes:
+        run = _Run(n, seed, config, settle_s)
+        run.world.crash(run.dying, mode)
+        run.count(watch_s)
+        kinds = Counter(run.kinds)
+        kinds.subtract(without.kinds)
+        more = [uid for uid in run.order if run.received[uid] > without.received[uid]]
+        places = {uid: at for at, uid in enumerate(run.order)}
+        apart = {uid: abs(places[uid] - places[run.dying]) for uid in more if uid != run.dying}
+        far = [
+            min(way, n - way)
+            for uid, way in apart.items()
+            if uid not in linked and NEAR < way < n - NEAR
+        ]
+        found.append(Cost(n, len(linked), kinds, run.repair, len(apart), tuple(far)))
+    return found
 
 
 class _Run:
@@ -82,6 +103,7 @@ class _Run:
         self.order: list[str] = []  #: going right
         self.kinds: Counter[str] = Counter()
         self.received: Counter[str] = Counter()
+        self.repair = 0
         places = {}
         for at, place in enumerate(spread_evenly(n)):
             draws = rng_for(seed, "one death", at)
@@ -106,6 +128,7 @@ class _Run:
 
     def _counter(self, uids: dict[str, str]) -> Callable[[str, Send | OpenLink], None]:
         def note(sender: str, effect: Send | OpenLink) -> None:
+            self.repair += effect.about == self.dying
             if isinstance(effect, Send):
                 self.kinds[type(effect.message).__name__] += 1
                 self.received[effect.uid] += 1

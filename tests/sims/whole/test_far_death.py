@@ -12,14 +12,13 @@ from dataclasses import replace
 from overlay.ids import nanos
 from ring.config import LAN
 from sims.experiments.one_death import Cost, cost_of_death
-from sims.world.world import CrashMode
 
 #: Chords are asked for anew four times while messages are counted, and little else is going on.
 CONFIG = replace(LAN, chord_refresh_ns=nanos(2), heartbeat_ns=nanos(3))
 
 
 def death_among(n: int) -> Cost:
-    return cost_of_death(n, 1, CONFIG, settle_s=4, watch_s=9, mode=CrashMode.KILL)
+    return cost_of_death(n, 1, CONFIG, settle_s=4, watch_s=9)[0]
 
 
 def test_those_with_no_part_in_a_death_hear_nothing_and_it_costs_no_more_in_twice_the_ring() -> (
@@ -27,4 +26,4 @@ def test_those_with_no_part_in_a_death_hear_nothing_and_it_costs_no_more_in_twic
 ):
     small, large = death_among(50), death_among(100)
     assert small.far == large.far == ()
-    assert large.other <= 1.3 * small.other <= 300
+    assert large.more <= 1.3 * small.more <= 300
