@@ -212,8 +212,8 @@ class Dispatch:
     # ── timers for two parts ──────────────────────────────────────────────────────────────────
 
     def _on_heartbeat_due(self, uid: str) -> None:
-        self._parts.link_backups.exchange(uid)  # what it sends saves the heartbeat
-        self._parts.detector.on_heartbeat_due(uid)
+        self._parts.detector.on_heartbeat_due(uid, self._parts.link_backups.tell)
+        self._parts.link_backups.exchange()
 
     def _on_chords_due(self) -> None:
         parts = self._parts

@@ -75,27 +75,30 @@ class LinkBackups:
         hood = self._neighbourhood
         return list(dict.fromkeys(m.uid for m in (*hood.left[:1], *hood.right[:1])))
 
-    def exchange(self, due: str) -> None:
-        """Bring our left and right neighbour up to date; ``due`` is to hear from us now anyway."""
+    def exchange(self) -> None:
+        """Send our left and right neighbour the whole list, or what has waited for too long."""
         self._follow()
         for uid in self.beside:
-            if uid in self._links.up and (message := self._news(uid)) is not None:
-                if message.base and uid != due and not self._is_overdue(uid):
-                    continue
-                self._note_sent(uid)
-                self._core.send(uid, message)
+            message = self._news(uid)
+            if message is not None and (not message.base or self._is_overdue(uid)):
+                self._send(uid, message)
+
+    def tell(self, uid: str) -> bool:
+        """Send ``uid``, which is to hear from us now, what is new; say whether anything is."""
+        message = self.news(uid)
+        if message is not None:
+            self._core.send(uid, message)
+        return message is not None
 
     def news(self, uid: str) -> Backup | None:
-        """Return the differences that ``uid``, which pings us, does not know, as now sent to it.
+        """Return the differences that ``uid`` does not know, as now sent to it; None if none.
 
-        None if there are none, and along a detour: what is too long for that is lost.
+        None along a detour, too: what is too long for that is lost.
         """
         if uid not in self._sent or uid in self._core.detours:
             return None
         self._follow()
-        if uid not in self._sent or uid not in self._links.up:
-            return None
-        message = self._news(uid)
+        message = self._news(uid) if uid in self._sent else None
         if message is None or not message.base:
             return None
         self._note_sent(uid)
@@ -124,6 +127,7 @@ class LinkBackups:
         else:
             for name in backup.gone:
                 held.linked.pop(name, None)
+                held.noted_at.pop(name, None)
             held.linked.update((peer.uid, peer) for peer in backup.linked)
             held.noted_at.update((peer.uid, self._core.now) for peer in backup.linked)
             held.version = backup.version
@@ -170,14 +174,20 @@ class LinkBackups:
 
     def _news(self, uid: str) -> Backup | None:
         """Return what ``uid`` does not know of our list; None if that is nothing."""
-        sent = self._sent.get(uid)
-        if sent is None or sent.link is not self._links.up[uid]:
+        sent, link = self._sent.get(uid), self._links.up.get(uid)
+        if link is None:
+            return None
+        if sent is None or sent.link is not link:
             return Backup(self._version, tuple(self._latest.values()))
         if sent.version == self._version:
             return None
         new = tuple(p for name, p in self._latest.items() if sent.linked.get(name) != p)
         gone = tuple(name for name in sent.linked if name not in self._latest)
         return Backup(self._version, new, gone, sent.version) if new or gone else None
+
+    def _send(self, uid: str, message: Backup) -> None:
+        self._note_sent(uid)
+        self._core.send(uid, message)
 
     def _note_sent(self, uid: str) -> None:
         self._sent[uid] = _Sent(self._links.up[uid], self._version, self._latest)
