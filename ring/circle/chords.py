@@ -191,7 +191,7 @@ class Chords:
         ``named``, ``rank``: another broker that would be exact; None where that would come round.
         """
         chord, here = self.levels[level], self._core.member.ring_id
-        if chord.uid not in self._links.up or not self._extends(level - 1, chord):
+        if not self._extends(level - 1, chord):
             return False
         if named is None:
             named, rank = self.levels[level - 1], self._ranks[level - 1]

@@ -95,7 +95,8 @@ class LinkBackups:
 
         None along a detour, too: what is too long for that is lost.
         """
-        if uid not in self._sent or uid in self._core.detours:
+        sent = self._sent.get(uid)
+        if sent is None or sent.link is not self._links.up.get(uid) or uid in self._core.detours:
             return None
         self._follow()
         message = self._news(uid) if uid in self._sent else None

@@ -196,11 +196,12 @@ def test_a_chord_stays_from_three_quarters_to_one_and_a_half_of_its_rank(
     assert node.node.chords[1] == member(700 if stays else fourth)
 
 
-def test_a_chord_that_cannot_be_reached_makes_place_for_the_one_that_is_named() -> None:
+def test_a_chord_whose_link_is_lost_stays_until_a_query_shows_what_became_of_it() -> None:
+    """Its link may have failed, and then there is a way round; who died is told of."""
     node = with_two_levels()
     node.down(member(700))
     node.receive(member(500), ChordAnswer(0, member(650)))
-    assert node.node.chords == (member(500), member(650))
+    assert node.node.chords == (member(500), member(700))
 
 
 def refresh(node: Bench) -> None:
