@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-JOBS ?= 2
+# Many tests wait for processes and for times to pass: more workers than cores keep the cores busy.
+JOBS ?= 3
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-quick test soak live-soak bench bench-links mutants lint format types check clean

@@ -74,7 +74,7 @@ class BrokerNode:
         self._uid_watch = UidWatch(self.ring)
         #: In the order in which they hear of links and facts, run their timers and settle: later
         #: ones see what those before them have changed.
-        self._parts: tuple[Part, ...] = (
+        self.parts: tuple[Part, ...] = (
             self._secure_links,
             self._express_links,
             SurveyPart(self.ring, self.survey, self.relay_paths),
@@ -83,7 +83,7 @@ class BrokerNode:
         )
         self._on_message: dict[type[Message], MessageHandler] = {}
         self._on_command: dict[type[Command], CommandHandler] = {}
-        for part in self._parts:
+        for part in self.parts:
             self._on_message |= part.messages
             self._on_command |= part.commands
 
@@ -123,13 +123,13 @@ class BrokerNode:
         due = self.ring.next_deadline()
         if due is not None and due <= now:
             effects += self.ring.handle_timers(now)
-        for part in self._parts:
+        for part in self.parts:
             effects += part.handle_timers(now)
         return self._finish(effects, now)
 
     def next_deadline(self) -> Nanos | None:
         """Return when :meth:`handle_timers` is to be called; None if no timer is set."""
-        deadlines = [self.ring.next_deadline(), *(part.next_deadline() for part in self._parts)]
+        deadlines = [self.ring.next_deadline(), *(part.next_deadline() for part in self.parts)]
         return min((d for d in deadlines if d is not None), default=None)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
@@ -145,7 +145,7 @@ class BrokerNode:
         effects: list[Effect] = []
         if event.link_class is LinkClass.NORMAL:
             effects += self._take_normal_link(event, now)
-        for part in self._parts:
+        for part in self.parts:
             effects += part.on_link(event, now)
         return effects
 
@@ -156,7 +156,7 @@ class BrokerNode:
         effects += self.ring.handle(event, now)
         if isinstance(event, LinkUp):
             self._normal_links[event.peer.uid] = event.peer
-            for part in self._parts:
+            for part in self.parts:
                 effects += part.greet(event.peer.uid)
         elif isinstance(event, LinkDown):
             self._normal_links.pop(event.uid, None)
@@ -167,11 +167,11 @@ class BrokerNode:
         for effect in tuple(effects):
             if isinstance(effect, CloseLink) and effect.link_class is LinkClass.NORMAL:
                 self._normal_links.pop(effect.uid, None)
-                for part in self._parts:
+                for part in self.parts:
                     effects += part.on_close(effect, now)
             elif isinstance(effect, Notify):
-                for part in self._parts:
+                for part in self.parts:
                     effects += part.on_fact(effect.fact, now)
-        for part in self._parts:
+        for part in self.parts:
             effects += part.settle(now)
         return effects

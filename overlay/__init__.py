@@ -4,8 +4,8 @@ The lowest package. It knows nothing of rings or events; see ``docs/architecture
 
 Words of all packages
     ``machine`` (inputs, effects, facts), ``ids``, ``address``, ``errors``, ``limits``, ``rng``,
-    ``trace``, ``wording``, ``release`` (which version this is), ``circular`` (numbers without an
-    end).
+    ``trace_schema`` (the columns of runs and incidents), ``wording``, ``release`` (which version
+    this is), ``circular`` (numbers without an end).
 The door
     ``driver`` runs a machine on trio.
 Rooms, from the top

@@ -8,7 +8,7 @@ Frames that are no control messages go to the layer above as they are, and calle
 brokers to ``on_client``; this package knows neither events nor clients.
 
 Here are the machine's effects and timers. ``calling`` and ``accepting`` make links, and
-``life`` keeps them.
+``lifecycle`` keeps them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from overlay.links.accepting import Acceptor
 from overlay.links.bulkhead import Bulkhead
 from overlay.links.calling import Caller
 from overlay.links.counted_log import CountedLog
-from overlay.links.life import Links
+from overlay.links.lifecycle import Links
 from overlay.links.link import Link, Upper
 from overlay.machine import Closed, CloseLink, Effect, Input, Machine, Notify, OpenLink, Send
 from overlay.net.alarm import Alarm
@@ -35,7 +35,7 @@ from overlay.net.transport import Transport
 from overlay.net.turn import Turn
 from overlay.queues.streams import Streams
 from overlay.wire.codec import MessageCodec
-from overlay.wire.handshake import LinkTable
+from overlay.wire.greetings import LinkTable
 from overlay.wire.versions import DIALECT, Dialect
 
 
@@ -73,7 +73,7 @@ class Driver:
             upper,
             give=self.give,
             now=self.now,
-            life=lambda: machine.peer.incarnation,
+            incarnation=lambda: machine.peer.incarnation,
             bulkhead=self._bulkhead,
             counted_log=self.counted_log,
         )

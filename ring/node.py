@@ -52,7 +52,7 @@ class RingNode:
     """The ring protocol of one broker, a :class:`overlay.machine.Machine`."""
 
     def __init__(self, config: RingConfig, peer: Peer, rng: random.Random) -> None:
-        self._parts = parts = Parts.build(config, peer, rng)
+        self.parts = parts = Parts.build(config, peer, rng)  #: for those who look inside
         self._core = parts.core
         self._links = parts.links
         self._hood = parts.hood
@@ -91,7 +91,7 @@ class RingNode:
     @property
     def chords(self) -> tuple[Member, ...]:
         """Chords by level; level 0 is right-right."""
-        return tuple(self._parts.chords.levels)
+        return tuple(self.parts.chords.levels)
 
     @property
     def linked(self) -> dict[str, Member]:
@@ -111,12 +111,12 @@ class RingNode:
 
     def is_dead(self, peer: Peer) -> bool:
         """Say whether that life of ``peer`` was declared dead."""
-        return self._parts.hood.is_dead(peer.uid, peer.incarnation, at_any_time=True)
+        return self.parts.hood.is_dead(peer.uid, peer.incarnation, at_any_time=True)
 
     @property
     def suspects(self) -> tuple[str, ...]:
         """Uids of neighbours under suspicion now."""
-        return tuple(self._parts.suspicions.open)
+        return tuple(self.parts.suspicions.open)
 
     @property
     def detours(self) -> Mapping[str, tuple[str, ...]]:
@@ -153,7 +153,7 @@ class RingNode:
 
         States of a broker that differ in nothing else are one after this.
         """
-        parts, version = self._parts, self._hood.version
+        parts, version = self.parts, self._hood.version
         self._followed = (self._followed[0], int(self._followed[1] == version))
         self._links.normalise(version, self._hood.remembered.values())
         self._views.normalise()
@@ -167,6 +167,13 @@ class RingNode:
     def records(self) -> dict[str, bytes]:
         """The records this broker owns."""
         return {key: own.body for key, own in self._duties.backups.own.items()}
+
+    @property
+    def kept(self) -> frozenset[str]:
+        """Keys of all records that we have bytes of, whoever owns them."""
+        duties = self._duties
+        copies = {key for key, copy in duties.replicas.records.items() if copy.body is not None}
+        return frozenset(copies | duties.backups.own.keys() | duties.reclaimer.suspended.keys())
 
     @property
     def backups(self) -> tuple[BackupStatus, ...]:
@@ -194,7 +201,7 @@ class RingNode:
         """
         if uid in self._links.up:
             self._core.told[uid] = now
-            self._parts.event_links.told(uid, now)
+            self.parts.event_links.told(uid, now)
 
     # ── inputs ────────────────────────────────────────────────────────────────────────────────
 
@@ -222,7 +229,7 @@ class RingNode:
         """Run all timers that are due at ``now``; late ones show that this process stood still."""
         core = self._core
         core.now = now
-        self._parts.detector.forgive_pause(now)
+        self.parts.detector.forgive_pause(now)
         changes = self._hood.changes
         passive = True
         while (key := core.timers.pop_expired(now)) is not None:
@@ -244,12 +251,12 @@ class RingNode:
         if link is None:
             return False  # crossed with our own closing of that link
         if type(message) is Heartbeat:
-            self._parts.detector.on_heartbeat(uid, now - link.heard_at)
+            self.parts.detector.on_heartbeat(uid, now - link.heard_at)
         link.heard_at = now
         changes = self._hood.changes
         self._deaths.on_heard(uid)
         if isinstance(message, Relay):
-            arrived = self._parts.detours.on_relay(uid, message)
+            arrived = self.parts.detours.on_relay(uid, message)
             if arrived is None:
                 return self._hood.changes != changes
             uid, message = arrived
@@ -288,7 +295,7 @@ class RingNode:
                 )
             )
 
-        self._parts.routing.find(command.target % RING_SIZE, tell, uid=command.uid)
+        self.parts.routing.find(command.target % RING_SIZE, tell, uid=command.uid)
 
     # ── after every input ─────────────────────────────────────────────────────────────────────
 
@@ -296,7 +303,7 @@ class RingNode:
         """Bring pointers, links, views and chords up to what the input has changed."""
         if self._membership.gone:
             return
-        parts, membership = self._parts, self._membership
+        parts, membership = self.parts, self._membership
         core, hood, chords = parts.core, parts.hood, parts.chords
         self._link_events.on_broken_detours()
         given_up = parts.chord_queries.given_up
@@ -330,7 +337,7 @@ class RingNode:
         self._membership.on_neighbours_changed()
 
     def _want_links(self) -> None:
-        parts, core = self._parts, self._core
+        parts, core = self.parts, self._core
         wanted: dict[str, tuple[Peer, Purpose]] = {}
         for part in (parts.newcomer, parts.chords, parts.dead_runs):
             for uid, peer in part.wanted.items():

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from overlay.ids import Nanos
 from overlay.machine import Fact
-from overlay.trace import Verdict
+from overlay.trace_schema import Verdict
 from ring.facts import Confirmed, Detoured, DetourEnded, LinkFailed, Undecided
 
 MAX_VERDICTS = 64

@@ -1,8 +1,8 @@
 """Writes the rows of simulated runs into a data set, as Parquet.
 
-The columns are the structs of :mod:`overlay.trace`, field by field. A run's files hold the same
-bytes whenever and wherever it is simulated, and appear whole or not at all: first the incidents,
-then the run, so that a run that is there has all its incidents.
+The columns are the structs of :mod:`overlay.trace_schema`, field by field. A run's files hold the
+same bytes whenever and wherever it is simulated, and appear whole or not at all: first the
+incidents, then the run, so that a run that is there has all its incidents.
 
 pyarrow is an extra, and heavy; it is imported where it is needed.
 """
@@ -18,7 +18,7 @@ import msgspec
 from msgspec import inspect
 
 from overlay.errors import ConfigError, InvariantError
-from overlay.trace import Incident, Run
+from overlay.trace_schema import Incident, Run
 from overlay.wording import why_no_folder
 from sims.experiments.experiment import RunResult
 

@@ -76,7 +76,7 @@ def run(command: str, monkeypatch: pytest.MonkeyPatch) -> object:
         ("bars.traffic --only B99", "--only: no 'B99'; there are B23, B25"),
         ("bars.traffic --only B23 --sizes 20", "--sizes: a line takes two of them"),
         ("speed.simulator --nodes 0", "--nodes: 0 is too few"),
-        ("speed.ways --changes 0", "--changes: 0 is too few"),
+        ("speed.relay_paths --changes 0", "--changes: 0 is too few"),
     ],
 )
 def test_what_measures_nothing_is_refused(

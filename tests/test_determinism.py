@@ -18,36 +18,49 @@ from pathlib import Path
 from sims.dataset import write
 from sims.experiments.experiment import Experiment, run
 from sims.world.world import CrashMode
-nodes, seed, mode, out = sys.argv[1:]
-experiment = Experiment(
-    nodes=int(nodes), seed=int(seed), crash_share=0.2, crash_mode=CrashMode(mode)
-)
-write(run(experiment), Path(out))
+for what in sys.argv[2:]:
+    nodes, seed, mode = what.split()
+    experiment = Experiment(
+        nodes=int(nodes), seed=int(seed), crash_share=0.2, crash_mode=CrashMode(mode)
+    )
+    write(run(experiment), Path(sys.argv[1], what))
 """
 
 
-def digests(out: Path, hash_seed: str, *arguments: str) -> dict[str, str]:
-    """Simulate in a process of its own; return what it wrote, by file."""
+#: Experiments: brokers, seed, how some of them die.
+KILL, POWER, OTHER = "30 3 kill", "30 3 power", "30 4 kill"
+
+
+def written(out: Path, hash_seed: str, *experiments: str) -> dict[str, dict[str, str]]:
+    """Simulate in a process of its own; return the digests of what it wrote, by file."""
     subprocess.run(
-        [sys.executable, "-c", PROGRAM, *arguments, str(out)],
+        [sys.executable, "-c", PROGRAM, str(out), *experiments],
         cwd=ROOT,
         env={**os.environ, "PYTHONHASHSEED": hash_seed},
         check=True,
     )
-    files = sorted(path for path in out.rglob("*") if path.is_file())
-    return {str(path.relative_to(out)): sha256(path.read_bytes()).hexdigest() for path in files}
+    return {what: digests(out / what) for what in experiments}
 
 
-@pytest.mark.parametrize("mode", ["kill", "power"])
-def test_the_same_seed_gives_the_same_files_in_every_process(tmp_path: Path, mode: str) -> None:
-    first = digests(tmp_path / "a", "1", "40", "3", mode)
-    second = digests(tmp_path / "b", "2", "40", "3", mode)
-    assert len(first) == 2
-    assert first == second
+def digests(folder: Path) -> dict[str, str]:
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def test_another_seed_gives_other_files(tmp_path: Path) -> None:
-    first = digests(tmp_path / "a", "1", "20", "3", "kill")
-    second = digests(tmp_path / "b", "1", "20", "4", "kill")
-    assert first.keys() != second.keys()
-    assert set(first.values()) & set(second.values()) == set()
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
+    return written(tmp_path_factory.mktemp("first"), "1", KILL, POWER, OTHER)
+
+
+def test_the_same_seed_gives_the_same_files_in_every_process(
+    first: dict[str, dict[str, str]], tmp_path: Path
+) -> None:
+    second = written(tmp_path, "2", POWER, KILL)  # what went before must not matter either
+    for experiment in (KILL, POWER):
+        assert len(first[experiment]) == 2
+        assert first[experiment] == second[experiment]
+
+
+def test_another_seed_gives_other_files(first: dict[str, dict[str, str]]) -> None:
+    assert first[KILL].keys() != first[OTHER].keys()
+    assert set(first[KILL].values()) & set(first[OTHER].values()) == set()

@@ -18,7 +18,7 @@ from overlay.net.transport import Wire
 from overlay.queues.resend import STREAM_MESSAGES, Item
 from overlay.rng import rng_for
 from overlay.wire.codec import FrameReader, FrameRun, MessageCodec
-from overlay.wire.handshake import Goodbye, Hello, Refusal
+from overlay.wire.greetings import Goodbye, Hello, Refusal
 from ring.config import LAN
 from ring.facts import Confirmed, Found, Join, Joined, Leave, Repaired
 from ring.node import RingNode

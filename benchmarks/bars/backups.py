@@ -9,14 +9,18 @@ Simulated rings of the ``lan`` profile; every broker owns records. Three bars a 
 * ``paused``: one broker or two are stopped for 5 to 30 s, taken for dead, and come back;
 * ``rolling``: each broker of a ring leaves and starts again, the one after the other;
 * ``storm``: half of a ring leaves within a second;
-* ``exodus``: nine of ten leave at one moment.
+* ``exodus``: nine of ten leave at one moment;
+* ``restarts``: brokers lose power one after the other, and are soon back, while others join;
+* ``returns``: brokers and their neighbours die, and are soon back.
+
+In the last two a record may be lost if every broker that had its bytes died.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from benchmarks.arguments import at_least, listed, one_of
@@ -25,6 +29,7 @@ from overlay.rng import rng_for
 from ring.facts import Left
 from sims.experiments.cluster import KILL, POWER
 from sims.experiments.record_rings import RecordRing
+from sims.scenarios.records import die_and_return, restart_all
 
 RUNS = range(1, 9)
 BACKUPS = range(1, 5)
@@ -164,6 +169,25 @@ def exodus(seeds: int) -> Tally:
     return tally
 
 
+def restarts(seeds: int) -> Tally:
+    """Everybody loses power and comes back, one by one, in half of the rings in ring order."""
+    return _kept(restart_all, range(50 * seeds))
+
+
+def returns(seeds: int) -> Tally:
+    """Brokers die in ones and twos, and come back within seconds."""
+    return _kept(die_and_return, range(125 * seeds))
+
+
+def _kept(play: Callable[[int], tuple[RecordRing, list[str]]], seeds: Iterable[int]) -> Tally:
+    """Count the records of which somebody alive had bytes at any time."""
+    tally = Tally()
+    for seed in seeds:
+        ring, keys = play(seed)
+        tally.count(ring, [key for key in keys if key not in ring.buried])
+    return tally
+
+
 #: name -> bar, statement, check
 CHECKS = {
     "loss": ("L-r", "runs of 1..8 dead, 1..4 backups: max(0, L - r) brokers' records lost", loss),
@@ -172,6 +196,8 @@ CHECKS = {
     "rolling": ("own", f"rolling restarts of rings of {ROLLING}", rolling),
     "storm": ("own", f"half of a ring of {STORM} leaves within a second", storm),
     "exodus": ("own", f"nine tenths of rings of {EXODUS} leave at one moment", exodus),
+    "restarts": ("own", "brokers lose power one by one, and are soon back", restarts),
+    "returns": ("own", "brokers and their neighbours die, and are soon back", returns),
 }
 
 

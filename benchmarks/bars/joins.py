@@ -4,12 +4,12 @@
         [--contacts any one] [--seeds N] [--seed S] [--full]
 
 ``ids``: joins on a model of the ring that stores nothing but ids; every choice is made by
-:func:`ring.joining.gaps.choose`, the code that brokers run. Once each newcomer's contact is any
-broker, once it is the same one for all (``--contacts``). ``published``: the same with the paper's
-rule, until a join fails; to see that with any contact takes ``--joins 1000000``. ``crowd``: brokers
-in the simulator, all joining through one in 60 virtual seconds. ``race``: 2 to 16 of them asking
-one broker for a place in one gap at one moment. ``--full`` runs the sizes that the bars name: some
-minutes for each 10^6 joins, some more for a crowd of 10^4.
+:func:`ring.joining.gap_choice.choose`, the code that brokers run. Once each newcomer's contact is
+any broker, once it is the same one for all (``--contacts``). ``published``: the same with the
+paper's rule, until a join fails; to see that with any contact takes ``--joins 1000000``. ``crowd``:
+brokers in the simulator, all joining through one in 60 virtual seconds. ``race``: 2 to 16 of them
+asking one broker for a place in one gap at one moment. ``--full`` runs the sizes that the bars
+name: some minutes for each 10^6 joins, some more for a crowd of 10^4.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from overlay.ids import nanos
 from overlay.rng import rng_for
 from ring.config import LAN, GapRule
 from ring.geometry import FIRST_ID, RING_SIZE, SECOND_ID, gap, midway
-from ring.joining.gaps import Request, Sight, Verdict, choose
+from ring.joining.gap_choice import Request, Sight, Verdict, choose
 from sims.experiments.cluster import Cluster
 
 MAX_SPREAD = 2**12  #: B06, of the widest gap over the narrowest

@@ -21,9 +21,9 @@ from ges.wire.events import pack_event
 from overlay.ids import SECRET_BYTES, LinkClass, Peer
 from overlay.machine import Refused
 from overlay.net.connection import BROKEN
-from overlay.security.tls import ALPN
+from overlay.security.tls_handshake import ALPN
 from overlay.wire.frames import DELIVERY, DETOUR, EVENT, HEADER, PROTOCOL_VERSION, frame
-from overlay.wire.handshake import GREETINGS, Hello, Refusal, Welcome
+from overlay.wire.greetings import GREETINGS, Hello, Refusal, Welcome
 
 AT_ONCE = 200  #: connections of one attack, unless all are to be open together
 HOLD_SECONDS = 3.0  #: a broker drops who does not greet before that

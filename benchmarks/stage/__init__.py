@@ -1,10 +1,11 @@
 """What campaigns and tests put brokers into, and do to their connections.
 
 Real processes
-    ``processes`` (brokers and commands), ``proxy`` (keeps every byte), ``flaky`` (a proxy that
-    harms), ``greetings`` (what a client says first), ``waiting`` (look again until something has
-    happened).
+    ``processes`` (brokers and commands), ``greetings`` (what a client says first), ``waiting``
+    (looks again until something has happened).
+Proxies in front of brokers
+    ``loopback`` (what all have in common), ``proxy`` (keeps every byte), ``flaky`` (harms).
 In this process
-    ``brokers`` (whole ones), ``virtual`` (their network in memory, in virtual time), ``mesh``
-    (surveys and relay paths alone, in virtual time).
+    ``in_process`` (a command), ``brokers`` (whole ones), ``virtual`` (their network in memory, in
+    virtual time), ``mesh`` (surveys and relay paths alone, in virtual time).
 """

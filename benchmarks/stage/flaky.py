@@ -10,6 +10,8 @@ import threading
 from collections import Counter
 from enum import StrEnum
 
+from benchmarks.stage.loopback import LoopbackProxy
+
 CHUNK_BYTES = 65536
 LATE_SECONDS = 0.3  #: until what a cut connection still holds is delivered
 STALL_SECONDS = (0.02, 0.3)
@@ -25,18 +27,15 @@ class Fault(StrEnum):
     STALL = "stall"  #: nothing moves for a while
 
 
-class Flaky:
-    """Listens on a free port of loopback and passes on to ``target``, as faults permit."""
+class Flaky(LoopbackProxy):
+    """Passes all on, as faults permit."""
 
     def __init__(self, target: int, seed: str) -> None:
         self.harm: Counter[Fault] = Counter()  #: how often each was done
         self.carried = 0  #: connections
-        self._target = target
         self._rng = random.Random(seed)
         self._up: set[_Pair] = set()
-        self._server = socket.create_server(("127.0.0.1", 0), backlog=64)
-        self.port: int = self._server.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
+        super().__init__(target)
 
     def strike(self, *faults: Fault, part: float = 0.5) -> None:
         """Harm about that part of the connections that are up: with one of these faults, or any."""
@@ -54,19 +53,14 @@ class Flaky:
 
     def close(self) -> None:
         """Take no more calls, and cut all connections."""
-        self._server.close()
+        super().close()
         for pair in list(self._up):
             pair.cut()
 
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                caller, _ = self._server.accept()
-                threading.Thread(target=self._serve, args=(caller,), daemon=True).start()
-
-    def _serve(self, caller: socket.socket) -> None:
+    def serve(self, caller: socket.socket) -> None:
+        """Carry one connection until it ends, or is cut."""
         try:
-            called = socket.create_connection(("127.0.0.1", self._target))
+            called = self.call()
         except OSError:
             caller.close()
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from overlay.ids import LinkClass, uid_of
 from overlay.wire.frames import PROTOCOL_VERSION
-from overlay.wire.handshake import Hello
+from overlay.wire.greetings import Hello
 
 SECRET = b"c" * 32
 UID = uid_of(SECRET)

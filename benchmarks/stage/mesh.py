@@ -19,7 +19,7 @@ NORMAL, EXPRESS, SECURE = LinkClass.NORMAL, LinkClass.EXPRESS, LinkClass.SECURE
 
 @dataclass
 class Node:
-    """One broker: what it has measured, and the ways that it takes for that."""
+    """One broker: what it has measured, and the paths that it takes for that."""
 
     survey: Survey
     relay_paths: RelayPaths

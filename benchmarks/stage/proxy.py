@@ -7,6 +7,8 @@ import socket
 import threading
 from dataclasses import dataclass, field
 
+from benchmarks.stage.loopback import LoopbackProxy
+
 TLS_FIRST_BYTE = 0x16
 
 
@@ -23,16 +25,13 @@ class Record:
         return bool(self.called) and self.called[0] == TLS_FIRST_BYTE
 
 
-class Proxy:
-    """Listens on a free port of loopback and passes on to ``target``."""
+class Proxy(LoopbackProxy):
+    """Passes all on, and keeps it."""
 
     def __init__(self, target: int, *, refuse_tls: bool = False) -> None:
         self.records: list[Record] = []
-        self._target = target
         self._refuse_tls = refuse_tls
-        self._server = socket.create_server(("127.0.0.1", 0), backlog=64)
-        self.port: int = self._server.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
+        super().__init__(target)
 
     @property
     def plain(self) -> bytes:
@@ -48,17 +47,8 @@ class Proxy:
         """Bytes that went over TLS."""
         return sum(len(r.called) + len(r.answered) for r in self.records if r.is_tls)
 
-    def close(self) -> None:
-        """Take no more calls; connections that are up stay so."""
-        self._server.close()
-
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                caller, _ = self._server.accept()
-                threading.Thread(target=self._serve, args=(caller,), daemon=True).start()
-
-    def _serve(self, caller: socket.socket) -> None:
+    def serve(self, caller: socket.socket) -> None:
+        """Carry one connection, and record it."""
         record = Record()
         self.records.append(record)
         with caller, contextlib.suppress(OSError):
@@ -66,7 +56,7 @@ class Proxy:
             if self._refuse_tls and first[:1] == bytes([TLS_FIRST_BYTE]):
                 record.called += first
                 return
-            with socket.create_connection(("127.0.0.1", self._target)) as broker:
+            with self.call() as broker:
                 back = threading.Thread(
                     target=_pump, args=(broker, caller, record.answered), daemon=True
                 )

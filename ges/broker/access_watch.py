@@ -11,7 +11,7 @@ from ges.sessions.clients import Clients
 from overlay.links.counted_log import CountedLog
 from overlay.machine import Refused
 from overlay.net.transport import Wire
-from overlay.wire.handshake import Refusal
+from overlay.wire.greetings import Refusal
 
 TOKEN_SECONDS = 1.0  #: between two looks at the file of tokens
 
@@ -23,12 +23,12 @@ class AccessWatch:
         self,
         admission: Admission,
         clients: Clients,
-        notices: CountedLog,
+        counted_log: CountedLog,
         log: Log,
     ) -> None:
         self._admission = admission
         self._clients = clients
-        self._notices = notices
+        self._counted_log = counted_log
         self._log = log
 
     async def reload(self) -> None:
@@ -52,7 +52,7 @@ class AccessWatch:
         """Return why the rules let no broker at the other end link to this one, or None."""
         if self._admission.admits_broker(wire.remote):
             return None
-        self._notices.note("brokers_denied", "broker refused by the rules", host=wire.remote)
+        self._counted_log.note("brokers_denied", "broker refused by the rules", host=wire.remote)
         return Refusal(
             Refused.NOT_AUTHENTICATED,
             f"the access rules let no broker at {wire.remote} link to this one",

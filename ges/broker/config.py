@@ -16,7 +16,7 @@ from overlay.multigraph.express_range import DEFAULT_RANGE_NS, check_range
 from overlay.queues.lanes import Policy
 from overlay.security.identity import Identity, Role, load_identity
 from overlay.security.keyfiles import REVOKED, read_revoked
-from overlay.wire.handshake import check_overlay
+from overlay.wire.greetings import check_overlay
 from ring.config import DEFAULT_BACKUPS, ChordStrategy, GapRule, RingConfig, profile
 
 LOOK_SECONDS = 2.0  #: between two looks at the identity's folder

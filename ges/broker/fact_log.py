@@ -7,7 +7,7 @@ from structlog.typing import FilteringBoundLogger as Log
 from ges.topology.uid_in_use import UidInUse
 from overlay.ids import short
 from overlay.machine import Fact
-from overlay.trace import Incident, Verdict
+from overlay.trace_schema import Incident, Verdict
 from ring.facts import (
     Alone,
     Confirmed,

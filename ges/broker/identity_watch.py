@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import structlog
 import trio
@@ -25,11 +24,9 @@ from overlay.driver import Driver
 from overlay.errors import IdentityError
 from overlay.ids import LinkClass, Nanos, nanos, short
 from overlay.machine import Closed
+from overlay.security.credentials import Credentials
 from overlay.security.identity import Identity, PeerIdentity, load_identity
 from overlay.security.keyfiles import permission_warnings
-
-if TYPE_CHECKING:
-    from overlay.security.credentials import Credentials
 
 RENEW_AGAIN_NS = nanos(5.0)  #: a link that could not be made anew is tried again
 SOON = 1 / 3  #: of a certificate's remaining life when first seen: then its end is worth a warning

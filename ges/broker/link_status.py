@@ -1,4 +1,4 @@
-"""What a broker says of its links and of the ways it uses, for people and for scripts."""
+"""What a broker says of its links and of the relay paths it uses, for people and for scripts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from ges.node import BrokerNode
-from ges.wire.status import LinkStatus, WayStatus
+from ges.wire.status import LinkStatus, RelayPathStatus
 from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos
 from overlay.links.link import Link
 from overlay.multigraph.weights import LinkKey
@@ -42,10 +42,10 @@ def link_statuses(
     )
 
 
-def way_statuses(node: BrokerNode) -> tuple[WayStatus, ...]:
+def relay_path_statuses(node: BrokerNode) -> tuple[RelayPathStatus, ...]:
     """Describe the relay paths in use."""
     return tuple(
-        WayStatus(uid, link_class, path)
+        RelayPathStatus(uid, link_class, path)
         for (uid, link_class), path in sorted(node.relay_paths.relays.items())
     )
 

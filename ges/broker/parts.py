@@ -7,7 +7,7 @@ Each part knows only the parts handed to it here. What concerns several of them 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import structlog
 from structlog.typing import FilteringBoundLogger as Log
@@ -44,15 +44,13 @@ from overlay.multigraph.quick_probes import ExpressCame
 from overlay.multigraph.weights import LinkKey
 from overlay.net.transport import ProcessTransport
 from overlay.rng import rng_for
+from overlay.security.credentials import Credentials
 from overlay.wire.codec import MessageCodec
 from overlay.wire.versions import Dialect
 
-if TYPE_CHECKING:
-    from overlay.security.credentials import Credentials
-
 
 class Above(Upper, Protocol):
-    """Who is made before the parts, and uses all of them."""
+    """The layer above the driver: it is made before the parts, and gets all of them later."""
 
     def status(self) -> Status:
         """Describe the broker as it is now."""
@@ -60,7 +58,7 @@ class Above(Upper, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """What a broker of another protocol version has otherwise."""
+    """What differs in a broker of another protocol version."""
 
     machine_type: type[BrokerNode]
     codec: MessageCodec
@@ -90,7 +88,6 @@ class Parts:
     on_ring: OnRing
     replies: Replies
     parked: ParkedEvents
-    client_limit: MemoryLimit
     link_limit: MemoryLimit
     backpressure: Backpressure
     intake: Intake
@@ -202,7 +199,6 @@ class Parts:
             on_ring=on_ring,
             replies=replies,
             parked=parked,
-            client_limit=client_limit,
             link_limit=link_limit,
             backpressure=backpressure,
             intake=intake,

@@ -19,7 +19,7 @@ from overlay.errors import ConfigError
 from overlay.ids import Nanos, short
 from overlay.machine import Fact
 from overlay.release import software_version
-from overlay.trace import Incident, Run, Source, Verdict
+from overlay.trace_schema import Incident, Run, Source, Verdict
 from ring.facts import (
     ChordLost,
     ChordRepaired,

@@ -7,7 +7,6 @@ or the one this broker has kept. Whatever the way, it counts only if the authori
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import structlog
 
@@ -19,12 +18,10 @@ from overlay.driver import Driver
 from overlay.errors import IdentityError, ProtocolError
 from overlay.ids import short
 from overlay.machine import Closed
+from overlay.security.credentials import Credentials
 from overlay.security.identity import Identity
 from overlay.security.keyfiles import REVOKED, read_revoked, replace_files
 from overlay.security.revocation import check_list
-
-if TYPE_CHECKING:
-    from overlay.security.credentials import Credentials
 
 
 class RevocationWatch:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ges.broker.link_status import link_statuses, way_statuses
+from ges.broker.link_status import link_statuses, relay_path_statuses
 from ges.broker.parts import Parts
 from ges.wire.status import Status, VerdictStatus
 from overlay.ids import NANOS_PER_SECOND
@@ -55,7 +55,7 @@ def describe(parts: Parts) -> Status:
         backups_wanted=parts.config.backups,
         parked=parts.parked.size,
         identity=identity_watch.status() if identity_watch is not None else None,
-        ways=way_statuses(node),
+        ways=relay_path_statuses(node),
         express_range_ms=survey.express_range.range_ns / 1e6,
         kept_bytes=driver.streams.waiting_bytes,
     )

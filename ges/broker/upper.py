@@ -1,7 +1,7 @@
 """What becomes of what the driver brings: frames, facts, links that broke, brokers and clients.
 
-It comes from one place and goes to several of the broker's parts. So this is made before them, as
-the driver is one of them, and gets them all in the end.
+The driver is one of the broker's parts, and what it brings is for several others. So this object is
+made before the parts, and is handed all of them when they are there.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from overlay.net.transport import Wire
 from overlay.queues.resend import Item
 from overlay.wire.codec import FrameReader, FrameRun
 from overlay.wire.frames import DETOUR, EVENT
-from overlay.wire.handshake import Hello, Refusal
+from overlay.wire.greetings import Hello, Refusal
 from ring.facts import (
     Alone,
     DetourEnded,

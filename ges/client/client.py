@@ -22,7 +22,6 @@ from __future__ import annotations
 import contextlib
 import math
 import random
-import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
@@ -30,25 +29,21 @@ from pathlib import Path
 
 import trio
 
-from ges.access.tokens import check_token
 from ges.client.attachment import KEPT_BYTES, Attachment
 from ges.client.outgoing import MAX_KNOWN_TOPICS
-from ges.client.search import TOKEN_EXPOSED, Wish
+from ges.client.search import check_wish
 from ges.client.subscription import Gap, Subscription
 from ges.errors import ConnectionLost, PublishRefused, SpreadRefused, SubscribeRefused
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.events import MAX_BUDGET_US, MAX_PAYLOAD_BYTES, SPENT_AT, pack_attributes
 from ges.wire.status import Status
 from ges.wire.topics import check_filter, check_topic
-from overlay.address import is_loopback, parse_urls
 from overlay.errors import ConfigError
-from overlay.ids import SECRET_BYTES, LinkClass, uid_of
+from overlay.ids import LinkClass
 from overlay.net.connection import Connection
 from overlay.net.transport import MakeTransport, TcpTransport
-from overlay.security.identity import load_identity
 from overlay.security.revocation import RevocationList
 from overlay.wire.frames import HEADER as FRAME_HEADER
-from overlay.wire.handshake import check_overlay
 
 MAX_PARK_SECONDS = 3600.0
 YIELD_EVERY = 256  #: publishes between two chances for other tasks to run
@@ -270,40 +265,11 @@ async def connect(
             used, or a token would go over a plain connection to another host.
         ConnectionLost: no broker was found in time; the text says what each answered.
     """
-    addresses = parse_urls(list(urls))
-    if not addresses:
-        raise ConfigError("no broker URL given; write chordal://HOST:PORT")
-    if len({address.tls for address in addresses}) > 1:
-        raise ConfigError(
-            "write all URLs with chordals://, or none: a client is secure or it is not"
-        )
-    if token is not None:
-        check_token(token, "the argument token")
-        for address in addresses:
-            if not address.tls and not is_loopback(address.host):
-                raise ConfigError(f"{address.url}: {TOKEN_EXPOSED}")
-    own = load_identity(Path(identity)) if identity is not None else None
-    if own is None and any(address.tls for address in addresses):
-        raise ConfigError("chordals:// needs an identity; give the folder of one")
-    secret: bytes | None = None
-    if own is not None and addresses[0].tls:
-        uid = own.uid
-    else:  # the broker sees no certificate
-        secret = secrets.token_bytes(SECRET_BYTES)
-        uid = uid_of(secret)
-    wish = Wish(
-        addresses=tuple(addresses),
-        identity=own,
-        overlay=check_overlay(overlay),
-        uid=uid,
-        incarnation=time.time_ns(),
-        timeout=timeout,
-        reattach=reattach,
-        token=token,
-        secret=secret,
+    wish = check_wish(
+        urls, identity, overlay=overlay, token=token, timeout=timeout, reattach=reattach
     )
-    attachment = Attachment(wish, random.Random(f"{uid}:attach"), transport)
-    client = Client(attachment, uid)
+    attachment = Attachment(wish, random.Random(f"{wish.uid}:attach"), transport)
+    client = Client(attachment, wish.uid)
 
     def note_gap(lost: str, found: str, seconds: float) -> None:
         gap = Gap(lost, found, seconds)

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping
+import secrets
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
 
 import trio
 
+from ges.access.tokens import check_token
 from ges.client.certified import reread
 from ges.errors import ConnectionLost
 from ges.wire.client_messages import Attached
-from overlay.address import Address, shown
-from overlay.errors import ConnectionFailed, ProtocolError
-from overlay.ids import LinkClass
+from overlay.address import Address, is_loopback, parse_urls, shown
+from overlay.errors import ConfigError, ConnectionFailed, ProtocolError
+from overlay.ids import SECRET_BYTES, LinkClass, uid_of
 from overlay.machine import Refused
 from overlay.net.connection import BROKEN
 from overlay.net.transport import ProcessTransport, Wire, close
-from overlay.security.identity import Identity
+from overlay.security.identity import Identity, load_identity
 from overlay.wire.codec import FrameReader, MessageCodec
 from overlay.wire.frames import MAX_CONTROL_BYTES, MAX_FRAME_BYTES
-from overlay.wire.handshake import GREETINGS, Hello, Refusal
+from overlay.wire.greetings import GREETINGS, Hello, Refusal, check_overlay
 from overlay.wire.versions import DIALECT
 
 ATTACH_SECONDS = 2.0  #: for one broker to take us
@@ -59,6 +63,55 @@ class Wish:
     reattach: bool
     token: str | None = field(default=None, repr=False)
     secret: bytes | None = field(default=None, repr=False)  #: proves the uid, as a certificate may
+
+
+def check_wish(
+    urls: Sequence[str],
+    identity: str | Path | None,
+    *,
+    overlay: str,
+    token: str | None,
+    timeout: float,
+    reattach: bool,
+) -> Wish:
+    """Return the wish that these arguments say; see :func:`ges.client.connect`.
+
+    Raises:
+        ConfigError: a URL is none, some are chordals:// and some are not, the identity cannot be
+            used, or a token would go over a plain connection to another host.
+    """
+    addresses = parse_urls(list(urls))
+    if not addresses:
+        raise ConfigError("no broker URL given; write chordal://HOST:PORT")
+    if len({address.tls for address in addresses}) > 1:
+        raise ConfigError(
+            "write all URLs with chordals://, or none: a client is secure or it is not"
+        )
+    if token is not None:
+        check_token(token, "the argument token")
+        for address in addresses:
+            if not address.tls and not is_loopback(address.host):
+                raise ConfigError(f"{address.url}: {TOKEN_EXPOSED}")
+    own = load_identity(Path(identity)) if identity is not None else None
+    if own is None and any(address.tls for address in addresses):
+        raise ConfigError("chordals:// needs an identity; give the folder of one")
+    secret: bytes | None = None
+    if own is not None and addresses[0].tls:
+        uid = own.uid
+    else:  # the broker sees no certificate
+        secret = secrets.token_bytes(SECRET_BYTES)
+        uid = uid_of(secret)
+    return Wish(
+        addresses=tuple(addresses),
+        identity=own,
+        overlay=check_overlay(overlay),
+        uid=uid,
+        incarnation=time.time_ns(),
+        timeout=timeout,
+        reattach=reattach,
+        token=token,
+        secret=secret,
+    )
 
 
 class BrokerSearch:

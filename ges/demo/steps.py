@@ -24,7 +24,7 @@ from ges.demo.processes import DemoFailed, Fleet, Stage, open_fleet
 from ges.demo.progress import Telling
 from ges.operations import Walk, walk_ring
 from overlay.ids import NANOS_PER_SECOND, LinkClass
-from overlay.trace import Incident, Source, Verdict
+from overlay.trace_schema import Incident, Source, Verdict
 
 BROKERS = 8
 SPARK_SECONDS = 900.0  #: for a step on a machine that has other things to do, too

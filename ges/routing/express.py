@@ -35,7 +35,7 @@ from ges.wire.events import (
     SPENT_AT,
     Head,
 )
-from ges.wire.source_route import pack_way
+from ges.wire.source_route import pack_route
 from overlay.ids import LinkClass
 from overlay.links.link import Link
 from overlay.multigraph.weights import LinkKey
@@ -208,7 +208,7 @@ class Express:
         if link is None:
             self._counters["events_without_link"] += 1
             return
-        kind, before = (DETOUR, pack_way(rest)) if rest else (EVENT, b"")
+        kind, before = (DETOUR, pack_route(rest)) if rest else (EVENT, b"")
         start = frame_start(kind, len(before) + len(event)) + before
         link.connection.send_express(bytearray(start) + event, len(start) + SPENT_AT)
         self._counters["events_forwarded"] += 1

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from ges.routing.holding import Holding
 from ges.wire.event_runs import EventRun
 from ges.wire.events import MAX_HOPS, PATCH, PATCH_AT, PATCH_END, Head, read_head
-from ges.wire.source_route import pack_way
+from ges.wire.source_route import pack_route
 from overlay.ids import LinkClass, Nanos
 from overlay.links.link import Link
 from overlay.multigraph.weights import LinkKey
@@ -186,5 +186,5 @@ class Forwarding:
 
 def _on_its_way(way: tuple[str, ...], first: bytes, rest: bytes) -> bytes:
     """Return the frame of an event that has these brokers to pass after the next."""
-    kind, start = (DETOUR, pack_way(way) + first) if way else (EVENT, first)
+    kind, start = (DETOUR, pack_route(way) + first) if way else (EVENT, first)
     return frame_start(kind, len(start) + len(rest)) + start + rest

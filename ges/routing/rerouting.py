@@ -1,9 +1,9 @@
 """What becomes of events that have waited for a link.
 
-The link is back: they are sent over it again, which :mod:`overlay.links.life` does. There is a way
-round it: they take that, before all that is newer. Or the broker is dead, or will not be linked:
-then those who stand in for it get them, *again* as it were. What it may have passed on already
-comes there for a second time; it is passed on all the same, and delivered once.
+The link is back: they are sent over it again, which :mod:`overlay.links.lifecycle` does. There is
+a way round it: they take that, before all that is newer. Or the broker is dead, or will not be
+linked: then those who stand in for it get them, *again* as it were. What it may have passed on
+already comes there for a second time; it is passed on all the same, and delivered once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ges.routing.arc_plan import ArcTree
 from ges.routing.forwarding import Forwarding
 from ges.routing.holding import Holding, frames_of
 from ges.wire.events import AGAIN_FLAG, FLOOD_FLAG, MARK_FLAG, SECURE_FLAG, Head, read_head
-from ges.wire.source_route import read_way
+from ges.wire.source_route import read_route
 from overlay.ids import LinkClass, Nanos
 from overlay.links.link import Link
 from overlay.queues.resend import Item
@@ -121,7 +121,7 @@ class Rerouting:
 
     def _go_round(self, items: list[Item], path: tuple[str, ...], link_class: LinkClass) -> None:
         for kind, body in frames_of(items):
-            way, event = read_way(body) if kind == DETOUR else ((), body)
+            way, event = read_route(body) if kind == DETOUR else ((), body)
             whole = path + way
             whole = whole if len(whole) < MAX_PATH else way
             self._forwarding.send_round(whole, event, b"", link_class)
@@ -130,7 +130,7 @@ class Rerouting:
         uid, link_class = key
         secured = self._plan() if items else ()
         for kind, body in frames_of(items):
-            way, event = read_way(body) if kind == DETOUR else ((), body)
+            way, event = read_route(body) if kind == DETOUR else ((), body)
             head = read_head(event)
             flags = MARK_FLAG if head.marked else 0
             onward: Sequence[tuple[str, int]] = ()

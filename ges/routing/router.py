@@ -30,7 +30,7 @@ from ges.wire.events import (
     Head,
     read_head,
 )
-from ges.wire.source_route import read_way
+from ges.wire.source_route import read_route
 from overlay.errors import ProtocolError
 from overlay.ids import LinkClass, Nanos, Peer
 from overlay.links.link import Link
@@ -301,7 +301,7 @@ class Router:
             CodecError: it is malformed.
             ProtocolError: it is secure, and came over a link that is not.
         """
-        way, event = read_way(body)
+        way, event = read_route(body)
         head = read_head(event)
         if head.secure and link.link_class is not LinkClass.SECURE:
             raise ProtocolError("a secure event on its way over links that are not")

@@ -25,7 +25,7 @@ from overlay.queues.lanes import Policy
 from overlay.security.identity import PeerIdentity
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import MAX_FRAME_BYTES
-from overlay.wire.handshake import GREETINGS, Hello, Refusal
+from overlay.wire.greetings import GREETINGS, Hello, Refusal
 from overlay.wording import counted
 
 NOTHING = AccessRules(())  #: allows nothing
@@ -52,7 +52,7 @@ class Clients:
 
         Args:
             sessions: empty; this adds to it who comes, and takes out who goes.
-            driver: has the turn in which is written, the counters and the notices.
+            driver: has the turn in which queues are written, the counters and the log.
             node: knows where else clients can go, and who is revoked.
             admission: judges who comes.
             intake: takes what clients send.
@@ -68,7 +68,7 @@ class Clients:
         self._reader = reader
         self._limits = limits
         self._policy = policy
-        self._notices = driver.counted_log
+        self._counted_log = driver.counted_log
         self._gone = trio.Event()  #: one of them went
         self._ends = trio.Semaphore(ENDS_AT_ONCE)
         self._closed = False
@@ -99,7 +99,7 @@ class Clients:
         peer = self._node.peer
         subject = admission.principal.label
         session.tell(Attached(peer.uid, peer.url, session.secure, reader.version, subject))
-        self._send_notices(session)
+        self._tell_revoked(session)
         session.tell(self._alternates())
         ends, is_ending = self._ends, False
         try:
@@ -121,7 +121,9 @@ class Clients:
             self._driver.counters.update(_dropped(session))
             if connection.overflowed:
                 client = short(session.uid)
-                self._notices.note("clients_too_slow", "client too slow, cut off", client=client)
+                self._counted_log.note(
+                    "clients_too_slow", "client too slow, cut off", client=client
+                )
 
     @property
     def identities(self) -> list[PeerIdentity]:
@@ -143,7 +145,7 @@ class Clients:
     def tell_revocations(self) -> None:
         """There is a new list of revoked identities: tell all clients."""
         for session in self._sessions:
-            self._send_notices(session)
+            self._tell_revoked(session)
 
     @property
     def dropped(self) -> Counter[str]:
@@ -174,7 +176,7 @@ class Clients:
         for session in self._sessions:
             record = session.admission.record
             if record is not None and not self._admission.is_good(record):
-                self._notices.note(
+                self._counted_log.note(
                     "clients_token_ended", "client cut off, its token has ended", name=record.name
                 )
                 # Until its connection is closed, it gets nothing and may do nothing.
@@ -200,11 +202,11 @@ class Clients:
         if self._closed:
             return Refusal(Refused.LEAVING, "this broker is leaving")
         if len(self._sessions) >= self._limits.clients:
-            self._notices.note("clients_turned_away", "too many clients", host=wire.remote)
+            self._counted_log.note("clients_turned_away", "too many clients", host=wire.remote)
             return Refusal(Refused.BUSY, f"this broker serves {counted(self.size, 'client')}")
         found = self._admission.admit(hello.token, wire.identity, exposed=wire.is_exposed)
         if isinstance(found, Rejection):
-            self._notices.note(
+            self._counted_log.note(
                 "clients_not_authenticated", "client refused", why=found.reason, host=wire.remote
             )
             return Refusal(Refused.NOT_AUTHENTICATED, found.reason)
@@ -233,7 +235,7 @@ class Clients:
                 await trio.sleep(CLOSE_SECONDS)
         scope.cancel()
 
-    def _send_notices(self, session: Session) -> None:
+    def _tell_revoked(self, session: Session) -> None:
         if session.secure:  # others could not check it, and have no use for it
             for notice in self._node.revocation_lists.known:
                 session.tell(notice)

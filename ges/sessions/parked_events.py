@@ -71,14 +71,6 @@ class ParkedEvents:
         self.stir()
         return None
 
-    def _why_not(self, session: Session, head: Head) -> str | None:
-        """Return why an event waits on, or None. One that has come here by another broker has not.
-
-        Its publisher had it parked there before, and it left there as its connection broke.
-        """
-        router = self._router
-        return None if router.has_come(head) else router.why_not(session, head)
-
     def stir(self) -> None:
         """Something has changed by which parked events may go."""
         self._is_stirred = True
@@ -115,8 +107,19 @@ class ParkedEvents:
         """Let events go, and end them, until cancelled."""
         await self._alarm.run()
 
+    # ── inside ────────────────────────────────────────────────────────────────────────────────
+
     def _next_deadline(self) -> Nanos | None:
         return 0 if self._is_stirred else self._parking.next_deadline()
+
+    def _why_not(self, session: Session, head: Head) -> str | None:
+        """Return why an event waits on; None: it may go.
+
+        One that has come here by another broker may go in any case. Its publisher had it parked at
+        that broker, and the event left there just as the publisher's connection broke.
+        """
+        router = self._router
+        return None if router.has_come(head) else router.why_not(session, head)
 
     def _release(self, now: Nanos) -> None:
         self._is_stirred = False

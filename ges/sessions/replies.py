@@ -14,9 +14,9 @@ from overlay.links.counted_log import CountedLog
 class Replies:
     """Tells clients what has become of their events, and counts the refusals."""
 
-    def __init__(self, counters: Counter[str], notices: CountedLog) -> None:
+    def __init__(self, counters: Counter[str], counted_log: CountedLog) -> None:
         self._counters = counters
-        self._notices = notices
+        self._counted_log = counted_log
 
     def acknowledge(self, session: Session) -> None:
         """Tell the client, once for all it sent together, what has been taken."""
@@ -35,4 +35,4 @@ class Replies:
 
     def note_denied(self, session: Session) -> None:
         """Count and log that the rules do not let a client publish what it wanted to."""
-        self._notices.note("events_denied", "event denied", client=short(session.uid))
+        self._counted_log.note("events_denied", "event denied", client=short(session.uid))

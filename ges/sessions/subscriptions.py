@@ -15,10 +15,10 @@ from overlay.links.counted_log import CountedLog
 class Subscriptions:
     """Which filters clients have, and whether they may."""
 
-    def __init__(self, router: Router, limits: Limits, notices: CountedLog) -> None:
+    def __init__(self, router: Router, limits: Limits, counted_log: CountedLog) -> None:
         self._router = router
         self._limits = limits
-        self._notices = notices
+        self._counted_log = counted_log
         self._bytes = 0  #: memory the filters of all may take
 
     def subscribe(self, session: Session, request: Subscribe) -> None:
@@ -72,7 +72,7 @@ class Subscriptions:
 
     def _deny(self, session: Session, number: int, reason: str) -> None:
         client = short(session.uid)
-        self._notices.note("subscriptions_denied", "subscription denied", client=client)
+        self._counted_log.note("subscriptions_denied", "subscription denied", client=client)
         session.tell(SubscriptionRefused(number, reason[:500]))
 
     def _no_room(self, session: Session, cost: int) -> str | None:

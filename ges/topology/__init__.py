@@ -7,7 +7,7 @@ Parts of a broker's machine
     broker's uid) is heard before the ring.
 Links
     ``survey`` (what is measured and told), ``horizon`` (what others tell, and how far),
-    ``rate_limit`` (how often), ``relay_paths`` (relay or direct).
+    ``update_rate`` (how often), ``relay_paths`` (relay or direct).
 Secure links
     ``secure_graph``, ``secure_graph_repair`` (what one has missed of it, or what is false).
 """

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from enum import Enum, auto
 
 from ges.topology.horizon import REFRESH_NS, Horizon
-from ges.topology.rate_limit import Rate, RateLimit
+from ges.topology.update_rate import Rate, RateLimit
 from ges.wire.broker_messages import MeasuredLinks
 from overlay.ids import LinkClass, Nanos, nanos
 from overlay.machine import Effect, LinkMessage, Send, TimerTable

@@ -1,4 +1,4 @@
-"""Whether another process uses this broker's uid, as those say that refuse its links."""
+"""Notices that another process uses this broker's uid: others refuse its links then, and say so."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class UidInUse(Fact):
 
 
 class UidWatch:
-    """Tells of a later life of this broker that is in another process.
+    """Tells when others have met a later life of this broker that is in another process.
 
-    For a moment it can be one of this process, which a call from its earlier life has met: so
-    others must say so for a while.
+    One refusal proves nothing: this process may have begun a later life itself, and the refusal
+    answers a call of the life before. So others must say it for a second.
     """
 
     def __init__(self, ring: RingView) -> None:

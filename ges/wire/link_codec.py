@@ -13,7 +13,7 @@ from overlay.multigraph.probes import LinkEcho, LinkProbe
 from overlay.multigraph.quick_probes import QuickEcho, QuickProbe
 from overlay.queues.resend import STREAM_MESSAGES
 from overlay.wire.codec import MessageCodec
-from overlay.wire.handshake import Goodbye
+from overlay.wire.greetings import Goodbye
 from ring.wire.registry import RING_MESSAGES
 
 LINK_MESSAGES: tuple[type[Message], ...] = (

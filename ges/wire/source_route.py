@@ -19,12 +19,12 @@ from ring.wire.messages import MAX_PATH
 _UID_BYTES = 16
 
 
-def pack_way(uids: Sequence[str]) -> bytes:
+def pack_route(uids: Sequence[str]) -> bytes:
     """Return what stands before the event: the brokers behind the one it is sent to."""
     return bytes((len(uids),)) + b"".join(map(bytes.fromhex, uids))
 
 
-def read_way(body: bytes) -> tuple[tuple[str, ...], bytes]:
+def read_route(body: bytes) -> tuple[tuple[str, ...], bytes]:
     """Return the brokers that are still to be passed, and the event.
 
     Raises:

@@ -6,7 +6,7 @@ import msgspec
 
 from overlay.ids import LinkClass, WireCount, WireUid, WireUrl
 from overlay.machine import Message
-from overlay.trace import Verdict
+from overlay.trace_schema import Verdict
 from ring.records.holders import BackupStatus
 from ring.wire.messages import Member, Pair
 
@@ -45,7 +45,7 @@ class LinkStatus(msgspec.Struct, frozen=True):
     dropped: int = 0  #: express events dropped as its queue was full
 
 
-class WayStatus(msgspec.Struct, frozen=True):
+class RelayPathStatus(msgspec.Struct, frozen=True):
     """Events of a class for one broker take a relay path: it is faster, or the link is gone."""
 
     uid: str
@@ -90,6 +90,6 @@ class Status(Message, frozen=True):
     backups_wanted: int = 0  #: on so many neighbours, where there are so many
     identity: IdentityStatus | None = None
     parked: int = 0  #: events that wait for an all-secure path
-    ways: tuple[WayStatus, ...] = ()  #: by relays; to all others the direct link is used
+    ways: tuple[RelayPathStatus, ...] = ()  #: by relays; to all others the direct link is used
     express_range_ms: float = 0.0  #: one way; 0: no express links
     kept_bytes: int = 0  #: of memory, for events to brokers whose links are lost

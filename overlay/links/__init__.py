@@ -1,11 +1,12 @@
 """Links from a call to a good-bye, and what strangers may do. Runs on trio.
 
 Making them
-    ``calling``, ``accepting``, ``greeting``.
+    ``calling``, ``accepting``, ``first_message``.
 Keeping and ending them
-    ``link``, ``life`` (the table of links), ``conversation`` (what is said over one),
+    ``link``, ``lifecycle`` (the table of links), ``conversation`` (what is said over one),
     ``acknowledging``, ``parting``.
 Strangers and load
-    ``doorkeeper``, ``bulkhead`` (nobody keeps the others waiting), ``counted_log`` (what would be
-    logged too often), ``memory_limit`` (of all together), ``heap_trim`` (memory given back).
+    ``doorkeeper`` (who is let in at all), ``bulkhead`` (a fault in one connection ends no other),
+    ``counted_log`` (counts what would be logged too often), ``memory_limit`` (on what all hold
+    together), ``heap_trim`` (gives memory back to the system).
 """

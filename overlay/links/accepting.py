@@ -13,9 +13,9 @@ from overlay.ids import LinkClass, Nanos, Peer, uid_of
 from overlay.limits import Limits
 from overlay.links.counted_log import CountedLog
 from overlay.links.doorkeeper import Doorkeeper, site_of
-from overlay.links.greeting import read_greeting
+from overlay.links.first_message import read_greeting
 from overlay.links.heap_trim import HeapTrim
-from overlay.links.life import Links
+from overlay.links.lifecycle import Links
 from overlay.links.link import Greeted, Upper
 from overlay.machine import Machine, Refused
 from overlay.net.connection import BROKEN
@@ -23,7 +23,7 @@ from overlay.net.transport import Transport, Wire, close, remote_host
 from overlay.security.identity import PeerIdentity, Role
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import MAX_CONTROL_BYTES
-from overlay.wire.handshake import GREETINGS, Hello, LinkTable, Refusal, Welcome, judge_hello
+from overlay.wire.greetings import GREETINGS, Hello, LinkTable, Refusal, Welcome, judge_hello
 from overlay.wire.versions import Agreement, Dialect
 from overlay.wording import counted
 

@@ -10,15 +10,15 @@ import trio
 from overlay.address import Address, is_own_url, parse_url
 from overlay.errors import ConfigError, ConnectionFailed, ProtocolError
 from overlay.ids import LinkClass
-from overlay.links.greeting import read_greeting
-from overlay.links.life import Links
+from overlay.links.first_message import read_greeting
+from overlay.links.lifecycle import Links
 from overlay.links.link import Greeted
 from overlay.machine import Input, LinkRefused, Machine, OpenLink, Refused
 from overlay.net.connection import BROKEN
 from overlay.net.transport import Transport, Wire, close, is_cut
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import MAX_CONTROL_BYTES
-from overlay.wire.handshake import GREETINGS, NO_URL, Hello, LinkTable, Refusal, Welcome
+from overlay.wire.greetings import GREETINGS, NO_URL, Hello, LinkTable, Refusal, Welcome
 from overlay.wire.versions import EXPRESS, Dialect
 
 CONNECT_SECONDS = 2.0

@@ -24,7 +24,7 @@ from overlay.net.turn import Turn
 from overlay.queues.resend import Ack, Resume
 from overlay.wire.codec import FrameReader, FrameRun, MessageCodec
 from overlay.wire.frames import CONTROL
-from overlay.wire.handshake import Goodbye
+from overlay.wire.greetings import Goodbye
 
 
 class Conversation:

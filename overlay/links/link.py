@@ -15,7 +15,7 @@ from overlay.net.transport import Wire
 from overlay.queues.resend import ConnectionPart, Item
 from overlay.security.identity import PeerIdentity
 from overlay.wire.codec import FrameReader, FrameRun
-from overlay.wire.handshake import Hello, Refusal, Welcome
+from overlay.wire.greetings import Hello, Refusal, Welcome
 from overlay.wire.versions import OLDEST, Agreement
 
 

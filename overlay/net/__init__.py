@@ -1,6 +1,6 @@
 """One connection: sockets, TLS bytes, and who is served first. Runs on trio.
 
-``transport`` (listen, call), ``tls_stream`` (TLS over a socket), ``connection`` (reader and
-writer), ``turn`` (when is written), ``precedence`` (who is served first), ``slices`` (long work in
-parts), ``alarm`` (who waits for a deadline), ``memory`` (stands in for sockets in tests).
+``transport`` (listens and calls), ``tls_stream`` (TLS over a socket), ``connection`` (its queues,
+reading and writing), ``turn`` (at its end all is written), ``precedence`` (who is served first),
+``slices`` (of long work), ``alarm`` (waits for deadlines), ``memory`` (stands in for sockets).
 """

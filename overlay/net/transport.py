@@ -9,7 +9,7 @@ import os
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import trio
 
@@ -23,10 +23,9 @@ from overlay.errors import (
 )
 from overlay.net.connection import BROKEN
 from overlay.net.tls_stream import TlsStream
+from overlay.security.credentials import Credentials
 from overlay.security.identity import Identity, PeerIdentity, Role
-
-if TYPE_CHECKING:
-    from overlay.security.credentials import Credentials
+from overlay.security.tls_handshake import require_role
 
 TLS_FIRST_BYTE = 0x16  # a TLS handshake record; no frame of ours is long enough to start so
 CLOSE_SECONDS = 1.0
@@ -116,8 +115,6 @@ class TcpTransport:
         self._listeners: list[trio.SocketListener] = []
         self.credentials: Credentials | None = None  #: for TLS; they may change meanwhile
         if identity is not None:
-            from overlay.security.credentials import Credentials
-
             self.credentials = Credentials(identity)
 
     async def listen(self, host: str, port: int) -> int:
@@ -203,8 +200,6 @@ class TcpTransport:
             raise ConnectionFailed(address.url, str(error)) from error
 
     async def _connect_tls(self, stream: trio.SocketStream, address: Address) -> Wire:
-        from overlay.security.tls import require_role
-
         credentials = self.credentials
         if credentials is None:
             await trio.aclose_forcefully(stream)

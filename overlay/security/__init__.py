@@ -2,5 +2,5 @@
 
 ``identity`` (certificates and roles), ``credentials`` (what is shown in handshakes, and may
 change), ``revocation`` (lists of revoked identities), ``keyfiles`` and ``regular_file`` (files on
-disk, safely), ``tls`` (contexts).
+disk, safely), ``tls_handshake`` (who is let in by which certificate).
 """

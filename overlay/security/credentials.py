@@ -12,7 +12,7 @@ from datetime import datetime
 from overlay.errors import IdentityError, UntrustedError
 from overlay.security.identity import Identity, PeerIdentity, Role
 from overlay.security.revocation import Revocations
-from overlay.security.tls import Session, client_context, peer_identity, server_context
+from overlay.security.tls_handshake import Session, client_context, peer_identity, server_context
 
 MAX_SHOWN = 10_000  #: holders of identities whose certificates' ends are kept; then the oldest go
 
@@ -53,7 +53,7 @@ class Credentials:
         """Return who is at the other end of a finished handshake.
 
         Raises:
-            NoTlsError: as :func:`overlay.security.tls.peer_identity`.
+            NoTlsError: as :func:`overlay.security.tls_handshake.peer_identity`.
             UntrustedError: the same, or either end is revoked.
         """
         peer = peer_identity(session)

@@ -1,4 +1,4 @@
-"""Where everybody stands, and how to get there (paper 004, section 3.2). Pure.
+"""Who stands where on the ring, and how to get there (paper 004, section 3.2). Pure.
 
 Links and pointers
     ``links``, ``damping`` (no link made and dropped again and again), ``neighbourhood`` (left,

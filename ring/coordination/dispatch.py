@@ -140,7 +140,7 @@ class Dispatch:
             Offer: duties.handover.on_offer,
             OfferAnswer: self._on_offer_answer,
             Reclaim: duties.reclaimer.on_reclaim,
-            ReclaimAnswer: duties.reclaimer.on_answer,
+            ReclaimAnswer: duties.on_reclaim_answer,
             Claims: duties.homes.on_claims,
         }
         self.timers: TimerHandlers = {

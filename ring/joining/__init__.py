@@ -1,5 +1,5 @@
-"""Onto the ring, and two rings into one (paper 004, section 3.3). Pure.
+"""How brokers join a ring, and two rings become one (paper 004, section 3.3). Pure.
 
-``newcomer`` (who joins), ``gap_owner`` (who gives a place away), ``gaps`` (the gaps it knows of),
-``merge`` (two rings that meet).
+``newcomer`` (who joins), ``gap_owner`` (who gives a place away), ``gap_choice`` (which gap a
+newcomer is offered), ``merge`` (two rings that meet).
 """

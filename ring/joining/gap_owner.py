@@ -6,8 +6,8 @@ Departs from the paper (its published listing) in these points:
   only the owner inserts into it. Joins that race for one gap are thereby serialised without any
   agreement protocol, and an id stays reserved until its newcomer is there or has failed to come.
   The newcomer takes over the ids reserved to its right, as that part of the gap will be its own.
-* Which gap is offered is the business of :mod:`ring.joining.gaps`: by default the widest of up to
-eight, or
+* Which gap is offered is the business of :mod:`ring.joining.gap_choice`: by default the widest of
+up to eight, or
   one farther away, instead of the wider of the contact's own two.
 * The request is passed on a bounded number of times, then refused.
 
@@ -22,7 +22,7 @@ from ring.circle.links import RingLinks
 from ring.circle.neighbourhood import ROW, Neighbourhood
 from ring.core import Core, Timer
 from ring.geometry import FIRST_ID, SECOND_ID, clockwise, gap, midway
-from ring.joining.gaps import Request, Sight, Verdict, choose
+from ring.joining.gap_choice import Request, Sight, Verdict, choose
 from ring.wire.messages import (
     MAX_HOPS,
     MAX_NEIGHBOURS,

@@ -1,9 +1,10 @@
-"""Who owns what a broker must not take to the grave. Pure.
+"""Records: who keeps copies of them, and who owns them when their owner is gone. Pure.
 
 Copies
     ``claims`` (what is said of a record), ``holders`` (who keeps copies), ``backups`` (the owner's
     side), ``replicas`` (the holder's).
 Owners
-    ``homes`` (where a record belongs), ``duties`` (what a death leaves to whom), ``handover``,
-    ``reclaim``, ``overload``, ``lone_verdicts`` (deaths that nobody bore witness to).
+    ``homes`` (where a record belongs), ``duties`` (what a death leaves to whom), ``far_estates``
+    (copies that lie far from the dead), ``handover``, ``reclaim``, ``overload``, ``lone_verdicts``
+    (deaths that nobody bore witness to).
 """

@@ -52,6 +52,7 @@ from ring.wire.record_messages import (
 )
 
 ENTRY_BYTES = 64  #: of a message, beside key and contents; an estimate
+MAX_DROPPED = 4096  #: records remembered that the layer above gave up for good
 LOAD_STEP = 50  #: a load that has changed by less, in thousandths, is not announced anew
 
 
@@ -63,6 +64,7 @@ class Backups:
         self._links = links
         self._neighbourhood = neighbourhood
         self.own: dict[str, Own] = {}
+        self.dropped: dict[str, Entry] = {}  #: given up for good, by key; the latest come last
         self._keys = SortedList()  #: of them, as an index goes through them
         self.targets: dict[str, Target] = {}
         self.leavers: dict[str, None] = {}  #: neighbours on their way out
@@ -122,6 +124,7 @@ class Backups:
         self._changes += 1
         self.own[claim.key] = Own(entry, body, self._changes, previous, taken_from)
         self._keys.add(claim.key)
+        self.dropped.pop(claim.key, None)
         self._bytes += len(body)
         self._count(entry, 1)
         same_claim = old is not None and claim_of(old.entry) == claim_of(entry)
@@ -151,6 +154,15 @@ class Backups:
             self._changes += 1
             for target in self.targets.values():
                 target.pending[key] = None
+        return own
+
+    def drop_for_good(self, key: str) -> Own | None:
+        """Own a record no more, and nobody is to: copies that others still have are void."""
+        own = self.drop(key)
+        if own is not None:
+            self.dropped[key] = own.entry
+            if len(self.dropped) > MAX_DROPPED:
+                del self.dropped[next(iter(self.dropped))]
         return own
 
     def lose(self, key: str, owner: str, entry: Entry) -> Own | None:

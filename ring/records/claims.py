@@ -17,7 +17,7 @@ from hashlib import blake2b
 
 import msgspec
 
-from overlay.circular import following, is_after
+from overlay.circular import following, is_after, preceding
 from ring.wire.record_messages import Entry
 
 MAX_RECORDS = 16_384  #: records of one broker, whether it owns them or we keep them for it
@@ -60,6 +60,14 @@ def claim_of(entry: Entry) -> Entry:
 def next_claim(entry: Entry) -> Entry:
     """Return the claim after that of ``entry``: whoever takes the record over makes it."""
     return Entry(entry.key, following(entry.epoch), entry.place, 0, 0)
+
+
+def below(claim: Entry) -> Entry:
+    """Return a claim that is smaller than ``claim``, and so is the next one after it.
+
+    The next: a record that is claimed anew, or taken over, gets the following epoch.
+    """
+    return msgspec.structs.replace(claim, epoch=preceding(preceding(claim.epoch)))
 
 
 def outranks(entry: Entry, owner: str, other: Entry, other_owner: str) -> bool:

@@ -8,6 +8,8 @@ else some are passed on to the next neighbours, else a new broker is asked for
 that B is gone. A and C each take the keys that fall to them by a hash of the key, weighed by the
 load both have announced; where only one of them has copies it takes all. What nobody has claimed
 after a while A and C take without a choice, and after another while anybody near who has a copy.
+Who has a copy and stands too far away asks whether it is the last one
+(:mod:`ring.records.far_estates`).
 
 *At most one owner.* Each take-over raises the epoch in the claim. Claims are told to all four ring
 neighbours and compared (:mod:`ring.records.replicas`): two owners of one key, as A and C if they
@@ -32,6 +34,7 @@ from ring.facts import DutyTaken
 from ring.geometry import between, clockwise
 from ring.records.backups import Backups
 from ring.records.claims import fraction_of, next_claim
+from ring.records.far_estates import FarEstates
 from ring.records.handover import Handover
 from ring.records.homes import Homes
 from ring.records.lone_verdicts import LoneVerdicts
@@ -39,7 +42,7 @@ from ring.records.overload import Overload
 from ring.records.reclaim import Reclaimer
 from ring.records.replicas import Held, Replicas
 from ring.wire.messages import Member
-from ring.wire.record_messages import Entry, Fence
+from ring.wire.record_messages import Entry, Fence, ReclaimAnswer
 
 
 class Duties:
@@ -53,6 +56,7 @@ class Duties:
         self.replicas = Replicas(core, links, self.backups)
         self.handover = Handover(core, links, neighbourhood, self.backups, self.replicas)
         self.reclaimer = Reclaimer(core, links, neighbourhood, self.backups, self.replicas)
+        self.far_estates = FarEstates(core, links, self.reclaimer, self.replicas, self._take_far)
         self.lone_verdicts = LoneVerdicts(neighbourhood, self.backups, self.replicas, self.handover)
         self.homes = Homes(core, links, self.backups, self.replicas)
         self.overload = Overload(core, neighbourhood, self.backups, self.replicas, self.handover)
@@ -85,7 +89,7 @@ class Duties:
         """Give up a record of ours for good, and its copies with it; an unknown key is no error."""
         self.reclaimer.suspended.pop(key, None)
         self.handover.withdraw(key)
-        if self.backups.drop(key) is not None:
+        if self.backups.drop_for_good(key) is not None:
             self.backups.pump_all()
 
     def on_load(self, permille: int) -> None:
@@ -134,6 +138,7 @@ class Duties:
                 around.append(self._links.up[uid].peer)
         self.handover.clear()
         self.lone_verdicts.doubt()
+        self.far_estates.clear()
         self.reclaimer.suspend(around)
 
     def on_cut_off(self) -> None:
@@ -162,6 +167,13 @@ class Duties:
         self.backups.pump_all()
         self._keep_watch()
 
+    def on_reclaim_answer(self, uid: str, answer: ReclaimAnswer) -> None:
+        """``uid`` says who owns what: of our own records, or of those that nobody may own."""
+        if self.far_estates.on_answer(uid, answer):
+            self._keep_watch()
+        else:
+            self.reclaimer.on_answer(uid, answer)
+
     def on_watch(self) -> None:
         """Look after the estates and offers that are not settled."""
         self.handover.expire()
@@ -171,10 +183,12 @@ class Duties:
         """Compare all copies with their owners', slowly and for ever."""
         core = self._core
         self.replicas.sweep()
+        self._settle_estates()
         self.reclaimer.ask_again()
         self.overload.begin_again()
         self.backups.compare()
         self.homes.tell()
+        self._keep_watch()
         core.arm(Timer.RECONCILE, "", core.jitter(core.config.reconcile_ns))
 
     def on_copy(self, uid: str) -> None:
@@ -195,14 +209,17 @@ class Duties:
             assert held.gone_at is not None
             heirs = self._heirs(held)
             age = (core.now - held.gone_at) // core.config.silence_ns
+            if held.is_silent or (age >= 3 and not self._is_near(held.place)):
+                self.far_estates.ask_after(held)
+                continue
             taken = 0
             known = max(1, held.summary.count if held.summary else len(held.keys))
             for key in sorted(held.keys):
                 replica = self.replicas.records[key]
                 has_bytes = replica.body is not None
                 has_latest = replica.content == replica.entry.content  # as far as we were told
-                if age >= 3 and not (has_bytes and self._is_near(held.place)):
-                    self.replicas.remove(key)  # up to those who have the bytes, and stand near
+                if age >= 3 and not has_bytes:
+                    self.replicas.remove(key)  # up to those who have the bytes
                 elif (
                     has_bytes
                     and (has_latest or age >= 3)  # older bytes are better than none
@@ -213,6 +230,7 @@ class Duties:
             if taken:
                 self.overload.weigh(held.load * min(taken, known) // known)
                 self.backups.follow()
+        self.far_estates.forget_settled()
 
     def _heirs(self, held: Held) -> tuple[str, ...]:
         """Return A and C, left and right of where the dead broker was; leavers do not count."""
@@ -252,7 +270,8 @@ class Duties:
             return True
         return between(left[-1].ring_id, place, right[-1].ring_id)
 
-    def _take(self, key: str, held: Held) -> bool:
+    def _take(self, key: str, held: Held, claim: Entry | None = None) -> bool:
+        """Own a record of the dead, if there is room; by the claim after ``claim``, or its own."""
         replica = self.replicas.records[key]
         body = replica.body
         assert body is not None
@@ -260,7 +279,16 @@ class Duties:
             self.overload.ask_provisioner(max(1, held.load // len(held.keys)))
             return False
         self.replicas.remove(key)
-        self._claim(replica.entry, held, body)
+        self._claim(claim or replica.entry, held, body)
+        return True
+
+    def _take_far(self, key: str, held: Held, claim: Entry) -> bool:
+        """Own a record of a far estate by the claim after ``claim``, and tell our neighbours."""
+        known = max(1, held.summary.count if held.summary else len(held.keys))
+        if not self._take(key, held, claim):
+            return False
+        self.overload.weigh(held.load // known)
+        self.backups.pump_all()
         return True
 
     def _claim(self, entry: Entry, held: Held, body: bytes) -> None:

@@ -11,15 +11,12 @@ Departs from the paper (004), which knows no broker that is cut off and comes ba
 
 from __future__ import annotations
 
-import msgspec
-
-from overlay.circular import preceding
 from overlay.ids import Peer
 from ring.circle.neighbourhood import Neighbourhood
 from ring.records.backups import Backups
+from ring.records.claims import below
 from ring.records.handover import Handover
 from ring.records.replicas import Replicas
-from ring.wire.record_messages import Entry
 
 
 class LoneVerdicts:
@@ -61,16 +58,8 @@ class LoneVerdicts:
                 held.is_lone = False
                 for key in held.keys:
                     replica = self._replicas.records[key]
-                    replica.entry = _below(replica.entry)
+                    replica.entry = below(replica.entry)
         for key, own in list(self._backups.own.items()):
             if own.taken_from is not None and uid in (None, own.previous):
                 self._handover.pending.pop(key, None)  # it was offered under a later epoch still
-                self._backups.lower(key, _below(own.taken_from))
-
-
-def _below(claim: Entry) -> Entry:
-    """Return a claim that is smaller than ``claim``, and so is the next one after it.
-
-    The next: a record that is claimed anew, or taken over, gets the following epoch.
-    """
-    return msgspec.structs.replace(claim, epoch=preceding(preceding(claim.epoch)))
+                self._backups.lower(key, below(own.taken_from))

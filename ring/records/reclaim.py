@@ -18,7 +18,7 @@ from itertools import islice
 
 from sortedcontainers import SortedDict
 
-from overlay.circular import following
+from overlay.circular import following, is_after
 from overlay.ids import Peer
 from ring.circle.links import RingLinks
 from ring.circle.neighbourhood import Neighbourhood
@@ -94,7 +94,7 @@ class Reclaimer:
             self._tries = 0
             self._core.arm(Timer.RECLAIM, "", 2 * self._core.config.silence_ns)
             self._ask_all()
-            self._widen(self._nearest(self._place, NEAREST))
+            self._widen(self.nearest(self._place, NEAREST))
             self._finish_if_answered()
 
     def on_late(self) -> None:
@@ -146,7 +146,7 @@ class Reclaimer:
                 self._leave_alone(uid, entry)
             else:
                 taken.append(better)
-        around = tuple(self._nearest(request.place, NAMED))
+        around = tuple(self.nearest(request.place, NAMED))
         self._core.send(uid, ReclaimAnswer(tuple(taken), tuple(free), around))
 
     def _better(self, uid: str, entry: Entry) -> Taken | None:
@@ -156,6 +156,9 @@ class Reclaimer:
         replica = self._replicas.records.get(key)
         if own is not None and outranks(own.entry, me, entry, uid):
             return Taken(own.entry, me)
+        dropped = self._backups.dropped.get(key)
+        if dropped is not None and outranks(dropped, me, entry, uid):
+            return Taken(dropped, me)  # it was ours, and is to be nobody's
         if record is not None and outranks(record.entry, me, entry, uid):
             return Taken(record.entry, me)
         if (
@@ -174,7 +177,11 @@ class Reclaimer:
         if record is not None:
             self._core.notify(DutyLost(key, record.body, uid, entry.epoch))
         self._backups.lose(key, uid, entry)
-        self._replicas.remove(key)
+        replica = self._replicas.records.get(key)
+        if replica is not None and not is_after(replica.entry.epoch, entry.epoch):
+            self._replicas.remove(
+                key
+            )  # else the copy is the better one, and kept until it is owned
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
@@ -204,7 +211,7 @@ class Reclaimer:
             self._asking[uid] = (member.peer, "")
             self._ask(uid)
 
-    def _nearest(self, place: int, count: int) -> list[Member]:
+    def nearest(self, place: int, count: int) -> list[Member]:
         """Return the members we know on each side of ``place``, ourselves among them."""
         if not self._core.joined:
             return []

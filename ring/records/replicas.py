@@ -24,6 +24,7 @@ from ring.records.claims import (
     MAX_RECORDS,
     MAX_RECORDS_BYTES,
     add_marks,
+    below,
     content_of,
     mark_of,
     outranks,
@@ -43,6 +44,7 @@ from ring.wire.record_messages import (
 
 MAX_OWNERS = 32
 MAX_KEPT_BYTES = 4 * MAX_RECORDS_BYTES  #: of all owners
+SILENT = 2  #: after so many times the time between summaries we ask what became of an owner
 RETAIN = 6  #: an owner that is silent for so many times the time between summaries is forgotten
 
 
@@ -62,6 +64,7 @@ class Held:
     missing: dict[str, None] = field(default_factory=dict)  #: keys of bytes asked for
     gone_at: Nanos | None = None  #: it died or left: its records are an estate
     is_lone: bool = False  #: and nobody bore witness: we may have been cut off
+    is_silent: bool = False  #: or we do not know at all what became of it
 
     @property
     def uid(self) -> str:
@@ -192,12 +195,8 @@ class Replicas:
         del self.owners[uid]
         if not held.keys:
             return False
-        held.gone_at, held.is_lone = self._core.now, not witnessed
-        held.missing.clear()
-        self.estates.append(held)
-        if len(self.estates) > MAX_OWNERS:
-            for key in list(self.estates[0].keys):
-                self._remove(key)
+        held.is_lone = not witnessed
+        self._bequeath(held)
         return True
 
     def remove(self, key: str) -> Replica | None:
@@ -212,15 +211,22 @@ class Replicas:
             self._attach(replica)
 
     def sweep(self) -> None:
-        """Forget what nobody has mentioned for long, and bytes kept for the transition."""
-        now, retain = self._core.now, RETAIN * self._core.config.reconcile_ns
+        """Forget claims that nobody has mentioned for long, and bytes kept for the transition.
+
+        Copies of an owner that is silent become an estate: they may be the last ones.
+        """
+        core = self._core
+        now, retain = core.now, RETAIN * core.config.reconcile_ns
         for uid, held in list(self.owners.items()):
-            if held.heard_at + retain < now:
-                for key in list(held.keys):
-                    self._remove(key)
-                del self.owners[uid]
+            silent_ns = now - held.heard_at
+            is_lost = uid not in self._links.up and any(
+                self.records[key].body is not None for key in held.keys
+            )
+            if silent_ns > retain or (is_lost and silent_ns > SILENT * core.config.reconcile_ns):
+                self._lose_sight(held)
         for replica in self.records.values():
-            if replica.held.gone_at is None and replica.entry.version == 0 and replica.body:
+            is_owned = replica.held.gone_at is None and replica.held.uid in self._links.up
+            if is_owned and replica.entry.version == 0 and replica.body:
                 if replica.is_spare:
                     replica.held.size_bytes -= len(replica.body)
                     self._bytes -= len(replica.body)
@@ -229,6 +235,10 @@ class Replicas:
 
     def clear(self) -> dict[str, Replica]:
         """Forget everything; returns the records of the dead that we have bytes of."""
+        for held in self.estates:
+            if held.is_silent:  # it may live, and then its own claims are to win
+                for key in held.keys:
+                    self.records[key].entry = below(self.records[key].entry)
         left = {
             key: self.records[key]
             for held in self.estates
@@ -242,6 +252,25 @@ class Replicas:
         return left
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _bequeath(self, held: Held) -> None:
+        """Make an estate of what an owner has left."""
+        held.gone_at = self._core.now
+        held.missing.clear()
+        self.estates.append(held)
+        if len(self.estates) > MAX_OWNERS:
+            for key in list(self.estates[0].keys):
+                self._remove(key)
+
+    def _lose_sight(self, held: Held) -> None:
+        """Keep of a silent owner the copies, until it is known who owns them."""
+        del self.owners[held.uid]
+        for key in list(held.keys):
+            if self.records[key].body is None:
+                self._remove(key)
+        if held.keys:
+            held.is_silent = True
+            self._bequeath(held)
 
     def _held(self, uid: str) -> Held | None:
         link = self._links.up[uid]

@@ -139,7 +139,8 @@ class Reclaim(Message, frozen=True):
     """The sender lost its place and is back: which of these records were taken over meanwhile?
 
     Those that were not are its own again, and the receiver takes none of them over. ``place`` is
-    where the sender was on the ring.
+    where the sender was on the ring. Or the sender has copies of a dead broker's records, and
+    ``place`` is where that one was: the claims are then smaller than those of the dead broker.
     """
 
     entries: Entries

@@ -1,4 +1,4 @@
-"""Experiments on a ring in virtual time: from settings to rows, or step by step.
+"""Experiments on a ring in virtual time: from settings to rows, or step by step. Pure.
 
 From settings
     ``experiment`` (settings, the run, its rows), ``summary`` (what it came to, for people).

@@ -17,6 +17,7 @@ from overlay.rng import rng_for
 from ring.config import LAN, RingConfig
 from ring.facts import Found, Join, Leave, Left
 from ring.geometry import FIRST_ID
+from ring.invariants import Snapshot
 from ring.node import RingNode
 from sims.errors import InvariantViolated
 from sims.verdicts.ledger import Ledger
@@ -201,6 +202,14 @@ class Cluster:
             *self.ledger.findings,
             *self.ledger.ring_findings(),
             *(f"{uid[:8]} is not on the ring" for uid in missing),
+        ]
+
+    def snapshots(self, *, known: bool = True) -> list[Snapshot]:
+        """Return the pointers of all live members; ``known``: with the members they know of."""
+        return [
+            Snapshot(member, node.left, node.right, node.known if known else ())
+            for uid in self.alive
+            if (member := (node := self.nodes[uid]).member) is not None
         ]
 
     def told(self, kind: type[Fact], since: Nanos = 0) -> list[tuple[str, Fact]]:

@@ -50,7 +50,7 @@ class OneJoin:
     @property
     def is_seeking(self) -> bool:
         """The newcomer knows no more than what it was given."""
-        return self.cluster.nodes[self.newcomer]._parts.newcomer.phase is Phase.SEEKING
+        return self.cluster.nodes[self.newcomer].parts.newcomer.phase is Phase.SEEKING
 
     def step(self) -> bool:
         """Let the next thing happen; False once the newcomer is on the ring, as all can see."""
@@ -70,7 +70,7 @@ class OneJoin:
                 )
         order = self.cluster.in_order
         n, at = len(order), order.index(self.newcomer)
-        contact = self.cluster.nodes[self.newcomer]._parts.newcomer.contact
+        contact = self.cluster.nodes[self.newcomer].parts.newcomer.contact
         assert contact is not None
         parties = {
             Party.NEWCOMER: self.newcomer,

@@ -16,7 +16,7 @@ from overlay.ids import Nanos, Peer, nanos
 from overlay.machine import Fact
 from overlay.release import software_version
 from overlay.rng import rng_for
-from overlay.trace import Incident, Run, Source
+from overlay.trace_schema import Incident, Run, Source
 from ring.config import PROFILES, ChordStrategy, GapRule, profile
 from ring.facts import Found, Join
 from ring.node import RingNode

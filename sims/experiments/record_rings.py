@@ -26,7 +26,14 @@ from sims.world.world import CrashMode
 
 
 class RecordRing(Cluster):
-    """A cluster that knows which records there should be, and who owns them."""
+    """A cluster that knows which records there should be, and who owns them.
+
+    ``buried`` holds the keys of records that died with the last broker that had their bytes.
+    """
+
+    def __init__(self, seed: int = 1, config: RingConfig = LAN) -> None:
+        super().__init__(seed, config)
+        self.buried: set[str] = set()
 
     @classmethod
     def warm(cls, n: int, seed: int, backups: int, config: RingConfig = LAN) -> RecordRing:
@@ -56,6 +63,12 @@ class RecordRing(Cluster):
     def put(self, uid: str, key: str, body: bytes) -> None:
         """Let a broker own a record, or write it anew."""
         self.world.give(uid, PutRecord(key, body))
+
+    def crash(self, uid: str, mode: CrashMode) -> None:
+        """Let a broker die now; what nobody else has bytes of is ``buried``."""
+        kept = self.nodes[uid].kept
+        super().crash(uid, mode)
+        self.buried |= kept.difference(*(self.nodes[other].kept for other in self.alive))
 
     def start_beside(self, contacts: list[str]) -> str:
         """Start a broker on the side of ``contacts`` of a partition, to join by them."""

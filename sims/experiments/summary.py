@@ -8,7 +8,7 @@ from statistics import median
 import msgspec
 
 from overlay.ids import NANOS_PER_SECOND
-from overlay.trace import Incident
+from overlay.trace_schema import Incident
 from sims.experiments.experiment import RunResult
 
 

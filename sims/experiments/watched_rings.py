@@ -80,14 +80,6 @@ class WatchedRing(RecordRing):
             found = zave_findings(_ring_of_one(snapshots) or snapshots)
             self.broken += [(self.world.now, finding) for finding in found]
 
-    def snapshots(self, *, known: bool = True) -> list[Snapshot]:
-        """Return the pointers of all live members; ``known``: with the members they know of."""
-        return [
-            Snapshot(member, node.left, node.right, node.known if known else ())
-            for uid in self.alive
-            if (member := (node := self.nodes[uid]).member) is not None
-        ]
-
     def may_lose(self, uid: str) -> bool:
         """Say whether everybody else keeps a live neighbour on each side without ``uid``.
 

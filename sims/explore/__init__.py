@@ -1,12 +1,14 @@
-"""All orders in which things may happen to a small ring, explored to the end.
+"""All orders in which things may happen to a small ring, explored to the end. Pure.
 
 What is asked
     ``scopes`` (small rings and what befalls them), ``checks`` (what must hold), ``report``.
 Stepping
-    ``explorer``, ``steps``, ``world`` (one without time), ``state``, ``granularity`` (what is one
-    step).
+    ``explorer`` (goes through all states), ``steps`` (takes a step), ``world`` (it has no time),
+    ``state`` (of that world), ``granularity`` (how much is one step).
 States
-    ``canonical`` (equal ones are one), ``snapshots``, ``packed_states``, ``local_states``.
+    ``canonical`` (messages that come to the same), ``snapshots`` (of a broker, to go back to),
+    ``packed_states`` (a state as a number), ``local_states`` (of one broker, numbered).
 Fewer orders
-    ``partial_order``, ``persistent_sets``, ``commutation`` (which steps do not mind their order).
+    ``partial_order`` (one order stands for many), ``persistent_sets`` (deliveries that suffice),
+    ``commutation`` (which steps may change places).
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from overlay.rng import rng_for
 from ring.invariants import zave_findings
 from sims.experiments.cluster import KILL, POWER, Cluster
-from sims.scenarios.seen import PATIENCE_S, snapshots
+from sims.scenarios.seen import PATIENCE_S
 
 
 def churn(seed: int) -> list[str]:
@@ -36,4 +36,4 @@ def churn(seed: int) -> list[str]:
     cluster.rest(PATIENCE_S)
     if cluster.ledger.unrepaired:
         found.append("a crash is not repaired")
-    return found + cluster.ledger.findings + zave_findings(snapshots(cluster))
+    return found + cluster.ledger.findings + zave_findings(cluster.snapshots())

@@ -15,7 +15,6 @@ from sims.scenarios.seen import (
     confirmed,
     dead_chords,
     dead_links,
-    snapshots,
     told,
 )
 
@@ -59,7 +58,7 @@ def _crashes(seed: int, *, run: int, power: bool) -> list[str]:
         for at, _, fact in cluster.facts:
             if isinstance(fact, Confirmed):
                 watch.confirmed(fact.subject, at)
-        found += watch.findings(snapshots(cluster), cluster.world.now)[:1]
+        found += watch.findings(cluster.snapshots(), cluster.world.now)[:1]
     cluster.rest(PATIENCE_S)
     found += [f"{uid[:8]} lives and was declared dead" for uid in confirmed(cluster) - dead]
     found += told(cluster, Rejoining)
@@ -74,7 +73,7 @@ def _crashes(seed: int, *, run: int, power: bool) -> list[str]:
 
 def _late(cluster: Cluster, at_most: Nanos) -> list[str]:
     found = []
-    for row in cluster.ledger.incidents("mutants"):
+    for row in cluster.ledger.incidents("story"):
         if row.failed_ns is not None and row.repaired_ns is not None:
             took = row.repaired_ns - row.failed_ns
             if took > at_most:

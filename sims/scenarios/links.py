@@ -126,7 +126,7 @@ def carriers(seed: int) -> list[str]:
     for _ in range(int(CARRIER_S / 0.1)):
         cluster.nodes[a].told(b, cluster.world.now)
         cluster.run(0.1)
-    link = cluster.nodes[a]._links.up.get(b)
+    link = cluster.nodes[a].parts.links.up.get(b)
     if link is not None and link.since < since and not link.detoured:
         return ["a silent chord that carries events is not given up"]
     return told(cluster, Confirmed, Rejoining)

@@ -7,7 +7,7 @@ from overlay.rng import rng_for
 from ring.config import LAN
 from ring.facts import Confirmed, Departed, Rejoining, Suspected
 from sims.experiments.cluster import KILL, POWER, Cluster
-from sims.scenarios.seen import PATIENCE_S, confirmed, told
+from sims.scenarios.seen import MERGE_S, PATIENCE_S, confirmed, told
 
 SILENCE_S = LAN.silence_ns / 1e9
 #: A heartbeat may be late by that much, and pings then take their time.
@@ -87,7 +87,7 @@ def alone(seed: int) -> list[str]:
     cluster.restart(dead[0], [])
     for uid in dead[1:]:
         cluster.restart(uid, [dead[0]])
-    cluster.rest(200)
+    cluster.rest(MERGE_S)
     return cluster.ledger.findings
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from overlay.rng import rng_for
 from ring.facts import Alone, Confirmed, Rejoining
 from sims.experiments.cluster import Cluster
-from sims.scenarios.seen import told
+from sims.scenarios.seen import MERGE_S, told
 
 APART_S = 30.0  #: time for each side to become a ring
-LIMIT_S = 200.0  #: small rings knock rarely
 
 
 def partitions(seed: int) -> list[str]:
@@ -20,7 +19,7 @@ def partitions(seed: int) -> list[str]:
     cluster.run(APART_S)
     found = [finding for side in sides for finding in cluster.ledger.ring_findings(side)]
     cluster.heal()
-    cluster.rest(LIMIT_S)
+    cluster.rest(MERGE_S)
     return found + _with_the_dead(cluster) + told(cluster, Rejoining) + cluster.ledger.findings
 
 
@@ -33,7 +32,7 @@ def castaways(seed: int) -> list[str]:
     cluster.run(APART_S)
     found = cluster.ledger.ring_findings(rest)
     cluster.heal()
-    cluster.rest(LIMIT_S)
+    cluster.rest(MERGE_S)
     return found + _drawn_into(cluster, uid) + _with_the_dead(cluster) + cluster.ledger.findings
 
 
@@ -54,7 +53,7 @@ def returns(seed: int) -> list[str]:
         cluster.heal()
         cluster.run(8)
         found += _drawn_into(cluster, lone)
-    cluster.rest(LIMIT_S)
+    cluster.rest(MERGE_S)
     return found + cluster.ledger.findings
 
 
@@ -82,7 +81,7 @@ def bridges(seed: int) -> list[str]:
             cluster.run(0.1)
     cluster.run(10)
     cluster.start(founders)
-    cluster.rest(LIMIT_S)
+    cluster.rest(MERGE_S)
     return told(cluster, Rejoining) + cluster.ledger.findings
 
 

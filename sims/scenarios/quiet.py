@@ -64,7 +64,7 @@ def _unheard(cluster: Cluster) -> list[str]:
     found = []
     for uid in cluster.alive:
         node = cluster.nodes[uid]
-        link = node._links.up[node.right[0].uid]
+        link = node.parts.links.up[node.right[0].uid]
         if cluster.world.now - link.heard_at > late:
             found.append(f"{uid[:8]} has not heard its right neighbour for a period")
     return found

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
+from overlay.ids import nanos
 from overlay.rng import rng_for
 from ring.config import LAN
 from ring.facts import DutyLost, DutyTaken, Rejoining
 from sims.experiments.cluster import KILL, POWER
 from sims.experiments.record_rings import RecordRing
-from sims.scenarios.seen import confirmed
+from sims.scenarios.seen import MERGE_S, confirmed
 
-LIMIT_S = 200.0  #: small rings knock rarely
 RATE = 256 * 1024  #: bytes a second to one neighbour, where copies are to be slow
 LARGE, LARGE_BYTES = 24, 40 * 1024
 MEETING_S = 30.0  #: claims are told to the records' homes that often, at the least
+
+ROLLED = 12  #: brokers that are restarted, one each ...
+EACH_S, BACK_S = 0.8, 0.5  #: ... and how long after its death each is back
 
 
 def estates(seed: int) -> list[str]:
@@ -110,7 +116,7 @@ def comebacks(seed: int) -> list[str]:
     ring.partition([uid], rest)
     ring.run(20)
     ring.heal()
-    ring.rest(LIMIT_S)
+    ring.rest(MERGE_S)
     ring.run(2 * MEETING_S)
     ring.settle()
     return found + _not_owned(ring, keys)
@@ -174,11 +180,98 @@ def drifts(seed: int) -> list[str]:
                 side += [ring.start_beside(contacts) for _ in range(2)]
             ring.run(12)
         ring.heal()
-        ring.rest(LIMIT_S)
+        ring.rest(MERGE_S)
         ring.run(2 * MEETING_S)
-        ring.settle(LIMIT_S)
+        ring.settle(MERGE_S)
         found += _not_owned(ring, keys)
     return found
+
+
+def rolling_restarts(seed: int) -> list[str]:
+    """All brokers are restarted one by one: no record is lost of which a living broker has bytes.
+
+    Each loses power, and is back after half a second; meanwhile others join, and links are cut.
+    """
+    ring, keys = restart_all(seed)
+    return _not_owned(ring, [key for key in keys if key not in ring.buried])
+
+
+def quick_returns(seed: int) -> list[str]:
+    """Brokers and their neighbours die and are soon back: no record is lost that somebody keeps."""
+    ring, keys = die_and_return(seed)
+    return _not_owned(ring, [key for key in keys if key not in ring.buried])
+
+
+def restart_all(seed: int) -> tuple[RecordRing, list[str]]:
+    """Restart every broker, in ring order if ``seed`` is odd; return ring and keys afterwards."""
+    rng = rng_for(seed, "rolling restarts 13")  # of these draws seed 1 has met a loss
+    ring = RecordRing.warm(ROLLED, seed, backups=2)
+    keys = ring.put_everywhere(2)
+    order = ring.in_order if seed % 2 else rng.sample(ring.in_order, ROLLED)
+    span_s = ROLLED * EACH_S
+    for number, uid in enumerate(order):
+        _after(number * EACH_S, ring, partial(ring.crash, uid, POWER))
+        _after(number * EACH_S + BACK_S, ring, partial(_back, ring, uid))
+    for _ in range(7):
+        _after(rng.uniform(0, span_s), ring, partial(_newcomer, ring))
+    for _ in range(rng.randrange(6)):
+        _after(rng.uniform(0, span_s), ring, partial(_cut_somewhere, ring, rng))
+    ring.run(span_s + 2)
+    _come_to_rest(ring)
+    return ring, keys
+
+
+def die_and_return(seed: int) -> tuple[RecordRing, list[str]]:
+    """Let brokers die in ones and twos, and come back; return the ring afterwards, and all keys."""
+    rng = rng_for(seed, "quick returns")
+    ring = RecordRing.warm(rng.randrange(6, 13), seed, backups=2)
+    keys = ring.put_everywhere(2)
+    for _ in range(rng.randrange(2, 6)):
+        order = ring.in_order
+        if len(order) < 5:
+            break
+        at = rng.randrange(len(order))
+        dying = [order[at], order[(at + rng.choice((-1, 1))) % len(order)]][: rng.randrange(1, 3)]
+        for number, uid in enumerate(dying):
+            dies_s = number * rng.uniform(0.0, 2.0)
+            back_s = dies_s + rng.uniform(0.05, 1.5)
+            _after(dies_s, ring, partial(ring.crash, uid, rng.choice((KILL, POWER))))
+            _after(back_s, ring, partial(_back, ring, uid))
+        if rng.random() < 0.5:
+            _after(rng.uniform(0.0, 2.0), ring, partial(_newcomer, ring))
+        ring.run(rng.uniform(3.6, 6.0))
+    _come_to_rest(ring)
+    return ring, keys
+
+
+def _after(seconds: float, ring: RecordRing, do: Callable[..., None]) -> None:
+    ring.world.at(ring.world.now + nanos(seconds), do)
+
+
+def _back(ring: RecordRing, uid: str) -> None:
+    ring.restart(uid, ring.in_order[:3])
+
+
+def _newcomer(ring: RecordRing) -> None:
+    ring.start(ring.in_order[:3])
+
+
+def _cut_somewhere(ring: RecordRing, rng: random.Random) -> None:
+    """Cut the link of two neighbours for up to three seconds."""
+    uid = rng.choice(ring.in_order)
+    node = ring.nodes[uid]
+    beside = [m.uid for m in (*node.left, *node.right) if m.uid in ring.alive]
+    if beside:
+        other = rng.choice(beside)
+        ring.cut(uid, other)
+        _after(rng.uniform(0.2, 3.0), ring, partial(ring.mend, uid, other))
+
+
+def _come_to_rest(ring: RecordRing) -> None:
+    """Let silent owners be asked after, and claims meet."""
+    ring.settle(MERGE_S)
+    ring.run(2 * MEETING_S)
+    ring.settle(MERGE_S)
 
 
 def _not_owned(ring: RecordRing, keys: list[str]) -> list[str]:

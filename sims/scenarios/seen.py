@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ring.facts import Confirmed
-from ring.invariants import Snapshot
 from sims.experiments.cluster import Cluster
 
-PATIENCE_S = 40.0  #: virtual time a ring gets to become ideal again
+PATIENCE_S = 40.0  #: virtual time a ring gets to become ideal again ...
+MERGE_S = 200.0  #: ... and two rings to become one: small rings knock rarely
 
 
 def told(cluster: Cluster, *kinds: type) -> list[str]:
@@ -38,15 +38,9 @@ def dead_links(cluster: Cluster, dead: set[str]) -> list[str]:
     ]
 
 
-def snapshots(cluster: Cluster) -> list[Snapshot]:
-    """Return the pointers of all live members."""
-    nodes = (cluster.nodes[uid] for uid in cluster.alive)
-    return [Snapshot(n.member, n.left, n.right, n.known) for n in nodes if n.member is not None]
-
-
 def twins(cluster: Cluster) -> list[str]:
     """Return whether two members have one id."""
-    ids = [snapshot.member.ring_id for snapshot in snapshots(cluster)]
+    ids = [snapshot.member.ring_id for snapshot in cluster.snapshots()]
     return ["two members have one id"] if len(set(ids)) < len(ids) else []
 
 

@@ -37,6 +37,8 @@ from sims.scenarios.records import (
     handovers,
     heirs,
     newcomers,
+    quick_returns,
+    rolling_restarts,
     slow_handovers,
 )
 from sims.scenarios.scopes import scopes
@@ -70,6 +72,8 @@ STORIES: tuple[Story, ...] = (
     followed,
     newcomers,
     comebacks,
+    quick_returns,
+    rolling_restarts,
     long_runs,
     bare_runs,
     routes,

@@ -1,4 +1,4 @@
-"""What the world knows and no broker can.
+"""Judges a run by what only the simulated world knows, and no broker can. Pure.
 
-``ledger`` (who died when, who is right about it, whether the ring is whole).
+``ledger`` (knows who died when, who is right about it, and whether the ring is whole).
 """

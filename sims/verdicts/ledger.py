@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from overlay.ids import Nanos
 from overlay.machine import Fact
-from overlay.trace import Incident, Verdict
+from overlay.trace_schema import Incident, Verdict
 from ring.facts import (
     ChordLost,
     ChordRepaired,

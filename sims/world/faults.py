@@ -22,7 +22,7 @@ from overlay.ids import LinkClass, Nanos, nanos
 from overlay.machine import Message, OpenLink, Refused
 from overlay.rng import rng_for
 from overlay.wire.codec import MessageCodec
-from overlay.wire.handshake import GREETINGS, Hello, Welcome
+from overlay.wire.greetings import GREETINGS, Hello, Welcome
 from ring.wire.messages import Heartbeat, Ping, Pong, Tested, TestNeighbour
 from ring.wire.registry import RING_MESSAGES
 from sims.world.network import Distances, Latency

@@ -7,8 +7,7 @@ from typing import TypeVar
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
-from spark.analysis import recovery
-from spark.analysis.growth import judge_all
+from spark.analysis import growth, recovery
 from spark.analysis.results import Analysis, Counts, Curve, Facts, Fit, Model, Quantiles
 from spark.dataset.files import DatasetFiles
 from spark.dataset.load import load
@@ -25,14 +24,14 @@ def analyse(spark: SparkSession, files: DatasetFiles) -> Analysis:
     data = load(spark, files)
     sizes = recovery.quantiles(recovery.measures(data)).persist()
     try:
-        fits = _collect(recovery.fits(sizes), Fit)
+        fits = _collect(growth.fits(sizes), Fit)
         return Analysis(
             facts=_collect(recovery.facts(data), Facts)[0],
             counts=_collect(recovery.counts(data), Counts),
             quantiles=_collect(sizes, Quantiles),
             curves=_collect(sizes.where("count > 0"), Curve),
             fits=fits,
-            verdicts=judge_all(fits),
+            verdicts=growth.judge_all(fits),
         )
     finally:
         sizes.unpersist()

@@ -1,4 +1,6 @@
-"""From fits to a verdict that a person can rely on.
+"""How recovery grows with the size of the ring: three fits, and a verdict to rely on.
+
+:func:`fits` draws a straight line over log2 n, over the root of n and over n itself.
 
 Three straight lines always fit something. What they are worth is judged by one rule throughout:
 a model is *preferred* to another if the data are at least ``EVIDENCE`` times likelier under it.
@@ -16,6 +18,10 @@ import math
 from collections.abc import Sequence
 from itertools import groupby
 
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as fn
+
+from spark.analysis.recovery import GROUP, SIZE
 from spark.analysis.results import Fit, Growth, Judgement, Model
 
 EVIDENCE = 10.0
@@ -27,6 +33,39 @@ _ROUNDING = 1e-12
 
 _GROWTHS = {Model.LOG: Growth.LOG, Model.SQRT: Growth.SQRT, Model.LINEAR: Growth.LINEAR}
 _NAMES = {Model.LOG: "log n", Model.SQRT: "sqrt n", Model.LINEAR: "n"}
+
+
+def fits(sizes: DataFrame) -> DataFrame:
+    """Return rows of ``results.Fit`` from the table of ``quantiles``: three a group and measure."""
+    models = fn.explode(
+        fn.array(
+            *(
+                fn.struct(fn.lit(model.value).alias("model"), x.alias("x"))
+                for model, x in _model_functions(fn.col("n").cast("double")).items()
+            )
+        )
+    )
+    return (
+        sizes.where(fn.col("n").isNotNull() & fn.col("p50").isNotNull())
+        .select(*SIZE, "measure", fn.col("p50").alias("y"), models.alias("at"))
+        .select(*SIZE, "measure", "y", "at.model", "at.x")
+        .groupBy(*GROUP, "measure", "model")
+        .agg(
+            fn.count("*").alias("sizes"),
+            fn.min("n").alias("n_min"),
+            fn.max("n").alias("n_max"),
+            fn.min("x").alias("x_min"),
+            fn.max("x").alias("x_max"),
+            fn.avg("y").alias("mean"),
+            fn.regr_slope("y", "x").alias("slope"),
+            fn.regr_intercept("y", "x").alias("intercept"),
+            fn.regr_r2("y", "x").alias("r2"),
+        )
+    )
+
+
+def _model_functions(n: Column) -> dict[Model, Column]:
+    return {Model.LOG: fn.log2(n), Model.SQRT: fn.sqrt(n), Model.LINEAR: n}
 
 
 def judge_all(fits: Sequence[Fit]) -> tuple[Judgement, ...]:

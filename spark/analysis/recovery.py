@@ -20,11 +20,11 @@ was over first or because its observer could not know, is left out and counted a
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from overlay.trace import Source, Verdict
-from spark.analysis.results import Group, Model
+from overlay.trace_schema import Source, Verdict
+from spark.analysis.results import Group
 from spark.dataset.load import Dataset
 
 #: Phase -> the columns of its start and its end.
@@ -132,36 +132,3 @@ def quantiles(measured: DataFrame) -> DataFrame:
         )
         .withColumns({f"p{at}": fn.col("curve")[at] for at in (50, 95, 99)})
     )
-
-
-def fits(sizes: DataFrame) -> DataFrame:
-    """Return rows of ``results.Fit`` from the table of ``quantiles``: three a group and measure."""
-    models = fn.explode(
-        fn.array(
-            *(
-                fn.struct(fn.lit(model.value).alias("model"), x.alias("x"))
-                for model, x in _model_functions(fn.col("n").cast("double")).items()
-            )
-        )
-    )
-    return (
-        sizes.where(fn.col("n").isNotNull() & fn.col("p50").isNotNull())
-        .select(*SIZE, "measure", fn.col("p50").alias("y"), models.alias("at"))
-        .select(*SIZE, "measure", "y", "at.model", "at.x")
-        .groupBy(*GROUP, "measure", "model")
-        .agg(
-            fn.count("*").alias("sizes"),
-            fn.min("n").alias("n_min"),
-            fn.max("n").alias("n_max"),
-            fn.min("x").alias("x_min"),
-            fn.max("x").alias("x_max"),
-            fn.avg("y").alias("mean"),
-            fn.regr_slope("y", "x").alias("slope"),
-            fn.regr_intercept("y", "x").alias("intercept"),
-            fn.regr_r2("y", "x").alias("r2"),
-        )
-    )
-
-
-def _model_functions(n: Column) -> dict[Model, Column]:
-    return {Model.LOG: fn.log2(n), Model.SQRT: fn.sqrt(n), Model.LINEAR: n}

@@ -6,7 +6,7 @@ import enum
 
 import msgspec
 
-from overlay.trace import Source
+from overlay.trace_schema import Source
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):

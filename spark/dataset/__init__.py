@@ -1,5 +1,5 @@
 """Rows of experiments, checked as they are read.
 
-``schema`` (the columns), ``files`` (which there are, and whether they are whole), ``load`` (as
-frames).
+``column_types`` (what a file must hold), ``files`` (which there are, and whether they are whole),
+``load`` (as frames).
 """

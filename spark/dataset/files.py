@@ -14,9 +14,9 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from overlay.trace import SCHEMA_VERSION, Incident, Run
+from overlay.trace_schema import SCHEMA_VERSION, Incident, Run
 from sims.dataset import INCIDENTS, RUNS
-from spark.dataset.schema import columns, holds
+from spark.dataset.column_types import columns, holds
 from spark.errors import DatasetError
 
 Record = type[Run] | type[Incident]

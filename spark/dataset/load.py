@@ -10,15 +10,15 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from overlay.trace import Incident, Run
+from overlay.trace_schema import Incident, Run
+from spark.dataset.column_types import spark_schema
 from spark.dataset.files import JSON_LINES, PARQUET, DatasetFiles, Record
-from spark.dataset.schema import spark_schema
 from spark.errors import DatasetError
 
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """A data set as Spark sees it; the columns are those of ``overlay.trace``."""
+    """A data set as Spark sees it; the columns are those of ``overlay.trace_schema``."""
 
     runs: DataFrame
     incidents: DataFrame

@@ -1,4 +1,4 @@
 """A grid of experiments over Spark executors.
 
-``grid`` (its cells), ``run`` (them).
+``grid`` (its cells), ``run`` (runs them).
 """

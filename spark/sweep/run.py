@@ -22,8 +22,8 @@ from overlay.errors import ChordalError
 from sims import dataset
 from sims.experiments.experiment import Experiment, RunResult
 from sims.experiments.experiment import run as run_experiment
+from spark.dataset.column_types import arrow_table, spark_schema
 from spark.dataset.files import PARQUET, run_ids
-from spark.dataset.schema import arrow_table, spark_schema
 from spark.errors import DatasetError
 
 FAILED_FILE = "failed.jsonl"

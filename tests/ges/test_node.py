@@ -12,7 +12,7 @@ from ges.wire.link_codec import LINK_MESSAGES
 from overlay.ids import LinkClass
 from overlay.machine import CloseLink, MessageReceived, Notify, OpenLink, Send
 from overlay.queues.resend import STREAM_MESSAGES
-from overlay.wire.handshake import Goodbye
+from overlay.wire.greetings import Goodbye
 from ring.wire.messages import Leaving, Member
 from ring.wire.registry import RING_MESSAGES
 from tests.helpers.node_bench import EXPRESS, NORMAL, SECURE, Bench, peer
@@ -20,13 +20,13 @@ from tests.helpers.node_bench import EXPRESS, NORMAL, SECURE, Bench, peer
 
 def test_every_message_between_brokers_is_for_one_part_or_the_ring() -> None:
     """But for those of the streams and the good-bye, which the driver takes."""
-    parts = [kind for part in Bench().node._parts for kind in part.messages]
+    parts = [kind for part in Bench().node.parts for kind in part.messages]
     everybody = [*parts, *RING_MESSAGES, *STREAM_MESSAGES, Goodbye]
     assert sorted(everybody, key=repr) == sorted(LINK_MESSAGES, key=repr)
 
 
 def test_every_command_is_for_one_part() -> None:
-    commands = [kind for part in Bench().node._parts for kind in part.commands]
+    commands = [kind for part in Bench().node.parts for kind in part.commands]
     assert len(set(commands)) == len(commands)
 
 

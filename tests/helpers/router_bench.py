@@ -14,7 +14,7 @@ from ges.topology.secure_graph import SecureGraph
 from ges.wire.broker_messages import SecureState
 from ges.wire.delivered import read_delivery
 from ges.wire.events import Head, pack_event, read_head
-from ges.wire.source_route import read_way
+from ges.wire.source_route import read_route
 from overlay.ids import LinkClass, Nanos, Peer
 from overlay.links.link import Link
 from overlay.net.connection import Connection
@@ -44,7 +44,7 @@ class Bench:
         self.graph = SecureGraph("a" * 32)
         self.counters: Counter[str] = Counter()
         self.detours: dict[str, tuple[str, ...]] = {}
-        self.ways: dict[tuple[str, LinkClass], tuple[str, ...]] = {}  #: relay paths in use
+        self.relays: dict[tuple[str, LinkClass], tuple[str, ...]] = {}  #: relay paths in use
         self.paths: dict[tuple[str, LinkClass], tuple[str, ...]] = {}  #: any that are known
         self.dead: set[str] = set()  #: names of brokers that were declared so
         self.misled: list[str] = []  #: brokers that go by a link of ours that is gone
@@ -55,7 +55,7 @@ class Bench:
             self.counters,
             lambda: self.now,
             self.detours,
-            self.ways,
+            self.relays,
             path=self.paths.get,
             holding=Holding(self.streams, lambda peer: peer.uid[0] in self.dead),
             on_misled=self.misled.append,
@@ -120,7 +120,7 @@ class Bench:
     ) -> list[tuple[tuple[str, ...], Head]]:
         """Return the events queued for a broker on their way round a link."""
         frames = frames_to(self.links[name * 32, link_class].connection)
-        found = [read_way(body) for kind, body in frames if kind == DETOUR]
+        found = [read_route(body) for kind, body in frames if kind == DETOUR]
         return [(way, read_head(body)) for way, body in found]
 
     def sent_bodies(self, name: str, link_class: LinkClass = NORMAL) -> list[bytes]:

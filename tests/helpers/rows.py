@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from overlay.trace import Incident, Run, Source, Verdict
+from overlay.trace_schema import Incident, Run, Source, Verdict
 
 SECOND = 1_000_000_000
 

@@ -8,13 +8,15 @@ import socket
 import threading
 import time
 
+from benchmarks.stage.loopback import LoopbackProxy
+
 GREETING_BYTES = 4096
 
 _Due = queue.SimpleQueue[tuple[float, bytes]]
 
 
-class SlowProxy:
-    """Listens on a free port of loopback and passes on to ``target``.
+class SlowProxy(LoopbackProxy):
+    """Passes all on, some of it late.
 
     A connection whose caller's greeting names a uid in ``slow`` is delayed by :attr:`seconds` each
     way; that may be changed at any time.
@@ -23,24 +25,12 @@ class SlowProxy:
     def __init__(self, target: int) -> None:
         self.slow: set[str] = set()
         self.seconds = 0.0
-        self._target = target
-        self._server = socket.create_server(("127.0.0.1", 0), backlog=64)
-        self.port: int = self._server.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
+        super().__init__(target)
 
-    def close(self) -> None:
-        self._server.close()
-
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                caller, _ = self._server.accept()
-                threading.Thread(target=self._serve, args=(caller,), daemon=True).start()
-
-    def _serve(self, caller: socket.socket) -> None:
+    def serve(self, caller: socket.socket) -> None:
         with caller, contextlib.suppress(OSError):
             greeting = caller.recv(GREETING_BYTES)
-            with socket.create_connection(("127.0.0.1", self._target)) as broker:
+            with self.call() as broker:
                 broker.sendall(greeting)
                 pumps = [
                     threading.Thread(target=pump, args=(end, due, greeting), daemon=True)

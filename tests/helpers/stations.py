@@ -13,7 +13,7 @@ import trio
 from overlay.driver import Driver
 from overlay.ids import LinkClass, Nanos, Peer, nanos
 from overlay.limits import LIMITS, Limits
-from overlay.links.greeting import read_greeting
+from overlay.links.first_message import read_greeting
 from overlay.links.link import Link
 from overlay.machine import (
     Command,
@@ -30,7 +30,7 @@ from overlay.net.transport import Transport, Wire
 from overlay.queues.resend import STREAM_MESSAGES, Item
 from overlay.wire.codec import FrameReader, FrameRun, MessageCodec
 from overlay.wire.frames import PROTOCOL_VERSION
-from overlay.wire.handshake import Goodbye, Hello, Refusal
+from overlay.wire.greetings import Goodbye, Hello, Refusal
 from overlay.wire.versions import DIALECT, Dialect
 
 In = TypeVar("In")

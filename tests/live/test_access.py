@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.stage.in_process import chordal_here
 from benchmarks.stage.processes import Fleet, chordal
 from benchmarks.stage.waiting import eventually
 
@@ -43,7 +44,7 @@ def book(tmp_path: Path) -> Path:
 @pytest.fixture
 def token(book: Path, tmp_path: Path) -> Path:
     path = tmp_path / "line-1.token"
-    issued = chordal("token", "issue", str(book), "line-1", "--out", str(path))
+    issued = chordal_here("token", "issue", str(book), "line-1", "--out", str(path))
     assert issued.returncode == 0, issued.stderr
     return path
 
@@ -63,11 +64,11 @@ def test_from_token_to_denial(brokers: Fleet, rules: Path, book: Path, token: Pa
         "chordal: error: publishing to 'sensors/line-2/7' is denied to token:line-1: "
         "no rule allows it\n"
     )
-    denied = chordal("sub", "#", "--wait", "1", *at)
+    denied = chordal_here("sub", "#", "--wait", "1", *at)
     assert denied.returncode == 1
     assert "subscribing to '#' is denied to anyone: no rule allows it" in denied.stderr
 
-    assert chordal("ring", "--check", "--expect", "2", *at).returncode == 0
+    assert chordal_here("ring", "--check", "--expect", "2", *at).returncode == 0
     counters = first.status()["counters"]
     assert (counters["events_denied"], counters["subscriptions_denied"]) == (1, 1)
     metrics = chordal("metrics", *at).stdout
@@ -84,23 +85,23 @@ def test_new_rules_and_revoked_tokens_need_no_restart(
     broker = brokers.broker("--access", str(rules), "--tokens", str(book))
     at, mine = ("--broker", broker.url), ("--token-file", str(token))
     report = ("pub", "sensors/line-1/7", "x", *at, *mine)
-    assert chordal(*report).returncode == 0
+    assert chordal_here(*report).returncode == 0
 
     rules.write_text("[[allow]]\nsubject = 'nobody'\npublish = ['#']")
     broker.signal(signal.SIGHUP)
     eventually(lambda: "the earlier ones stay in force" in broker.err)
     assert "subject 'nobody' is none" in broker.err
-    assert chordal(*report).returncode == 0
+    assert chordal_here(*report).returncode == 0
 
     rules.write_text(RULES.replace("sensors", "readings"))
     broker.signal(signal.SIGHUP)
     eventually(lambda: "access rules read again" in broker.err)
-    denied = chordal(*report)
+    denied = chordal_here(*report)
     assert (denied.returncode, "denied" in denied.stderr) == (1, True)
 
-    assert chordal("token", "revoke", str(book), "line-1").returncode == 0
+    assert chordal_here("token", "revoke", str(book), "line-1").returncode == 0
     eventually(lambda: broker.err.count("tokens read again") == 1)
-    refused = chordal("pub", "readings/line-1/7", "x", *at, *mine)
+    refused = chordal_here("pub", "readings/line-1/7", "x", *at, *mine)
     assert refused.returncode == 1
     assert "the token is not known to this broker, or has expired" in refused.stderr
     broker.signal(signal.SIGTERM)
@@ -114,7 +115,7 @@ def test_new_rules_and_revoked_tokens_need_no_restart(
 def test_a_wrong_file_does_not_start_the_broker(tmp_path: Path, option: str, words: str) -> None:
     wrong = tmp_path / "wrong"
     wrong.write_text("[[allow")
-    done = chordal("serve", "--listen", "127.0.0.1:0", option, str(wrong))
+    done = chordal_here("serve", "--listen", "127.0.0.1:0", option, str(wrong))
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"chordal: error: {wrong}: {words}")
@@ -126,7 +127,7 @@ def test_a_pipe_in_a_files_place_does_not_keep_it_waiting(tmp_path: Path, option
     pipe = tmp_path / "identity.crt"
     os.mkfifo(pipe, 0o600)
     named = tmp_path if option == "--identity" else pipe
-    done = chordal("serve", "--listen", "127.0.0.1:0", option, str(named))
+    done = chordal_here("serve", "--listen", "127.0.0.1:0", option, str(named))
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"chordal: error: {pipe}: Not a regular file")
@@ -150,24 +151,24 @@ def test_tokens_are_issued_listed_and_revoked(book: Path, token: Path, tmp_path:
     assert stat.S_IMODE(token.stat().st_mode) == stat.S_IMODE(book.stat().st_mode) == 0o600
     printed = chordal("token", "issue", str(book), "line-2", "--lifetime", "90s")
     assert re.fullmatch(r"line-2\.[\w-]{43}\n", printed.stdout)
-    listed = json.loads(chordal("token", "list", str(book), "--json").stdout)["tokens"]
+    listed = json.loads(chordal_here("token", "list", str(book), "--json").stdout)["tokens"]
     assert [(row["name"], row["expired"]) for row in listed] == [
         ("line-1", False),
         ("line-2", False),
     ]
-    told = chordal("token", "list", str(book)).stdout
+    told = chordal_here("token", "list", str(book)).stdout
     assert printed.stdout.strip().rpartition(".")[2] not in told + str(listed)
-    assert chordal("token", "revoke", str(book), "line-1").returncode == 0
-    again = chordal("token", "revoke", str(book), "line-1")
+    assert chordal_here("token", "revoke", str(book), "line-1").returncode == 0
+    again = chordal_here("token", "revoke", str(book), "line-1")
     assert (again.returncode, again.stderr) == (2, "chordal: error: there is no token 'line-1'\n")
-    wrong = chordal("token", "issue", str(book), "a", "--lifetime", "soon")
+    wrong = chordal_here("token", "issue", str(book), "a", "--lifetime", "soon")
     assert wrong.returncode == 2
     assert "write one such as 90s, 15m, 12h, 30d or never" in wrong.stderr
-    taken = chordal("token", "issue", str(book), "b", "--out", str(token))
+    taken = chordal_here("token", "issue", str(book), "b", "--out", str(token))
     assert "is not overwritten" in taken.stderr
     assert "b" not in {
         row["name"]
-        for row in json.loads(chordal("token", "list", str(book), "--json").stdout)["tokens"]
+        for row in json.loads(chordal_here("token", "list", str(book), "--json").stdout)["tokens"]
     }
 
 
@@ -178,11 +179,11 @@ def test_a_token_may_come_from_the_environment_and_goes_nowhere_in_the_clear(
     monkeypatch.setitem(os.environ, "CHORDAL_TOKEN", token.read_text().strip())
     sent = chordal("pub", "sensors/line-1/7", "x", "--broker", broker.url)
     assert sent.returncode == 0, sent.stderr
-    refused = chordal("pub", "sensors/line-1/7", "x", "--broker", "chordal://192.0.2.1:9470")
+    refused = chordal_here("pub", "sensors/line-1/7", "x", "--broker", "chordal://192.0.2.1:9470")
     assert refused.returncode == 2
     assert "plain connection to another host" in refused.stderr
     monkeypatch.setitem(os.environ, "CHORDAL_TOKEN", "secret-but-malformed")
-    wrong = chordal("pub", "sensors/line-1/7", "x", "--broker", broker.url)
+    wrong = chordal_here("pub", "sensors/line-1/7", "x", "--broker", broker.url)
     assert wrong.returncode == 2
     assert "CHORDAL_TOKEN holds no token" in wrong.stderr
     assert "malformed" not in wrong.stderr
@@ -190,7 +191,7 @@ def test_a_token_may_come_from_the_environment_and_goes_nowhere_in_the_clear(
 
 def test_rules_can_be_asked(rules: Path) -> None:
     def ask(*arguments: str) -> tuple[int, str]:
-        done = chordal("access", "check", str(rules), *arguments)
+        done = chordal_here("access", "check", str(rules), *arguments)
         return done.returncode, done.stdout + done.stderr
 
     code, told = ask("--subject", "token:line-1", "--publish", "sensors/line-1/7")

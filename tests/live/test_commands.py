@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import resource
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import pytest
+import structlog
 
-from benchmarks.stage.processes import COMMAND, LIMIT_SECONDS, REPOSITORY, Fleet, Running, chordal
+from benchmarks.stage.in_process import LIMIT_SECONDS, chordal_here
+from benchmarks.stage.processes import COMMAND, REPOSITORY, Fleet, Running, chordal
 from benchmarks.stage.proxy import free_port
 from benchmarks.stage.waiting import eventually
 
@@ -41,6 +45,27 @@ def ended(process: subprocess.Popen[bytes]) -> tuple[int, str]:
     """Wait for the end of a command; returns its exit code and what it said on stderr."""
     _, err = process.communicate(timeout=LIMIT_SECONDS)
     return process.returncode, err.decode()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["identity", "--help"],
+        ["pub", "a/#", "grüße", "--json"],
+        ["serve", "--listen", "127.0.0.1:0", "--access", "/dev/null/rules"],
+    ],
+)
+def test_a_command_in_this_process_does_what_a_process_does(arguments: list[str]) -> None:
+    before = structlog.get_config(), resource.getrlimit(resource.RLIMIT_NOFILE), sys.stdin
+    here, there = chordal_here(*arguments), chordal(*arguments)
+    assert (here.returncode, here.stdout, here.stderr) == (
+        there.returncode,
+        there.stdout,
+        there.stderr,
+    )
+    assert here.stdout + here.stderr != ""
+    after = structlog.get_config(), resource.getrlimit(resource.RLIMIT_NOFILE), sys.stdin
+    assert after == before
 
 
 def test_serve_prints_one_line_for_machines(brokers: Fleet) -> None:
@@ -77,7 +102,7 @@ def test_the_check_tells_how_many_losses_the_ring_survives(brokers: Fleet) -> No
     assert {row["uid"] for row in near["weakest_cut"]} < {broker.uid for broker in ring}
     assert all(isinstance(row["ring_id"], int) for row in near["weakest_cut"])
     assert found["links"]["k"] >= 4
-    told = chordal("ring", "--check", "--broker", ring[0].url).stdout
+    told = chordal_here("ring", "--check", "--broker", ring[0].url).stdout
     assert "ring links: 12 between 6 brokers; they survive the loss of any 3; " in told
     assert "the ring of 6 is whole" in told
 
@@ -118,7 +143,7 @@ def test_too_few_events_in_time_are_an_error(brokers: Fleet) -> None:
     done = chordal("sub", "a", "--count", "3", "--wait", "0.2", "--broker", broker.url)
     assert done.returncode == 1
     assert "0 of 3 events came within 0.2 s" in done.stderr
-    assert chordal("sub", "a", "--wait", "0.2", "--broker", broker.url).returncode == 0
+    assert chordal_here("sub", "a", "--wait", "0.2", "--broker", broker.url).returncode == 0
 
 
 def test_an_interrupted_publisher_shows_no_traceback(brokers: Fleet) -> None:
@@ -148,7 +173,9 @@ def test_a_subscriber_whose_reader_has_gone_ends_quietly(brokers: Fleet) -> None
         assert subscriber.stderr.read() == b""
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [pytest.param(signal.SIGINT, marks=pytest.mark.soak), signal.SIGTERM]
+)
 def test_a_broker_that_still_looks_for_its_seed_can_be_told_to_stop(
     brokers: Fleet, number: signal.Signals
 ) -> None:
@@ -161,7 +188,7 @@ def test_a_broker_that_still_looks_for_its_seed_can_be_told_to_stop(
 
 def test_a_client_of_another_overlay_is_told_so(brokers: Fleet) -> None:
     broker = brokers.broker("--overlay", "red")
-    refused = chordal("status", "--broker", broker.url, "--overlay", "blue")
+    refused = chordal_here("status", "--broker", broker.url, "--overlay", "blue")
     assert refused.returncode == 1
     assert refused.stderr.startswith(f"chordal: error: {broker.url}: ")
     assert "'red', not 'blue'" in refused.stderr
@@ -170,13 +197,13 @@ def test_a_client_of_another_overlay_is_told_so(brokers: Fleet) -> None:
 @pytest.mark.parametrize("command", [["status"], ["serve", "--listen", "127.0.0.1:0"]])
 @pytest.mark.parametrize("name", ["", "x" * 65])
 def test_a_name_that_no_overlay_has(command: list[str], name: str) -> None:
-    refused = chordal(*command, "--overlay", name)
+    refused = chordal_here(*command, "--overlay", name)
     assert refused.returncode == 2
     assert "1 to 64 characters" in refused.stderr
 
 
 def test_an_attribute_is_given_once() -> None:
-    refused = chordal("pub", "t", "x", "--attr", "k=1", "--attr", "k=2")
+    refused = chordal_here("pub", "t", "x", "--attr", "k=1", "--attr", "k=2")
     assert refused.returncode == 2
     assert "'k' is given twice" in refused.stderr
 
@@ -194,20 +221,20 @@ def test_what_was_taken_is_delivered_before_the_broker_stops(brokers: Fleet) -> 
     assert len(subscriber.out.splitlines()) == count
 
 
-@pytest.mark.parametrize("command", [["status"], ["ring"], ["metrics"]])
-def test_output_that_cannot_be_written(brokers: Fleet, command: list[str]) -> None:
+def test_output_that_cannot_be_written(brokers: Fleet) -> None:
     (broker,) = brokers.ring_of(1)
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [*COMMAND, *command, "--broker", broker.url],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=REPOSITORY,
-            check=False,
-        )
-    assert done.returncode == 1
-    assert done.stderr == "chordal: error: cannot write the output: No space left on device\n"
+    for command in ("status", "ring", "metrics"):
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run(
+                [*COMMAND, command, "--broker", broker.url],
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                cwd=REPOSITORY,
+                check=False,
+            )
+        why = "chordal: error: cannot write the output: No space left on device\n"
+        assert (command, done.returncode, done.stderr) == (command, 1, why)
 
 
 def test_a_command_without_any_output(brokers: Fleet) -> None:
@@ -217,21 +244,20 @@ def test_a_command_without_any_output(brokers: Fleet) -> None:
     assert subprocess.run(shell, cwd=REPOSITORY, check=False).returncode == 0
 
 
-@pytest.mark.parametrize(("options", "why"), [([], "1048577 bytes"), (["--lines"], "a line of")])
-def test_what_is_too_long_is_not_read_to_its_end(
-    brokers: Fleet, options: list[str], why: str
-) -> None:
+def test_what_is_too_long_is_not_read_to_its_end(brokers: Fleet) -> None:
     (broker,) = brokers.ring_of(1)
-    with Path("/dev/zero").open() as endless:
-        done = subprocess.run(
-            [*COMMAND, "pub", "a", "-", *options, "--broker", broker.url],
-            stdin=endless,
-            capture_output=True,
-            text=True,
-            cwd=REPOSITORY,
-            check=False,
-            timeout=LIMIT_SECONDS,
-        )
-    assert done.returncode in (1, 2)
-    assert why in done.stderr
-    assert "Traceback" not in done.stderr
+    cases: tuple[tuple[list[str], str], ...] = (([], "1048577 bytes"), (["--lines"], "a line of"))
+    for options, why in cases:
+        with Path("/dev/zero").open() as endless:
+            done = subprocess.run(
+                [*COMMAND, "pub", "a", "-", *options, "--broker", broker.url],
+                stdin=endless,
+                capture_output=True,
+                text=True,
+                cwd=REPOSITORY,
+                check=False,
+                timeout=LIMIT_SECONDS,
+            )
+        assert done.returncode in (1, 2)
+        assert why in done.stderr
+        assert "Traceback" not in done.stderr

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.stage.processes import COMMAND, REPOSITORY, chordal
+from benchmarks.stage.in_process import chordal_here
+from benchmarks.stage.processes import COMMAND, REPOSITORY
 from benchmarks.stage.waiting import eventually
 from ges.cli.demo import MARK
 
@@ -186,7 +187,7 @@ def test_a_broker_that_dies_unasked_fails_it_with_that_broker_s_last_words(tmp_p
 def test_a_folder_of_somebody_else_is_refused_and_not_touched(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "diary").write_text("mine")
-    refused = chordal("demo", "--out", str(tmp_path))
+    refused = chordal_here("demo", "--out", str(tmp_path))
     assert refused.returncode == 2
     assert refused.stderr.splitlines() == [
         f"chordal: error: {tmp_path} holds other things than a demo's results: name another --out"
@@ -198,7 +199,7 @@ def test_a_folder_of_somebody_else_is_refused_and_not_touched(tmp_path: Path) ->
 def test_a_folder_of_ours_that_somebody_put_something_into_is_refused(tmp_path: Path) -> None:
     (tmp_path / MARK).touch()
     (tmp_path / "diary").write_text("mine")
-    refused = chordal("demo", "--out", str(tmp_path))
+    refused = chordal_here("demo", "--out", str(tmp_path))
     assert refused.returncode == 2
     assert "name another --out" in refused.stderr
     assert (tmp_path / "diary").read_text() == "mine"
@@ -206,7 +207,7 @@ def test_a_folder_of_ours_that_somebody_put_something_into_is_refused(tmp_path: 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    refused = chordal("demo", "--out", str(tmp_path / "file" / "out"))
+    refused = chordal_here("demo", "--out", str(tmp_path / "file" / "out"))
     assert refused.returncode == 2
     assert f"--out {tmp_path / 'file' / 'out'} cannot be used" in refused.stderr
     assert "Traceback" not in refused.stderr

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.stage.in_process import chordal_here
 from benchmarks.stage.processes import Fleet, chordal
 from benchmarks.stage.waiting import eventually
 
@@ -14,7 +15,7 @@ pytestmark = pytest.mark.live
 
 
 def shown(url: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(chordal("graph", "--json", "--broker", url).stdout)
+    found: dict[str, Any] = json.loads(chordal_here("graph", "--json", "--broker", url).stdout)
     return found
 
 
@@ -45,7 +46,7 @@ def test_the_graph_shows_every_link_with_its_weights(brokers: Fleet) -> None:
     status = ring[0].status()
     assert all(link["rtt_ms"] > 0 and link["cost_ms"] > 0 for link in status["links"])
     assert status["express_range_ms"] == 1000
-    assert "cost ms" in chordal("status", "--broker", ring[0].url).stdout
+    assert "cost ms" in chordal_here("status", "--broker", ring[0].url).stdout
 
 
 def test_without_an_express_range_there_are_normal_links_alone(brokers: Fleet) -> None:
@@ -58,6 +59,6 @@ def test_without_an_express_range_there_are_normal_links_alone(brokers: Fleet) -
 
 @pytest.mark.parametrize(("text", "why"), [("5", "give a number and one of"), ("1h", "0 (no expr")])
 def test_a_range_that_makes_no_sense_is_refused(text: str, why: str) -> None:
-    done = chordal("serve", "--listen", "127.0.0.1:0", "--express-range", text)
+    done = chordal_here("serve", "--listen", "127.0.0.1:0", "--express-range", text)
     assert done.returncode == 2
     assert why in done.stderr

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.stage.in_process import chordal_here
 from benchmarks.stage.processes import Broker, Fleet, chordal, whole
 from benchmarks.stage.waiting import eventually
 
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.live
 
 
 def made(*arguments: str | Path) -> str:
-    done = chordal("identity", *map(str, arguments))
+    done = chordal_here("identity", *map(str, arguments))
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -62,7 +63,7 @@ def test_a_running_broker_takes_up_a_renewed_certificate(
     assert 7000 < after["expires_in_s"] <= 7200
     eventually(lambda: links_end_within(ring[1], 7200.0))
     assert "identity renewed" in ring[0].err
-    table = chordal("status", "--broker", ring[1].url).stdout
+    table = chordal_here("status", "--broker", ring[1].url).stdout
     assert "TLSv1.3 TLS_" in table
     assert "certificate until" in table
 
@@ -95,7 +96,7 @@ def test_a_revoked_broker_is_cut_off_everywhere(
     for broker in ring:
         assert broker.status()["identity"]["revoked"] == 1
     assert "own identity is revoked" in ring[2].err
-    published = chordal(
+    published = chordal_here(
         *("pub", "a", "x", "--class", "secure", "--broker", secure_url(ring[0])),
         *("--identity", str(tmp_path / "me")),
     )
@@ -112,7 +113,7 @@ def test_who_revokes_itself_is_told_that_the_list_was_taken(
     assert (told.returncode, told.stderr) == (0, "")
     assert told.stdout == f"list 1, 1 revoked, spread from {secure_url(broker)}\n"
     assert broker.status()["identity"]["revoked"] == 1
-    again = chordal("identity", "revoke", str(authority), str(tmp_path / "b"), *at)
+    again = chordal_here("identity", "revoke", str(authority), str(tmp_path / "b"), *at)
     assert again.returncode == 1
     assert "list 2 is in" in again.stderr
     assert "but not spread" in again.stderr
@@ -124,7 +125,7 @@ def test_a_parked_event_waits_for_the_path(brokers: Fleet, authority: Path, tmp_
     brokers.broker("--join", first.url)
     whole(first.url, 2)
     me = ("--identity", str(tmp_path / "me"), "--class", "secure")
-    expired = chordal("pub", "t", "1", "--park", "3 weeks", "--broker", secure_url(first), *me)
+    expired = chordal_here("pub", "t", "1", "--park", "3 weeks", "--broker", secure_url(first), *me)
     assert expired.returncode == 2
     assert "is no time" in expired.stderr
     expired = chordal("pub", "t", "1", "--park", "0.3s", "--broker", secure_url(first), *me)

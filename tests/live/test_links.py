@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.stage.processes import LIMIT_SECONDS, REPOSITORY, Broker, Fleet, chordal
+from benchmarks.stage.in_process import LIMIT_SECONDS, chordal_here
+from benchmarks.stage.processes import REPOSITORY, Broker, Fleet, chordal
 from benchmarks.stage.waiting import eventually
 
 pytestmark = pytest.mark.live
@@ -40,7 +41,7 @@ def test_an_express_event_says_how_it_came(brokers: Fleet) -> None:
     subscriber = brokers.subscriber("t", ring[1].url, "--json", "--count", "3")
     for budget in ((), ("--budget", "10s"), ("--budget", "1us")):
         arguments = ("--class", "express", *budget, "--broker", ring[0].url)
-        published = chordal("pub", "t", "now", *arguments)
+        published = chordal_here("pub", "t", "now", *arguments)
         assert published.returncode == 0, published.stderr
     assert subscriber.ended() == 0
     rows = [json.loads(line) for line in subscriber.out.splitlines()]
@@ -51,7 +52,7 @@ def test_an_express_event_says_how_it_came(brokers: Fleet) -> None:
 
 
 def test_a_budget_is_for_express_events(brokers: Fleet) -> None:
-    refused = chordal("pub", "t", "now", "--budget", "5ms")
+    refused = chordal_here("pub", "t", "now", "--budget", "5ms")
     assert refused.returncode == 2
     assert "--class express" in refused.stderr
 
@@ -83,7 +84,7 @@ def test_a_subscriber_that_is_stopped_holds_up_nobody(brokers: Fleet, policy: st
     if policy == "drop_oldest":
 
         def is_told() -> bool:
-            chordal("pub", "t", "one more", "--broker", broker.url)
+            chordal_here("pub", "t", "one more", "--broker", broker.url)
             return "too slow for what comes" in stopped.err
 
         eventually(is_told)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.stage.in_process import chordal_here
 from benchmarks.stage.processes import Broker, Fleet, chordal, whole
 from benchmarks.stage.proxy import Proxy, free_port
 from benchmarks.stage.waiting import eventually
@@ -35,7 +36,7 @@ def identities(tmp_path_factory: pytest.TempPathFactory) -> Identities:
     folder = tmp_path_factory.mktemp("identities")
 
     def made(*arguments: str) -> None:
-        done = chordal("identity", *arguments)
+        done = chordal_here("identity", *arguments)
         assert done.returncode == 0, done.stderr
 
     def issued(name: str, role: str) -> str:
@@ -134,7 +135,7 @@ def test_a_secure_event_is_seen_on_no_plain_socket(brokers: Fleet, identities: I
         for subscriber in subscribers:
             assert subscriber.ended() == 0
             assert PAYLOAD in subscriber.out
-        chordal("pub", "ledger/open", "nothing to hide", "--broker", ring[0].url)
+        chordal_here("pub", "ledger/open", "nothing to hide", "--broker", ring[0].url)
         eventually(lambda: "nothing to hide" in eavesdropper.out)
         assert PAYLOAD not in eavesdropper.out
         assert_nothing_leaked(ring)
@@ -149,13 +150,13 @@ def test_one_insecure_hop_in_the_middle_is_refused(brokers: Fleet, identities: I
     with watched(brokers, (first, None, last), refuse_tls=True) as (a, b, c):
         me = ("--identity", identities.client)
         beyond = brokers.subscriber("ledger/#", c.secure_url, *me)
-        eventually(lambda: chordal(*_publish(a, identities)).returncode == 1)
+        eventually(lambda: chordal_here(*_publish(a, identities)).returncode == 1)
         refused = chordal(*_publish(a, identities))
         assert refused.returncode == 1
         assert "no all-secure path" in refused.stderr
         assert c.broker.uid[:8] in refused.stderr
         assert secure_links(a) == secure_links(c) == []
-        chordal("pub", "ledger/open", "still flows", "--broker", b.url)
+        chordal_here("pub", "ledger/open", "still flows", "--broker", b.url)
         eventually(lambda: "still flows" in beyond.out)
         assert PAYLOAD not in beyond.out
         assert_nothing_leaked([a, b, c])
@@ -169,7 +170,7 @@ def _publish(at: Watched, identities: Identities) -> tuple[str, ...]:
 def test_a_plain_hop_to_the_client_is_refused(brokers: Fleet, identities: Identities) -> None:
     with watched(brokers, identities.brokers[:2]) as ring:
         for command in (["pub", TOPIC, PAYLOAD], ["sub", TOPIC]):
-            refused = chordal(*command, "--class", "secure", "--broker", ring[0].url)
+            refused = chordal_here(*command, "--class", "secure", "--broker", ring[0].url)
             assert refused.returncode == 1
             assert "chordals://" in refused.stderr
         assert_nothing_leaked(ring)
@@ -188,8 +189,8 @@ def test_a_secure_event_needs_more_than_plain_brokers_around(
 def test_a_foreign_identity_gets_nowhere(
     brokers: Fleet, identities: Identities, tmp_path: Path
 ) -> None:
-    chordal("identity", "init", str(tmp_path / "other"))
-    chordal("identity", "issue", str(tmp_path / "other"), str(tmp_path / "spy"), "--client")
+    chordal_here("identity", "init", str(tmp_path / "other"))
+    chordal_here("identity", "issue", str(tmp_path / "other"), str(tmp_path / "spy"), "--client")
     with watched(brokers, identities.brokers[:1]) as ring:
         refused = chordal(
             *("sub", "#", "--broker", ring[0].secure_url, "--identity", str(tmp_path / "spy")),

@@ -25,7 +25,7 @@ from benchmarks.campaigns.live.soak import Outcome, Plan, judge, soak
 from benchmarks.campaigns.live.traffic import Pair
 from overlay.ids import LinkClass, Peer, nanos
 from overlay.wire.frames import PROTOCOL_VERSION
-from overlay.wire.handshake import GREETINGS, Hello
+from overlay.wire.greetings import GREETINGS, Hello
 from ring.invariants import Snapshot
 from ring.wire.messages import Member
 from tests.helpers.bench import member

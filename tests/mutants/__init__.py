@@ -3,6 +3,14 @@
 A mutant replaces a method of a class in ``ring``. Where that method is gone, or no longer has what
 the mutant touches, applying or running it raises :class:`~.mutant.OutOfDate`: a mutant that breaks
 nothing would count as proof of nothing.
+
+``python -m tests.mutants`` plays stories against all of them.
+
+Playing
+    ``__main__`` (the command), ``hunt`` (who notices), ``mutant`` (what one is), ``test_mutants``.
+Broken rules, by what they are about
+    ``pointers``, ``joins``, ``suspicion``, ``deaths``, ``links``, ``chords``, ``merge``,
+    ``records``.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from ring.coordination.membership import Membership
 from ring.records.backups import Backups
 from ring.records.claims import claim_of
 from ring.records.duties import Duties
+from ring.records.far_estates import FarEstates
 from ring.records.handover import Handover
 from ring.records.holders import holders_among
 from ring.records.homes import Homes
@@ -65,6 +66,18 @@ RECORDS.add(
     "only-a-and-c-take-over",
     "nobody but those beside the dead takes its records, though they may have no copies",
     around(Duties, "_falls_to_us", _heirs_alone),
+)
+
+
+def _drop_all(self: FarEstates, held: Held) -> None:
+    for key in list(held.keys):
+        self._replicas.remove(key)
+
+
+RECORDS.add(
+    "far-copies-dropped",
+    "who stands far from a dead broker drops its copies without asking who owns the records",
+    (FarEstates, "ask_after", _drop_all),
 )
 
 

@@ -28,7 +28,7 @@ from overlay.net.memory import MemoryStream
 from overlay.net.transport import TcpTransport
 from overlay.queues.resend import ACK_FRAMES, Resume
 from overlay.wire.frames import EVENT, frame
-from overlay.wire.handshake import GREETINGS, Goodbye, Welcome
+from overlay.wire.greetings import GREETINGS, Goodbye, Welcome
 from tests.helpers.stations import (
     CODEC,
     NORMAL,

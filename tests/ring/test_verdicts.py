@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from overlay.trace import Verdict
+from overlay.trace_schema import Verdict
 from ring.facts import Alone, Confirmed, Detoured, DetourEnded, LinkFailed, Undecided
 from ring.verdicts import MAX_VERDICTS, Verdicts
 from tests.helpers.bench import Bench, member, uid

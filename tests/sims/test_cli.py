@@ -19,8 +19,8 @@ from pyarrow import parquet
 from ges.cli.main import run as run_root
 from overlay.errors import ConfigError
 from ring.config import PROFILES, ChordStrategy, GapRule
-from sims.cli import run as run_command
 from sims.cli import sim
+from sims.cli.run import run as run_command
 from sims.errors import InvariantViolated
 from sims.experiments import experiment
 from sims.experiments.experiment import SCENARIOS, Experiment

@@ -14,7 +14,7 @@ import pytest
 from pyarrow import parquet
 
 from overlay.errors import ConfigError, InvariantError
-from overlay.trace import Incident, Run, Verdict
+from overlay.trace_schema import Incident, Run, Verdict
 from sims.dataset import arrow_schema, prepare, write
 from sims.experiments.experiment import RunResult
 from tests.helpers.rows import incident, run

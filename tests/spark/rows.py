@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from overlay.trace import Incident, Run
+from overlay.trace_schema import Incident, Run
 from sims import dataset
 from sims.experiments.experiment import Experiment, RunResult
 from tests.helpers import rows

@@ -45,7 +45,7 @@ def pauses(bars: Bars, seed: int, seconds: float) -> None:
             ring.world.clock_first = True
             if naive:
                 for node in ring.nodes.values():
-                    _make_naive(node._parts)
+                    _make_naive(node.parts)
             ring.run(5)
             ring.wanted = (Confirmed, Joined)
             length = seconds if longest > 2 else seconds / 4

@@ -11,7 +11,7 @@ import msgspec
 from benchmarks.campaigns.live.processes import LiveBroker
 from benchmarks.campaigns.live.rounds import Fault, Round
 from overlay.ids import NANOS_PER_SECOND, short
-from overlay.trace import Incident, Run, Verdict
+from overlay.trace_schema import Incident, Run, Verdict
 
 SLACK_NS = NANOS_PER_SECOND // 10  #: between two clocks of one machine
 

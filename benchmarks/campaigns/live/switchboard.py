@@ -32,7 +32,7 @@ from dataclasses import dataclass, field
 from overlay.address import parse_url
 from overlay.errors import ChordalError
 from overlay.wire.codec import FrameReader
-from overlay.wire.handshake import GREETINGS, Hello
+from overlay.wire.greetings import GREETINGS, Hello
 
 HOST = "127.0.0.1"
 CHUNK = 256 * 1024

@@ -16,7 +16,7 @@ import trio
 from benchmarks.speed.links.ends import Flow, Sink, say
 from benchmarks.speed.links.shape import LENGTH, STAMP, STAMP_AT, TOPIC, make, now, topic_of
 from overlay.security.identity import Identity
-from overlay.security.tls import client_context, server_context
+from overlay.security.tls_handshake import client_context, server_context
 
 READ_BYTES = 256 * 1024
 HOLD_BYTES = 1024 * 1024

@@ -22,7 +22,7 @@ from overlay.net.transport import TcpTransport, Wire
 from overlay.queues.resend import STREAM_MESSAGES, Item
 from overlay.security.identity import Identity
 from overlay.wire.codec import FrameReader, FrameRun, MessageCodec, piece
-from overlay.wire.handshake import Goodbye, Hello, Refusal
+from overlay.wire.greetings import Goodbye, Hello, Refusal
 
 BURST = 256
 

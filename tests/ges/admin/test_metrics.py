@@ -13,9 +13,9 @@ from ges.client import connect
 SAMPLE = re.compile(r'chordal_[a-z_]+\{broker="[0-9a-f]{32}"(,class="[a-z]+")?\} -?[0-9.e+]+')
 ROOT = Path(__file__).parents[3]
 COUNTERS = ROOT / "docs" / "counters.md"
-#: How the code counts: by a counter's name, by a notice, or as a kind that it tells later.
+#: How the code counts: by a counter's name, by the counted log, or as a kind that it tells later.
 COUNTS = re.compile(
-    r"""(?:counters\[|otices\.(?:count|note)\(|_drop\(|kind(?:, why)? = )"""
+    r"""(?:counters\[|(?:otices|_log)\.(?:count|note)\(|_drop\(|kind(?:, why)? = )"""
     r"""\s*f?"([a-z]+_[a-z_]*)["{]"""
 )
 

@@ -10,7 +10,7 @@ import pytest
 from ges.broker.recorder import Recorder
 from overlay.errors import ConfigError
 from overlay.machine import Fact
-from overlay.trace import Incident, Run, Source, Verdict
+from overlay.trace_schema import Incident, Run, Source, Verdict
 from ring.facts import (
     Alone,
     ChordLost,

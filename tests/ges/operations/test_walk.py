@@ -104,7 +104,9 @@ async def test_it_passes_over_whom_nobody_can_call(
     a, b, c = await brokers.ring_of(3)
     bad = Member(Peer("e" * 32, 1, "http://x"), 1)
     right, status = (bad, b.node.ring.right[0]), b.status
-    monkeypatch.setattr(b, "status", lambda: msgspec.structs.replace(status(), right=right))
+    monkeypatch.setattr(
+        b.parts.intake, "_describe", lambda: msgspec.structs.replace(status(), right=right)
+    )
     found = await walk(a.url)
     assert {status.uid for status in found.brokers} == {x.node.peer.uid for x in (a, b, c)}
     words = "broker eeeeeeee is passed over: 'http://x' is not a broker URL"
@@ -115,7 +117,9 @@ async def test_it_passes_over_whom_nobody_can_call(
         done = await command_line(*command, "--broker", a.url)
         assert done.exit_code == (1 if "--check" in command else 0), done.stderr
         assert words in done.stderr or words in str(done.exception)
-    monkeypatch.setattr(b, "status", lambda: msgspec.structs.replace(status(), right=(bad,)))
+    monkeypatch.setattr(
+        b.parts.intake, "_describe", lambda: msgspec.structs.replace(status(), right=(bad,))
+    )
     found = await walk(b.url)
     assert {status.uid for status in found.brokers} == {x.node.peer.uid for x in (a, b, c)}
     assert found.passed_over == (words,)
@@ -127,7 +131,7 @@ async def test_what_a_broker_calls_itself_is_printed_as_it_is(
 ) -> None:
     (a,) = await brokers.ring_of(1)
     status = msgspec.structs.replace(a.status(), url="[/x] :smile: \x1b[2J")
-    monkeypatch.setattr(a, "status", lambda: status)
+    monkeypatch.setattr(a.parts.intake, "_describe", lambda: status)
     for command in ("ring", "status"):
         done = await command_line(command, "--broker", a.url)
         assert done.exit_code == 0, done.stderr

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ges.wire.events import read_head
-from ges.wire.source_route import pack_way
+from ges.wire.source_route import pack_route
 from overlay.errors import CodecError, ProtocolError
 from overlay.wire.frames import DETOUR, EVENT, frame
 from tests.helpers.router_bench import NORMAL, RING, SECURE, Bench, delivered, event, frames_to
@@ -47,7 +47,7 @@ async def test_a_longer_way_is_struck_off_step_by_step() -> None:
     bench = Bench()
     _, body = event()
     bench.router.pass_on(
-        bench.links["b" * 32, NORMAL], pack_way(("b" * 32, "d" * 32, "e" * 32)) + body
+        bench.links["b" * 32, NORMAL], pack_route(("b" * 32, "d" * 32, "e" * 32)) + body
     )
     assert [way for way, _ in bench.sent_round("b")] == [("d" * 32, "e" * 32)]
 
@@ -67,18 +67,18 @@ async def test_where_the_way_round_is_gone_too_the_event_is_counted_as_lost() ->
     bench.publish(*event())
     assert bench.counters["events_without_link"] == 1
     _, body = event()
-    bench.pass_on(pack_way(("d" * 32,)) + body)
+    bench.pass_on(pack_route(("d" * 32,)) + body)
     assert bench.counters["events_without_link"] == 2
 
 
 async def test_who_sends_by_a_link_that_is_gone_is_told_so() -> None:
     bench = Bench()
     _, body = event()
-    bench.pass_on(pack_way(("b" * 32,)) + body)
+    bench.pass_on(pack_route(("b" * 32,)) + body)
     assert bench.misled == []
     del bench.links["b" * 32, NORMAL]
     bench.paths["b" * 32, NORMAL] = ("a" * 32, "c" * 32, "b" * 32)
-    bench.pass_on(pack_way(("b" * 32,)) + body)
+    bench.pass_on(pack_route(("b" * 32,)) + body)
     assert bench.misled == ["c" * 32]
     assert len(bench.sent_round("c")) == 1, "it goes another way all the same"
 
@@ -91,7 +91,7 @@ async def test_secure_events_do_not_go_round_over_normal_links() -> None:
     assert bench.sent("b") == bench.sent("c") == []
     _, body = event(secure=True)
     with pytest.raises(ProtocolError, match="secure"):
-        bench.pass_on(pack_way(("b" * 32,)) + body)
+        bench.pass_on(pack_route(("b" * 32,)) + body)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ async def test_queues_on_the_way_round_are_watched_as_others() -> None:
     bench = Bench(limit_bytes=150)
     _, body = event()
     for _ in range(2):
-        bench.pass_on(pack_way(("b" * 32,)) + body)
+        bench.pass_on(pack_route(("b" * 32,)) + body)
     assert bench.router.crowded == {bench.links["b" * 32, NORMAL].connection}
 
 
@@ -115,7 +115,7 @@ async def test_queues_on_the_way_round_are_watched_as_others() -> None:
 
 async def test_an_event_takes_the_relay_that_was_chosen_and_not_the_link() -> None:
     bench = Bench()
-    bench.ways["b" * 32, NORMAL] = ("c" * 32, "b" * 32)
+    bench.relays["b" * 32, NORMAL] = ("c" * 32, "b" * 32)
     bench.publish(*event())
     assert [way for way, _ in bench.sent_round("c")] == [("b" * 32,)]
     assert bench.sent("b") == []
@@ -130,14 +130,14 @@ async def test_the_relay_comes_before_the_way_round_a_failed_link() -> None:
     bench = Bench()
     del bench.links["b" * 32, NORMAL]
     bench.detours["b" * 32] = ("a" * 32, "d" * 32, "b" * 32)
-    bench.ways["b" * 32, NORMAL] = ("c" * 32, "b" * 32)
+    bench.relays["b" * 32, NORMAL] = ("c" * 32, "b" * 32)
     bench.publish(*event())
     assert [way for way, _ in bench.sent_round("c")] == [("b" * 32,)]
 
 
 async def test_a_relay_for_one_class_is_none_for_another() -> None:
     bench = Bench("b", "c")
-    bench.ways["b" * 32, NORMAL] = ("c" * 32, "b" * 32)
+    bench.relays["b" * 32, NORMAL] = ("c" * 32, "b" * 32)
     bench.publish(*event(secure=True))
     assert len(bench.sent("b", SECURE)) == 1
     assert len(bench.sent("c", SECURE)) == 1
@@ -145,7 +145,7 @@ async def test_a_relay_for_one_class_is_none_for_another() -> None:
 
 async def test_a_secure_event_takes_a_relay_over_secure_links_alone() -> None:
     bench, between = Bench("b", "c"), Bench("b", "c")
-    bench.ways["b" * 32, SECURE] = ("c" * 32, "b" * 32)
+    bench.relays["b" * 32, SECURE] = ("c" * 32, "b" * 32)
     bench.publish(*event(secure=True))
     assert [way for way, _ in bench.sent_round("c", SECURE)] == [("b" * 32,)]
     assert bench.sent("b") == bench.sent("c") == bench.sent("b", SECURE) == []
@@ -161,7 +161,7 @@ async def test_a_secure_event_takes_a_relay_over_secure_links_alone() -> None:
 async def test_without_its_secure_link_a_relay_passes_no_secure_event_on() -> None:
     between = Bench("c")
     _, body = event(secure=True)
-    between.pass_on(pack_way(("b" * 32,)) + body, SECURE)
+    between.pass_on(pack_route(("b" * 32,)) + body, SECURE)
     assert between.sent("b") == []
     assert between.counters["events_without_link"] == 1
 
@@ -169,7 +169,7 @@ async def test_without_its_secure_link_a_relay_passes_no_secure_event_on() -> No
 async def test_where_the_next_link_has_gone_the_one_behind_it_will_do() -> None:
     bench = Bench()
     _, body = event()
-    bench.pass_on(pack_way(("d" * 32, "b" * 32, "e" * 32)) + body)
+    bench.pass_on(pack_route(("d" * 32, "b" * 32, "e" * 32)) + body)
     assert [way for way, _ in bench.sent_round("b")] == [("e" * 32,)]
     assert bench.counters["events_without_link"] == 0
 
@@ -179,7 +179,7 @@ async def test_without_a_link_to_the_next_an_event_takes_the_way_that_is_known_h
     bench.paths["d" * 32, NORMAL] = ("a" * 32, "c" * 32, "d" * 32)
     _, body = event()
     hops = read_head(body).hops
-    bench.pass_on(pack_way(("d" * 32,)) + body)
+    bench.pass_on(pack_route(("d" * 32,)) + body)
     assert [(way, head.hops) for way, head in bench.sent_round("c")] == [(("d" * 32,), hops + 1)]
     assert bench.counters["events_rerouted"] == 1
     assert bench.counters["events_without_link"] == 0
@@ -192,7 +192,7 @@ async def test_no_event_takes_yet_another_way_for_ever() -> None:
     there.paths["d" * 32, NORMAL] = ("a" * 32, "b" * 32, "d" * 32)
     _, body = event()
     benches = [(here, "c"), (there, "b")]
-    frame = pack_way(("d" * 32,)) + body
+    frame = pack_route(("d" * 32,)) + body
     for turn in range(300):
         bench, towards = benches[turn % 2]
         bench.pass_on(frame)
@@ -208,11 +208,11 @@ async def test_a_secure_event_takes_another_way_over_secure_links_alone() -> Non
     bench = Bench("b", "c")
     bench.paths["d" * 32, NORMAL] = ("a" * 32, "c" * 32, "d" * 32)
     _, body = event(secure=True)
-    bench.pass_on(pack_way(("d" * 32,)) + body, SECURE)
+    bench.pass_on(pack_route(("d" * 32,)) + body, SECURE)
     assert bench.sent("c") == bench.sent("b", SECURE) == bench.sent("c", SECURE) == []
     assert bench.counters["events_without_link"] == 1
     bench.paths["d" * 32, SECURE] = ("a" * 32, "b" * 32, "d" * 32)
-    bench.pass_on(pack_way(("d" * 32,)) + body, SECURE)
+    bench.pass_on(pack_route(("d" * 32,)) + body, SECURE)
     assert [way for way, _ in bench.sent_round("b", SECURE)] == [("d" * 32,)]
 
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from ges.routing.catch_up import KEPT_NS
 from ges.routing.holding import HOLD_NS
 from ges.wire.events import MAX_HOPS, PATCH, PATCH_AT, PATCH_END, read_head
-from ges.wire.source_route import pack_way
+from ges.wire.source_route import pack_route
 from overlay.ids import nanos
 from overlay.links.link import Link
 from ring.wire.messages import Member
@@ -189,7 +189,7 @@ async def test_an_event_on_its_way_to_a_broker_that_left_goes_to_who_stands_in()
     bench = Bench()
     bench.gone("c")
     _, body = event()
-    bench.router.pass_on(bench.links["b" * 32, NORMAL], pack_way(("c" * 32,)) + body)
+    bench.router.pass_on(bench.links["b" * 32, NORMAL], pack_route(("c" * 32,)) + body)
     assert [(head.limit, head.again) for head in bench.sent("b")] == [(0, True)]
     assert bench.counters["events_without_link"] == 0
 

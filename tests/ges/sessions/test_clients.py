@@ -38,12 +38,12 @@ from ges.wire.status import Status
 from overlay.address import parse_url
 from overlay.ids import LinkClass
 from overlay.limits import Limits
-from overlay.links.greeting import read_greeting
+from overlay.links.first_message import read_greeting
 from overlay.machine import Message, Refused
 from overlay.wire.codec import FrameReader
 from overlay.wire.fragments import MIN_SLICE_BYTES
 from overlay.wire.frames import CONTROL, DELIVERY, EVENT, FRAGMENT, frame
-from overlay.wire.handshake import GREETINGS, Refusal
+from overlay.wire.greetings import GREETINGS, Refusal
 
 DEADLINE_SECONDS = 20
 

@@ -19,12 +19,12 @@ from ges.client import connect
 from ges.errors import AccessError, ConnectionLost, PublishRefused, SubscribeRefused, TokenError
 from overlay.address import parse_url
 from overlay.errors import ConfigError
-from overlay.links.greeting import read_greeting
+from overlay.links.first_message import read_greeting
 from overlay.net.transport import Wire
 from overlay.security.identity import Role
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import EVENT, frame
-from overlay.wire.handshake import GREETINGS, Refusal
+from overlay.wire.greetings import GREETINGS, Refusal
 from tests.ges.conftest import Issue
 from tests.ges.sessions.test_clients import event
 

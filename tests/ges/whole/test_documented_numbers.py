@@ -14,10 +14,10 @@ from ges.routing.ordering import GAP_NS, LONG_GAP_NS, MET_GAP_NS
 from ges.sessions import reader
 from ges.sessions import session as sessions
 from ges.topology import horizon, parallel_links, relay_paths, survey
-from ges.topology.rate_limit import Rate
+from ges.topology.update_rate import Rate
 from overlay.ids import nanos
 from overlay.limits import LIMITS
-from overlay.links import calling, life, parting
+from overlay.links import calling, lifecycle, parting
 from overlay.multigraph import cost, express_range, path_choice, probes, quick_probes, weights
 from overlay.net import connection, slices
 from overlay.queues import resend
@@ -49,7 +49,7 @@ LINKS: list[Statement] = [
         (nanos(4), nanos(16)),
     ),
     (
-        "for 12 probes more than it was steady, is probed every 4 s",
+        "every 4 s, once it was found to vary for 12 probes more than it was steady",
         (probes.RESTLESS, probes.Pace().idle_ns),
         (12, nanos(4)),
     ),
@@ -62,7 +62,7 @@ LINKS: list[Statement] = [
         (1.25, nanos(0.0005)),
     ),
     (
-        "one that falls by a quarter counts when it has stayed so for 3 s",
+        "A cost that falls by a quarter counts when it has stayed so for 3 s",
         (cost.FALL, cost.CALM_NS),
         (0.75, nanos(3)),
     ),
@@ -83,7 +83,7 @@ LINKS: list[Statement] = [
         survey.PASS_ON_RATE,
         Rate(nanos(3), nanos(24), 2),
     ),
-    ("A new neighbour is told after a second", survey.GREET_NS, nanos(1)),
+    ("a second after the link is up", survey.GREET_NS, nanos(1)),
     ("At most 512 are kept", horizon.MAX_TABLES, 512),
     ("that is not told again for 100 s is forgotten", horizon.EXPIRE_NS, nanos(100)),
     # path choice
@@ -131,8 +131,8 @@ EXPRESS: list[Statement] = [
     ),
     ("as soon as there are three", quick_probes.FEWEST, 3),
     (
-        "probed so every 0.3 s while they come, every second after that, and no more when none has "
-        "come for 30 s",
+        "every 0.3 s while they come, every second after that, and no more when none has come for "
+        "30 s",
         (quick_probes.QUICK_NS, quick_probes.SLOW_NS, quick_probes.FORGET_NS),
         (nanos(0.3), nanos(1), nanos(30)),
     ),
@@ -140,7 +140,7 @@ EXPRESS: list[Statement] = [
     (
         "64 MiB to a broker, 16 MiB to a client, 4 MiB of express in each",
         (
-            life.LINK_QUEUE_BYTES,
+            lifecycle.LINK_QUEUE_BYTES,
             sessions.CLIENT_QUEUE_BYTES,
             connection.EXPRESS_QUEUE_BYTES,
         ),
@@ -167,7 +167,7 @@ RELIABILITY: list[Statement] = [
         (8 * MIB, 65536),
     ),
     (
-        "up to 32 MiB or 262,144 events, and 256 MiB of memory for all lost links",
+        "32 MiB or 262,144 events for one lost link, and 256 MiB of memory for all lost links",
         (resend.KEPT_BYTES, resend.KEPT_FRAMES, resend.KEPT_BYTES_TOTAL),
         (32 * MIB, 262144, 256 * MIB),
     ),
@@ -183,16 +183,25 @@ RELIABILITY: list[Statement] = [
         (nanos(0.3), nanos(10)),
     ),
     (
-        "a link rests for 8 silences, which are 8.4 s in `lan`, doubling up to 32 times that",
-        (damping.FIRST_PAUSE, damping.FIRST_PAUSE * LAN.silence_ns, 1 << damping.MAX_DOUBLINGS),
-        (8, nanos(8.4), 32),
+        "rests for 8 detection times, which are 8.4 s in `lan`",
+        (damping.FIRST_PAUSE, damping.FIRST_PAUSE * LAN.silence_ns),
+        (8, nanos(8.4)),
+    ),
+    (
+        "doubles with each further loss, up to 32 times that",
+        1 << damping.MAX_DOUBLINGS,
+        32,
     ),
     ("From the third loss in a row on", damping.FORGIVEN, 2),
-    ("has held for 25 silences starts anew", damping.STEADY, 25),
+    ("has stayed up for 25 detection times starts anew", damping.STEADY, 25),
     ("1.8 s at most until it is suspected", LAN.silence_max_ns, nanos(1.8)),
     ("has not answered for 0.8 s", LAN.test_ns, nanos(0.8)),
     ("3 s until it counts as dead", LAN.alone_ns, nanos(3)),
-    ("silent (2.6 s in `lan`)", LAN.silence_max_ns + LAN.test_ns, nanos(2.6)),
+    (
+        "2.6 s (`lan`) that events may wait for a silent ring neighbour",
+        LAN.silence_max_ns + LAN.test_ns,
+        nanos(2.6),
+    ),
     (
         "pauses of 50 ms, doubling up to 1 s",
         (search.RETRY_SECONDS, search.RETRY_MAX_SECONDS),
@@ -209,14 +218,14 @@ RELIABILITY: list[Statement] = [
         (4, 10),
     ),
     ("not come back after 0.4 s", holding.HOLD_NS, nanos(0.4)),
-    ("nothing of them was taken for 0.5 s", parting.STILL_SECONDS, 0.5),
-    ("goes on draining for up to 10 s", life.PARTING_SECONDS, 10),
+    ("Nothing of them was taken for 0.5 s", parting.STILL_SECONDS, 0.5),
+    ("goes on draining for up to 10 s", lifecycle.PARTING_SECONDS, 10),
     ("nor been judged after 20 s", holding.GIVE_UP_NS, nanos(20)),
     ("waits up to 1.5 s for links", broker.LINK_SECONDS, 1.5),
     ("Up to 8 MiB of each class are kept", UNCONFIRMED_BYTES, 8 * MIB),
-    ("The streams concerned go on after four seconds", GAP_NS, nanos(4)),
-    ("waits for two seconds for what may be missing", MET_GAP_NS, nanos(2)),
-    ("waits for up to 10 s for what only the others had", LONG_GAP_NS, nanos(10)),
+    ("Later events of these publishers are delivered after 4 s", GAP_NS, nanos(4)),
+    ("waits for two seconds for events that may be missing", MET_GAP_NS, nanos(2)),
+    ("waits for up to 10 s for events that only the other half had", LONG_GAP_NS, nanos(10)),
 ]
 
 STATED = {"links.md": LINKS, "express.md": EXPRESS, "reliability.md": RELIABILITY}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
 import pytest
 import trio
 from trio.testing import MockClock, assert_no_checkpoints
@@ -9,7 +11,7 @@ from trio.testing import MockClock, assert_no_checkpoints
 from benchmarks.stage.brokers import Brokers, attach
 from benchmarks.stage.virtual import Weather
 from benchmarks.stage.waiting import until
-from ges.broker.upper import BrokerUpper
+from ges.broker import upper
 from ges.routing.delivery import Deliveries
 from ges.sessions.session import Targets
 from ges.sessions.subscriptions import Subscriptions
@@ -64,7 +66,7 @@ async def test_requests_in_one_read_are_answered_with_one_status(
     broker = await brokers.start()
     async with attach(broker) as client:
         begun = trio.current_time()
-        slow_down(BrokerUpper, "status", autojump_clock, monkeypatch)
+        slow_down(upper, "describe", autojump_clock, monkeypatch)
         client._attachment.send(CLIENT_CODEC.encode(StatusRequest()) * COUNT)
         await until(lambda: len(client._attachment.state.statuses) == COUNT)
         assert trio.current_time() - begun < COUNT * ONE_SECONDS / 4
@@ -106,7 +108,7 @@ async def test_what_is_read_is_handled_before_others_have_a_turn(brokers: Broker
 
 
 def slow_down(
-    owner: type[object], name: str, clock: MockClock, monkeypatch: pytest.MonkeyPatch
+    owner: type[object] | ModuleType, name: str, clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Let each call of a method take a while, in which nobody else runs."""
     quick = getattr(owner, name)

@@ -21,7 +21,7 @@ from overlay.net.connection import BROKEN
 from overlay.security.identity import Role
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import EVENT, frame
-from overlay.wire.handshake import GREETINGS, Hello, Refusal
+from overlay.wire.greetings import GREETINGS, Hello, Refusal
 from tests.ges.conftest import Issue
 from tests.ges.sessions.test_clients import event
 
@@ -184,7 +184,7 @@ async def test_no_secret_is_told_to_anybody_else(
     assert len(secret) == SECRET_BYTES
     with structlog.testing.capture_logs() as lines:
         broker = await brokers.start()
-        monkeypatch.setattr("ges.client.client.secrets.token_bytes", lambda count: secret[:count])
+        monkeypatch.setattr("ges.client.search.secrets.token_bytes", lambda count: secret[:count])
         async with connect(broker.url) as client, client.subscribe("a") as events:
             assert client.uid == uid_of(secret)
             await client.publish("a", confirm=True)

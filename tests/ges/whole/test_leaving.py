@@ -14,7 +14,7 @@ from benchmarks.stage.virtual import Weather
 from benchmarks.stage.waiting import until
 from overlay.address import parse_url
 from overlay.ids import nanos
-from overlay.trace import Verdict
+from overlay.trace_schema import Verdict
 from ring.coordination.membership import Membership
 from tests.ges.whole.test_link_cuts import LINGERING, cut_links
 

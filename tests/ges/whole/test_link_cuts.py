@@ -272,7 +272,7 @@ async def test_a_broker_that_leaves_just_after_its_links_were_cut(
     assert [broker.router.ordering.lost for broker in rest] == [0] * len(rest)
 
 
-@pytest.mark.parametrize("pause", [0, 0.05, 0.1])
+@pytest.mark.parametrize("pause", [0, pytest.param(0.05, marks=pytest.mark.soak), 0.1])
 async def test_two_neighbours_leave_and_those_beside_them_are_far_apart(
     pause: float, autojump_clock: MockClock, weather: Weather, brokers: Brokers
 ) -> None:

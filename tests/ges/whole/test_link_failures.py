@@ -14,14 +14,14 @@ from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from ges.client import connect
 from ges.topology.survey import Survey
-from ges.wire.source_route import pack_way
+from ges.wire.source_route import pack_route
 from overlay.address import Address, parse_url
 from overlay.errors import ConnectionFailed
 from overlay.ids import LinkClass
 from overlay.machine import Effect
 from overlay.net.transport import TcpTransport, Wire
 from overlay.security.identity import Role
-from overlay.trace import Verdict
+from overlay.trace_schema import Verdict
 from overlay.wire.frames import DETOUR, frame
 from tests.ges.conftest import Issue
 from tests.helpers.router_bench import event
@@ -210,5 +210,5 @@ async def test_a_broker_corrects_whoever_sends_it_an_event_for_a_link_it_has_not
     monkeypatch.setattr(Survey, "correct", correct)
     _, body = event()
     link = a.driver.links[b.node.peer.uid, LinkClass.NORMAL]
-    link.connection.send(frame(DETOUR, pack_way(("f" * 32,)) + body), 1)
+    link.connection.send(frame(DETOUR, pack_route(("f" * 32,)) + body), 1)
     await until(lambda: corrected == [(b.node.peer.uid, a.node.peer.uid)])

@@ -20,7 +20,7 @@ from overlay.ids import SECRET_BYTES, LinkClass, Peer
 from overlay.limits import Limits
 from overlay.links.memory_limit import LOOK_SECONDS, MemoryLimit
 from overlay.wire.frames import EVENT, FRAGMENT, HEADER, PROTOCOL_VERSION, frame
-from overlay.wire.handshake import GREETINGS, Hello
+from overlay.wire.greetings import GREETINGS, Hello
 from tests.ges.routing.test_express import ports
 from tests.ges.sessions.test_clients import event, raw
 

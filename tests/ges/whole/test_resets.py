@@ -13,7 +13,7 @@ from overlay.ids import LinkClass
 from overlay.machine import Closed, CloseLink, MessageReceived, Send
 from overlay.multigraph.probes import LinkEcho, LinkProbe
 from overlay.security.identity import Role
-from overlay.trace import Verdict
+from overlay.trace_schema import Verdict
 from ring.wire.messages import Leaving, Member
 from tests.ges.conftest import Issue
 from tests.ges.routing.test_express import in_range, pair_of, ports

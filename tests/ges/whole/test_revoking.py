@@ -25,7 +25,7 @@ from overlay.security.identity import Role, load_identity
 from overlay.security.keyfiles import REVOKED
 from overlay.security.revocation import RevocationList
 from overlay.wire.frames import PROTOCOL_VERSION
-from overlay.wire.handshake import GREETINGS, Hello
+from overlay.wire.greetings import GREETINGS, Hello
 from tests.ges.conftest import DAY, Issue
 from tests.ges.sessions.test_clients import Raw
 from tests.ges.whole.test_renewal import is_meshed, started, url

@@ -271,7 +271,7 @@ def check(scene: Scene, identities: Identities) -> Play:
 
 
 @settings(
-    max_examples=8,
+    max_examples=5,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -18,14 +18,14 @@ from ges.wire.delivered import Event
 from overlay.address import parse_url
 from overlay.errors import ConfigError, NoTlsError
 from overlay.ids import LinkClass, Peer
-from overlay.links.greeting import read_greeting
+from overlay.links.first_message import read_greeting
 from overlay.net.connection import BROKEN
 from overlay.net.tls_stream import TlsStream
 from overlay.net.transport import TcpTransport
 from overlay.security.identity import Role, load_identity
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import EVENT, PROTOCOL_VERSION, frame
-from overlay.wire.handshake import GREETINGS, Hello
+from overlay.wire.greetings import GREETINGS, Hello
 from tests.ges.conftest import Issue
 from tests.ges.sessions.test_clients import event
 

@@ -15,7 +15,7 @@ from ges.errors import ConnectionLost
 from ges.wire.client_messages import CLIENT_CODEC, Attached
 from overlay.address import Address
 from overlay.ids import LinkClass, Uid
-from overlay.links.greeting import read_greeting
+from overlay.links.first_message import read_greeting
 from overlay.net.transport import TcpTransport, close
 from overlay.security.identity import Role, load_identity
 from overlay.wire.codec import FrameReader

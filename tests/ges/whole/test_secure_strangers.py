@@ -17,14 +17,14 @@ from overlay.address import parse_url
 from overlay.authority.authority import create_authority, issue_identity
 from overlay.ids import LinkClass, Peer
 from overlay.limits import Limits
-from overlay.links.greeting import read_greeting
+from overlay.links.first_message import read_greeting
 from overlay.machine import Refused
 from overlay.net.transport import TcpTransport
 from overlay.security.identity import Role, load_identity
-from overlay.security.tls import ALPN, client_context
+from overlay.security.tls_handshake import ALPN, client_context
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import PROTOCOL_VERSION
-from overlay.wire.handshake import GREETINGS, Hello, Refusal
+from overlay.wire.greetings import GREETINGS, Hello, Refusal
 from tests.ges.conftest import Issue
 
 UNTRUSTED, NO_TLS, NOT_CHORDAL = "strangers_untrusted", "strangers_no_tls", "strangers_not_chordal"

@@ -28,7 +28,7 @@ from overlay.security.credentials import Credentials
 from overlay.security.identity import Identity, PeerIdentity, Role, load_identity
 from overlay.security.keyfiles import REVOKED, check_key, read_certificates, read_revoked
 from overlay.security.revocation import MAX_LIST_BYTES, UIDS_EXTENSION, Revocations, check_list
-from tests.overlay.security.test_tls import exchange, on_memory
+from tests.overlay.security.test_tls_handshake import exchange, on_memory
 
 DAY = timedelta(days=1)
 UID = Uid("0123456789abcdef" * 2)

@@ -11,11 +11,11 @@ from trio.testing import MockClock
 
 from overlay.errors import ProtocolError
 from overlay.ids import LinkClass
-from overlay.links import life
+from overlay.links import lifecycle
 from overlay.machine import Closed, LinkDown, Message, MessageReceived, Send
 from overlay.queues.resend import Ack, Resume
 from overlay.wire.frames import EVENT, frame
-from overlay.wire.handshake import GREETINGS, Goodbye, Hello, Welcome
+from overlay.wire.greetings import GREETINGS, Goodbye, Hello, Welcome
 from overlay.wire.versions import DIALECT
 from tests.helpers.stations import CODEC, NORMAL, Beat, Knock, Overlay, Station, answer, hello
 
@@ -175,7 +175,7 @@ async def test_the_layer_above_may_find_a_frame_senseless(
 async def test_a_link_whose_queue_overflows_is_given_up(
     overlay: Overlay, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(life, "LINK_QUEUE_BYTES", 400)
+    monkeypatch.setattr(lifecycle, "LINK_QUEUE_BYTES", 400)
     a, b = await overlay.linked()
     a.do(*(Send(b.peer.uid, Beat(number)) for number in range(100)))
     await trio.sleep(5)

@@ -27,7 +27,7 @@ from overlay.wire.frames import (
     PROTOCOL_VERSION,
     frame,
 )
-from overlay.wire.handshake import GREETINGS, Hello, Refusal, Welcome
+from overlay.wire.greetings import GREETINGS, Hello, Refusal, Welcome
 from tests.helpers.stations import (
     CODEC,
     Beat,

@@ -19,7 +19,7 @@ from overlay.net.connection import BROKEN, Connection
 from overlay.net.tls_stream import AT_ONCE_BYTES, RECORD_BYTES, TlsStream
 from overlay.net.turn import Turn
 from overlay.security.identity import Role
-from overlay.security.tls import client_context, server_context
+from overlay.security.tls_handshake import client_context, server_context
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import EVENT, frame
 from tests.helpers.tap import tapped

@@ -8,7 +8,6 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -17,11 +16,11 @@ import trio
 import overlay.authority.certificates
 from benchmarks.stage.waiting import until
 from overlay.address import Address, parse_endpoint, parse_url
-from overlay.authority.authority import Authority, create_authority, issue_identity
+from overlay.authority.authority import Authority, issue_identity
 from overlay.errors import ConfigError, ConnectionFailed, ProtocolError
 from overlay.ids import LinkClass, Peer, Uid
 from overlay.limits import Limits
-from overlay.links.greeting import read_greeting
+from overlay.links.first_message import read_greeting
 from overlay.machine import (
     Closed,
     LinkDown,
@@ -34,34 +33,14 @@ from overlay.machine import (
 )
 from overlay.net.transport import TcpTransport, Wire, close, is_cut
 from overlay.security.identity import Identity, PeerIdentity, Role
-from overlay.security.tls import server_context
+from overlay.security.tls_handshake import server_context
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import PROTOCOL_VERSION
-from overlay.wire.handshake import GREETINGS, Hello, Refusal, Welcome
+from overlay.wire.greetings import GREETINGS, Hello, Refusal, Welcome
 from tests.helpers.stations import CODEC, Beat, Knock, Station
+from tests.overlay.conftest import DAY, Issue
 
-DAY = timedelta(days=1)
 DEADLINE_SECONDS = 10
-
-Issue = Callable[..., Identity]
-
-
-@pytest.fixture
-def authority(tmp_path: Path) -> Authority:
-    return create_authority(tmp_path / "authority", name="test", lifetime=10 * DAY)
-
-
-@pytest.fixture
-def issue(authority: Authority, tmp_path: Path) -> Issue:
-    def issue(name: str, role: Role = Role.BROKER, signer: Authority = authority) -> Identity:
-        return issue_identity(signer, tmp_path / name, role=role, lifetime=DAY)
-
-    return issue
-
-
-@pytest.fixture
-def foreign(tmp_path: Path) -> Authority:
-    return create_authority(tmp_path / "foreign", name="test", lifetime=10 * DAY)
 
 
 class Door:

@@ -24,7 +24,7 @@ from overlay.machine import (
 from overlay.queues.resend import STREAM_MESSAGES
 from overlay.wire.codec import FrameReader, MessageCodec
 from overlay.wire.frames import CONTROL, EVENT, HEADER, PROTOCOL_VERSION, frame
-from overlay.wire.handshake import GREETINGS, Goodbye, Refusal, Welcome
+from overlay.wire.greetings import GREETINGS, Goodbye, Refusal, Welcome
 from overlay.wire.versions import CAPABILITIES, DIALECT, MAX_CAPABILITIES, Agreement, Dialect
 from tests.helpers.stations import CODEC, Beat, Overlay, Puppet, answer, hello
 

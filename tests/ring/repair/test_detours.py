@@ -486,7 +486,7 @@ def test_a_new_neighbour_is_linked_at_once_however_its_link_has_flapped() -> Non
         node.up(far)
         node.receive(far, view_of(600, RING))
         node.down(far)
-    assert node.node._links.damper.held_ns(far.uid, node.now) > 0
+    assert node.node.parts.links.damper.held_ns(far.uid, node.now) > 0
     assert far.peer.url in opened(node.receive(B, Leaving(B)))
 
 
@@ -496,7 +496,7 @@ def test_without_a_way_round_a_flapping_link_is_made_again_at_once() -> None:
         node.up(B)
         node.receive(B, view_of(400, RING))
         node.down(B)
-    assert node.node._links.damper.held_ns(B.uid, node.now) > 0
+    assert node.node.parts.links.damper.held_ns(B.uid, node.now) > 0
     node.receive(C, Answer(B, alive=True))
     effects: list[Effect] = []
     for via in (C, member(200), member(100)):

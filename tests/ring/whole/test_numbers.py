@@ -151,7 +151,7 @@ def test_a_record_that_was_ours_is_claimed_anew_after_a_false_verdict() -> None:
     assert [to for to, copy in sent(effects, Replicate) if copy.body == BODY] == [LEFT.uid]
     (fact,) = told(effects, DutyTaken)
     assert fact.key == "key"
-    assert outranks(node.node._duties.backups.own["key"].entry, "f", entry(), "0")
+    assert outranks(node.node.parts.duties.backups.own["key"].entry, "f", entry(), "0")
 
 
 def test_an_offer_under_the_next_number_is_taken_by_one_that_owns_the_record() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from overlay.trace import Verdict
+from overlay.trace_schema import Verdict
 from sims.experiments.experiment import RunResult
 from sims.experiments.summary import Spread, Summary, summarise
 from tests.helpers.rows import SECOND, incident, run

@@ -32,8 +32,9 @@ from sims.explore.snapshots import Kept, Snapshot, shape
         ("crash-of-tester", 3, COMPLETE),
         ("mutual-suspicion", 3, COMPLETE),
         ("two-joins", 4, 0),
-        ("join-crash", 5, 0),
-        ("crash-of-tester", 4, 0),
+        ("join-crash", 4, 0),
+        pytest.param("join-crash", 5, 0, marks=pytest.mark.soak),
+        pytest.param("crash-of-tester", 4, 0, marks=pytest.mark.soak),
         ("crash-unseen", 5, 2),
         ("mutual-suspicion", 4, 1),
         ("leave-join", 4, 0),
@@ -51,8 +52,9 @@ def test_nothing_breaks_in_any_order(name: str, brokers: int, delays: int) -> No
     ("name", "brokers", "grain"),
     [
         ("join-crash", 4, Granularity.TURNS),
-        ("crash-of-tester", 5, Granularity.TURNS),
-        ("crash-of-tester", 4, Granularity.READS),
+        ("crash-of-tester", 4, Granularity.TURNS),
+        pytest.param("crash-of-tester", 5, Granularity.TURNS, marks=pytest.mark.soak),
+        pytest.param("crash-of-tester", 4, Granularity.READS, marks=pytest.mark.soak),
         ("crash", 5, Granularity.TURNS),
         ("mutual-suspicion", 5, Granularity.TURNS),
     ],
@@ -68,7 +70,7 @@ def test_nothing_breaks_in_any_order_of_coarse_steps(
 
 
 def test_the_same_search_gives_the_same_report() -> None:
-    first, second = (Explorer("join-crash", brokers=4, delays=0).search() for _ in range(2))
+    first, second = (Explorer("join-crash", brokers=4, delays=0).search(500) for _ in range(2))
     assert first == second
 
 

@@ -33,9 +33,10 @@ def _scope(name: str, brokers: int, grain: Granularity, *, early: int | None = N
     )
 
 
+@pytest.mark.parametrize("limit", [400, pytest.param(1000, marks=pytest.mark.soak)])
 @pytest.mark.parametrize(("name", "brokers", "grain"), SCOPES)
 def test_steps_do_what_they_are_remembered_to_do(
-    monkeypatch: pytest.MonkeyPatch, name: str, brokers: int, grain: Granularity
+    monkeypatch: pytest.MonkeyPatch, name: str, brokers: int, grain: Granularity, limit: int
 ) -> None:
     take = PackedStates.take
     taken = 0
@@ -53,7 +54,7 @@ def test_steps_do_what_they_are_remembered_to_do(
         return remembered
 
     monkeypatch.setattr(PackedStates, "take", twice)
-    assert _scope(name, brokers, grain).search(1000).findings == ()
+    assert _scope(name, brokers, grain).search(limit).findings == ()
     assert taken > 20
 
 
@@ -81,7 +82,7 @@ def test_a_step_that_changes_what_it_did_not_look_at_is_refused(
     [
         ("crash-of-tester", 3, Granularity.PACKETS),
         ("crash-of-tester", 4, Granularity.TURNS),
-        ("join-crash", 4, Granularity.TURNS),
+        pytest.param("join-crash", 4, Granularity.TURNS, marks=pytest.mark.soak),
     ],
 )
 def test_what_the_dead_knew_makes_no_difference(

@@ -93,7 +93,6 @@ def test_larger_scopes_hold_in_any_order(name: str, brokers: int, early: int) ->
 @pytest.mark.parametrize(
     ("name", "brokers", "grain"),
     [
-        ("crash-of-tester", 4, Granularity.READS),
         ("crash-of-tester", 6, Granularity.TURNS),
         ("join-crash", 4, Granularity.READS),
         ("join-crash", 6, Granularity.TURNS),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from overlay.machine import Fact
-from overlay.trace import Incident, Verdict
+from overlay.trace_schema import Incident, Verdict
 from ring.facts import (
     ChordLost,
     ChordRepaired,

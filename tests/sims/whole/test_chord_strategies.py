@@ -12,7 +12,7 @@ from ring.facts import ChordLost, ChordRepaired
 from ring.geometry import RING_SIZE, clockwise
 from sims.experiments.cluster import POWER, Cluster
 
-N = 48
+N = 32
 
 
 def settled(strategy: ChordStrategy, seed: int = 1) -> Cluster:

@@ -11,6 +11,10 @@ from sims.scenarios import joins
 from sims.world.world import CrashMode
 
 MODES = pytest.mark.parametrize("mode", [KILL, POWER], ids=["kill", "power"])
+SOAK = pytest.mark.soak
+SIZES = pytest.mark.parametrize(
+    "n", [2, pytest.param(3, marks=SOAK), 5, pytest.param(8, marks=SOAK)]
+)
 
 
 @pytest.mark.parametrize("n", range(1, 9))
@@ -26,7 +30,9 @@ def test_a_ring_of_few_has_exact_pointers(n: int) -> None:
         assert [m.uid for m in node.left] == [order[at - k] for k in range(1, reach + 1)]
 
 
-@pytest.mark.parametrize("k", range(2, 17))
+@pytest.mark.parametrize(
+    "k", [k if k in (2, 3, 4, 6, 9, 16) else pytest.param(k, marks=SOAK) for k in range(2, 17)]
+)
 def test_newcomers_racing_through_one_contact_form_one_ring(k: int) -> None:
     for seed in range(3):
         cluster = Cluster(seed)
@@ -61,6 +67,7 @@ def test_a_join_finds_a_seed_that_is_up_among_those_that_are_not() -> None:
     assert len(cluster.in_order) == 5
 
 
+@pytest.mark.soak  # a crowd that comes faster is in test_joins
 def test_a_broker_joins_after_any_number_of_joins_through_one_contact() -> None:
     """By the published rule one contact finds room for some 110; all here know one address."""
     cluster = Cluster()
@@ -97,7 +104,7 @@ def owner_of_the_gap(n: int) -> str:
 
 
 @MODES
-@pytest.mark.parametrize("n", [2, 3, 5, 8])
+@SIZES
 def test_a_newcomer_that_dies_on_its_way_leaves_no_ghost(n: int, mode: CrashMode) -> None:
     for moment in MOMENTS:
         cluster, newcomer, _ = joining(n, moment)
@@ -108,7 +115,7 @@ def test_a_newcomer_that_dies_on_its_way_leaves_no_ghost(n: int, mode: CrashMode
 
 
 @MODES
-@pytest.mark.parametrize("n", [2, 3, 5, 8])
+@SIZES
 def test_a_newcomer_joins_although_its_contact_dies(n: int, mode: CrashMode) -> None:
     for moment in MOMENTS:
         cluster, newcomer, contact = joining(n, moment)
@@ -118,7 +125,7 @@ def test_a_newcomer_joins_although_its_contact_dies(n: int, mode: CrashMode) -> 
 
 
 @MODES
-@pytest.mark.parametrize("n", [2, 3, 5, 8])
+@SIZES
 def test_a_newcomer_joins_although_the_owner_of_its_gap_dies(n: int, mode: CrashMode) -> None:
     owner = owner_of_the_gap(n)
     for moment in MOMENTS:

@@ -67,6 +67,7 @@ def test_a_crowd_through_one_contact_spreads_over_the_ring() -> None:
     assert len(set(ids)) == 121
     widths = [gap(a, b) for a, b in zip(ids, [*ids[1:], ids[0]], strict=True)]
     assert max(widths) <= 2**12 * min(widths)
+    assert cluster.told(JoinRejected) == []
 
 
 @pytest.mark.parametrize("racers", [2, 3, 5, 9, 16, 40])
@@ -106,7 +107,19 @@ def test_an_id_kept_for_a_slow_newcomer_is_given_to_nobody_else() -> None:
 
 
 @pytest.mark.parametrize(
-    ("n", "seed", "every"), [(1, 1, 1), (2, 2, 1), (3, 3, 1), (4, 4, 5), (5, 5, 7), (9, 9, 23)]
+    ("n", "seed", "every"),
+    [
+        (1, 1, 1),
+        (2, 2, 3),
+        (3, 3, 7),
+        (4, 4, 13),
+        (9, 9, 61),
+        pytest.param(2, 2, 1, marks=pytest.mark.soak),
+        pytest.param(3, 3, 1, marks=pytest.mark.soak),
+        pytest.param(4, 4, 5, marks=pytest.mark.soak),
+        pytest.param(5, 5, 7, marks=pytest.mark.soak),
+        pytest.param(9, 9, 23, marks=pytest.mark.soak),
+    ],
 )
 def test_whoever_dies_during_a_join_and_whenever_the_ring_is_whole_afterwards(
     n: int, seed: int, every: int
@@ -165,7 +178,7 @@ def test_the_contact_is_among_the_nearest_by_round_trip_time() -> None:
     seeds = cluster.alive
     for _ in range(20):
         uid = cluster.start(seeds[:1])
-        newcomer = cluster.nodes[uid]._parts.newcomer
+        newcomer = cluster.nodes[uid].parts.newcomer
         measured: dict[str, int] = {}
         while cluster.nodes[uid].member is None:
             cluster.run(0.0002)

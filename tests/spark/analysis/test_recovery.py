@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
-from overlay.trace import Verdict
+from overlay.trace_schema import Verdict
 from spark.analysis.analyse import analyse
 from spark.analysis.results import Analysis, Growth, Model, Quantiles
 from spark.dataset.files import check_dataset

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from overlay.trace import Incident, Run
+from overlay.trace_schema import Incident, Run
 from spark.dataset.files import check_dataset, check_file, find_files, run_ids
 from spark.errors import DatasetError
 from tests.spark import rows

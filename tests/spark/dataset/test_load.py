@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from pyspark.sql import SparkSession
 
-from overlay.trace import Incident
+from overlay.trace_schema import Incident
 from spark.dataset.files import check_dataset
 from spark.dataset.load import load
 from spark.errors import DatasetError

@@ -46,12 +46,18 @@ class Page(HTMLParser):
         self.text += data
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a report, for those who only read it; it stands in the report's folder."""
+    return write_report(analysis(), tmp_path_factory.mktemp("written") / "report")
+
+
 def contents(directory: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in directory.iterdir()}
 
 
-def test_the_page_gives_verdicts_tables_and_plots(tmp_path: Path) -> None:
-    page = Page(write_report(analysis(), tmp_path / "report"))
+def test_the_page_gives_verdicts_tables_and_plots(written: Path) -> None:
+    page = Page(written)
     found = analysis()
     for verdict in found.verdicts:
         assert verdict.words in page.text
@@ -62,8 +68,8 @@ def test_the_page_gives_verdicts_tables_and_plots(tmp_path: Path) -> None:
     assert page.tags.count("tr") > len(found.quantiles) + len(found.fits) + len(found.counts)
 
 
-def test_the_page_stands_alone_and_its_drawings_do_not_clash(tmp_path: Path) -> None:
-    page = Page(write_report(analysis(), tmp_path / "report"))
+def test_the_page_stands_alone_and_its_drawings_do_not_clash(written: Path) -> None:
+    page = Page(written)
     assert not {"script", "link", "img", "iframe"} & set(page.tags)
     assert re.findall(r'(?:src|href)="(?!#)[^"]*"', page.source) == []
     ids = re.findall(r'\bid="([^"]+)"', page.source)
@@ -82,15 +88,15 @@ def test_what_is_in_the_data_is_text_and_nothing_else(tmp_path: Path) -> None:
     assert "<i>1.0" in page.text
 
 
-def test_the_markdown_says_the_same(tmp_path: Path) -> None:
-    text = (write_report(analysis(), tmp_path / "r").parent / "report.md").read_text("utf-8")
+def test_the_markdown_says_the_same(written: Path) -> None:
+    text = (written.parent / "report.md").read_text("utf-8")
     for verdict in analysis().verdicts:
         assert verdict.words in text
     assert "| total | 1,024 | 40 | 2 | 8 | 12 | 15.2 | 20 | 8.8 |" in text
 
 
-def test_tables_are_there_as_csv_and_parquet(tmp_path: Path) -> None:
-    report = write_report(analysis(), tmp_path / "report").parent
+def test_tables_are_there_as_csv_and_parquet(written: Path) -> None:
+    report = written.parent
     assert set(contents(report)) == set(FILES)
     quantiles = pq.read_table(report / "quantiles.parquet").to_pylist()
     assert quantiles == msgspec.to_builtins(list(analysis().quantiles))
@@ -104,10 +110,9 @@ def test_tables_are_there_as_csv_and_parquet(tmp_path: Path) -> None:
     assert pq.read_table(report / "fits.parquet").column("verdict")[0].as_py() == fits[0]["verdict"]
 
 
-def test_the_same_analysis_gives_the_same_bytes(tmp_path: Path) -> None:
-    one = write_report(analysis(), tmp_path / "one").parent
-    other = write_report(analysis(), tmp_path / "other").parent
-    assert contents(one) == contents(other)
+def test_the_same_analysis_gives_the_same_bytes(tmp_path: Path, written: Path) -> None:
+    again = write_report(analysis(), tmp_path / "again").parent
+    assert contents(written.parent) == contents(again)
 
 
 def test_an_earlier_report_is_replaced(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from pyspark.sql import functions as fn
 
 from spark.errors import MasterError, SparkFailed
 from spark.runtime.session import open_session
+from tests.spark.conftest import JVM_OF_SECONDS
 
 pytestmark = pytest.mark.spark
 
@@ -120,7 +121,7 @@ def test_an_interrupt_ends_every_process_without_a_word(
     temporary.mkdir()
     with subprocess.Popen(
         [sys.executable, "-c", INTERRUPTED, pipe, data],
-        env={**os.environ, "TMPDIR": str(temporary)},
+        env={**os.environ, **JVM_OF_SECONDS, "TMPDIR": str(temporary)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,

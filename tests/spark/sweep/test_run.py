@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from overlay.errors import InvariantError
-from overlay.trace import Incident, Run
+from overlay.trace_schema import Incident, Run
 from sims.experiments.experiment import Experiment, RunResult
 from sims.experiments.experiment import run as simulate
 from spark.dataset.files import check_dataset, run_ids

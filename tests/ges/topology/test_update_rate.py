@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ges.topology.rate_limit import Rate, RateLimit
+from ges.topology.update_rate import Rate, RateLimit
 from overlay.ids import nanos
 
 RATE = Rate(least_ns=nanos(1), rest_ns=nanos(8), burst=3)

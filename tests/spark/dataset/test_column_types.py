@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import types as sql
 
-from overlay.trace import Incident, Run, Verdict
+from overlay.trace_schema import Incident, Run, Verdict
 from sims import dataset
 from spark.analysis.results import Fit, Quantiles
-from spark.dataset.schema import Kind, columns, holds, spark_schema
+from spark.dataset.column_types import Kind, columns, holds, spark_schema
 from spark.sweep.run import Outcome
 
 DOCS = Path(__file__).parents[3] / "docs"

@@ -1,7 +1,8 @@
 """Column types of a table, derived from the struct that defines its rows.
 
-The trace's structs (``overlay.trace``) say once what a row holds; what Spark needs to know of it,
-and what a file's columns must be, follows from them. For Arrow ``sims.dataset`` does the same.
+The trace's structs (``overlay.trace_schema``) say once what a row holds; what Spark needs to know
+of it, and what a file's columns must be, follows from them. For Arrow ``sims.dataset`` does the
+same.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from overlay.machine import Closed, LinkDown, Message
 from overlay.queues.resend import Ack, Resume
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import CONTROL, EVENT, frame
-from overlay.wire.handshake import GREETINGS, Welcome
+from overlay.wire.greetings import GREETINGS, Welcome
 from overlay.wire.versions import DIALECT
 from tests.helpers.stations import CODEC, Overlay, Station, hello
 

@@ -9,7 +9,7 @@ import pytest
 
 from ring.config import GapRule
 from ring.geometry import RING_SIZE, clockwise, gap
-from ring.joining.gaps import LAP, Choice, Request, Sight, Verdict, choose
+from ring.joining.gap_choice import LAP, Choice, Request, Sight, Verdict, choose
 
 U = RING_SIZE // 1024  #: the mean gap of the rings below
 MAX_JUMPS = 32

@@ -5,41 +5,28 @@ from __future__ import annotations
 import ssl
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 import trio
 import trio.testing
 
-from overlay.authority.authority import Authority, create_authority, issue_identity
+from overlay.authority.authority import Authority, issue_identity
 from overlay.errors import IdentityError, ProtocolError
 from overlay.security.identity import Identity, PeerIdentity, Role
-from overlay.security.tls import ALPN, client_context, peer_identity, require_role, server_context
+from overlay.security.tls_handshake import (
+    ALPN,
+    client_context,
+    peer_identity,
+    require_role,
+    server_context,
+)
+from tests.overlay.conftest import DAY, Issue
 
-DAY = timedelta(days=1)
 DEADLINE_SECONDS = 10
 
 Stream = trio.SSLStream[trio.abc.Stream]
-Issue = Callable[..., Identity]
-
-
-@pytest.fixture
-def authority(tmp_path: Path) -> Authority:
-    return create_authority(tmp_path / "authority", name="test", lifetime=100 * DAY)
-
-
-@pytest.fixture
-def issue(authority: Authority, tmp_path: Path) -> Issue:
-    def issue(name: str, role: Role = Role.BROKER, signer: Authority = authority) -> Identity:
-        return issue_identity(signer, tmp_path / name, role=role, lifetime=DAY)
-
-    return issue
-
-
-@pytest.fixture
-def foreign(tmp_path: Path) -> Authority:
-    return create_authority(tmp_path / "foreign", name="test", lifetime=100 * DAY)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from overlay.errors import CodecError
 from overlay.ids import LinkClass, Peer
 from overlay.machine import Refused
 from overlay.wire.frames import HEADER, PROTOCOL_VERSION
-from overlay.wire.handshake import GREETINGS, Hello, LinkTable, Refusal, Welcome, judge_hello
+from overlay.wire.greetings import GREETINGS, Hello, LinkTable, Refusal, Welcome, judge_hello
 from overlay.wire.versions import Agreement
 
 NORMAL, SECURE = LinkClass.NORMAL, LinkClass.SECURE

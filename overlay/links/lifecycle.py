@@ -27,7 +27,7 @@ from overlay.queues.outbox import WRITE_BYTES
 from overlay.queues.streams import RELIABLE, Key, Streams
 from overlay.wire.codec import READ_BYTES, MessageCodec
 from overlay.wire.frames import MAX_FRAME_BYTES
-from overlay.wire.handshake import GREETINGS, Goodbye, LinkTable
+from overlay.wire.greetings import GREETINGS, Goodbye, LinkTable
 from overlay.wire.versions import STREAMS
 
 SECURE_WRITE_BYTES = 256 * 1024  #: no express event goes that way; TLS gains by larger writes
@@ -49,10 +49,11 @@ class Links:
         *,
         give: Callable[[Input], None],
         now: Callable[[], Nanos],
-        life: Callable[[], int],
+        incarnation: Callable[[], int],
         bulkhead: Bulkhead,
         counted_log: CountedLog,
     ) -> None:
+        """``give`` hands the machine an input; ``incarnation`` returns this broker's, as it is."""
         self.up: dict[Key, Link] = {}
         self.parting = Parting(partial(bulkhead.contain, self._go_another_way))
         self.streams = Streams()
@@ -74,14 +75,14 @@ class Links:
         self._upper = upper
         self._give = give
         self._now = now
-        self._life = life  #: our incarnation
+        self._incarnation = incarnation
         self._bulkhead = bulkhead
         self._counted_log = counted_log
         self.running: dict[Link, None] = {}  #: links whose tasks have not ended; some are not up
         self._quiet = trio.Event()
 
     async def run(self, greeted: Greeted) -> None:
-        """Read and write until the link ends; the machine is told of both ends of its life."""
+        """Read and write until the link ends; the machine is told when it comes up and ends."""
         peer, link_class, wire = greeted.peer, greeted.link_class, greeted.wire
         reader, agreed = greeted.reader, greeted.agreed
         connection = Connection(
@@ -175,7 +176,9 @@ class Links:
     def _go_on(self, key: Key, link: Link) -> None:
         """Go on with the stream to the other end where it has got to."""
         connection, peer = link.connection, link.peer
-        resume, again, orphans = self.streams.attach(key, peer, self._life(), connection.outbox)
+        resume, again, orphans = self.streams.attach(
+            key, peer, self._incarnation(), connection.outbox
+        )
         connection.send(self._codec.encode(resume, link.agreed.version))
         connection.send_again(again)
         if again:

@@ -1,6 +1,6 @@
-"""What measured ways cost, and how soon and how seldom they change.
+"""What relay paths cost, and how soon and how seldom they change.
 
-    python -m benchmarks.speed.ways [--changes N] [--minutes M]
+    python -m benchmarks.speed.relay_paths [--changes N] [--minutes M]
 
 *Paths*: a ring of n brokers with chords; one link after the other changes its cost, and the
 cheapest paths of one broker are brought up to date, against the same from scratch here and in
@@ -36,7 +36,7 @@ PATIENCE = 300  #: seconds, virtual
 def main() -> None:
     """Print the four tables, each with its units; there are no bars."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.speed.ways", description=__doc__.splitlines()[0]
+        prog="python -m benchmarks.speed.relay_paths", description=__doc__.splitlines()[0]
     )
     parser.add_argument(
         "--changes", type=at_least(1), default=300, help="changes of links for each size"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from overlay.trace import SCHEMA_VERSION, Incident, Run, Source, Verdict
+from overlay.trace_schema import SCHEMA_VERSION, Incident, Run, Source, Verdict
 from tests.helpers.rows import incident, run
 
 

@@ -7,7 +7,7 @@ import trio
 from overlay.errors import ProtocolError
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import CONTROL
-from overlay.wire.handshake import GREETINGS
+from overlay.wire.greetings import GREETINGS
 
 
 async def read_greeting(stream: trio.abc.Stream, reader: FrameReader) -> object:

@@ -1,0 +1,14 @@
+"""The ``chordal sim`` command. Each sub-command has a module.
+
+Everything but click is imported inside the commands, so that ``chordal --help`` stays fast.
+
+``main`` (the group, and the list of what can be run), ``run`` (an experiment, or a story),
+``explore`` (all orders in a small ring), ``printed`` (what a run shows while it goes on, and its
+result), ``options`` (what sub-commands share).
+"""
+
+from __future__ import annotations
+
+from sims.cli.main import sim
+
+__all__ = ["sim"]

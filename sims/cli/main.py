@@ -1,0 +1,29 @@
+"""The group of sub-commands, and the list of what can be run."""
+
+from __future__ import annotations
+
+import click
+
+from sims.cli.explore import explore
+from sims.cli.options import json_option, print_list
+from sims.cli.run import run
+
+
+@click.group()
+def sim() -> None:
+    """Simulate rings that form, break and heal."""
+
+
+sim.add_command(run)
+sim.add_command(explore)
+
+
+@sim.command("list")
+@json_option
+def list_(as_json: bool) -> None:
+    """List what can be run: the experiment 'crash', and all stories."""
+    from sims.experiments.experiment import SCENARIOS
+    from sims.scenarios import stories
+
+    told = {name: stories.about(story) for name, story in stories.BY_NAME.items()}
+    print_list({**SCENARIOS, **told}, as_json=as_json)
