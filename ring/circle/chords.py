@@ -9,10 +9,15 @@ greedy routes grow like sqrt(n).
 
 A join or a death shifts the ranks of everybody beyond it by one, so exact ranks would cost O(n)
 messages for each. Therefore a chord stays while its rank is within a tolerance, three quarters to
-one and a half of 2^(j+1); only one out of it, or dead, makes place for the one that is named. An
-answer says how many brokers to the right the one named stands, as its sender counts, so errors do
-not add up from level to level. Where another broker is named than the chord, the rank of the chord
-follows from that of the one named by their distances.
+one and a half of 2^(j+1); only one out of it, or dead, makes place for another. An answer says how
+many brokers to the right the one named stands, as its sender counts, so errors do not add up from
+level to level. Where another broker is named than the chord, the rank of the chord follows from
+that of the one named by their distances.
+
+Who is named is taken if its rank is exact. Else a search looks for the broker at the place where
+the exact one should stand by distance. Chords of chords would run together otherwise: two brokers
+that share a chord are named the same one for the next level, and in the end a few brokers would be
+the far chords of all.
 
 A slow refresh asks all levels anew, O(log n) messages a broker, and keeps these counts true. Only
 what leaves a hole is told at once, to those who asked for that level: a level that exists where
@@ -22,12 +27,15 @@ it may have taken the old one for the end of its levels.
 
 from __future__ import annotations
 
+from functools import partial
+
 from overlay.ids import Nanos, Peer
 from ring.circle.links import RingLinks
 from ring.circle.neighbourhood import Neighbourhood
+from ring.circle.searches import Finding, Routing
 from ring.core import Core, Timer
 from ring.facts import ChordLost, ChordRepaired
-from ring.geometry import clockwise
+from ring.geometry import RING_SIZE, clockwise
 from ring.wire.messages import ChordAnswer, ChordQuery, Member
 
 MAX_LEVELS = 31
@@ -39,14 +47,18 @@ LEAST, MOST = 0.75, 1.5  #: the tolerance: the rank of a chord that stays over t
 class Chords:
     """This broker's chords, nearest level first."""
 
-    def __init__(self, core: Core, links: RingLinks, neighbourhood: Neighbourhood) -> None:
+    def __init__(
+        self, core: Core, links: RingLinks, neighbourhood: Neighbourhood, routing: Routing
+    ) -> None:
         self._core = core
         self._links = links
         self._neighbourhood = neighbourhood
+        self._routing = routing
         self.levels: list[Member] = []  #: levels[0] is right-right
         self._ranks: list[int] = []  #: by level: how many brokers to the right, as counted
         self._asked: dict[int, str] = {}  #: level -> uid asked for its chord of that level
         self._answered: set[int] = set()  #: levels whose chord has answered
+        self._sought: dict[int, tuple[Member, int]] = {}  #: level -> who was named, and its rank
         self._askers: dict[str, set[int]] = {}  #: uid -> levels it wants to be told of
         self._lost: dict[str, None] = {}  #: uids of dead chords that are not replaced yet
         self._moved_at: Nanos | None = None  #: when right-right last became another
@@ -109,17 +121,13 @@ class Chords:
         if member is not None and not self._extends(level, member):
             member = None
         rank = self._ranks[level] + (answer.rank or _exact(level))
-        if level + 1 == len(self.levels):
-            if member is not None:
-                self._append(member, rank)
-        elif member is not None and self.levels[level + 1] == member:
+        if member is not None and self.levels[level + 1 : level + 2] == [member]:
             self._ranks[level + 1] = rank
-        elif not self._keeps(level + 1, member, rank):
+        elif level + 1 == len(self.levels) or not self._keeps(level + 1, member, rank):
             if member is None:
                 self._cut(level + 1)
             else:
-                self.levels[level + 1], self._ranks[level + 1] = member, rank
-                self._asked.pop(level + 1, None)
+                self._place(level + 1, member, rank)
         self.follow()
 
     def on_link_gone(self, uid: str) -> None:
@@ -161,6 +169,7 @@ class Chords:
         self._ranks.clear()
         self._asked.clear()
         self._answered.clear()
+        self._sought.clear()
         self._askers.clear()
         self._lost.clear()
         self._moved_at, self._untold = None, False
@@ -179,6 +188,44 @@ class Chords:
             self._untold = True
             core.arm(Timer.CHORDS, "", core.jitter(2 * core.config.heartbeat_ns))
 
+    def _place(self, level: int, named: Member, rank: int) -> None:
+        """Make ``named`` the chord of ``level`` if its ``rank`` is exact, else search for that one.
+
+        Where the exact one would come round, ``named`` has to do.
+        """
+        here = self._core.member.ring_id
+        way = clockwise(here, named.ring_id) * _exact(level) // rank
+        if rank == _exact(level) or way >= RING_SIZE:
+            self._set(level, named, rank)
+        elif level not in self._sought:
+            self._sought[level] = named, rank
+            self._routing.find((here + way) % RING_SIZE, partial(self._on_found, level))
+
+    def _on_found(self, level: int, finding: Finding) -> None:
+        """Take who stands where an exact chord should; if that is of no use, who was named."""
+        if level not in self._sought:
+            return  # off the ring meanwhile
+        named, rank = self._sought.pop(level)
+        if level > len(self.levels):
+            return
+        for member in (finding.member, named):
+            if member is None or not self._extends(level - 1, member):
+                continue
+            counted = self._counted(member, named, rank)
+            if member == named or _is_within_tolerance(level, counted):
+                self._set(level, member, round(counted))
+                break
+        self.follow()
+
+    def _set(self, level: int, member: Member, rank: int) -> None:
+        """Make ``member`` the chord of ``level``, which may be a new one."""
+        if level == len(self.levels):
+            self._append(member, rank)
+        else:
+            if self.levels[level] != member:
+                self._asked.pop(level, None)
+            self.levels[level], self._ranks[level] = member, rank
+
     def _append(self, member: Member, rank: int) -> None:
         """There is one level more."""
         self.levels.append(member)
@@ -190,17 +237,21 @@ class Chords:
 
         ``named``, ``rank``: another broker that would be exact; None where that would come round.
         """
-        chord, here = self.levels[level], self._core.member.ring_id
+        chord = self.levels[level]
         if not self._extends(level - 1, chord):
             return False
         if named is None:
             named, rank = self.levels[level - 1], self._ranks[level - 1]
-        far, known = clockwise(here, chord.ring_id), clockwise(here, named.ring_id)
-        counted = rank * far / known
-        if not LEAST <= counted / _exact(level) <= MOST:
+        counted = self._counted(chord, named, rank)
+        if not _is_within_tolerance(level, counted):
             return False
         self._ranks[level] = round(counted)
         return True
+
+    def _counted(self, member: Member, known: Member, rank: int) -> float:
+        """Return the rank of ``member`` by its distance, that of ``known`` being ``rank``."""
+        here = self._core.member.ring_id
+        return rank * clockwise(here, member.ring_id) / clockwise(here, known.ring_id)
 
     def _is_ring_of_three(self) -> bool:
         hood = self._neighbourhood
@@ -247,3 +298,7 @@ class Chords:
 def _exact(level: int) -> int:
     """Return the rank that a chord of that level is to have."""
     return RIGHT_RIGHT << level
+
+
+def _is_within_tolerance(level: int, rank: float) -> bool:
+    return LEAST <= rank / _exact(level) <= MOST
