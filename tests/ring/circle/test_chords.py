@@ -6,7 +6,17 @@ import pytest
 
 from ring.config import LAN
 from ring.facts import ChordLost, ChordRepaired, Rejoining, Undecided
-from ring.wire.messages import ChordAnswer, ChordQuery, Failed, Intent, Leaving, Purpose, Route
+from ring.wire.messages import (
+    ChordAnswer,
+    ChordQuery,
+    Failed,
+    Intent,
+    Leaving,
+    Member,
+    Purpose,
+    Route,
+    Routed,
+)
 from tests.helpers.bench import Bench, member, opened, sent, told, uid, view_of
 
 #: Seen from 300: right-right is 500, its right-right 700, and the next 200 comes round.
@@ -118,11 +128,47 @@ def test_who_asks_is_answered() -> None:
 
 
 def test_the_rank_of_a_level_is_the_sum_of_those_on_the_way_to_it() -> None:
-    node = bench()
+    node = with_two_levels()
     node.receive(member(500), ChordAnswer(0, member(700), 3))
-    node.up(member(700))
     effects = node.receive(member(100), ChordQuery(1))
     assert sent(effects, ChordAnswer) == [(uid(100), ChordAnswer(1, member(700), 5))]
+
+
+@pytest.mark.parametrize(
+    ("found", "chord", "rank"),
+    [
+        (member(600), member(600), 4),  # 3.75 by its distance
+        (member(2000), member(700), 5),  # far out of tolerance
+        (member(500), member(700), 5),  # not beyond the level below
+    ],
+)
+def test_for_one_named_off_its_rank_who_stands_at_the_exact_place_is_searched_for(
+    found: Member, chord: Member, rank: int
+) -> None:
+    """Else those that share a chord would share the next one, too, and so on."""
+    node = bench()
+    effects = node.receive(member(500), ChordAnswer(0, member(700), 3))
+    assert node.node.chords == (member(500),)
+    [(first, route)] = sent(effects, Route)
+    assert route.target == 300 + 400 * 4 // 5, "700 is the fifth, and the fourth is the exact one"
+    assert sent(node.receive(member(500), ChordAnswer(0, member(700), 3)), Route) == []
+    trail = (uid(300), first)
+    node.receive(member(int(first, 16)), Routed(route.token, True, found, trail, 1))
+    assert node.node.chords == (member(500), chord)
+    effects = node.receive(member(100), ChordQuery(1))
+    assert sent(effects, ChordAnswer) == [(uid(100), ChordAnswer(1, chord, rank))]
+
+
+@pytest.mark.parametrize("is_off", [False, True])
+def test_where_a_search_ends_with_nobody_who_was_named_has_to_do_unless_we_are_off_the_ring(
+    is_off: bool,
+) -> None:
+    node = bench()
+    node.receive(member(500), ChordAnswer(0, member(700), 3))
+    if is_off:
+        node.node.parts.chords.clear()
+    node.node.parts.routing.clear()
+    assert node.node.chords == (() if is_off else (member(500), member(700)))
 
 
 def test_who_asked_is_told_when_a_level_comes_to_be() -> None:
