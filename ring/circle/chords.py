@@ -199,9 +199,9 @@ class Chords:
             self._set(level, named, rank)
         elif level not in self._sought:
             self._sought[level] = named, rank
-            self._routing.find((here + way) % RING_SIZE, partial(self._on_found, level))
+            self._routing.find((here + way) % RING_SIZE, partial(self._on_searched, level))
 
-    def _on_found(self, level: int, finding: Finding) -> None:
+    def _on_searched(self, level: int, finding: Finding) -> None:
         """Take who stands where an exact chord should; if that is of no use, who was named."""
         if level not in self._sought:
             return  # off the ring meanwhile
