@@ -108,7 +108,7 @@ class Desk:
         ]
         data = b"".join(frame(EVENT, body) for body in bodies)
         size = len(data) // count
-        run = EventRun(read_head(bodies[0]), data, [i * size for i in range(count + 1)])
+        run = EventRun(read_head(bodies[0]), data, [i * size for i in range(count + 1)], count)
         self.deliveries.deliver(run, self.now)
         return data
 
