@@ -131,8 +131,12 @@ class BrokerNode:
 
     def next_deadline(self) -> Nanos | None:
         """Return when :meth:`handle_timers` is to be called; None if no timer is set."""
-        deadlines = [self.ring.next_deadline(), *(part.next_deadline() for part in self.parts)]
-        return min((d for d in deadlines if d is not None), default=None)
+        earliest = self.ring.next_deadline()
+        for part in self.parts:  # a loop, as it is asked for after each input
+            due = part.next_deadline()
+            if due is not None and (earliest is None or due < earliest):
+                earliest = due
+        return earliest
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 

@@ -234,16 +234,21 @@ class TimerTable(Generic[K]):
 
     def next_deadline(self) -> Nanos | None:
         """Return the earliest deadline, or None."""
-        self._drop_stale()
-        return self._heap[0][0] if self._heap else None
+        heap, armed = self._heap, self._armed
+        while heap:
+            at, count, key = heap[0]
+            if armed.get(key) == (at, count):
+                return at
+            heapq.heappop(heap)
+        return None
 
     def pop_expired(self, now: Nanos) -> K | None:
         """Disarm and return the earliest key due by ``now``, or None.
 
         One at a time, because handling a key may set and cancel others.
         """
-        self._drop_stale()
-        if self._heap and self._heap[0][0] <= now:
+        due = self.next_deadline()
+        if due is not None and due <= now:
             _, _, key = heapq.heappop(self._heap)
             del self._armed[key]
             return key
@@ -259,8 +264,3 @@ class TimerTable(Generic[K]):
         """Disarm everything."""
         self._heap.clear()
         self._armed.clear()
-
-    def _drop_stale(self) -> None:
-        heap, armed = self._heap, self._armed
-        while heap and armed.get(heap[0][2]) != (heap[0][0], heap[0][1]):
-            heapq.heappop(heap)

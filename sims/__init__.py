@@ -5,5 +5,6 @@
 Rooms
     ``world`` (virtual time, hosts, links, faults), ``verdicts`` (what the world knows and no broker
     can), ``experiments`` (from settings to rows, or step by step), ``explore`` (all orders in which
-    things may happen), ``scenarios`` (what is done to a ring, with a verdict).
+    things may happen), ``scenarios`` (what is done to a ring, with a verdict), ``workloads``
+    (clients of whole brokers: publishers and subscribers).
 """

@@ -23,12 +23,21 @@ PURE_ROOMS = {
     *("ring.wire", "ring.circle", "ring.joining", "ring.detection", "ring.repair", "ring.records"),
     "ring.coordination",
     *("ges.wire", "ges.matching", "ges.topology", "ges.routing"),
-    *("sims.world", "sims.verdicts", "sims.experiments", "sims.explore", "sims.scenarios"),
+    *(
+        "sims.world",
+        "sims.verdicts",
+        "sims.workloads",
+        "sims.experiments",
+        "sims.explore",
+        "sims.scenarios",
+    ),
 }
 PURE_FILES = {
     *("overlay.address", "overlay.circular", "overlay.errors", "overlay.ids", "overlay.limits"),
     *("overlay.machine", "overlay.rng", "overlay.trace_schema", "overlay.wording"),
     *("overlay.links.bulkhead", "overlay.links.doorkeeper", "overlay.links.counted_log"),
+    *("overlay.links.keeping", "overlay.links.taking", "overlay.links.acknowledgements"),
+    "overlay.links.stillness",
     *("overlay.net.turn", "overlay.security.revocation"),
     *("ring.config", "ring.core", "ring.errors", "ring.facts", "ring.geometry", "ring.invariants"),
     *("ring.node", "ring.verdicts"),

@@ -8,7 +8,7 @@ from ges.routing.holding import Holding
 from ges.routing.outlets import Lines
 from ges.routing.plan import Duty, Onward, Plan
 from ges.wire.events import FLOOD_FLAG
-from overlay.ids import LinkClass
+from overlay.ids import LinkClass, Peer
 
 
 class Plans:
@@ -35,12 +35,24 @@ class Plans:
             self.normal.update(0, {})
             self.secure.update(0, {})
             return
-        linked = {uid: member.ring_id for uid, member in holding.linked.items()}
+        linked = {
+            uid: member.ring_id
+            for uid, member in holding.linked.items()
+            if not self._is_over(member.peer)
+        }
         self.normal.update(self.here, holding.places(LinkClass.NORMAL) | linked)
         places = held | linked
         self.secure.update(
             self.here, {uid: places[uid] for uid in self.flood.uids if uid in places}
         )
+
+    def _is_over(self, peer: Peer) -> bool:
+        """Say whether a member's link is one to a later life of it, whose place is not known yet.
+
+        The ring hears of such a link after its stream has gone on, and it may have no place at all.
+        """
+        line = self._lines.get((peer.uid, LinkClass.NORMAL))
+        return line is not None and line.peer.incarnation > peer.incarnation
 
     def of(self, flags: int, link_class: LinkClass) -> Plan:
         """Return the plan of an event with these flags, over links of that class."""

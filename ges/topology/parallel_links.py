@@ -45,6 +45,7 @@ class ParallelLinks(Part):
     ) -> None:
         """``wanted`` returns the peer to which this end is to make a link, or None."""
         self.up: set[str] = set()  #: uids at the other end
+        self._lives: dict[str, int] = {}  #: of those that are up: incarnation at the other end
         self._class = link_class
         self._rng = rng
         self._wanted = wanted
@@ -67,6 +68,12 @@ class ParallelLinks(Part):
             # is under way on those beside it: they break with it.
             is_given_up = event.reason is Closed.UNWANTED
             return self._drop(event.uid, Closed.UNWANTED if is_given_up else Closed.LOST)
+        elif event.link_class is LinkClass.NORMAL and isinstance(event, LinkUp):
+            peer = event.peer
+            if peer.incarnation > self._lives.get(peer.uid, peer.incarnation):
+                # Nobody is at the other end of the one beside it, should it look up yet: a machine
+                # that lost power has not said a word.
+                return self._drop(peer.uid, Closed.LOST)
         return []
 
     def on_close(self, close: CloseLink, now: Nanos) -> list[Effect]:
@@ -90,11 +97,12 @@ class ParallelLinks(Part):
         if isinstance(event, LinkUp):
             uid = event.peer.uid
             self.up.add(uid)
+            self._lives[uid] = event.peer.incarnation
             self._calling.discard(uid)
             self._failures.pop(uid, None)
             self._retries.cancel(uid)
         elif isinstance(event, LinkDown):
-            self.up.discard(event.uid)
+            self._forget(event.uid)
             self._retry(event.uid, now)
         elif event.uid is not None:
             self._calling.discard(event.uid)
@@ -107,8 +115,12 @@ class ParallelLinks(Part):
         self._retries.cancel(uid)
         if uid not in self.up:
             return []
-        self.up.discard(uid)
+        self._forget(uid)
         return [CloseLink(uid, reason, self._class)]
+
+    def _forget(self, uid: str) -> None:
+        self.up.discard(uid)
+        self._lives.pop(uid, None)
 
     def _call(self, uid: str) -> list[Effect]:
         peer = self._wanted(uid)
@@ -148,7 +160,7 @@ class SecureLinks(ParallelLinks):
     def on_link(self, event: LinkUp | LinkDown | LinkRefused, now: Nanos) -> list[Effect]:
         """Ask for a link beside a normal one that has come up as well."""
         if isinstance(event, LinkUp) and event.link_class is LinkClass.NORMAL:
-            return self.seek(event.peer.uid)
+            return [*super().on_link(event, now), *self.seek(event.peer.uid)]
         return super().on_link(event, now)
 
     def _may_link(self, uid: str) -> Peer | None:

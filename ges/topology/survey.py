@@ -186,9 +186,11 @@ class Survey:
 
     def next_deadline(self) -> Nanos | None:
         """Return when :meth:`handle_timers` has something to do, or None."""
-        parts = (self._probes, self._quick_probes, self._timers)
-        deadlines = (part.next_deadline() for part in parts)
-        return min((d for d in deadlines if d is not None), default=None)
+        earliest = self._probes.next_deadline()
+        for due in (self._quick_probes.next_deadline(), self._timers.next_deadline()):
+            if due is not None and (earliest is None or due < earliest):
+                earliest = due
+        return earliest
 
     # ── what is known ─────────────────────────────────────────────────────────────────────────
 

@@ -3,8 +3,11 @@
 Making them
     ``calling``, ``accepting``, ``first_message``.
 Keeping and ending them
-    ``link``, ``lifecycle`` (the table of links), ``conversation`` (what is said over one),
+    ``link``, ``lifecycle`` (links and their tasks), ``conversation`` (what is said over one),
     ``acknowledging``, ``parting``.
+What these decide, without I/O; the simulator uses it, too
+    ``keeping`` (the table of links), ``taking`` (what has come), ``acknowledgements``,
+    ``stillness`` (of links that part).
 Strangers and load
     ``doorkeeper`` (who is let in at all), ``bulkhead`` (a fault in one connection ends no other),
     ``counted_log`` (counts what would be logged too often), ``memory_limit`` (on what all hold

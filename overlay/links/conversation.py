@@ -6,7 +6,7 @@ acknowledgements concern the link itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from functools import partial
 
 import trio
@@ -16,15 +16,14 @@ from overlay.ids import LinkClass, short
 from overlay.links.acknowledging import Acknowledging
 from overlay.links.counted_log import CountedLog
 from overlay.links.link import Link, Upper
-from overlay.machine import Closed, Input, LinkMessage, MessageReceived
-from overlay.net.connection import BROKEN, FINISH_SECONDS
+from overlay.links.taking import Taking
+from overlay.machine import Closed, Input
+from overlay.net.connection import BROKEN
 from overlay.net.precedence import Precedence
 from overlay.net.slices import Sliced
 from overlay.net.turn import Turn
-from overlay.queues.resend import Ack, Resume
+from overlay.queues.outbox import FINISH_SECONDS
 from overlay.wire.codec import FrameReader, FrameRun, MessageCodec
-from overlay.wire.frames import CONTROL
-from overlay.wire.greetings import Goodbye
 
 
 class Conversation:
@@ -43,13 +42,12 @@ class Conversation:
         on_goodbye: Callable[[Link, Closed], None],
     ) -> None:
         """``on_goodbye``: the other end parts, and why; what it has queued is still to come."""
-        self._codec = codec
+        self._taking = Taking(codec, acknowledging, on_frames=upper.on_frames, give=give)
         self._upper = upper
         self._turn = turn
         self._precedence = precedence
         self._acknowledging = acknowledging
         self._counted_log = counted_log
-        self._give = give
         self._on_goodbye = on_goodbye
 
     async def hold(self, link: Link, reader: FrameReader) -> Closed:
@@ -114,10 +112,7 @@ class Conversation:
                 if not chunk:
                     return
                 reader.feed(chunk)
-                for run in reader.runs():
-                    for body in run.bodies() if run.kind == CONTROL else ():
-                        if isinstance(message := self._codec.decode(body), Ack):
-                            self._acknowledging.hear(link, message)
+                self._taking.acknowledged(link, reader.runs())
         except ProtocolError as error:
             self._protocol_error(link, error)
         except BROKEN:
@@ -126,34 +121,9 @@ class Conversation:
     async def _take(self, link: Link, runs: list[FrameRun]) -> Closed | None:
         """Hand over what has come; returns why, if the other end says good-bye."""
         first = None if link.link_class is LinkClass.EXPRESS else self._precedence
-        return await Sliced(self._steps(link, runs), first).finish(
+        return await Sliced(self._taking.steps(link, runs), first).finish(
             self._turn, partial(self._acknowledging.note, link)
         )
-
-    def _steps(self, link: Link, runs: list[FrameRun]) -> Generator[None, None, Closed | None]:
-        """Hand over what has come; behind a good-bye there are acknowledgements alone."""
-        link_class = link.link_class
-        goodbye: Closed | None = None
-        for run in runs:
-            if run.kind != CONTROL:
-                if goodbye is None:
-                    yield from self._upper.on_frames(link, run)
-                continue
-            for body in run.bodies():
-                message = self._codec.decode(body)
-                if isinstance(message, Goodbye):
-                    goodbye = goodbye or message.reason
-                    continue
-                if goodbye is not None and not isinstance(message, Ack):
-                    continue
-                if isinstance(message, Ack | Resume):
-                    self._acknowledging.hear(link, message)
-                    continue
-                if link_class is not LinkClass.NORMAL and not isinstance(message, LinkMessage):
-                    raise ProtocolError(f"{type(message).__name__} on a link for events")
-                self._give(MessageReceived(link.peer.uid, message, link_class))
-                yield
-        return goodbye
 
     def _protocol_error(self, link: Link, error: ProtocolError) -> None:
         uid = short(link.peer.uid)

@@ -25,7 +25,7 @@ from overlay.ids import NANOS_PER_SECOND, Nanos
 from overlay.net.tls_stream import TlsStream
 from overlay.net.turn import Turn, Waiting
 from overlay.queues.lanes import ExpressLane, NormalLane, Overflow, Policy
-from overlay.queues.outbox import WRITE_BYTES, Outbox
+from overlay.queues.outbox import FINISH_SECONDS, WRITE_BYTES, Outbox
 from overlay.queues.resend import Item
 from overlay.wire.codec import READ_BYTES
 from overlay.wire.frames import Bytes
@@ -36,7 +36,6 @@ EXPRESS_QUEUE_BYTES = 4 * 1024 * 1024  #: beyond that the oldest express events 
 HOLD_BYTES = 1024 * 1024  #: with so much in a queue, who can holds back ...
 HOLD_SECONDS = 0.5  #: ... for at most so long at a time ...
 HOLD_RATE = 1024 * 1024  #: ... for a reader that takes so many bytes a second, or more
-FINISH_SECONDS = 2.0  #: what is queued may take that long when the connection is closed
 
 #: Where Linux's struct tcp_info has the smallest round trip of late, a u32. Not the smoothed one:
 #: that has in it what the other end waits before it acknowledges.

@@ -23,6 +23,8 @@ LITTLE_BYTES = 16 * 1024  #: no more than that goes along with what fills a writ
 
 MOST_QUICK = 8  #: quick frames that wait; who takes nothing could else ask for ever more
 
+FINISH_SECONDS = 2.0  #: what is queued may take that long when the connection is closed
+
 EXPRESS_BYTES = 16 * 1024  #: of express events in one write: each is stamped when it is written
 
 

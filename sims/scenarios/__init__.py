@@ -6,6 +6,8 @@ By what happens
     ``joins``, ``deaths``, ``lives`` (brokers that stand still, leave, restart), ``links`` (that
     fail), ``partitions``, ``records`` (who owns them afterwards), ``churn`` (a bit of everything),
     ``quiet`` (nothing).
+Whole brokers
+    ``events`` (that flow while links and brokers fail).
 Without seeds
     ``scopes`` (small rings, explored in many orders).
 """

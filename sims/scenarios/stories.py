@@ -24,6 +24,13 @@ from sims.scenarios.deaths import (
     runs,
     testers,
 )
+from sims.scenarios.events import (
+    event_flaps,
+    event_freezes,
+    event_halves,
+    event_isolations,
+    event_kills,
+)
 from sims.scenarios.joins import early_starters, joins
 from sims.scenarios.links import carriers, chord_cuts, cuts, flaps, forgiven, mended, tangles
 from sims.scenarios.lives import alone, doors, leaves, moved_lives, pauses, restarts, wakings
@@ -88,6 +95,11 @@ STORIES: tuple[Story, ...] = (
     bridges,
     tangles,
     drifts,
+    event_flaps,
+    event_freezes,
+    event_kills,
+    event_isolations,
+    event_halves,
 )
 
 SCOPES: Story = scopes  #: has no seeds, so ``chordal sim explore`` is the command for it

@@ -1,5 +1,11 @@
 """Virtual time: hosts, links, and what fails. Pure, and a seed gives the same run again.
 
-``world`` (a heap of what happens next), ``network`` (latencies), ``faults`` (crashes, pauses, cut
-links), ``partitions``, ``warm`` (a ring that is whole at once).
+Time and distance
+    ``timeline`` (a heap of what happens next), ``network`` (latencies).
+Rings
+    ``world`` (machines alone, whose messages are objects), ``faults`` (loss, separated pairs,
+    traffic), ``partitions``, ``warm`` (a ring that is whole at once).
+Whole brokers, whose messages and events are bytes
+    ``processes`` (and the byte streams between them), ``connections`` (queues before these),
+    ``greeting``, ``links``, ``sessions``, ``brokers`` (all of it in one process), ``clients``.
 """

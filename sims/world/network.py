@@ -37,12 +37,15 @@ class Latency:
         self._seed = seed
         self._jitter = rng_for(seed, "latency")
         self._places: dict[str, tuple[float, float]] = {}
+        self._ways: dict[tuple[str, str], float] = {}
 
     def one_way_ns(self, a: str, b: str) -> Nanos:
         """Draw the time a message from ``a`` needs to ``b``."""
         distances = self._distances
-        (ax, ay), (bx, by) = self._place(a), self._place(b)
-        way = math.hypot(ax - bx, ay - by) * distances.side_ns
+        way = self._ways.get((a, b))
+        if way is None:
+            (ax, ay), (bx, by) = self._place(a), self._place(b)
+            way = self._ways[a, b] = math.hypot(ax - bx, ay - by) * distances.side_ns
         return distances.base_ns + int(way + self._jitter.random() * distances.jitter_ns)
 
     def _place(self, host: str) -> tuple[float, float]:

@@ -7,10 +7,11 @@ chords, backups) comes about by the protocol itself, so what runs afterwards is 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Protocol
 
+from overlay.machine import Input
 from ring.facts import Found
 from ring.geometry import RING_SIZE
-from sims.world.world import World
 
 REACH = 2  #: neighbours on each side
 
@@ -20,7 +21,17 @@ def spread_evenly(n: int) -> list[int]:
     return [k * RING_SIZE // n for k in range(n)]
 
 
-def start_warm(world: World, places: Mapping[str, int]) -> None:
+class WarmWorld(Protocol):
+    """Where brokers can be linked without a call."""
+
+    def link(self, uid: str, other: str) -> None:
+        """Let there be a link between two brokers."""
+
+    def give(self, uid: str, event: Input) -> None:
+        """Hand an input to a broker now."""
+
+
+def start_warm(world: WarmWorld, places: Mapping[str, int]) -> None:
     """Make members of brokers that are in the world but do nothing yet: uid -> ring id.
 
     The caller then runs the world for as long as the chords take.

@@ -1,7 +1,8 @@
 """A world of brokers in virtual time: the second driver of the machines, beside trio's.
 
-One heap of things to happen, keyed by (time, sequence), so that the same seed gives the same run in
-any process. What a connection does is modelled as TCP does it to the machines in production:
+What is to happen is in a :class:`~sims.world.timeline.Timeline`, so that the same seed gives the
+same run in any process. What a connection does is modelled as TCP does it to the machines in
+production:
 
 * making a link takes two round trips, and both ends ask their machine whether it admits the other;
 * a call between two that are linked is refused, unless it is to replace that very link;
@@ -36,6 +37,7 @@ from overlay.machine import (
     Send,
 )
 from sims.world.network import Latency
+from sims.world.timeline import Timeline
 
 CONNECT_TIMEOUT_NS = nanos(2.0)
 
@@ -83,16 +85,15 @@ class Pipe:
         self.silenced: set[str] = set()
 
 
-class World:
+class World(Timeline):
     """Runs many machines. ``on_fact`` and ``on_sent`` are told what they say and send.
 
     What they send is a message on a link that there is, or an attempt to make one.
     """
 
     def __init__(self, latency: Latency) -> None:
-        self.now: Nanos = 0
+        super().__init__()
         self.hosts: dict[str, Host] = {}
-        self.events = 0  #: things that have happened
         self.on_fact: Callable[[str, Fact], None] = lambda uid, fact: None
         self.on_sent: Callable[[str, Send | OpenLink], None] = lambda uid, effect: None
         self._latency = latency
@@ -100,8 +101,6 @@ class World:
         self._cuts: set[tuple[str, str]] = set()  #: (sender, receiver) between whom nothing passes
         #: By a partition: sims.world.partitions.
         self.apart: Callable[[str, str], bool] | None = None
-        self._heap: list[tuple[Nanos, int, Callable[..., None], tuple[object, ...]]] = []
-        self._sequence = 0
 
     # ── what an experiment does ───────────────────────────────────────────────────────────────
 
@@ -127,11 +126,6 @@ class World:
         for here, there in ends:
             peer = there.machine.peer
             self.give(here.machine.peer.uid, LinkUp(peer, peer.url))
-
-    def at(self, time: Nanos, action: Callable[..., None], *args: object) -> None:
-        """Do ``action(*args)`` at ``time``."""
-        self._sequence += 1
-        heapq.heappush(self._heap, (time, self._sequence, action, args))
 
     def crash(self, uid: str, mode: CrashMode) -> None:
         """End a broker without a word of its own."""
@@ -201,20 +195,6 @@ class World:
             action(*args)
         if host.armed is not None and host.armed <= self.now:
             self._run_timers(uid, host, host.armed)
-
-    def run(self, until: Nanos) -> None:
-        """Let everything happen that is due by ``until``."""
-        heap, pop = self._heap, heapq.heappop
-        while heap and heap[0][0] <= until:
-            self.now, _, action, args = pop(heap)
-            self.events += 1
-            action(*args)
-        self.now = until
-
-    @property
-    def next_at(self) -> Nanos | None:
-        """When the next thing happens; None if nothing is left to happen."""
-        return self._heap[0][0] if self._heap else None
 
     @property
     def alive(self) -> list[str]:

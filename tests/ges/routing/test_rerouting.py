@@ -116,6 +116,20 @@ async def test_who_is_back_in_a_later_life_has_no_part_of_the_ring_until_it_has_
     ]
 
 
+async def test_nor_where_its_old_link_has_not_broken_yet() -> None:
+    """It is back before anybody has missed it; the ring hears of that after its stream goes on."""
+    bench, c = Bench(), "c" * 32
+    bench.acknowledged("c")
+    bench.publish(*event())
+    later = replace(RING["c"].peer, incarnation=2)
+    bench.links[c, NORMAL] = link = Link(later, NORMAL, bench.connection(False), 0)
+    _, _, orphans = bench.streams.attach((c, NORMAL), later, 1, link.connection.outbox)
+    assert orphans != []
+    bench.on_orphans(later, NORMAL, orphans)
+    assert [(limit_of(head), head.again) for head in bench.sent("b")] == [(20, False), (0, True)]
+    assert bench.sent("c") == []
+
+
 async def test_nor_where_nothing_has_waited_for_it() -> None:
     bench, c = Bench(), "c" * 32
     bench.acknowledged("c")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from ges.topology.parallel_links import RETRY_MAX_NS, RETRY_NS, ParallelLinks, RenewLinks
 from overlay.ids import NANOS_PER_SECOND, Peer, nanos
@@ -11,6 +12,7 @@ from overlay.machine import (
     CloseLink,
     LinkDown,
     LinkRefused,
+    LinkUp,
     MessageReceived,
     OpenLink,
     Refused,
@@ -129,6 +131,19 @@ def test_a_normal_link_that_the_ring_closes_takes_the_secure_one_along() -> None
     effects = bench.give(MessageReceived("c" * 32, Leaving(Member(peer("c"), 9))))
     classes = {effect.link_class for effect in effects if isinstance(effect, CloseLink)}
     assert classes == {NORMAL, SECURE}
+
+
+def test_a_link_to_an_earlier_life_goes_when_the_normal_one_leads_to_a_later_one() -> None:
+    """A machine that lost power has not said a word, and its links look up until something goes
+    over them."""
+    bench = Bench()
+    bench.up("c")
+    bench.up("c", SECURE)
+    later = replace(peer("c"), incarnation=2)
+    effects = bench.give(LinkUp(later, later.url, NORMAL))
+    assert CloseLink("c" * 32, Closed.LOST, SECURE) in effects
+    assert calls(effects) == ["c"]
+    assert bench.node.secure_links == ()
 
 
 def test_the_loss_of_a_secure_link_alone_leaves_the_ring_alone() -> None:

@@ -17,7 +17,7 @@ from ges.topology import horizon, parallel_links, relay_paths, survey
 from ges.topology.update_rate import Rate
 from overlay.ids import nanos
 from overlay.limits import LIMITS
-from overlay.links import calling, lifecycle, parting
+from overlay.links import calling, keeping, lifecycle, stillness
 from overlay.multigraph import (
     cost,
     express_range,
@@ -240,8 +240,8 @@ RELIABILITY: list[Statement] = [
         (4, 10),
     ),
     ("not come back after 0.4 s", holding.HOLD_NS, nanos(0.4)),
-    ("Nothing of them was taken for 0.5 s", parting.STILL_SECONDS, 0.5),
-    ("goes on draining for up to 10 s", lifecycle.PARTING_SECONDS, 10),
+    ("Nothing of them was taken for 0.5 s", stillness.STILL_SECONDS, 0.5),
+    ("goes on draining for up to 10 s", keeping.PARTING_SECONDS, 10),
     ("nor been judged after 20 s", holding.GIVE_UP_NS, nanos(20)),
     ("waits up to 1.5 s for links", broker.LINK_SECONDS, 1.5),
     ("Up to 8 MiB of each class are kept", UNCONFIRMED_BYTES, 8 * MIB),

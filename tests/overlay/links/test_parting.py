@@ -9,7 +9,7 @@ import trio
 from trio.testing import MockClock
 
 from overlay.ids import LinkClass, nanos
-from overlay.links.parting import STILL_SECONDS
+from overlay.links.stillness import STILL_SECONDS
 from overlay.machine import Closed, CloseLink
 from overlay.net.memory import _Inbox
 from overlay.wire.frames import EVENT, frame

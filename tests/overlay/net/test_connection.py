@@ -6,8 +6,8 @@ import pytest
 import trio
 import trio.testing
 
-from overlay.net.connection import FINISH_SECONDS, Connection
-from overlay.queues.outbox import WRITE_BYTES
+from overlay.net.connection import Connection
+from overlay.queues.outbox import FINISH_SECONDS, WRITE_BYTES
 from overlay.wire.fragments import SLICE_BYTES
 from overlay.wire.frames import CONTROL, frame
 

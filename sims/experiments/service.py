@@ -1,0 +1,321 @@
+"""A small ring of whole brokers with clients in virtual time, and the verbs that break it.
+
+::
+
+    service = Service.ring_of(6, seed=3)
+    service.subscribe_everywhere()
+    service.publish(service.uids[0], Flowing(rate=50))
+    service.run(2.0)
+    service.kill(service.uids[4], KILL)
+    service.run(5.0)
+    print(service.finish())
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from overlay.ids import Nanos, Peer, nanos
+from overlay.machine import Fact, Input
+from overlay.multigraph.probes import Pace
+from overlay.rng import rng_for
+from ring.config import LAN, RingConfig
+from ring.facts import Found, Join, Joined, Left, Rejoining
+from sims.errors import InvariantViolated
+from sims.verdicts.deliveries import Deliveries, Excuse, Verdict, Why
+from sims.workloads.traffic import Flowing, Publisher, Subscriber
+from sims.world.brokers import WholeBroker
+from sims.world.clients import SimulatedClient
+from sims.world.network import DISTANCES, Latency
+from sims.world.processes import Cut, Network
+from sims.world.timeline import Timeline
+from sims.world.warm import spread_evenly, start_warm
+from sims.world.world import CrashMode
+
+SETTLE_S = 11.0  #: for the last events to come, and for gaps to be given up
+REST_S = 200.0  #: brokers get so long to become one ring; small rings knock rarely
+AWAY_NS = nanos(2.0)  #: what was published so long before a broker is off the ring may miss it
+
+
+class Service:
+    """Whole brokers by uid, their clients, and the oracle. Seconds are of virtual time."""
+
+    def __init__(
+        self,
+        seed: int = 1,
+        config: RingConfig = LAN,
+        *,
+        secure: bool = False,
+        distances: str = "lan",
+        keeps_alive: bool = True,
+        pace: Pace | None = None,
+    ) -> None:
+        """Begin without brokers.
+
+        Args:
+            seed: decides all that is drawn.
+            config: timing of the brokers.
+            secure: brokers hold identities, and clients attach over TLS.
+            distances: profile of the latencies.
+            keeps_alive: clients ask their brokers now and then whether they live.
+            pace: how often links are probed; None: as brokers do.
+        """
+        self.config = config
+        self.timeline = Timeline()
+        self.network = Network(self.timeline, Latency(DISTANCES[distances], seed))
+        self.brokers: dict[str, WholeBroker] = {}  #: the latest process of each uid
+        self.deliveries = Deliveries()
+        self.publishers: list[Publisher] = []
+        self.clients: list[SimulatedClient] = []
+        self.facts: list[tuple[Nanos, str, Fact]] = []
+        self.secure = secure
+        self._subscribers: list[Subscriber] = []
+        self._away: dict[str, Nanos] = {}  #: who is off the ring, and since when
+        self._keeps_alive = keeps_alive
+        self._pace = pace
+        self._seed = seed
+
+    @classmethod
+    def ring_of(
+        cls, n: int, seed: int = 1, config: RingConfig = LAN, *, secure: bool = False
+    ) -> Service:
+        """Return a ring of ``n`` brokers that has formed by joins.
+
+        Raises:
+            InvariantViolated: it does not form.
+        """
+        service = cls(seed, config, secure=secure)
+        service.start(())
+        while len(service.brokers) < n:
+            service.start(service.uids)
+            service.run(0.05)
+        service.rest()
+        service.run(1.0)
+        return service
+
+    # ── what is done to it ────────────────────────────────────────────────────────────────────
+
+    def start(self, contacts: Sequence[str], uid: str | None = None) -> str:
+        """Start a broker that joins through ``contacts``; without any it founds a ring."""
+        if uid is None:
+            uid = f"{rng_for(self._seed, 'uid', len(self.brokers)).getrandbits(128):032x}"
+        before = self.brokers.get(uid)
+        incarnation = 1 if before is None else before.node.peer.incarnation + 1
+        broker = self._add(uid, incarnation)
+        urls = tuple(self.brokers[other].url for other in contacts)
+        broker.join(Join(urls) if urls else Found())
+        return uid
+
+    def start_warm(self, n: int) -> None:
+        """Start brokers that are the members of one ring at once."""
+        places = {}
+        for number, place in enumerate(spread_evenly(n)):
+            uid = f"{rng_for(self._seed, 'uid', number).getrandbits(128):032x}"
+            self._add(uid, 1)
+            places[uid] = place
+        start_warm(self, places)
+
+    def link(self, uid: str, other: str) -> None:
+        """Let there be a link between two brokers, without a call."""
+        self.brokers[uid].link(self.brokers[other])
+
+    def give(self, uid: str, event: Input) -> None:
+        """Hand an input to a broker now."""
+        self.brokers[uid].join(event)
+
+    def run(self, seconds: float) -> None:
+        """Let so many seconds pass."""
+        self.timeline.run(self.timeline.now + nanos(seconds))
+
+    def kill(self, uid: str, mode: CrashMode) -> None:
+        """Let a broker die now, without a word of its own."""
+        broker, now = self.brokers[uid], self.timeline.now
+        broker.crash(mode)
+        self.deliveries.on_death(uid, now)
+        self._away.pop(uid, None)
+        for subscriber in self._subscribers:
+            if subscriber.broker == uid:
+                self.deliveries.on_unserved(subscriber.name, now)
+
+    def leave(self, uid: str) -> None:
+        """Ask a broker to leave; it does so as time passes."""
+        self.brokers[uid].leave()
+
+    def freeze(self, uid: str, seconds: float) -> None:
+        """Let a broker stand still for so long; what comes meanwhile waits for it."""
+        broker = self.brokers[uid]
+        broker.pause()
+        self.timeline.at(self.timeline.now + nanos(seconds), broker.resume)
+
+    def cut(self, some: Iterable[str], others: Iterable[str], mode: Cut = Cut.SILENT) -> None:
+        """Let nothing pass between two groups of brokers until :meth:`mend`."""
+        there = list(others)
+        for uid in some:
+            for other in there:
+                self.network.cut(self.brokers[uid], self.brokers[other], mode)
+
+    def mend(self, some: Iterable[str], others: Iterable[str]) -> None:
+        """End what :meth:`cut` began."""
+        there = list(others)
+        for uid in some:
+            for other in there:
+                self.network.mend(self.brokers[uid], self.brokers[other])
+
+    def excuse(
+        self,
+        why: Why,
+        since: Nanos,
+        senders: Iterable[str] | None = None,
+        receivers: Iterable[str] | None = None,
+        until: Nanos | None = None,
+    ) -> None:
+        """Say what need not come: see :class:`Excuse`; ``until`` None: published up to now."""
+        self.deliveries.excuses.append(
+            Excuse(
+                why,
+                since,
+                self.timeline.now if until is None else until,
+                None if senders is None else frozenset(senders),
+                None if receivers is None else frozenset(receivers),
+            )
+        )
+
+    # ── clients ───────────────────────────────────────────────────────────────────────────────
+
+    def subscribe(self, uid: str, topic: str = "t") -> SimulatedClient:
+        """Attach a subscriber to a broker."""
+        subscriber = Subscriber(f"s{len(self.clients)}", self.timeline, self.deliveries)
+        self._subscribers.append(subscriber)
+        client = self._client(uid, subscriber.name, subscriber)
+        client.subscribe(topic)
+        client.start()
+        return client
+
+    def subscribe_everywhere(self, topic: str = "t") -> None:
+        """Attach a subscriber to every broker, and wait until all are served."""
+        for uid in self.alive:
+            self.subscribe(uid, topic)
+        self.run(0.5)
+
+    def publish(self, uid: str, flowing: Flowing) -> Publisher:
+        """Attach a publisher to a broker; it begins at once."""
+        publisher = Publisher(f"p{len(self.clients)}", self.timeline, self.deliveries, flowing)
+        client = self._client(uid, publisher.name, publisher)
+        publisher.client = client
+        self.publishers.append(publisher)
+        client.start()
+        self.timeline.at(self.timeline.now + nanos(0.1), publisher.start)
+        return publisher
+
+    # ── what is seen ──────────────────────────────────────────────────────────────────────────
+
+    @property
+    def uids(self) -> list[str]:
+        """Of all brokers, in the order in which they were started."""
+        return list(self.brokers)
+
+    @property
+    def alive(self) -> list[str]:
+        """Of those that live."""
+        return [uid for uid, broker in self.brokers.items() if broker.alive]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all that live are one ring: each stands between those that it should."""
+        rings = [self.brokers[uid].node.ring for uid in self.alive]
+        places = sorted(
+            ((ring.member.ring_id, ring) for ring in rings if ring.member is not None),
+            key=lambda place: place[0],
+        )
+        if len(places) < len(rings):
+            return False
+        if len(places) == 1:
+            return True
+        return all(
+            here.right[:1] == (there.member,) and there.left[:1] == (here.member,)
+            for (_, here), (_, there) in pairwise([*places, places[0]])
+        )
+
+    def rest(self, limit_s: float = REST_S) -> None:
+        """Run until all that live are one ring.
+
+        Raises:
+            InvariantViolated: they are not in time.
+        """
+        end = self.timeline.now + nanos(limit_s)
+        while not self.is_whole:
+            if self.timeline.now >= end:
+                raise InvariantViolated(f"the brokers are not one ring after {limit_s:g} s")
+            self.run(0.1)
+
+    @property
+    def counters(self) -> Counter[str]:
+        """Of all brokers together."""
+        return sum((broker.counters for broker in self.brokers.values()), Counter())
+
+    def finish(self, settle_s: float = SETTLE_S) -> Verdict:
+        """Let publishers stop and the last events come; then judge.
+
+        What broke the protocol, or keeps the ring from being whole, is among the findings.
+        """
+        for publisher in self.publishers:
+            publisher.stop()
+        self.run(settle_s)
+        for uid in list(self._away):
+            self._is_back(uid)
+        verdict = self.deliveries.verdict(self.timeline.now)
+        for uid, broker in self.brokers.items():
+            errors = broker.links.protocol_errors + broker.sessions.protocol_errors
+            verdict.findings += [f"{uid[:8]}: protocol error: {error}" for error in errors]
+        for client in self.clients:
+            verdict.findings += [f"{client.name}: {error}" for error in client.protocol_errors]
+        return verdict
+
+    # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _add(self, uid: str, incarnation: int) -> WholeBroker:
+        url = f"chordal://{uid[:12]}.test:9470"
+        broker = self.brokers[uid] = WholeBroker(
+            self.network,
+            self.config,
+            Peer(uid, incarnation, url, self.secure),
+            rng_for(self._seed, "node", uid, incarnation),
+            on_fact=self._on_fact,
+            pace=self._pace,
+        )
+        self.network.add(broker)
+        return broker
+
+    def _client(self, uid: str, name: str, user: Publisher | Subscriber) -> SimulatedClient:
+        client = SimulatedClient(
+            self.network,
+            name,
+            [self.brokers[uid].url],
+            rng_for(self._seed, "client", name),
+            user,
+            secure=self.secure,
+            keeps_alive=self._keeps_alive,
+        )
+        self.clients.append(client)
+        return client
+
+    def _on_fact(self, uid: str, fact: Fact) -> None:
+        now = self.timeline.now
+        self.facts.append((now, uid, fact))
+        if isinstance(fact, Rejoining):
+            self._away.setdefault(uid, now)
+        elif isinstance(fact, Joined):
+            self.deliveries.on_joined(uid, now)
+            self._is_back(uid)
+        elif isinstance(fact, Left):
+            for subscriber in self._subscribers:
+                if subscriber.broker == uid:
+                    self.deliveries.on_unserved(subscriber.name, now)
+
+    def _is_back(self, uid: str) -> None:
+        since = self._away.pop(uid, None)
+        if since is not None:
+            self.excuse(Why.AWAY, since - AWAY_NS, receivers=[uid])
+            self.excuse(Why.AWAY, since - AWAY_NS, senders=[uid])

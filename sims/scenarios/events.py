@@ -1,0 +1,166 @@
+"""Stories of whole brokers whose events flow while links and brokers fail.
+
+They are those of the live campaigns (``benchmarks/campaigns``): each broker has a subscriber, some
+have publishers. The seed decides whether brokers hold identities and secure events flow among the
+others, and whether express events do. The verdict is :mod:`sims.verdicts.deliveries`.
+"""
+
+from __future__ import annotations
+
+import random
+
+from overlay.ids import NANOS_PER_SECOND, LinkClass, nanos
+from overlay.rng import rng_for
+from sims.experiments.service import Service
+from sims.verdicts.deliveries import Fate, Verdict, Why
+from sims.workloads.traffic import Flowing
+from sims.world.processes import Cut
+from sims.world.world import CrashMode
+
+RATE = 10.0  #: events a second of each publisher
+PARK_MS = 20_000  #: a secure event waits so long for an all-secure way
+LONGEST_S = 5.0  #: a flap may hold an event up for so long
+MERGE_S = 1.0  #: events under way when two halves become one may not come to all
+CATCH_UP_S = 10.0  #: a broker that is back may have to wait so long for what it will not get
+LATE_S = 0.5  #: a connection that is late is so for up to so many seconds
+
+
+def event_flaps(seed: int) -> list[str]:
+    """Events flow while links are cut, stall and are late: each comes once, in order, in time."""
+    rng = rng_for(seed, "stories", "event-flaps")
+    service = flowing(rng, seed, size=rng.randint(2, 6), publishers=3)
+    service.deliveries.express_in_order = False
+    end = service.timeline.now + nanos(6)
+    while service.timeline.now < end:
+        service.run(rng.uniform(0.1, 0.7))
+        struck = service.alive if rng.random() < 0.2 else [rng.choice(service.alive)]
+        mode = rng.choice((Cut.BROKEN, Cut.CLOSED, Cut.SHORT, Cut.LATE))
+        for uid in struck:
+            _strike(service, rng, uid, mode, share=1.0 if len(struck) > 1 else 0.5)
+    verdict = service.finish()
+    if verdict.longest_ns > nanos(LONGEST_S):
+        seconds = verdict.longest_ns / NANOS_PER_SECOND
+        verdict.findings.append(f"an event took {seconds:.3f} s")
+    return _findings(service, verdict)
+
+
+def event_halves(seed: int) -> list[str]:
+    """A ring is cut in two for a while: in each half events come as ever, and later in both."""
+    rng = rng_for(seed, "stories", "event-halves")
+    size = rng.randint(4, 9)
+    service = flowing(rng, seed, size=size, publishers=3)
+    service.deliveries.express_in_order = False
+    order = rng.sample(service.uids, size)
+    at = rng.randint(1, size - 1)
+    here, there = order[:at], order[at:]
+    service.run(2)
+    since = service.timeline.now
+    service.cut(here, there, rng.choice((Cut.SILENT, Cut.LATE, Cut.BROKEN)))
+    service.run(rng.uniform(3, 12))
+    service.mend(here, there)
+    service.rest()
+    until = service.timeline.now + nanos(MERGE_S)
+    service.run(MERGE_S + 3)
+    for some, others in ((here, there), (there, here)):
+        service.excuse(Why.APART, since - nanos(1), some, others, until)
+    return _findings(service, service.finish())
+
+
+def event_isolations(seed: int) -> list[str]:
+    """A broker is cut off from all others, again and again: the others miss nothing for it."""
+    rng = rng_for(seed, "stories", "event-isolations")
+    service = flowing(rng, seed, size=rng.randint(4, 9), publishers=3)
+    service.deliveries.express_in_order = False
+    victim = rng.choice(service.uids)
+    others = [uid for uid in service.uids if uid != victim]
+    mode = rng.choice((Cut.SILENT, Cut.LATE, Cut.BROKEN))
+    for _ in range(3):
+        service.run(rng.uniform(1, 6))
+        since = service.timeline.now
+        service.cut([victim], others, mode)
+        service.run(rng.uniform(0.5, 5))
+        service.mend([victim], others)
+        until = service.timeline.now + nanos(CATCH_UP_S)
+        service.excuse(Why.APART, since - nanos(1), [victim], None, until)
+        service.excuse(Why.APART, since - nanos(1), None, [victim], until)
+    service.run(3)
+    return _findings(service, service.finish())
+
+
+def event_kills(seed: int) -> list[str]:
+    """Brokers are killed, lose power, leave and are back: their clients move, and miss no more."""
+    rng = rng_for(seed, "stories", "event-kills")
+    service = flowing(rng, seed, size=rng.randint(4, 9), publishers=3)
+    service.deliveries.express_in_order = False
+    for _ in range(3):
+        service.run(rng.uniform(1, 5))
+        uid = rng.choice(service.alive)
+        verb = rng.choice(("kill", "power", "leave"))
+        if verb == "leave":
+            service.leave(uid)
+        else:
+            service.kill(uid, CrashMode(verb))
+        if rng.random() < 0.5:
+            service.run(rng.choice((0.01, 1.0, 4.0)))
+            if uid not in service.alive:
+                service.start([other for other in service.alive if other != uid][:3], uid)
+    service.run(6)
+    return _findings(service, service.finish())
+
+
+def event_freezes(seed: int) -> list[str]:
+    """Brokers stand still for a moment, or so long that all leave them: nobody misses anything."""
+    rng = rng_for(seed, "stories", "event-freezes")
+    service = flowing(rng, seed, size=rng.randint(4, 9), publishers=3)
+    service.deliveries.express_in_order = False
+    for _ in range(3):
+        service.run(rng.uniform(1, 4))
+        seconds = rng.uniform(0.05, 0.6) if rng.random() < 0.4 else rng.uniform(2.5, 5)
+        service.freeze(rng.choice(service.uids), seconds)
+        service.run(seconds)
+    service.run(6)
+    return _findings(service, service.finish())
+
+
+def flowing(rng: random.Random, seed: int, size: int, publishers: int) -> Service:
+    """Return a ring with a subscriber at each broker, and publishers at some."""
+    secure = rng.random() < 0.4
+    express = rng.random() < 0.4
+    service = Service.ring_of(size, seed, secure=secure)
+    service.subscribe_everywhere()
+    classes: list[LinkClass] = [LinkClass.NORMAL]
+    if secure:
+        classes.append(LinkClass.SECURE)
+    if express:
+        classes.append(LinkClass.EXPRESS)
+    for number in range(publishers):
+        link_class = classes[number % len(classes)]
+        park_ms = PARK_MS if link_class is LinkClass.SECURE else 0
+        flowing = Flowing(rate=RATE, link_class=link_class, park_ms=park_ms)
+        service.publish(rng.choice(service.uids), flowing)
+    service.run(1)
+    return service
+
+
+def _strike(service: Service, rng: random.Random, uid: str, mode: Cut, share: float) -> None:
+    """Harm about a share of the connections of a broker to others."""
+    broker = service.brokers[uid]
+    for other in service.alive:
+        if other == uid or rng.random() >= share:
+            continue
+        service.network.harm(broker, service.brokers[other], mode)
+        if mode is Cut.LATE:
+            service.timeline.at(
+                service.timeline.now + nanos(rng.uniform(0.01, LATE_S)),
+                service.network.mend,
+                broker,
+                service.brokers[other],
+            )
+
+
+def _findings(service: Service, verdict: Verdict) -> list[str]:
+    if not service.is_whole:
+        verdict.findings.append("the ring is not whole in the end")
+    if not verdict.fates[Fate.ONCE]:
+        verdict.findings.append("no event came at all")
+    return verdict.findings

@@ -1,0 +1,118 @@
+"""Events that flow through whole brokers while links and brokers fail; all seeds: ``make soak``."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from overlay.ids import LinkClass
+from sims.experiments.service import Service
+from sims.scenarios.events import (
+    event_flaps,
+    event_freezes,
+    event_halves,
+    event_isolations,
+    event_kills,
+)
+from sims.scenarios.stories import Story
+from sims.verdicts.deliveries import Fate, Why
+from sims.workloads.traffic import Flowing
+from sims.world.world import CrashMode
+
+ROOT = Path(__file__).parent.parent.parent.parent
+STORIES = (event_flaps, event_freezes, event_halves, event_isolations, event_kills)
+#: With these a link of an earlier life looked up, and took events that nobody got.
+FOUND = [(event_kills, 5)]
+PER_RUN = 25  #: seeds
+RUNS = range(10, 260, PER_RUN)
+
+
+@pytest.mark.parametrize("seed", [2, 3])
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+def test_nothing_is_lost_without_a_reason(story: Story, seed: int) -> None:
+    assert story(seed) == []
+
+
+@pytest.mark.parametrize(("story", "seed"), FOUND)
+def test_what_was_lost_once_is_not_lost_again(story: Story, seed: int) -> None:
+    assert story(seed) == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("first", RUNS)
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+def test_nothing_is_lost_in_many_runs(story: Story, first: int) -> None:
+    found = {seed: story(seed) for seed in range(first, first + PER_RUN)}
+    assert {seed: findings for seed, findings in found.items() if findings} == {}
+
+
+@pytest.mark.parametrize("link_class", list(LinkClass))
+def test_while_nothing_fails_each_event_comes_once_to_everybody(link_class: LinkClass) -> None:
+    service = Service.ring_of(5, seed=1, secure=link_class is LinkClass.SECURE)
+    service.subscribe_everywhere()
+    service.publish(service.uids[1], Flowing(rate=50, link_class=link_class, park_ms=1000))
+    service.run(2)
+    verdict = service.finish(settle_s=1)
+    assert (verdict.findings, verdict.lost) == ([], {})
+    assert verdict.fates[Fate.ONCE] >= 5 * 90
+
+
+def test_who_moves_to_another_broker_misses_nothing() -> None:
+    service = Service.ring_of(4, seed=1)
+    service.subscribe_everywhere()
+    service.publish(service.uids[0], Flowing(rate=50))
+    service.run(1)
+    service.kill(service.uids[2], CrashMode.KILL)
+    service.run(3)
+    verdict = service.finish()
+    assert verdict.findings == []
+    assert set(verdict.lost) <= {Why.BROKER_DIED}
+
+
+@pytest.mark.parametrize(
+    ("broken", "story", "seed"),
+    [
+        ("ges.routing.rerouting.Rerouting._send_on", event_isolations, 1),
+        ("overlay.queues.streams.Streams.give_away", event_isolations, 1),
+        ("overlay.queues.resend.Outgoing.take_back", event_flaps, 2),
+        ("ges.routing.replays.Replays.take", event_kills, 2),
+    ],
+)
+def test_a_broken_way_of_events_is_noticed(
+    broken: str, story: Story, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(broken, lambda *args: [])
+    assert story(seed) != []
+
+
+PROGRAM = """
+from sims.experiments.service import Service
+from sims.scenarios import events
+from overlay.rng import rng_for
+service = events.flowing(rng_for(4, "test"), 4, size=5, publishers=3)
+service.run(1)
+service.kill(service.uids[2], "power")
+service.run(2)
+verdict = service.finish()
+print(verdict, service.network.bytes, service.timeline.events, sorted(service.counters.items()))
+"""
+
+
+def played(hash_seed: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return done.stdout
+
+
+def test_a_seed_gives_the_same_run_in_every_process() -> None:
+    assert played("1") == played("2") != ""
