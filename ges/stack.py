@@ -188,12 +188,12 @@ class Stack:
 
     def next_deadline(self) -> Nanos | None:
         """Return when :meth:`expire` has something to do."""
-        ends = (
-            self.ordering.next_deadline(),
-            self.passing.next_deadline(self.now()),
-            self.replays.next_deadline(),
-        )
-        return min((end for end in ends if end is not None), default=None)
+        # Asked after each batch, mostly when nothing is due at all.
+        order, replay = self.ordering.next_deadline(), self.replays.next_deadline()
+        passing = self.passing.next_deadline(self.now()) if self.passing.has_deadlines else None
+        if order is None and replay is None and passing is None:
+            return None
+        return min(end for end in (order, replay, passing) if end is not None)
 
     def expire(self, now: Nanos) -> None:
         """Give up links and events that do not come; go on with what has waited for them."""

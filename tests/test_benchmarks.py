@@ -55,6 +55,8 @@ def run(command: str, monkeypatch: pytest.MonkeyPatch) -> object:
         ("speed.events --events 0", "--events: 0 is too few"),
         ("campaigns.halves --brokers 4", "--brokers: 4 is too few: at least 5"),
         ("campaigns.halves --seconds 0", "--seconds: 0 is not a number above 0"),
+        ("campaigns.moves --faults melt", "--faults: no 'melt'; there are stop, kill"),
+        ("campaigns.moves --rounds 0", "--rounds: 0 is too few: at least 1"),
         ("campaigns.live --minutes -1", "--minutes: -1 is not a number above 0"),
         ("bars.backups --only gain", "--only: no 'gain'; there are loss"),
         ("bars.backups --seeds 0", "--seeds: 0 is too few: at least 1"),

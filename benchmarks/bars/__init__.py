@@ -5,7 +5,8 @@ Whether it holds together
     (of neighbours that die at once), ``backups`` (records that are lost), ``detection`` (a room of
     its own).
 How good it is
-    ``hops``, ``resilience`` (routes while many are dead), ``traffic``.
+    ``hops``, ``resilience`` (routes while many are dead), ``traffic``,
+    ``far_death`` (what one death costs a quiet ring, and how far it is heard of).
 What they measure in
     ``rings`` (large rings in virtual time), ``tables`` (rings as tables of ids and links).
 """

@@ -24,7 +24,7 @@ PARTS = ("before", "after")
 BEFORE = ((0.1, 0.005), (0.3, 0.07), (0.5, 0.25))  #: share dead, share of routes that may fail
 DEAD = 0.3
 HEALING_S = 300.0
-REFRESHING_S = 180.0  #: after the ring is whole: a level is exact two refreshes after the one below
+REFRESHING_S = 180.0  #: after the ring is whole: a level follows a refresh after the one below
 MAX_LONGER = 1.05
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import trio
 
-from benchmarks.arguments import above, at_least
+from benchmarks.arguments import above, at_least, listed, one_of
 from benchmarks.campaigns.live.figures import quantile
 from benchmarks.report import Bars
 from benchmarks.stage.processes import Broker, Fleet, fleet, whole
@@ -151,9 +151,11 @@ def main() -> int:
     )
     parser.add_argument("--rounds", type=at_least(1), default=20, help="of each kind")
     parser.add_argument("--every", type=above(0), default=0.001, help="seconds between two events")
-    parser.add_argument("--faults", default="stop,kill")
+    parser.add_argument(
+        "--faults", type=listed(one_of(Fault)), default=list(Fault), help="of stop,kill"
+    )
     options = parser.parse_args()
-    faults = [Fault(name) for name in options.faults.split(",")]
+    faults = [Fault(name) for name in options.faults]
     found: defaultdict[tuple[Fault, At], Found] = defaultdict(Found)
     bars = Bars()
     with (

@@ -180,7 +180,7 @@ class Broker:
 
 
 async def _read_links(parts: Parts) -> None:
-    """Tell the machine, now and then, what the connections have sent and have queued."""
+    """Tell the machine, now and then, what the connections have sent; forget what is too old."""
     while True:
         await trio.sleep(READ_SECONDS)
         readings = (
@@ -189,3 +189,4 @@ async def _read_links(parts: Parts) -> None:
         )
         parts.driver.give(LinksRead(tuple(readings)))
         parts.backpressure.look_at_memory()
+        parts.stack.replays.look()

@@ -172,7 +172,7 @@ class Parts:
             stack,
             driver,
             memory_limits=(client_limit, link_limit),
-            looks=(parked.notice_changes, stack.replays.look, router_timer.look),
+            looks=(parked.notice_changes, router_timer.look),
         )
         intake = Intake(
             stack,

@@ -24,7 +24,7 @@ from overlay.wire.frames import HEADER as FRAME_HEADER
 from overlay.wire.frames import LENGTH_AND_TAG
 
 KEPT_NS = nanos(10)  #: events are kept for so long ...
-KEPT_BYTES = 32 * 1024 * 1024  #: ... and no more of them than take this memory, the latest
+KEPT_BYTES = 16 * 1024 * 1024  #: ... and no more of them than take this memory, the latest
 ENTRY_BYTES = 256  #: of memory for a run, beside its topic and the bytes that were read
 
 

@@ -118,10 +118,16 @@ class Passing:
 
     # ── time ──────────────────────────────────────────────────────────────────────────────────
 
+    @property
+    def has_deadlines(self) -> bool:
+        """Something waits, or is kept for others."""
+        return bool(self._holding.held) or self._catch_up.next_deadline() is not None
+
     def next_deadline(self, now: Nanos) -> Nanos | None:
         """Return when :meth:`expire` has something to do."""
-        ends = (self._holding.next_deadline(now), self._catch_up.next_deadline())
-        return min((end for end in ends if end is not None), default=None)
+        forget = self._catch_up.next_deadline()
+        held = self._holding.next_deadline(now) if self._holding.held else None
+        return forget if held is None else held if forget is None else min(held, forget)
 
     def expire(self, now: Nanos) -> None:
         """Give up links that do not come, and forget what nobody waits for any more."""

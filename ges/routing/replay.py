@@ -26,6 +26,8 @@ PIECE_BYTES = 64 * 1024  #: of deliveries in one piece, or one run more ...
 PIECE_RUNS = 1000  #: ... and so many runs looked at
 MAX_MARKS = 4096  #: of one client; what is said of more publishers is not remembered
 
+MAX_ENDED = 1024  #: subscriptions of which something is remembered although they have ended
+
 #: Subscriptions by number: the filter, and the only class wanted; None: all.
 Filters = Mapping[int, tuple[str, LinkClass | None]]
 
@@ -51,10 +53,14 @@ class Replay:
             if len(self._marks) < MAX_MARKS:
                 self._marks[flow] = sequence
 
-    def begin(self, number: int, at: Nanos) -> None:
-        """A subscription gets what has passed at that time, and later."""
+    def begin(self, number: int, at: Nanos, filters: Filters) -> None:
+        """A subscription gets what has passed at that time, and later; ``filters`` hold now."""
+        if number not in filters:
+            return  # it was refused
         self._begins[number] = at
         self._is_stale = True
+        if len(self._begins) > len(filters) + MAX_ENDED:
+            self._begins = {each: self._begins[each] for each in filters if each in self._begins}
 
     def piece(
         self, kept: KeptEvents, filters: Filters, *, secure: bool

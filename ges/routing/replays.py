@@ -62,7 +62,7 @@ class Replays:
         """A client has a new subscription: it gets what comes from now on."""
         replay = self._behind.get(session)
         if replay is not None:
-            replay.begin(number, self._now())
+            replay.begin(number, self._now(), session.filters)
 
     def forget(self, session: Subscriber) -> None:
         """The client is gone."""
@@ -89,11 +89,12 @@ class Replays:
             self._served.add(session)
             self._on_change()
             for number in session.filters:
-                replay.begin(number, now)
+                replay.begin(number, now, session.filters)
         for each in request.subscriptions:
             subscribe(Subscribe(each.number, each.filter, each.link_class))
             if replay is not None:
-                replay.begin(each.number, now - each.age_ms * NANOS_PER_MILLI)
+                begin = now - each.age_ms * NANOS_PER_MILLI
+                replay.begin(each.number, begin, session.filters)
         if replay is not None:
             replay.learn(
                 ((mark.publisher, mark.incarnation, _class_of(secure=mark.secure)), mark.sequence)

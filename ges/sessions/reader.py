@@ -65,7 +65,7 @@ class ClientReader:
                     runs = reader.runs()
                     if not self._on_ring.is_set():
                         silence.pause()
-                        await self.wait_for_ring(runs)
+                    await self.wait_for_ring(runs)
                     events = [run for run in runs if run.kind == EVENT]
                     if events:  # else it is as it was
                         is_express = _are_express(events)

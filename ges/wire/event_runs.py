@@ -38,17 +38,13 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
     head: Head  #: of the first
     data: bytes
     bounds: list[int]  #: frame ``i`` is ``data[bounds[i]:bounds[i + 1]]``
+    count: int  #: how many events there are
 
     @classmethod
     def of(cls, head: Head, body: bytes) -> EventRun:
         """Return a run of one."""
         data = frame(EVENT, body)
-        return cls(head, data, [0, len(data)])
-
-    @property
-    def count(self) -> int:
-        """How many there are."""
-        return len(self.bounds) - 1
+        return cls(head, data, [0, len(data)], 1)
 
     @property
     def frames(self) -> bytes:
@@ -82,7 +78,8 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
     def alone(self) -> EventRun:
         """Return the run without what else came with it, which would be kept as long."""
         first = self.bounds[0]
-        return EventRun(self.head, self.frames, [bound - first for bound in self.bounds])
+        bounds = [bound - first for bound in self.bounds]
+        return EventRun(self.head, self.frames, bounds, self.count)
 
     def without(self, count: int) -> EventRun:
         """Return the run without the first ``count`` events; there must be more."""
@@ -92,7 +89,7 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
         """Return the events from number ``first`` of the run to before number ``end``."""
         bounds = self.bounds[first : end + 1]
         head = read_head(self.data, bounds[0] + FRAME_HEADER.size, bounds[1])
-        return EventRun(head, self.data, bounds)
+        return EventRun(head, self.data, bounds, end - first)
 
     def split(self) -> Iterator[EventRun]:
         """Yield each event as a run of one."""
@@ -107,7 +104,7 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
         flags = self.data[first + FRAME_HEADER.size]
         data = bytes(self.patched(flags, 0, NO_DUTY))
         head = msgspec.structs.replace(self.head, hops=0, duty=NO_DUTY)
-        return EventRun(head, data, [bound - first for bound in self.bounds])
+        return EventRun(head, data, [bound - first for bound in self.bounds], self.count)
 
     def patched(self, flags: int, hops: int, duty: bytes) -> bytearray:
         """Return all frames with other flags, hops and duty."""
@@ -141,7 +138,7 @@ def event_runs(data: bytes, bounds: list[int]) -> Iterator[EventRun]:
         first = index
         index += 1
         if head.express:  # these are few, and each has a budget of its own
-            yield EventRun(head, data, bounds[first : index + 1])
+            yield EventRun(head, data, bounds[first : index + 1], 1)
             continue
         most = bisect_right(bounds, start + RUN_BYTES, index) - 1
         if index < most:
@@ -157,7 +154,7 @@ def event_runs(data: bytes, bounds: list[int]) -> Iterator[EventRun]:
                 if unpack(data, at) != (common, sequence, topic):
                     break
                 index += 1
-        yield EventRun(head, data, bounds[first : index + 1])
+        yield EventRun(head, data, bounds[first : index + 1], index - first)
 
 
 @lru_cache(maxsize=1024)

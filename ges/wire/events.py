@@ -68,6 +68,9 @@ _FLAGS = frozenset(
     + [EXPRESS_FLAG | more for more in (0, ROUGH_FLAG, LATE_FLAG, ROUGH_FLAG | LATE_FLAG)]
 )
 
+_SECURE, _EXPRESS = LinkClass.SECURE, LinkClass.EXPRESS
+_CLASSES = {0: LinkClass.NORMAL, SECURE_FLAG: _SECURE, EXPRESS_FLAG: _EXPRESS}
+
 ATTRIBUTES = msgspec.msgpack.Decoder(dict[str, str])
 _encoder = msgspec.msgpack.Encoder()
 
@@ -79,7 +82,7 @@ Flow = tuple[bytes, int, LinkClass]
 class Head(msgspec.Struct, frozen=True, gc=False):
     """The header of an event frame."""
 
-    secure: bool
+    link_class: LinkClass  #: of links that it asks for
     hops: int
     duty: bytes  #: 4 bytes
     publisher: bytes  #: 16 bytes
@@ -90,7 +93,6 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     flood: bool = False
     marked: bool = False
     attribute_bytes: int = 0
-    express: bool = False
     rough: bool = False  #: an express event that has passed a link that is not
     late: bool = False  #: a broker has found so
     budget_us: int = 0
@@ -98,11 +100,14 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     again: bool = False  #: it is passed on even where it has come before
 
     @property
-    def link_class(self) -> LinkClass:
-        """The class of links it asks for."""
-        if self.express:
-            return LinkClass.EXPRESS
-        return LinkClass.SECURE if self.secure else LinkClass.NORMAL
+    def secure(self) -> bool:
+        """It asks for secure links."""
+        return self.link_class is _SECURE
+
+    @property
+    def express(self) -> bool:
+        """It asks for express links, and has a budget."""
+        return self.link_class is _EXPRESS
 
     @property
     def flow(self) -> Flow:
@@ -215,7 +220,7 @@ def read_head(data: bytes, start: int = 0, end: int | None = None) -> Head:
     ):
         raise CodecError("event frame whose lengths make no sense")
     return Head(
-        bool(flags & SECURE_FLAG),
+        _CLASSES[flags & (SECURE_FLAG | EXPRESS_FLAG)],
         hops,
         duty,
         publisher,
@@ -226,7 +231,6 @@ def read_head(data: bytes, start: int = 0, end: int | None = None) -> Head:
         bool(flags & FLOOD_FLAG),
         bool(flags & MARK_FLAG),
         attributes,
-        bool(flags & EXPRESS_FLAG),
         bool(flags & ROUGH_FLAG),
         bool(flags & LATE_FLAG),
         budget,

@@ -309,7 +309,9 @@ class Connection:
         if self._rest:
             items: list[Bytes] = [self._rest]
         else:
-            items = self.outbox.take(self._now(), self._write_bytes)
+            # Express events alone are stamped with the time.
+            now = self._now() if self.outbox.express else 0
+            items = self.outbox.take(now, self._write_bytes)
             if not items:
                 return False
             if len(items) > 1 and sum(map(len, items)) <= max(
@@ -318,7 +320,7 @@ class Connection:
                 items = [b"".join(items)]
             if self._tls is not None:
                 items = [part for item in items for part in self._tls.seal(item)]
-        size = sum(map(len, items))
+        size = len(items[0]) if len(items) == 1 else sum(map(len, items))
         written = 0
         try:
             written = os.writev(self._socket.fileno(), items)

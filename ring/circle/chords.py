@@ -1,51 +1,65 @@
-"""Chords by rank, with pointer doubling.
+"""Chords by rank, with pointer doubling, each within a tolerance.
 
 Level 0 is right-right; the chord of level j+1 is the level-j chord of one's level-j chord. So level
-j leads 2^(j+1) brokers to the right whatever the ids are, and the levels end by themselves where
-the next one would come round to this broker again: about log2(n) of them.
+j leads about 2^(j+1) brokers to the right whatever the ids are, and the levels end by themselves
+where the next one would come round to this broker again: about log2(n) of them.
 
 Departs from the paper, which draws chords uniformly at random (004, section 3.2): with those,
 greedy routes grow like sqrt(n).
 
-A join shifts the ranks of everybody beyond it, so exact ranks would cost O(n) messages a join.
-Ranks are therefore followed lazily: a slow refresh asks all levels anew, O(log n) messages a
-broker. Only what leaves a hole is told at once, to those who asked for that level: a level that
-exists where there was none, or one whose broker died; and another right-right, as the one broker
-that asked for it may have taken the old one for the end of its levels.
+A join or a death shifts the ranks of everybody beyond it by one, so exact ranks would cost O(n)
+messages for each. Therefore a chord stays while its rank is within a tolerance, three quarters to
+one and a half of 2^(j+1); only one out of it, or dead, makes place for another. An answer says how
+many brokers to the right the one named stands, as its sender counts, so errors do not add up from
+level to level. Where another broker is named than the chord, the rank of the chord follows from
+that of the one named by their distances.
 
-A chord that is a little off in rank does not move at the first word, as each move costs a link and
-moves the levels beyond it in turn. It moves when two refreshes in a row have named the same other
-broker: in a ring that stays as it is all ranks become exact, and under churn they stay roughly
-right. "A little": its distance is between two thirds and one and a half of what it should be.
+Who is named is taken if its rank is exact. Else a search looks for the broker at the place where
+the exact one should stand by distance. Chords of chords would run together otherwise: two brokers
+that share a chord are named the same one for the next level, and in the end a few brokers would be
+the far chords of all.
+
+A slow refresh asks all levels anew, O(log n) messages a broker, and keeps these counts true. Only
+what leaves a hole is told at once, to those who asked for that level: a level that exists where
+there was none, or one whose broker died; and another right-right, as the one broker that asked for
+it may have taken the old one for the end of its levels.
 """
 
 from __future__ import annotations
 
+from functools import partial
+
 from overlay.ids import Nanos, Peer
 from ring.circle.links import RingLinks
 from ring.circle.neighbourhood import Neighbourhood
+from ring.circle.searches import Finding, Routing
 from ring.core import Core, Timer
 from ring.facts import ChordLost, ChordRepaired
-from ring.geometry import clockwise
+from ring.geometry import RING_SIZE, clockwise
 from ring.wire.messages import ChordAnswer, ChordQuery, Member
 
 MAX_LEVELS = 31
 MAX_ASKERS = 256
+RIGHT_RIGHT = 2  #: its rank
+LEAST, MOST = 0.75, 1.5  #: the tolerance: the rank of a chord that stays over the exact one
 
 
 class Chords:
     """This broker's chords, nearest level first."""
 
-    def __init__(self, core: Core, links: RingLinks, neighbourhood: Neighbourhood) -> None:
+    def __init__(
+        self, core: Core, links: RingLinks, neighbourhood: Neighbourhood, routing: Routing
+    ) -> None:
         self._core = core
         self._links = links
         self._neighbourhood = neighbourhood
+        self._routing = routing
         self.levels: list[Member] = []  #: levels[0] is right-right
+        self._ranks: list[int] = []  #: by level: how many brokers to the right, as counted
         self._asked: dict[int, str] = {}  #: level -> uid asked for its chord of that level
         self._answered: set[int] = set()  #: levels whose chord has answered
+        self._sought: dict[int, tuple[Member, int]] = {}  #: level -> who was named, and its rank
         self._askers: dict[str, set[int]] = {}  #: uid -> levels it wants to be told of
-        self._better: dict[int, str] = {}  #: level -> uid named in place of one a little off
-        self._refreshing: set[int] = set()  #: levels asked in a refresh, not answered yet
         self._lost: dict[str, None] = {}  #: uids of dead chords that are not replaced yet
         self._moved_at: Nanos | None = None  #: when right-right last became another
         self._untold = False  #: askers do not know right-right as it is now
@@ -67,7 +81,6 @@ class Chords:
             self._tell_askers(0)
         self._asked.clear()
         self._answered.clear()
-        self._refreshing = set(range(len(self.levels)))
         self.follow()
 
     def follow(self) -> None:
@@ -78,10 +91,9 @@ class Chords:
         if not second:
             self._cut(0)
         elif not self.levels:
-            self.levels.append(second[0])
-            self._tell_askers(0)
-        elif self.levels[0] != second[0]:
-            self.levels[0] = second[0]
+            self._append(second[0], RIGHT_RIGHT)
+        elif self.levels[0] != second[0] and not self._neighbourhood.candidates:
+            self.levels[0] = second[0]  # who is still being linked might take its place again
             self._on_moved()
         for level, member in enumerate(self.levels):
             if level + 1 < MAX_LEVELS and level not in self._asked:
@@ -106,15 +118,16 @@ class Chords:
         if member is not None and self._neighbourhood.is_dead(member.uid, member.incarnation):
             return  # it will hear of that death, and tell us whom it puts in place
         self._answered.add(level)
-        if member is None or not self._extends(level, member):
-            self._cut(level + 1)
-        elif level + 1 == len(self.levels):
-            self.levels.append(member)
-            self._tell_askers(level + 1)
-        elif self.levels[level + 1] != member and not self._keeps(level + 1, member):
-            self.levels[level + 1] = member
-            self._asked.pop(level + 1, None)
-        self._refreshing.discard(level)
+        if member is not None and not self._extends(level, member):
+            member = None
+        rank = self._ranks[level] + (answer.rank or _exact(level))
+        if member is not None and self.levels[level + 1 : level + 2] == [member]:
+            self._ranks[level + 1] = rank
+        elif level + 1 == len(self.levels) or not self._keeps(level + 1, member, rank):
+            if member is None:
+                self._cut(level + 1)
+            else:
+                self._place(level + 1, member, rank)
         self.follow()
 
     def on_link_gone(self, uid: str) -> None:
@@ -123,17 +136,17 @@ class Chords:
         self._asked = {level: other for level, other in self._asked.items() if other != uid}
 
     def on_dead(self, uid: str, heir: Member | None) -> None:
-        """A broker is dead or gone: its heir stands in until the levels are found anew."""
+        """A broker is dead or gone: its heir, a rank off at most, takes its place."""
         self.on_link_gone(uid)
         for level, member in enumerate(self.levels[1:], start=1):
             if member.uid == uid:
                 self._core.notify(ChordLost(uid))
                 self._lost[uid] = None
-                self._asked.pop(level - 1, None)
                 if heir is not None and self._extends(level - 1, heir):
                     self.levels[level] = heir
                     self._tell_askers(level)
                 else:
+                    self._asked.pop(level - 1, None)
                     self._cut(level)
                 break
 
@@ -153,11 +166,11 @@ class Chords:
     def clear(self) -> None:
         """Forget all levels: this broker is off the ring."""
         self.levels.clear()
+        self._ranks.clear()
         self._asked.clear()
         self._answered.clear()
+        self._sought.clear()
         self._askers.clear()
-        self._better.clear()
-        self._refreshing.clear()
         self._lost.clear()
         self._moved_at, self._untold = None, False
 
@@ -175,18 +188,70 @@ class Chords:
             self._untold = True
             core.arm(Timer.CHORDS, "", core.jitter(2 * core.config.heartbeat_ns))
 
-    def _keeps(self, level: int, member: Member) -> bool:
-        """Say whether the chord of ``level`` stays although ``member`` is named in its place."""
-        chord, here = self.levels[level], self._core.member.ring_id
-        far, right = clockwise(here, chord.ring_id), clockwise(here, member.ring_id)
-        if not 2 * right <= 3 * far or not 2 * far <= 3 * right:
+    def _place(self, level: int, named: Member, rank: int) -> None:
+        """Make ``named`` the chord of ``level`` if its ``rank`` is exact, else search for that one.
+
+        Where the exact one would come round, ``named`` has to do.
+        """
+        here = self._core.member.ring_id
+        way = clockwise(here, named.ring_id) * _exact(level) // rank
+        if rank == _exact(level) or way >= RING_SIZE:
+            self._set(level, named, rank)
+        elif level not in self._sought:
+            self._sought[level] = named, rank
+            self._routing.find((here + way) % RING_SIZE, partial(self._on_searched, level))
+
+    def _on_searched(self, level: int, finding: Finding) -> None:
+        """Take who stands where an exact chord should; if that is of no use, who was named."""
+        if level not in self._sought:
+            return  # off the ring meanwhile
+        named, rank = self._sought.pop(level)
+        if level > len(self.levels):
+            return
+        for member in (finding.member, named):
+            if member is None or not self._extends(level - 1, member):
+                continue
+            counted = self._counted(member, named, rank)
+            if member == named or _is_within_tolerance(level, counted):
+                self._set(level, member, round(counted))
+                break
+        self.follow()
+
+    def _set(self, level: int, member: Member, rank: int) -> None:
+        """Make ``member`` the chord of ``level``, which may be a new one."""
+        if level == len(self.levels):
+            self._append(member, rank)
+        else:
+            if self.levels[level] != member:
+                self._asked.pop(level, None)
+            self.levels[level], self._ranks[level] = member, rank
+
+    def _append(self, member: Member, rank: int) -> None:
+        """There is one level more."""
+        self.levels.append(member)
+        self._ranks.append(rank)
+        self._tell_askers(len(self.levels) - 1)
+
+    def _keeps(self, level: int, named: Member | None, rank: int) -> bool:
+        """Say whether the chord of ``level`` stays; if so, its rank is counted anew.
+
+        ``named``, ``rank``: another broker that would be exact; None where that would come round.
+        """
+        chord = self.levels[level]
+        if not self._extends(level - 1, chord):
             return False
-        if chord.uid not in self._links.up or not self._extends(level - 1, chord):
+        if named is None:
+            named, rank = self.levels[level - 1], self._ranks[level - 1]
+        counted = self._counted(chord, named, rank)
+        if not _is_within_tolerance(level, counted):
             return False
-        if level - 1 in self._refreshing:
-            named_before, self._better[level] = self._better.get(level), member.uid
-            return named_before != member.uid
+        self._ranks[level] = round(counted)
         return True
+
+    def _counted(self, member: Member, known: Member, rank: int) -> float:
+        """Return the rank of ``member`` by its distance, that of ``known`` being ``rank``."""
+        here = self._core.member.ring_id
+        return rank * clockwise(here, member.ring_id) / clockwise(here, known.ring_id)
 
     def _is_ring_of_three(self) -> bool:
         hood = self._neighbourhood
@@ -204,14 +269,36 @@ class Chords:
     def _cut(self, level: int) -> None:
         """Drop ``level`` and all beyond it."""
         if level < len(self.levels):
-            del self.levels[level:]
+            del self.levels[level:], self._ranks[level:]
             self._tell_askers(level)
         self._asked = {at: uid for at, uid in self._asked.items() if at < level}
 
     def _answer(self, level: int) -> ChordAnswer:
-        return ChordAnswer(level, self.levels[level] if level < len(self.levels) else None)
+        if level >= len(self.levels):
+            return ChordAnswer(level, None)
+        rank = self._ranks[level] if level < len(self._ranks) else 0  # drawn chords have none
+        return ChordAnswer(level, self.levels[level], rank)
 
     def _tell_askers(self, level: int) -> None:
+        """Tell those who asked for ``level``, if it is of use to them: it may come round there."""
+        answer = self._answer(level)
         for uid, levels in sorted(self._askers.items()):
-            if level in levels and uid in self._links.up:
-                self._core.send(uid, self._answer(level))
+            link = self._links.up.get(uid)
+            if level in levels and link is not None and self._serves(link.member, answer.member):
+                self._core.send(uid, answer)
+
+    def _serves(self, asker: Member | None, chord: Member | None) -> bool:
+        """Say whether ``chord`` lies beyond us as ``asker`` sees it; if that is known."""
+        if asker is None or chord is None:
+            return True
+        here, there = self._core.member.ring_id, asker.ring_id
+        return clockwise(there, chord.ring_id) > clockwise(there, here)
+
+
+def _exact(level: int) -> int:
+    """Return the rank that a chord of that level is to have."""
+    return RIGHT_RIGHT << level
+
+
+def _is_within_tolerance(level: int, rank: float) -> bool:
+    return LEAST <= rank / _exact(level) <= MOST

@@ -38,8 +38,7 @@ class DrawnChords(Chords):
     def __init__(
         self, core: Core, links: RingLinks, neighbourhood: Neighbourhood, routing: Routing
     ) -> None:
-        super().__init__(core, links, neighbourhood)
-        self._routing = routing
+        super().__init__(core, links, neighbourhood, routing)
         self._drawn: dict[str, Member] = {}
         self._drawing = 0
         self._in_vain = 0

@@ -173,12 +173,14 @@ class Dispatch:
     # ── messages for two parts ────────────────────────────────────────────────────────────────
 
     def _on_ping(self, uid: str, ping: Ping) -> None:
-        self._parts.core.send(uid, Pong(ping.token))
+        self._parts.core.send(uid, Pong(ping.token, self._parts.link_backups.news(uid)))
 
     def _on_pong(self, uid: str, pong: Pong) -> None:
         self._parts.newcomer.on_pong(uid)
         self._parts.detours.on_pong(uid)
         self._parts.detector.on_pong(uid, pong.token)
+        if pong.links is not None:
+            self._parts.link_backups.on_backup(uid, pong.links)
 
     def _on_failed(self, uid: str, notice: Failed) -> None:
         if notice.heir is not None and notice.heir.uid == uid:
@@ -210,7 +212,7 @@ class Dispatch:
     # ── timers for two parts ──────────────────────────────────────────────────────────────────
 
     def _on_heartbeat_due(self, uid: str) -> None:
-        self._parts.detector.on_heartbeat_due(uid)
+        self._parts.detector.on_heartbeat_due(uid, self._parts.link_backups.tell)
         self._parts.link_backups.exchange()
 
     def _on_chords_due(self) -> None:

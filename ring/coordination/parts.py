@@ -68,11 +68,8 @@ class Parts:
         health = LocalHealth()
         detector = Detector(core, links, hood, health)
         routing = Routing(core, links, hood)
-        chords = (
-            Chords(core, links, hood)
-            if config.chords is ChordStrategy.RANK
-            else DrawnChords(core, links, hood, routing)
-        )
+        of_kind = Chords if config.chords is ChordStrategy.RANK else DrawnChords
+        chords = of_kind(core, links, hood, routing)
         detours = Detours(core, links, hood)
         link_backups = LinkBackups(core, links, hood)
         return cls(

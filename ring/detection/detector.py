@@ -32,6 +32,8 @@ would accuse everybody it had not listened to.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from overlay.ids import Nanos
 from overlay.machine import Closed
 from ring.circle.links import RingLink, RingLinks
@@ -52,11 +54,12 @@ SUPPRESSED = 8  #: heartbeats in a row that other traffic may replace; they carr
 class Beat:
     """Our heartbeats to one monitor."""
 
-    __slots__ = ("looked_at", "suppressed")
+    __slots__ = ("in_place", "looked_at", "suppressed")
 
     def __init__(self) -> None:
         self.looked_at: Nanos = 0  #: when one was last due
         self.suppressed = 0  #: in a row
+        self.in_place = 0  #: other messages sent in place of them, in a row
 
 
 class Watch:
@@ -152,8 +155,11 @@ class Detector:
 
     # ── what others hear of us ────────────────────────────────────────────────────────────────
 
-    def on_heartbeat_due(self, uid: str) -> None:
-        """Let a monitor hear from us, unless it did within this period."""
+    def on_heartbeat_due(self, uid: str, instead: Callable[[str], bool]) -> None:
+        """Let a monitor hear from us, unless it did within this period.
+
+        ``instead`` may send it something else that is new to it, and says whether it did.
+        """
         core, period = self._core, self._core.config.heartbeat_ns
         beat = self._beats.get(uid)
         if beat is None or uid not in self._links.up:  # the link was closed at this very moment
@@ -170,7 +176,11 @@ class Detector:
         else:
             beat.suppressed = 0
         core.arm(Timer.HEARTBEAT, uid, period)
-        core.send(uid, Heartbeat(self._neighbourhood.version))
+        if beat.in_place < SUPPRESSED and instead(uid):
+            beat.in_place += 1
+        else:
+            beat.in_place = 0
+            core.send(uid, Heartbeat(self._neighbourhood.version))
 
     # ── what we hear of others ────────────────────────────────────────────────────────────────
 

@@ -101,21 +101,22 @@ class Repair:
     def _divide(self, loss: Loss, told: set[str]) -> None:
         """Tell our share of the subject's neighbours to route to us instead [divide-neighbour].
 
-        The broker on the left takes the first half in order of uid, the one on the right the
-        second; the whole if the other one is not there to do its part, or may not have the list,
-        as where more than one died. It is the whole list that is halved, us and the other one
-        included, or the two would not halve the same. The subject's ring neighbours hear of it from
-        the two as their own.
+        The last digit of its uid says whose half a holder is in, so that the two halve the same
+        even where one of them does not know of all. The broker on the left also takes those of whom
+        the one on the right may not know yet. Either takes the whole if the other one is not there
+        to do its part, or may not have the list, as where more than one died. The subject's ring
+        neighbours hear of it from the two as their own.
         """
         hood, subject = self._neighbourhood, loss.subject
-        holders = self._link_backups.take(subject.uid) or []
-        half = (len(holders) + 1) // 2
-        if any(m.uid == subject.uid for m in hood.right[:1]):
-            beyond, mine, others = hood.right[1:2], holders[:half], holders[half:]
-        else:
-            beyond, mine, others = hood.left[1:2], holders[half:], holders[:half]
+        holders = self._link_backups.take(subject.uid)
+        is_left = any(m.uid == subject.uid for m in hood.right[:1])
+        beyond = (hood.right if is_left else hood.left)[1:2]
+        mine, others = list[Peer](), list[Peer]()
+        for peer in holders.peers:
+            is_ours = _is_of_left(peer.uid) is is_left or (is_left and peer.uid in holders.recent)
+            (mine if is_ours else others).append(peer)
         if not beyond or beyond[0].uid in hood.suspects or len(self._unrepaired) > 1:
-            mine = holders
+            mine += others
         else:
             loss.left_to, loss.others = beyond[0].uid, others
             told = told | self._seen_by(subject)
@@ -134,3 +135,8 @@ class Repair:
         link = self._links.up.get(subject.uid)
         view = link.view if link is not None else None
         return set() if view is None else {m.uid for m in (*view.left, *view.right)}
+
+
+def _is_of_left(uid: str) -> bool:
+    """Say whether the left neighbour of the dead tells that holder, not the right one."""
+    return int(uid[-1], 16) % 2 == 0

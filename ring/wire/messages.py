@@ -18,6 +18,7 @@ MAX_WITNESSES = 16  #: of one death
 
 RingId = Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
 Level = Annotated[int, msgspec.Meta(ge=0, lt=32)]
+Rank = Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
 Hops = Annotated[int, msgspec.Meta(ge=0, le=MAX_HOPS)]
 
 
@@ -115,9 +116,10 @@ class Ping(Message, frozen=True):
 
 
 class Pong(Message, frozen=True):
-    """The answer to a :class:`Ping`, with its token."""
+    """The answer to a :class:`Ping`, with its token, and what is new in the sender's list."""
 
     token: WireCount
+    links: Backup | None = None
 
 
 class PeersRequest(Message, frozen=True):
@@ -209,6 +211,7 @@ class ChordAnswer(Message, frozen=True):
 
     level: Level
     member: Member | None
+    rank: Rank = 0  #: how many brokers to the right of the sender it stands; 0: about 2^(level+1)
 
 
 class Meet(Message, frozen=True):

@@ -5,7 +5,8 @@ From settings
 Step by step
     ``cluster`` (a small ring, and the verbs that break it), ``record_rings`` (its brokers own
     records), ``watched_rings`` (it is asked for Zave's invariants all the time), ``deaths`` (one
-    join, in which one of those concerned dies).
+    join, in which one of those concerned dies), ``one_death`` (what it costs a quiet ring, and who
+    hears of it).
 Whole brokers
     ``service`` (a ring of them with clients, and the verbs that break it).
 """

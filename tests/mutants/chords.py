@@ -38,7 +38,7 @@ def _one_way_less(self: Chords, uid: str, query: Any) -> None:  # noqa: ANN401
     here = self._core.member.ring_id
     nearest = sorted(self.levels, key=lambda m: clockwise(here, m.ring_id))[:1]
     level = query.level
-    self._core.send(uid, type(self._answer(level))(level, nearest[0] if nearest else None))
+    self._core.send(uid, type(self._answer(level))(level, nearest[0] if nearest else None, 2))
 
 
 CHORDS.add(

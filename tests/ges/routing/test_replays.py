@@ -14,6 +14,7 @@ from ges.client.watermarks import Watermarks
 from ges.routing import kept, replay, replays
 from ges.routing.delivery import Deliveries
 from ges.routing.kept import KEPT_NS
+from ges.routing.replay import MAX_ENDED
 from ges.wire.client_messages import Mark, Resubscribe, Resubscription, Subscribe
 from ges.wire.delivered import read_delivery
 from ges.wire.event_runs import EventRun
@@ -107,7 +108,7 @@ class Desk:
         ]
         data = b"".join(frame(EVENT, body) for body in bodies)
         size = len(data) // count
-        run = EventRun(read_head(bodies[0]), data, [i * size for i in range(count + 1)])
+        run = EventRun(read_head(bodies[0]), data, [i * size for i in range(count + 1)], count)
         self.deliveries.deliver(run, self.now)
         return data
 
@@ -271,6 +272,20 @@ def test_what_is_unsubscribed_meanwhile_gets_nothing_more(desk: Desk) -> None:
     desk.go_on(client)
     desk.event()
     assert client.sequences()[-1] == had
+
+
+def test_of_subscriptions_that_end_or_are_refused_little_is_remembered(desk: Desk) -> None:
+    client = Client()
+    desk.resubscribe(client, Resubscribe((), (EVERYTHING,), more=True))
+    remembered = desk.replays._behind[client]._begins
+    for number in range(2, 3000):
+        desk.subscribe(client, Subscribe(number, "a", None))
+        desk.deliveries.unsubscribe(client, number)
+        refused = Resubscribe((), (Resubscription(9000 + number, "#", None, 0),), more=True)
+        desk.replays.take(client, refused, lambda each: None)
+        remembered = desk.replays._behind[client]._begins
+        assert len(remembered) <= MAX_ENDED + 2
+    assert 1 in remembered
 
 
 steps = st.lists(

@@ -32,7 +32,7 @@ WAIT = nanos(10)
 
 
 def head(sequence: int) -> Head:
-    return Head(True, 0, NO_DUTY, b"p" * 16, 1, sequence, 0, b"a")
+    return Head(SECURE, 0, NO_DUTY, b"p" * 16, 1, sequence, 0, b"a")
 
 
 def no(session: str, head: Head) -> str | None:

@@ -248,9 +248,9 @@ RELIABILITY: list[Statement] = [
     ("up to 1 MiB of each class", outgoing.CONFIRMED_BYTES, MIB),
     ("confirmed in the last second in which", outgoing.CONFIRMED_SECONDS, 1),
     (
-        "*kept in memory for 10 seconds, 32 MiB*",
+        "*kept in memory for 10 seconds, 16 MiB*",
         (kept.KEPT_NS, kept.KEPT_BYTES),
-        (nanos(10), 32 * MIB),
+        (nanos(10), 16 * MIB),
     ),
     ("from up to 0.25 s before it", resuming.SLACK_SECONDS, 0.25),
     ("Later events of these publishers are delivered after 4 s", GAP_NS, nanos(4)),

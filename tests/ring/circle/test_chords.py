@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ring.config import LAN
 from ring.facts import ChordLost, ChordRepaired, Rejoining, Undecided
-from ring.wire.messages import ChordAnswer, ChordQuery, Failed, Intent, Leaving, Purpose, Route
+from ring.wire.messages import (
+    ChordAnswer,
+    ChordQuery,
+    Failed,
+    Intent,
+    Leaving,
+    Member,
+    Purpose,
+    Route,
+    Routed,
+)
 from tests.helpers.bench import Bench, member, opened, sent, told, uid, view_of
 
 #: Seen from 300: right-right is 500, its right-right 700, and the next 200 comes round.
@@ -59,8 +71,25 @@ def test_levels_end_where_they_would_come_round() -> None:
 
 def test_a_level_that_is_no_more_takes_those_beyond_with_it() -> None:
     node = with_two_levels()
-    node.receive(member(500), ChordAnswer(0, None))
+    node.receive(member(700), ChordAnswer(1, member(200), 4))  # comes round
+    node.receive(member(700), Leaving(member(700)))
     assert node.node.chords == (member(500),)
+
+
+def test_a_level_within_its_tolerance_stays_although_an_exact_one_would_come_round() -> None:
+    """Else one death in a ring of 2^k + 1 would take the last level from every broker."""
+    for none in (None, member(300), member(400)):
+        node = with_two_levels()
+        node.receive(member(500), ChordAnswer(0, none))
+        assert node.node.chords == (member(500), member(700))
+
+
+def test_nor_does_it_stay_where_it_is_out_of_tolerance() -> None:
+    node = with_two_levels()
+    node.receive(member(500), ChordAnswer(0, member(650), 1))  # so 700 counts as third, barely
+    assert node.node.chords == (member(500), member(700))
+    node.receive(member(500), ChordAnswer(0, member(690), 0xFFFF))
+    assert node.node.chords == (member(500), member(690))
 
 
 def test_who_must_come_back_gives_no_verdict_on_a_chord_in_question() -> None:
@@ -89,16 +118,64 @@ def test_a_ring_of_two_or_three_has_no_chords() -> None:
 
 def test_who_asks_is_answered() -> None:
     node = with_two_levels()
-    for level, chord in ((0, member(500)), (1, member(700)), (2, None)):
-        effects = node.receive(member(100), ChordQuery(level))
-        assert sent(effects, ChordAnswer) == [(uid(100), ChordAnswer(level, chord))]
+    for answer in (
+        ChordAnswer(0, member(500), 2),
+        ChordAnswer(1, member(700), 4),
+        ChordAnswer(2, None),
+    ):
+        effects = node.receive(member(100), ChordQuery(answer.level))
+        assert sent(effects, ChordAnswer) == [(uid(100), answer)]
+
+
+def test_the_rank_of_a_level_is_the_sum_of_those_on_the_way_to_it() -> None:
+    node = with_two_levels()
+    node.receive(member(500), ChordAnswer(0, member(700), 3))
+    effects = node.receive(member(100), ChordQuery(1))
+    assert sent(effects, ChordAnswer) == [(uid(100), ChordAnswer(1, member(700), 5))]
+
+
+@pytest.mark.parametrize(
+    ("found", "chord", "rank"),
+    [
+        (member(600), member(600), 4),  # 3.75 by its distance
+        (member(2000), member(700), 5),  # far out of tolerance
+        (member(500), member(700), 5),  # not beyond the level below
+    ],
+)
+def test_for_one_named_off_its_rank_who_stands_at_the_exact_place_is_searched_for(
+    found: Member, chord: Member, rank: int
+) -> None:
+    """Else those that share a chord would share the next one, too, and so on."""
+    node = bench()
+    effects = node.receive(member(500), ChordAnswer(0, member(700), 3))
+    assert chord not in node.node.chords
+    [(first, route)] = sent(effects, Route)
+    assert route.target == 300 + 400 * 4 // 5, "700 is the fifth, and the fourth is the exact one"
+    assert sent(node.receive(member(500), ChordAnswer(0, member(700), 3)), Route) == []
+    trail = (uid(300), first)
+    node.receive(member(int(first, 16)), Routed(route.token, True, found, trail, 1))
+    assert node.node.chords == (member(500), chord)
+    effects = node.receive(member(100), ChordQuery(1))
+    assert sent(effects, ChordAnswer) == [(uid(100), ChordAnswer(1, chord, rank))]
+
+
+@pytest.mark.parametrize(("is_off", "chords"), [(False, (member(500), member(700))), (True, ())])
+def test_where_a_search_ends_with_nobody_who_was_named_has_to_do_unless_we_are_off_the_ring(
+    is_off: bool, chords: tuple[Member, ...]
+) -> None:
+    node = bench()
+    node.receive(member(500), ChordAnswer(0, member(700), 3))
+    if is_off:
+        node.node.parts.chords.clear()
+    node.node.parts.routing.clear()
+    assert node.node.chords == chords
 
 
 def test_who_asked_is_told_when_a_level_comes_to_be() -> None:
     node = bench()
     node.receive(member(100), ChordQuery(1))
     effects = node.receive(member(500), ChordAnswer(0, member(700)))
-    assert sent(effects, ChordAnswer) == [(uid(100), ChordAnswer(1, member(700)))]
+    assert sent(effects, ChordAnswer) == [(uid(100), ChordAnswer(1, member(700), 4))]
 
 
 def test_the_heir_stands_in_for_a_dead_chord_and_those_who_asked_are_told() -> None:
@@ -110,7 +187,7 @@ def test_the_heir_stands_in_for_a_dead_chord_and_those_who_asked_are_told() -> N
     effects = node.receive(member(500), Failed(member(700), ("0" * 32,), member(800)))
     assert told(effects, ChordLost) == [ChordLost(uid(700))]
     assert node.node.chords == (member(500), member(800))
-    assert sent(effects, ChordAnswer) == [(uid(100), ChordAnswer(1, member(800)))]
+    assert sent(effects, ChordAnswer) == [(uid(100), ChordAnswer(1, member(800), 4))]
 
 
 def test_chords_are_repaired_when_all_levels_have_been_found_anew() -> None:
@@ -140,30 +217,37 @@ def test_every_level_is_asked_for_anew_now_and_then() -> None:
     assert {(uid(500), ChordQuery(0)), (uid(700), ChordQuery(1))} <= set(sent(effects, ChordQuery))
 
 
-def test_a_chord_a_little_off_stays_until_two_refreshes_agree() -> None:
-    """300 has the chord 700, right at 400; a broker at 650 has come to stand in its place."""
+def test_a_chord_a_little_off_stays_whatever_refreshes_say() -> None:
+    """300 has the chord 700, fourth at 400; brokers have come and gone, and now 650 is fourth."""
     node = with_two_levels()
     closer = ChordAnswer(0, member(650))
-    node.receive(member(500), closer)
-    assert node.node.chords == (member(500), member(700)), "told between two refreshes"
-    for expected in (member(700), member(650)):
+    for _ in range(4):
         refresh(node)
         node.receive(member(500), closer)
-        assert node.node.chords == (member(500), expected)
-
-
-def test_two_names_in_turn_move_no_chord() -> None:
-    node = with_two_levels()
-    for name in (650, 640, 650, 640):
-        refresh(node)
-        node.receive(member(500), ChordAnswer(0, member(name)))
         assert node.node.chords == (member(500), member(700))
+    effects = node.receive(member(100), ChordQuery(1))
+    counted = [answer for _, answer in sent(effects, ChordAnswer)]
+    assert counted == [ChordAnswer(1, member(700), 5)], "4 for the first 350, so 5 for 400"
 
 
-def test_a_chord_far_off_moves_at_once() -> None:
+@pytest.mark.parametrize(
+    ("fourth", "stays"), [(1000, False), (830, True), (570, True), (550, False)]
+)
+def test_a_chord_stays_from_three_quarters_to_one_and_a_half_of_its_rank(
+    fourth: int, stays: bool
+) -> None:
+    """Where the fourth broker to the right is, by distance, says how many are before 700."""
     node = with_two_levels()
-    node.receive(member(500), ChordAnswer(0, member(550)))
-    assert node.node.chords == (member(500), member(550))
+    node.receive(member(500), ChordAnswer(0, member(fourth)))
+    assert node.node.chords[1] == member(700 if stays else fourth)
+
+
+def test_a_chord_whose_link_is_lost_stays_until_a_query_shows_what_became_of_it() -> None:
+    """Its link may have failed, and then there is a way round; who died is told of."""
+    node = with_two_levels()
+    node.down(member(700))
+    node.receive(member(500), ChordAnswer(0, member(650)))
+    assert node.node.chords == (member(500), member(700))
 
 
 def refresh(node: Bench) -> None:

@@ -33,7 +33,7 @@ def test_a_neighbour_that_is_back_is_shown_our_view_once_and_no_place() -> None:
 def test_the_heir_of_a_dead_broker_tells_its_place_with_the_notice() -> None:
     """Holders of links to the dead hear it over links made for that."""
     bench = Bench.on_ring(RING, 300)
-    holder = peer(9001)
+    holder = peer(9002)  # in the half of the left neighbour
     bench.receive(B, Backup(1, (holder,)))
     bench.receive(C, Failed(B, (C.uid,), None))
     told = bench.up(holder)
