@@ -263,8 +263,10 @@ class Network:
     def release(self, socket: Socket) -> None:
         """Let go what waits on a stream that is late."""
         waiting, socket.late = socket.late, None
-        for data in waiting or ():
+        is_finished, socket.finished = socket.finished, False
+        for data in waiting or ():  # an end that was to follow them is among them
             self.carry(socket, data)
+        socket.finished = is_finished or socket.finished
 
     def is_cut(self, here: Process, there: Process) -> bool:
         """Say whether no call between the two can succeed."""
