@@ -214,7 +214,11 @@ async def test_what_brokers_do_not_acknowledge_is_bounded(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Memory is held for it as for what is queued, though all of it has been sent."""
-    monkeypatch.setattr("overlay.links.acknowledging.Acknowledging.note", lambda acks, link: None)
+    monkeypatch.setattr(
+        "overlay.links.acknowledgements.Acknowledgements.note", lambda acks, link: None
+    )
+    # So that nobody looks at the memory before all has been sent.
+    monkeypatch.setattr("overlay.net.connection.HOLD_BYTES", 64 * 1024 * 1024)
     limit = 2 * 1024 * 1024
     first = await brokers.start(limits=Limits(link_bytes_total=limit))
     await brokers.start()
