@@ -3,7 +3,7 @@
 A broker may be given a part of the ring to serve before it knows who stands beside it, as one
 that is back from a cut: whoever links it knows its place at once. Those between it and the
 nearest that it is linked to get nothing then. So while the ring around it is not whole it keeps
-what it has passed on, and whoever turns up in that gap gets it, *again* as it were: delivered
+what it has passed on, and whoever turns up in that gap gets it, flagged *again*: it is delivered
 once, should it have come another way. Beyond the nearest the others see to it that nobody is left
 out. If it comes to stand elsewhere, as one whose ring has closed over it, what it could pass on
 to nobody goes to those that serve its part of the ring now.
