@@ -1,4 +1,4 @@
-"""The sans-IO vocabulary: what goes into a protocol machine, and what comes out.
+"""The vocabulary of machines: what goes into a protocol machine, and what comes out.
 
 A machine does no I/O, reads no clock and owns no randomness. A driver hands it an :class:`Input`
 and ``now``; the machine changes its own state and returns the effects, which the driver performs

@@ -8,7 +8,7 @@ and is served as all clients are. There is nothing between the last kept event a
 that comes, and no event in both.
 
 Where a client reads so slowly that kept events are forgotten before it gets to them, it is served
-from then on with what comes, and has missed the events in between (``replays_overrun``). Sans-IO.
+from then on with what comes, and has missed the events in between (``replays_overrun``). Pure.
 """
 
 from __future__ import annotations
