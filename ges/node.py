@@ -1,7 +1,7 @@
 """One broker's protocol state: the ring, and the parts beside it.
 
 A :class:`overlay.machine.Machine` that composes :class:`ring.node.RingNode` with what the event
-service adds between brokers. Sans-IO; ``ges.broker.broker`` runs it on trio.
+service adds between brokers. Pure; ``ges.broker.broker`` runs it on trio.
 
 A table says which part takes a message or a command; what no part takes is the ring's. All parts
 hear of links and facts, each in its turn (:mod:`ges.topology.part`). A new part is written as a

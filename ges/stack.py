@@ -121,7 +121,7 @@ class Stack:
             self.counters["events_received_twice"] += known
             if known == run.count:
                 return
-            run = run.without(known)
+            run = run.part(known, run.count)
         self.router.relay(line, run, self.now())
 
     def _take_detour(self, line: Line, body: bytes) -> None:
@@ -130,7 +130,7 @@ class Stack:
         if head.secure and line.link_class is not LinkClass.SECURE:
             raise ProtocolError("a secure event on its way over links that are not")
         if (way[0], line.link_class) not in self._lines:
-            # First of all: where the event goes back to the neighbour, that knows better by then.
+            # Before the event goes on: it may go back to that neighbour, which then knows better.
             self._give(Misled(line.peer.uid))
         self.router.pass_on(line, way, head, event, self.now())
 
@@ -157,7 +157,7 @@ class Stack:
         self.passing.on_orphans(peer, link_class, items, self.now())
 
     def on_fact(self, fact: Fact) -> None:
-        """The machine says something; of concern is that a way round a link is no more."""
+        """The machine says something; where a detour has ended, events wait for the link."""
         if isinstance(fact, DetourEnded) and not fact.restored:
             self.on_cut(fact.uid, LinkClass.NORMAL)
 

@@ -1,4 +1,4 @@
-"""overlay: identities, frames, links of several classes, transports, and the sans-IO vocabulary.
+"""overlay: identities, frames, links of several classes, transports, and the words of machines.
 
 The lowest package. It knows nothing of rings or events; see ``docs/architecture.md``.
 

@@ -1,10 +1,11 @@
-"""The sans-IO vocabulary: what goes into a protocol machine, and what comes out.
+"""The vocabulary of machines: what goes into a protocol machine, and what comes out.
 
 A machine does no I/O, reads no clock and owns no randomness. A driver hands it an :class:`Input`
 and ``now``; the machine changes its own state and returns the effects, which the driver performs
-*in order*. Two drivers exist: ``overlay.driver`` (trio, real time) and ``sims.world.world`` (a
-heap, virtual time). Messages between two linked brokers arrive in the order they were sent, or the
-link goes down; that is all a machine may assume.
+*in order*. There are drivers on trio (``overlay.driver``), in virtual time (``sims.world.world``
+and ``sims.world.brokers``) and without any time (``sims.explore.world``). Messages between two
+linked brokers arrive in the order they were sent, or the link goes down; that is all a machine may
+assume.
 
 Timers live inside the machine, in one :class:`TimerTable`; a driver only ever asks for the next
 deadline. That way a timer can be cancelled, and one wake-up per broker is armed at any time.

@@ -1,4 +1,4 @@
-"""ring: the degree-4 chordal reliability ring (paper 004, section 3), sans-IO.
+"""ring: the degree-4 chordal reliability ring (paper 004, section 3).
 
 ``RingNode`` (``node``) is one broker's part in it. It knows nothing of events or clients. The whole
 package is pure.

@@ -1,14 +1,18 @@
 """Events for brokers that this one comes to know late.
 
-A broker may be given a part of the ring to serve before it knows who stands beside it, as one
-that is back from a cut: whoever links it knows its place at once. Those between it and the
-nearest that it is linked to get nothing then. So while the ring around it is not whole it keeps
-what it has passed on, and whoever turns up in that gap gets it, *again* as it were: delivered
-once, should it have come another way. Beyond the nearest the others see to it that nobody is left
-out. If it comes to stand elsewhere, as one whose ring has closed over it, what it could pass on
-to nobody goes to those that serve its part of the ring now.
+For example, A was cut off and is back. It is linked to C again, but not yet to B, which stands
+between A and C. Others know the place of A, and give it a part of the ring to serve. What A passes
+on to C comes to all beyond C, but not to B.
 
-Bounded in bytes and in time. Sans-IO.
+So while the ring around a broker is not whole, the broker keeps what it has passed on. Whoever
+turns up between it and the nearest broker that it was linked to gets these events, flagged *again*:
+they are delivered once, even if they have come another way. Beyond the nearest broker others see to
+it that nobody is left out.
+
+The ring may have closed over a broker, so that it now stands at another place. Then what it could
+pass on to nobody goes to those that serve its old part of the ring.
+
+Bounded in bytes and in time. Pure.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Express events: no waiting, no order to restore, and an account of the time they take.
 
-They take the same tree as normal events, over express links where there are any. Where a hop has
-none they go over the normal link, before all that waits there, and are marked as *rough*.
+They follow the same plan as normal events, over express links where there are any. Where a hop has
+none they go over the normal link, before all that waits there, and are flagged as *rough*.
 
 Nothing holds an express event back, not even one of its publisher that is missing: they come in the
 order they were sent while no link fails, and each once.
@@ -78,9 +78,9 @@ class ExpressHops:
     def first(self, way: Path, link_class: LinkClass) -> tuple[Line | None, Path]:
         """Return the link to the first on the way that is linked, and the way behind it."""
         for index, uid in enumerate(way):
-            link = self._lines.get((uid, link_class))
-            if link is not None:
-                return link, way[index + 1 :]
+            line = self._lines.get((uid, link_class))
+            if line is not None:
+                return line, way[index + 1 :]
         return None, ()
 
 
@@ -125,16 +125,16 @@ class Express:
             head = event.head
             self._take(event, head.budget_us, head.spent_us + hop_us, onward, key)
 
-    def pass_on(self, link: Line, way: Path, head: Head, body: bytes) -> None:
-        """Pass on an event between two others that came over ``link``, over links of its class."""
-        event = _body(body, head.budget_us, head.spent_us + self._hop_us(link))
-        if link.link_class is not LinkClass.EXPRESS:
+    def pass_on(self, line: Line, way: Path, head: Head, body: bytes) -> None:
+        """Pass on an event between two others that came over ``line``, over links of its class."""
+        event = _body(body, head.budget_us, head.spent_us + self._hop_us(line))
+        if line.link_class is not LinkClass.EXPRESS:
             event[0] |= ROUGH_FLAG
-        self._send(way, event, link.link_class)
+        self._send(way, event, line.link_class)
 
-    def _hop_us(self, link: Line) -> int:
+    def _hop_us(self, line: Line) -> int:
         """Return what the link takes without any queue, as waiting in its queue is stamped."""
-        return self._one_way_us((link.peer.uid, link.link_class), link.connection.one_way_us)
+        return self._one_way_us((line.peer.uid, line.link_class), line.connection.one_way_us)
 
     def _take(
         self,
@@ -176,13 +176,13 @@ class Express:
             self._send(way, copy, link_class)
 
     def _send(self, way: Path, event: bytearray, link_class: LinkClass) -> None:
-        link, rest = self._hops.first(way, link_class)
-        if link is None:
+        line, rest = self._hops.first(way, link_class)
+        if line is None:
             self._counters["events_without_link"] += 1
             return
         kind, before = (DETOUR, pack_route(rest)) if rest else (EVENT, b"")
         start = frame_start(kind, len(before) + len(event)) + before
-        link.connection.send_express(bytearray(start) + event, len(start) + SPENT_AT)
+        line.connection.send_express(bytearray(start) + event, len(start) + SPENT_AT)
         self._counters["events_forwarded"] += 1
 
 

@@ -1,4 +1,4 @@
-"""To everybody linked: where a tree may have holes, an event goes on over all links."""
+"""To everybody linked: where the tree may have holes, a secure event goes over all secure links."""
 
 from __future__ import annotations
 

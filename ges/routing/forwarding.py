@@ -14,7 +14,7 @@ from ges.routing.holding import Holding
 from ges.routing.losses import Losses
 from ges.routing.outlets import Lines
 from ges.routing.paths import Path, Paths
-from ges.routing.plan import Duty, Onward
+from ges.routing.plan import Onward
 from ges.wire.event_runs import EventRun
 from ges.wire.events import MAX_HOPS, PATCH, PATCH_AT, PATCH_END, read_head
 from ges.wire.source_route import pack_route
@@ -45,7 +45,7 @@ class Forwarding:
         losses: Losses,
         counters: Counter[str],
     ) -> None:
-        self.told: dict[str, Duty] = {}  #: uids at the other end of normal links events went over
+        self.told: dict[str, None] = {}  #: uids at the other end of normal links events went over
         self.stranded: list[Stranded] = []  #: to be taken by whoever has called
         self._lines = lines
         self._paths = paths
@@ -72,7 +72,7 @@ class Forwarding:
                 line.connection.send(run.patched(flags, hops, duty), run.count)
                 self._counters["events_forwarded"] += run.count
                 if link_class is LinkClass.NORMAL:
-                    self.told[uid] = duty
+                    self.told[uid] = None
                 continue
             if way is not None:
                 self._counters["events_forwarded"] += run.count

@@ -3,7 +3,7 @@
 A link that breaks comes back mostly, within milliseconds or after a back-off; or a way round it is
 found; or the broker behind it is found dead. Until then its part of the ring stays its own, and
 events for it are kept with those it has not acknowledged (:mod:`overlay.queues.streams`). All this
-is bounded in bytes and in time. Sans-IO; :mod:`ges.routing.rerouting` sends on what has waited.
+is bounded in bytes and in time. Pure; :mod:`ges.routing.rerouting` sends on what has waited.
 """
 
 from __future__ import annotations

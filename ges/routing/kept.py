@@ -6,7 +6,7 @@ passed, whether a client here wanted it or not, and gives S the rest (:mod:`ges.
 
 Events are kept in the order in which this broker delivered them, or would have. They are kept by
 the run, as references into the bytes that were read: nothing is copied or unpacked when they pass.
-Express events are not kept: they are of no use later. Bounded in bytes and in time. Sans-IO.
+Express events are not kept: they are of no use later. Bounded in bytes and in time. Pure.
 """
 
 from __future__ import annotations

@@ -5,15 +5,19 @@ other. Every broker sees every event of a class for now, so a publisher's sequen
 what comes early is held until what it overtook has come, or is given up for lost. That rule is
 :class:`DenseOrdering`; whoever uses it knows an :class:`Ordering`.
 
-How long to wait? While nothing fails nothing is lost, and what is late only stands in a long queue:
-then the wait is long. An event is *marked* by a broker that knows that others before it may be lost
-(a link was given up, or an event refused): then the wait is shorter, but longer than events are
-held for a link that may come back (:mod:`ges.routing.holding`), as these are not lost. For a ring
-neighbour that is until it is judged, and its part of the ring may go to another that is dead, too.
-Of a publisher first met in mid-stream, by a broker that has just joined or to which an overtaking
-event is the first to come, nobody can say which it is, and clients wait for their first events: the
-wait is the shortest. So it is for a while where a broker has joined anew: what came meanwhile has
-gone to those that stood in for it, and who knows that it is lost here does not send to it.
+How long does an early event wait for those before it?
+
+* *Long*, where nothing is known to be lost (:data:`LONG_GAP_NS`): what is late only stands in a
+  long queue.
+* *Less long*, where it is *marked* (:data:`GAP_NS`): a broker knows that events before it may be
+  lost, as a link was given up or an event refused. But longer than events are held for a link that
+  may come back (:mod:`ges.routing.holding`), as these are not lost. For a link to a ring neighbour
+  that is until the neighbour is judged, and the broker that stands in for it may be dead, too.
+* *Shortest*, where it is the first of its publisher here (:data:`MET_GAP_NS`). This broker has just
+  joined, or the event has overtaken others; nobody can say which, and clients wait for their first
+  events.
+* *Shortest* as well, for a while, where this broker has joined anew. What was published meanwhile
+  went to those that stood in for it. They know that, but send nothing here: no mark says so.
 """
 
 from __future__ import annotations

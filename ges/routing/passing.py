@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from ges.routing.catch_up import CatchUp, Passed
 from ges.routing.forwarding import Forwarding
 from ges.routing.holding import Holding
+from ges.routing.paths import Path
 from ges.routing.plan import Duty, Onward
 from ges.routing.plans import Plans
 from ges.routing.rerouting import Rerouting
@@ -53,9 +54,7 @@ class Passing:
         self._catch_up.keep(run, duty, flags, link_class, now)
         self._rerouting.take_stranded(now)
 
-    def send_round(
-        self, way: tuple[str, ...], event: bytes, link_class: LinkClass, now: Nanos
-    ) -> None:
+    def send_round(self, way: Path, event: bytes, link_class: LinkClass, now: Nanos) -> None:
         """Pass on an event between two brokers that do not use a link of their own."""
         self._forwarding.send_round(way, event, b"", link_class, now)
         self._rerouting.take_stranded(now)
@@ -79,7 +78,8 @@ class Passing:
         is_whole: bool,
         now: Nanos,
     ) -> None:
-        """Plan anew, and pass on what has waited for that: see :meth:`Router.update`.
+        """Plan anew, and pass on what has waited for that: see
+        :meth:`ges.routing.router.Router.update`.
 
         ``here``: this broker's ring id; None: it is not on the ring.
         """

@@ -8,7 +8,7 @@ and is served as all clients are. There is nothing between the last kept event a
 that comes, and no event in both.
 
 Where a client reads so slowly that kept events are forgotten before it gets to them, it is served
-from then on with what comes, and has missed the events in between (``replays_overrun``). Sans-IO.
+from then on with what comes, and has missed the events in between (``replays_overrun``). Pure.
 """
 
 from __future__ import annotations
@@ -54,26 +54,26 @@ class Replays:
         """Keep events that are delivered at ``now``."""
         self.kept.keep(run, now)
 
-    def holds(self, session: Subscriber, link_class: LinkClass) -> bool:
+    def holds(self, client: Subscriber, link_class: LinkClass) -> bool:
         """Say whether a client is to get no events of that class but kept ones."""
-        return session in self._behind and link_class is not LinkClass.EXPRESS
+        return client in self._behind and link_class is not LinkClass.EXPRESS
 
-    def joined(self, session: Subscriber, number: int) -> None:
+    def joined(self, client: Subscriber, number: int) -> None:
         """A client has a new subscription: it gets what comes from now on."""
-        replay = self._behind.get(session)
+        replay = self._behind.get(client)
         if replay is not None:
-            replay.begin(number, self._now(), session.filters)
+            replay.begin(number, self._now(), client.filters)
 
-    def forget(self, session: Subscriber) -> None:
+    def forget(self, client: Subscriber) -> None:
         """The client is gone."""
-        self._behind.pop(session, None)
-        self._served.discard(session)
+        self._behind.pop(client, None)
+        self._served.discard(client)
 
     # ── replays ───────────────────────────────────────────────────────────────────────────────
 
     def take(
         self,
-        session: Subscriber,
+        client: Subscriber,
         request: Resubscribe,
         subscribe: Callable[[Subscribe], None],
     ) -> None:
@@ -82,19 +82,19 @@ class Replays:
         ``subscribe`` serves one of the subscriptions, or tells the client why not.
         """
         now = self._now()
-        replay = self._behind.get(session)
-        if replay is None and session not in self._served:
+        replay = self._behind.get(client)
+        if replay is None and client not in self._served:
             self.kept.forget(now)
-            replay = self._behind[session] = Replay(self.kept.first)
-            self._served.add(session)
+            replay = self._behind[client] = Replay(self.kept.first)
+            self._served.add(client)
             self._on_change()
-            for number in session.filters:
-                replay.begin(number, now, session.filters)
+            for number in client.filters:
+                replay.begin(number, now, client.filters)
         for each in request.subscriptions:
             subscribe(Subscribe(each.number, each.filter, each.link_class))
             if replay is not None:
                 begin = now - each.age_ms * NANOS_PER_MILLI
-                replay.begin(each.number, begin, session.filters)
+                replay.begin(each.number, begin, client.filters)
         if replay is not None:
             replay.learn(
                 ((mark.publisher, mark.incarnation, _class_of(secure=mark.secure)), mark.sequence)
@@ -118,27 +118,27 @@ class Replays:
         if self._due is None or now < self._due:
             return
         pieces = 0
-        for session, replay in list(self._behind.items()):
-            if replay.is_ready and session.connection.queued_bytes < PIECE_BYTES:
+        for client, replay in list(self._behind.items()):
+            if replay.is_ready and client.connection.queued_bytes < PIECE_BYTES:
                 pieces += 1
-                self._send_piece(session, replay)
+                self._send_piece(client, replay)
                 if pieces == TURN_PIECES:
                     break
         is_waiting = any(replay.is_ready for replay in self._behind.values())
         self._due = now + (PAUSE_NS if pieces else CROWDED_NS) if is_waiting else None
 
-    def _send_piece(self, session: Subscriber, replay: Replay) -> None:
+    def _send_piece(self, client: Subscriber, replay: Replay) -> None:
         kept = self.kept
-        del self._behind[session]
+        del self._behind[client]
         if replay.position < kept.first:
             self._counters["replays_overrun"] += 1
             self._on_change()
             return
-        for delivery, run, count in replay.piece(kept, session.filters, secure=session.secure):
-            session.connection.send(delivery, 0 if run.secure else count)
+        for delivery, run, count in replay.piece(kept, client.filters, secure=client.secure):
+            client.connection.send(delivery, 0 if run.secure else count)
             self._counters["events_replayed"] += count
         if replay.position < kept.end:
-            self._behind[session] = replay  # behind those that wait, too
+            self._behind[client] = replay  # behind those that wait, too
         else:
             self._on_change()
 

@@ -1,9 +1,9 @@
 """What becomes of events that have waited for a link.
 
-The link is back: they are sent over it again, which :mod:`overlay.links.lifecycle` does. There is
-a way round it: they take that, before all that is newer. Or the broker is dead, or will not be
-linked: then those who stand in for it get them, *again* as it were. What it may have passed on
-already comes there for a second time; it is passed on all the same, and delivered once.
+The link is back: they are sent over it again, which :mod:`overlay.links.keeping` does. There is a
+way round it: they take that, before all that is newer. Or the broker is dead, or will not be
+linked: then those who stand in for it get them, flagged *again*. What it may have passed on already
+comes there for a second time; it is passed on all the same, and delivered once.
 """
 
 from __future__ import annotations

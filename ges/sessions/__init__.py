@@ -1,5 +1,5 @@
-"""The broker's side of its clients. Trio is in ``clients``, ``reader``,
-``on_ring`` and ``backpressure`` alone.
+"""The broker's side of its clients. Only ``clients``, ``reader``,
+``on_ring`` and ``backpressure`` need trio.
 
 Clients
     ``session`` (one), ``clients`` (all), ``reader`` (reads what they send).

@@ -18,8 +18,9 @@ CONFIRM_EVENTS = 4096  #: ... or when so many are not
 class Replies:
     """Tells clients what has become of their events, and counts the refusals.
 
-    A publisher mostly does not wait for confirmations, and each costs both ends a system call and a
-    task switch. So a client that asks where it waits is told at once then, and now and then else.
+    Each confirmation costs both ends a system call and a task switch, and mostly no publisher waits
+    for it. So a client that says when it waits is told at once when it does, and otherwise before
+    long. One of an earlier version does not say so, and is always told at once.
     """
 
     def __init__(

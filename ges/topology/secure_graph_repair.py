@@ -7,7 +7,7 @@ one broker for all of them. Should it be wrong, the one concerned says so of its
 
 Where there was no room for a list, nobody knows who is left out, and no secure event is taken. When
 there is room again all neighbours are asked for their lists, and what they know is known here when
-the last of them has answered. Sans-IO.
+the last of them has answered. Pure.
 """
 
 from __future__ import annotations

@@ -46,11 +46,6 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
         data = frame(EVENT, body)
         return cls(head, data, [0, len(data)], 1)
 
-    @property
-    def frames(self) -> bytes:
-        """All frames in one piece."""
-        return self.data[self.bounds[0] : self.bounds[-1]]
-
     def bodies(self) -> Iterator[bytes]:
         """Yield the body of each."""
         for start, end in pairwise(self.bounds):
@@ -63,10 +58,10 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
             yield read_head(body), body
 
     def check_attributes(self) -> None:
-        """Check what no broker looks at, where a client publishes it.
+        """Check the attributes of events from a client; no broker looks at them afterwards.
 
         Raises:
-            CodecError: the attributes of an event are no map of strings.
+            CodecError: those of an event are no map of strings.
         """
         shift = FRAME_HEADER.size + HEADER.size + len(self.head.topic)
         if self.head.express:
@@ -77,13 +72,9 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
 
     def alone(self) -> EventRun:
         """Return the run without what else came with it, which would be kept as long."""
-        first = self.bounds[0]
+        first, end = self.bounds[0], self.bounds[-1]
         bounds = [bound - first for bound in self.bounds]
-        return EventRun(self.head, self.frames, bounds, self.count)
-
-    def without(self, count: int) -> EventRun:
-        """Return the run without the first ``count`` events; there must be more."""
-        return self.part(count, self.count)
+        return EventRun(self.head, self.data[first:end], bounds, self.count)
 
     def part(self, first: int, end: int) -> EventRun:
         """Return the events from number ``first`` of the run to before number ``end``."""

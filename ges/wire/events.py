@@ -135,7 +135,7 @@ def pack_attributes(attributes: Mapping[str, str] | None) -> bytes:
 
 
 def check_attributes(packed: bytes) -> None:
-    """Check what no broker looks at, where a client publishes it.
+    """Check the attributes of an event from a client; no broker looks at them afterwards.
 
     Raises:
         CodecError: these are no attributes.

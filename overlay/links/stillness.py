@@ -14,8 +14,8 @@ from typing import Generic
 
 from overlay.links.keeping import KeptLink, L
 
-#: A link over which nothing is taken and nothing comes for so long stands still. Whoever waits for
-#: events waits longer, but may do so since the other end fell silent, a while before.
+#: A link over which nothing is taken and nothing comes for so long stands still. Brokers wait
+#: longer for missing events, but may have begun a while before, when the other end fell silent.
 STILL_SECONDS = 0.5
 LOOK_SECONDS = STILL_SECONDS / 4  #: between two looks at the links that part
 

@@ -62,7 +62,7 @@ class _Probed:
 
 
 class QuickProbes:
-    """The links that express events come over, and how long they take now. Sans-IO."""
+    """The links that express events come over, and how long they take now. Pure."""
 
     def __init__(self) -> None:
         self._links: dict[LinkKey, _Probed] = {}

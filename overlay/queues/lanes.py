@@ -5,7 +5,7 @@ connection up, so that nothing is lost silently; :attr:`Policy.DROP_OLDEST` drop
 oldest events, and keeps what is no event.
 
 An express event says how long it has been under way, without any clock that brokers share: what it
-has waited here is added when it leaves. Sans-IO.
+has waited here is added when it leaves. Pure.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Express goes before normal. An *item* is one or more whole frames in one piece of bytes; items of
 one lane stay in order, and another lane's come between items only. A normal item that is one long
-frame is sent in slices, and express comes between those. Sans-IO; :mod:`overlay.net.connection`
+frame is sent in slices, and express comes between those. Pure; :mod:`overlay.net.connection`
 writes what it is given from here.
 
 Events of a reliable stream (:mod:`overlay.queues.resend`) are kept as they are sent, and wait while

@@ -8,7 +8,7 @@ not acknowledged is kept, and sent again, in order, on the next connection.
 
 So it does not matter what became of a connection: cut within a frame, silent, or still bringing
 what it held when its successor is up. A number is taken once. (Sequence numbers and cumulative
-acknowledgements are TCP's, RFC 9293; here they outlive the connection.) Sans-IO;
+acknowledgements are TCP's, RFC 9293; here they outlive the connection.) Pure;
 :mod:`overlay.queues.streams` has those of all links, :mod:`overlay.queues.outbox` keeps to the
 window.
 """

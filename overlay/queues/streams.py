@@ -1,6 +1,6 @@
 """The streams of one broker: to and from everybody it is or was linked to.
 
-They outlive the links (:mod:`overlay.queues.resend`). Sans-IO: what is to be queued on a connection
+They outlive the links (:mod:`overlay.queues.resend`). Pure: what is to be queued on a connection
 goes to its :class:`~overlay.queues.outbox.Outbox`.
 """
 

@@ -133,7 +133,7 @@ class Service:
         """Let a broker die now, without a word of its own."""
         broker, now = self.brokers[uid], self.timeline.now
         broker.crash(mode)
-        self.deliveries.on_death(uid, now)
+        self.deliveries.on_death(now)
         self._away.pop(uid, None)
         for subscriber in self._subscribers:
             if subscriber.broker == uid:

@@ -1,10 +1,10 @@
 """A small world without time, whose every state can be kept, compared and gone on from.
 
-It is the third driver of the machines, for :mod:`sims.explore.explorer`. What happens is split into
+A driver of the machines, for :mod:`sims.explore.explorer`. What happens is split into
 steps that may come in any order: the next thing of one channel arrives (channels are first in,
 first out, as TCP makes them, and independent of one another), something is done to a broker, a
 timer runs out early. The clock stands still meanwhile: everything happens faster than any timer,
-except those that are let run out on purpose. :meth:`UntimedWorld.come_to_rest` then lets time pass,
+except those that are let run out on purpose. :meth:`UntimedWorld.pass_time` then lets time pass,
 in a fair order.
 
 What the machines do is computed once for each of their states (:mod:`sims.explore.local_states`),

@@ -18,10 +18,10 @@ from sims.world.processes import Cut
 from sims.world.world import CrashMode
 
 RATE = 10.0  #: events a second of each publisher
-PARK_MS = 20_000  #: a secure event waits so long for an all-secure way
+PARK_MS = 20_000  #: a secure event waits so long for an all-secure path
 LONGEST_S = 5.0  #: a flap may hold an event up for so long
-MERGE_S = 1.0  #: events under way when two halves become one may not come to all
-CATCH_UP_S = 10.0  #: a broker that is back may have to wait so long for what it will not get
+MERGE_S = 1.0  #: events published so long after two halves became one may not come to all
+CATCH_UP_S = 10.0  #: events published so long after a broker was back may not come to or from it
 LATE_S = 0.5  #: a connection that is late is so for up to so many seconds
 
 
@@ -136,8 +136,8 @@ def flowing(rng: random.Random, seed: int, size: int, publishers: int) -> Servic
     for number in range(publishers):
         link_class = classes[number % len(classes)]
         park_ms = PARK_MS if link_class is LinkClass.SECURE else 0
-        flowing = Flowing(rate=RATE, link_class=link_class, park_ms=park_ms)
-        service.publish(rng.choice(service.uids), flowing)
+        what = Flowing(rate=RATE, link_class=link_class, park_ms=park_ms)
+        service.publish(rng.choice(service.uids), what)
     service.run(1)
     return service
 

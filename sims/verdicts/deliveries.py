@@ -158,7 +158,7 @@ class Deliveries:
 
     # ── what the world tells ──────────────────────────────────────────────────────────────────
 
-    def on_death(self, broker: str, at: Nanos) -> None:
+    def on_death(self, at: Nanos) -> None:
         """A broker died; what it had acknowledged and not passed on is lost with it."""
         self.excuses.append(Excuse(Why.BROKER_DIED, at - DYING_NS, at))
 

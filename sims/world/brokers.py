@@ -31,8 +31,7 @@ from overlay.links.counted_log import CountedLog
 from overlay.machine import CloseLink, Effect, Fact, Input, Notify, OpenLink, Send
 from overlay.multigraph.probes import Pace
 from overlay.queues.resend import Item
-from overlay.wire.codec import FrameReader
-from overlay.wire.codec import FrameRun as Run
+from overlay.wire.codec import FrameReader, FrameRun
 from overlay.wire.greetings import Hello, LinkTable
 from overlay.wire.versions import DIALECT, Agreement
 from ring.config import RingConfig
@@ -71,7 +70,8 @@ class WholeBroker(Process):
         self.is_member = False
         self._machine_due: Nanos | None = None
         self._stack_due: Nanos | None = None
-        self._is_machine_touched = self._is_stack_touched = True  #: these may be other ones now
+        #: The deadlines above may be out of date.
+        self._is_machine_touched = self._is_stack_touched = True
         self._leaves_by: Nanos = 0
         self.counters: Counter[str] = Counter()
         self.node = node = BrokerNode(config, peer, rng, pace=pace)
@@ -159,7 +159,7 @@ class WholeBroker(Process):
             self._machine_due = self.node.next_deadline()
         if self._is_stack_touched:
             self._is_stack_touched = False
-            # As with an alarm on trio: what is waited for may come sooner, and never later.
+            # As with an alarm on trio: a deadline that is set may come sooner, and never later.
             for each in (
                 self.stack.next_deadline(),
                 self._parked.next_deadline(),
@@ -231,7 +231,7 @@ class WholeBroker(Process):
 
     # ── links: what the layer above does with them ────────────────────────────────────────────
 
-    def on_frames(self, link: Link, run: Run) -> None:
+    def on_frames(self, link: Link, run: FrameRun) -> None:
         """Take events, and what goes round a failed link."""
         self._is_stack_touched = True
         for _ in self.stack.take(link, run):

@@ -22,8 +22,7 @@ from overlay.links.taking import Taking
 from overlay.machine import Closed, Input
 from overlay.queues.outbox import WRITE_BYTES
 from overlay.queues.resend import ACK_NS, ConnectionPart
-from overlay.wire.codec import FrameReader, MessageCodec
-from overlay.wire.codec import FrameRun as Run
+from overlay.wire.codec import FrameReader, FrameRun, MessageCodec
 from overlay.wire.frames import MAX_FRAME_BYTES
 from overlay.wire.greetings import GREETINGS, LinkTable, Welcome
 from overlay.wire.versions import Agreement
@@ -101,7 +100,7 @@ class Link:
 class LinksUpper(KeepingUpper[Link], Protocol):
     """What the layer above does with links and their frames."""
 
-    def on_frames(self, link: Link, run: Run) -> None:
+    def on_frames(self, link: Link, run: FrameRun) -> None:
         """Frames came that are no control messages.
 
         Raises:
@@ -235,7 +234,7 @@ class Links(Keeping[Link]):
         else:
             self._end_reading(link, goodbye)
 
-    def _take(self, link: Link, runs: list[Run]) -> Closed | None:
+    def _take(self, link: Link, runs: list[FrameRun]) -> Closed | None:
         steps = self._taking.steps(link, runs)
         while True:
             try:
@@ -245,7 +244,7 @@ class Links(Keeping[Link]):
                 goodbye: Closed | None = stop.value
                 return goodbye
 
-    def _on_frames(self, link: Link, run: Run) -> tuple[()]:
+    def _on_frames(self, link: Link, run: FrameRun) -> tuple[()]:
         self._links_upper.on_frames(link, run)
         return ()
 

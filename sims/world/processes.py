@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Protocol
@@ -347,9 +346,7 @@ class Network:
         if arrival <= socket.last:
             arrival = socket.last + 1
         socket.last = arrival
-        timeline._sequence += 1
-        entry = (arrival, timeline._sequence, self._arrive, (socket, data))
-        heapq.heappush(timeline._heap, entry)
+        timeline.at(arrival, self._arrive, socket, data)
 
     def _arrive(self, socket: Socket, data: bytes | None) -> None:
         if socket.silenced:

@@ -1,4 +1,4 @@
-"""The arc tree: every broker once, with n-1 messages."""
+"""Arcs of the ring: every broker once, with n-1 messages."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def _limits(found: Onward) -> tuple[tuple[str, int], ...]:
 
 def broadcast(linked: Linked, origin: int) -> tuple[Counter[int], int]:
     """Send one event from ``origin``; return how often each broker got it, and in how many hops."""
-    trees: dict[int, ArcPlan] = {}
+    plans: dict[int, ArcPlan] = {}
     for here, others in linked.items():
-        tree = trees[here] = ArcPlan()
-        tree.update(here, {str(other): other for other in others})
+        plan = plans[here] = ArcPlan()
+        plan.update(here, {str(other): other for other in others})
     received: Counter[int] = Counter()
     deepest = 0
     queue = deque([(origin, origin, 0)])
     while queue:
         here, limit, hops = queue.popleft()
         deepest = max(deepest, hops)
-        for uid, end in onward(trees[here], limit):
+        for uid, end in onward(plans[here], limit):
             received[int(uid)] += 1
             assert received[int(uid)] <= len(linked), "runs in circles"
             queue.append((int(uid), end, hops + 1))
@@ -103,28 +103,28 @@ def test_chords_by_rank_make_it_shallow(n: int) -> None:
 
 
 def test_alone_it_has_nowhere_to_go() -> None:
-    tree = ArcPlan()
-    tree.update(5, {"me": 5})
-    assert tree.is_empty
-    assert onward(tree, 5) == ()
+    plan = ArcPlan()
+    plan.update(5, {"me": 5})
+    assert plan.is_empty
+    assert onward(plan, 5) == ()
 
 
 def test_a_change_of_links_changes_the_way() -> None:
-    tree = ArcPlan()
-    tree.update(0, {"b": 10, "c": 20})
-    assert onward(tree, 0) == (("b", 20), ("c", 0))
-    tree.update(0, {"c": 20})
-    assert onward(tree, 0) == (("c", 0),)
-    assert not tree.is_empty
+    plan = ArcPlan()
+    plan.update(0, {"b": 10, "c": 20})
+    assert onward(plan, 0) == (("b", 20), ("c", 0))
+    plan.update(0, {"c": 20})
+    assert onward(plan, 0) == (("c", 0),)
+    assert not plan.is_empty
 
 
 def test_remembered_answers_are_bounded_and_stay_right() -> None:
-    tree = ArcPlan()
-    tree.update(0, {"b": 10})
-    answers: list[Any] = [onward(tree, limit) for limit in range(1, MAX_CACHED + 20)]
+    plan = ArcPlan()
+    plan.update(0, {"b": 10})
+    answers: list[Any] = [onward(plan, limit) for limit in range(1, MAX_CACHED + 20)]
     assert answers[5] == ()
     assert answers[-1] == (("b", MAX_CACHED + 19),)
-    assert len(tree._cache) <= MAX_CACHED
+    assert len(plan._cache) <= MAX_CACHED
 
 
 # In place of a broker that is gone
@@ -132,16 +132,16 @@ def test_remembered_answers_are_bounded_and_stay_right() -> None:
 
 def serve(linked: Linked, here: int, place: int, limit: int) -> set[int]:
     """Let ``here`` send an event on in place of a broker; return who gets it in the end."""
-    trees: dict[int, ArcPlan] = {}
+    plans: dict[int, ArcPlan] = {}
     for broker, others in linked.items():
-        tree = trees[broker] = ArcPlan()
-        tree.update(broker, {str(other): other for other in others})
+        plan = plans[broker] = ArcPlan()
+        plan.update(broker, {str(other): other for other in others})
     received: set[int] = set()
-    queue = deque((int(uid), end) for uid, end in instead(trees[here], place, limit))
+    queue = deque((int(uid), end) for uid, end in instead(plans[here], place, limit))
     while queue:
         broker, arc = queue.popleft()
         received.add(broker)
-        queue.extend((int(uid), end) for uid, end in onward(trees[broker], arc))
+        queue.extend((int(uid), end) for uid, end in onward(plans[broker], arc))
     return received
 
 
@@ -171,16 +171,16 @@ def test_others_serve_what_a_broker_that_is_gone_was_to_serve(
 
 
 def test_it_goes_to_the_last_one_before_the_broker_that_is_gone() -> None:
-    tree = ArcPlan()
-    tree.update(0, {"b": 10, "c": 20, "d": 40})
-    assert instead(tree, 30, 0) == (("c", 40), ("d", 0))
-    assert instead(tree, 30, 35) == (("c", 35),)
-    assert instead(tree, 5, 20) == (("b", 20),)
-    assert instead(tree, 5, 10) == (), "it was alone there"
+    plan = ArcPlan()
+    plan.update(0, {"b": 10, "c": 20, "d": 40})
+    assert instead(plan, 30, 0) == (("c", 40), ("d", 0))
+    assert instead(plan, 30, 35) == (("c", 35),)
+    assert instead(plan, 5, 20) == (("b", 20),)
+    assert instead(plan, 5, 10) == (), "it was alone there"
 
 
 def test_a_relay_inside_the_part_that_is_to_be_served_leaves_it_all_to_one() -> None:
-    tree = ArcPlan()
-    tree.update(0, {"b": 10, "c": 20, "d": 40})
-    assert instead(tree, 30, 15) == (("c", 15),), "d, this broker and b are behind c"
-    assert instead(tree, 5, 2) == (("b", 2),), "nobody is left before that part"
+    plan = ArcPlan()
+    plan.update(0, {"b": 10, "c": 20, "d": 40})
+    assert instead(plan, 30, 15) == (("c", 15),), "d, this broker and b are behind c"
+    assert instead(plan, 5, 2) == (("b", 2),), "nobody is left before that part"

@@ -47,7 +47,7 @@ async def test_a_secure_event_goes_by_secure_links_alone() -> None:
 
 
 async def test_secure_events_that_come_together_go_by_secure_links_alone() -> None:
-    """The short way that runs of normal events take is none for them."""
+    """As a run they are decided at once, like normal events, but never for normal links."""
     bench = Bench("b")
     plain, secured = bench.session("t"), bench.session("t", secure=True)
     bench.publish(*event(1, secure=True))

@@ -36,7 +36,7 @@ def test_each_once_in_order() -> None:
 
 def test_twice_and_after_a_later_one_are_findings_whatever_happened() -> None:
     deliveries = published()
-    deliveries.on_death("x", 3 * S)
+    deliveries.on_death(3 * S)
     verdict = got(deliveries, 2, 1, 3, 3)
     assert verdict.fates == {Fate.DISORDERED: 1, Fate.ONCE: 1, Fate.TWICE: 1}
     assert len(verdict.findings) == 2
@@ -85,7 +85,7 @@ def test_a_broker_that_dies_takes_along_what_was_published_just_before(
     died_at: float, why: Why
 ) -> None:
     deliveries = published()
-    deliveries.on_death("x", nanos(died_at))
+    deliveries.on_death(nanos(died_at))
     assert got(deliveries, 1, 3).lost == {why: 1}
 
 
