@@ -14,6 +14,14 @@ broker has confirmed it publishes again there, and each event still comes once. 
 published in between it gets there, as brokers keep the events of the last seconds in memory; if it
 had no broker for longer it may miss some, and :attr:`Client.gaps` says how long that was.
 
+A payload is bytes. Text has to be encoded, and is decoded by whoever reads it::
+
+    await client.publish("sensors/7", "21.5 °C".encode())
+    print(event.payload.decode())
+
+A client is good for the block of its ``async with`` and no longer, and it runs on trio alone:
+``trio.run(main)``, not ``asyncio.run(main())``.
+
 Like the broker, the client handles events by the batch. ``async for`` yields to other tasks once a
 batch, not once an event, and ``publish`` once in a while.
 """
@@ -34,7 +42,13 @@ from ges.client.attachment import KEPT_BYTES, Attachment
 from ges.client.outgoing import MAX_KNOWN_TOPICS, OutgoingStream
 from ges.client.search import check_wish
 from ges.client.subscription import Gap, Subscription
-from ges.errors import ConnectionLost, PublishRefused, SpreadRefused, SubscribeRefused
+from ges.errors import (
+    ConnectionLost,
+    NotUnderTrio,
+    PublishRefused,
+    SpreadRefused,
+    SubscribeRefused,
+)
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.events import MAX_BUDGET_US, MAX_PAYLOAD_BYTES, SPENT_AT, pack_attributes
 from ges.wire.status import Status
@@ -113,14 +127,17 @@ class Client:
 
         Raises:
             TopicError: the topic is malformed.
-            ConfigError: payload or attributes are too large; the budget is no such time; or
-                ``park`` is negative, more than MAX_PARK_SECONDS, or asked for an event that is not
-                secure.
+            ConfigError: the payload is not bytes (text has to be encoded); payload or attributes
+                are too large; attributes are not text; the budget is no such time; or ``park`` is
+                negative, more than MAX_PARK_SECONDS, or asked for an event that is not secure.
+            ClientClosed: the client's block has ended.
             PublishRefused: the broker refused this event or an earlier one; nobody got it.
             ConnectionLost: no broker was found in time, or it went away before it confirmed an
                 express event.
         """
         encoded = self._topics.get(topic) or self._check_topic(topic)
+        if type(payload) is not bytes:
+            payload = _as_bytes(payload)
         if len(payload) > MAX_PAYLOAD_BYTES:
             raise ConfigError(
                 f"the payload has {len(payload)} bytes, {MAX_PAYLOAD_BYTES} are allowed"
@@ -157,6 +174,7 @@ class Client:
 
     async def _next_turn(self, stream: OutgoingStream) -> Connection:
         """Let others have their turn, and wait until there is room for what is published."""
+        self._attachment.check_open()
         await trio.lowlevel.checkpoint()
         attachment = self._attachment
         if stream.kept_bytes > KEPT_BYTES:
@@ -194,7 +212,9 @@ class Client:
             PublishRefused: it refused an event; nobody got that one.
             ConnectionLost: no broker was found in time, or it went away before it confirmed an
                 express event; events not confirmed may or may not have been delivered.
+            ClientClosed: the client's block has ended.
         """
+        self._attachment.check_open()
         await self._attachment.confirmed()
 
     @asynccontextmanager
@@ -209,7 +229,9 @@ class Client:
             TopicError: the filter is malformed.
             SubscribeRefused: the broker does not serve it, and why.
             ConnectionLost: there is no broker.
+            ClientClosed: the client's block has ended.
         """
+        self._attachment.check_open()
         check_filter(text)
         self._number += 1
         subscription = Subscription(self._number, text, link_class)
@@ -228,7 +250,9 @@ class Client:
         Raises:
             SpreadRefused: the broker does not take it, and why.
             ConnectionLost: there is no broker.
+            ClientClosed: the client's block has ended.
         """
+        self._attachment.check_open()
         problem = await self._attachment.spread(RevocationNotice(revoked.crl, revoked.voucher))
         if problem is not None:
             raise SpreadRefused(f"{self.broker_url}: {problem}")
@@ -238,8 +262,18 @@ class Client:
 
         Raises:
             ConnectionLost: there is no broker.
+            ClientClosed: the client's block has ended.
         """
+        self._attachment.check_open()
         return await self._attachment.status()
+
+
+def _as_bytes(payload: object) -> bytes:
+    """Return what can only be meant as bytes; text is refused, as nobody has said its encoding."""
+    if isinstance(payload, bytes | bytearray | memoryview):
+        return bytes(payload)
+    mend = "encode it: text.encode()" if isinstance(payload, str) else "give bytes"
+    raise ConfigError(f"the payload is {type(payload).__name__}, not bytes; {mend}")
 
 
 def _park_ms(seconds: float, link_class: LinkClass) -> int:
@@ -278,7 +312,13 @@ async def connect(
         ConfigError: a URL is none, some are chordals:// and some are not, the identity cannot be
             used, or a token would go over a plain connection to another host.
         ConnectionLost: no broker was found in time; the text says what each answered.
+        NotUnderTrio: this is not run by trio.
     """
+    if not trio.lowlevel.in_trio_task():
+        raise NotUnderTrio(
+            "the client runs on trio, and not on asyncio or any other event loop: "
+            "'import trio', and run the program with trio.run(main)"
+        )
     wish = check_wish(
         urls, identity, overlay=overlay, token=token, timeout=timeout, reattach=reattach
     )
@@ -300,6 +340,7 @@ async def connect(
                 with contextlib.suppress(ConnectionLost), trio.move_on_after(timeout):
                     await attachment.sent()
         finally:
+            attachment.close()
             nursery.cancel_scope.cancel()
 
 

@@ -50,6 +50,8 @@ def check_filter(text: str) -> str:
 
 
 def _check_shape(text: str, what: str) -> None:
+    if not isinstance(text, str):  # whoever calls from Python may not check types
+        raise TopicError(f"the {what} is {type(text).__name__}, not str")
     if not text:
         raise TopicError(f"the {what} is empty; write one such as sensors/7/temperature")
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,14 @@ import trio
 
 from benchmarks.stage.brokers import Brokers
 from ges.client import Client, Subscription, connect
-from ges.errors import ConnectionLost, PublishRefused, SubscribeRefused, TopicError
+from ges.errors import (
+    ClientClosed,
+    ConnectionLost,
+    NotUnderTrio,
+    PublishRefused,
+    SubscribeRefused,
+    TopicError,
+)
 from ges.wire.delivered import Event
 from ges.wire.events import MAX_PAYLOAD_BYTES
 from overlay.errors import ConfigError
@@ -172,6 +180,11 @@ async def test_a_plain_hop_serves_no_secure_events(brokers: Brokers) -> None:
             "1048577 bytes, 1048576",
         ),
         ({"topic": "a", "attributes": {"k": "v" * 5000}}, ConfigError, "4096 are allowed"),
+        ({"topic": "a", "payload": "21.5"}, ConfigError, r"is str, not bytes; .*text\.encode\(\)"),
+        ({"topic": "a", "payload": 21.5}, ConfigError, "is float, not bytes; give bytes"),
+        ({"topic": "a", "payload": None}, ConfigError, "is NoneType, not bytes"),
+        ({"topic": "a", "attributes": {"unit": 7}}, ConfigError, "'unit': 7 is not text"),
+        ({"topic": b"a"}, TopicError, "the topic is bytes, not str"),
     ],
 )
 async def test_what_cannot_be_published(
@@ -182,6 +195,62 @@ async def test_what_cannot_be_published(
         with pytest.raises(error, match=words):
             await client.publish(**arguments)
         await fence(client, events)
+
+
+@pytest.mark.parametrize("link_class", [LinkClass.NORMAL, LinkClass.EXPRESS])
+async def test_what_is_refused_takes_no_number(brokers: Brokers, link_class: LinkClass) -> None:
+    broker = await brokers.start()
+    text: Any = "21.5"
+    async with connect(broker.url) as client, client.subscribe("a") as events:
+        for _ in range(3):
+            with pytest.raises(ConfigError):
+                await client.publish("a", text, link_class=link_class)
+        await client.publish("a", b"1", link_class=link_class)
+        assert [event.sequence for event in await next_of(events)] == [1]
+        await client.flush()
+
+
+@pytest.mark.parametrize("payload", [bytearray(b"21.5"), memoryview(b"21.5")])
+async def test_other_kinds_of_bytes(brokers: Brokers, payload: Any) -> None:  # noqa: ANN401
+    broker = await brokers.start()
+    async with connect(broker.url) as client, client.subscribe("a") as events:
+        await client.publish("a", payload)
+        assert payloads(await next_of(events)) == [b"21.5"]
+
+
+async def test_a_closed_client_says_so_at_once(brokers: Brokers) -> None:
+    broker = await brokers.start()
+    async with connect(broker.url) as client:
+        await client.publish("a", confirm=True)
+    with trio.fail_after(1):
+        for use in (
+            lambda: client.publish("a"),
+            lambda: client.publish("a", link_class=LinkClass.EXPRESS),
+            client.flush,
+            client.status,
+            lambda: client.subscribe("a").__aenter__(),
+        ):
+            with pytest.raises(ClientClosed, match="block has ended"):
+                await use()
+
+
+async def test_what_waits_for_a_client_ends_as_it_is_closed(brokers: Brokers) -> None:
+    broker = await brokers.start()
+    with trio.fail_after(5):
+        async with connect(broker.url) as client:
+            subscription = client.subscribe("a")
+            events = await subscription.__aenter__()
+        assert [event async for event in events] == []
+        await subscription.__aexit__(None, None, None)
+
+
+def test_under_asyncio_the_error_says_what_to_do() -> None:
+    async def program() -> None:
+        async with connect("chordal://127.0.0.1:1"):
+            pass
+
+    with pytest.raises(NotUnderTrio, match=r"trio\.run\(main\)"):
+        asyncio.run(program())
 
 
 async def test_a_filter_that_is_none(brokers: Brokers) -> None:
