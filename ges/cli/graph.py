@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ges.cli.options import client_options, console, json_option, run_async, warn_of_partial
+from ges.cli.options import (
+    client_options,
+    console,
+    json_option,
+    run_async,
+    tell,
+    warn_of_partial,
+)
 from overlay.ids import LinkClass, short
 from overlay.wording import counted
 
@@ -111,7 +118,7 @@ def _print_ways(brokers: tuple[Status, ...]) -> None:
     for status in brokers:
         for way in status.ways:
             via = ", ".join(map(short, way.path[:-1]))
-            click.echo(
+            tell(
                 f"{way.link_class.value} events from {short(status.uid)} to {short(way.uid)} "
                 f"go by way of {via}"
             )

@@ -18,6 +18,7 @@ from importlib.metadata import entry_points
 import click
 
 from overlay.errors import ChordalError, ConfigError
+from overlay.wording import printable
 
 #: name -> (module, attribute, what it does)
 COMMANDS = {
@@ -40,6 +41,8 @@ _HELP = {
     "recovery": "Recovery times across experiments, with Spark.",
 }
 
+
+LINE_FEED = "\n"  #: between the findings of a check
 
 _OUTPUT_FAILED = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
@@ -134,7 +137,7 @@ def _explain(error: BaseException) -> int:
         click.echo(f"chordal: error: cannot write the output: {error.strerror}", err=True)
         return 1
     if isinstance(error, ChordalError):
-        click.echo(f"chordal: error: {error}", err=True)
+        click.echo(f"chordal: error: {printable(str(error), keep=LINE_FEED)}", err=True)
         return 2 if isinstance(error, ConfigError) else 1
     if os.environ.get("CHORDAL_DEBUG"):
         raise error

@@ -13,9 +13,11 @@ import click
 
 from ges.cli.durations import NumberRange
 from overlay.ids import LinkClass
+from overlay.wording import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
     from ges.operations.walk import Walk
 
@@ -98,20 +100,31 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, 
 
 
 def console() -> Console:
-    """Return where tables are printed: as wide as the terminal, or as needed in a pipe."""
+    """Return where tables are printed: as wide as the terminal, or as needed in a pipe.
+
+    What others have told is no markup there, and what of it does not show is escaped.
+    """
     from rich.console import Console
 
+    class Escaping(Console):
+        def render_str(self, text: str, **options: Any) -> Text:  # noqa: ANN401 - as rich has it
+            return super().render_str(printable(text), **options)
+
     width = None if sys.stdout.isatty() else PIPE_COLUMNS
-    # What others have told is printed as it is: it may look like markup.
-    return Console(highlight=False, markup=False, emoji=False, width=width)
+    return Escaping(highlight=False, markup=False, emoji=False, width=width)
+
+
+def tell(text: str, *, err: bool = False) -> None:
+    """Print a line in which others may have a word: what does not show is escaped."""
+    click.echo(printable(text), err=err)
 
 
 def warn_of_partial(walk: Walk) -> None:
     """Say on stderr that a walk round the ring has not met everybody, if so."""
     for words in (*walk.passed_over, *walk.silent):
-        click.echo(f"chordal: warning: {words}", err=True)
+        tell(f"chordal: warning: {words}", err=True)
     if walk.ends_early:
-        click.echo(f"chordal: warning: {walk.ends_early}; what lies beyond is not shown", err=True)
+        tell(f"chordal: warning: {walk.ends_early}; what lies beyond is not shown", err=True)
 
 
 def run_async(function: Callable[..., Awaitable[Any]], *args: object, **kwargs: object) -> Any:  # noqa: ANN401 - whatever the function returns

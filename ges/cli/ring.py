@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 import click
 
 from ges.cli.durations import NumberRange
-from ges.cli.options import client_options, console, json_option, run_async, warn_of_partial
+from ges.cli.options import (
+    client_options,
+    console,
+    json_option,
+    run_async,
+    tell,
+    warn_of_partial,
+)
 from overlay.address import shown
 from overlay.ids import short
 from overlay.wording import counted
@@ -68,11 +75,11 @@ def ring(
     else:
         _print(walk)
         for name, found in resilience.items():
-            click.echo(_in_words(walk, name, found))
+            tell(_in_words(walk, name, found))
         if check and not resilience:
             click.echo("links: what they survive is not known, as not all brokers were met")
         if check:
-            click.echo(judge_backups(walk.brokers).in_words)
+            tell(judge_backups(walk.brokers).in_words)
     if not check:
         warn_of_partial(walk)
     elif walk.findings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,7 @@ def status(as_json: bool, broker: str, identity: Path | None, overlay: str, time
         names["member"] = _member(found.member)
         for name in ("left", "right", "chords"):
             names[name] = [_member(member) for member in names[name]]
-        click.echo(msgspec.json.encode(names).decode())
+        click.echo(json.dumps(msgspec.to_builtins(names)))  # in ASCII: nothing that does not show
     else:
         _print(found)
 

@@ -14,7 +14,7 @@ from ges.cli.durations import NumberRange
 from ges.cli.options import CLASSES, client_options, json_option, run_async, token_option
 from ges.wire.topics import check_filter
 from overlay.ids import LinkClass
-from overlay.wording import counted
+from overlay.wording import counted, printable
 
 if TYPE_CHECKING:
     from ges.client import Gap
@@ -31,6 +31,12 @@ if TYPE_CHECKING:
     metavar="SECONDS",
     help="Stop after that time; with --count, too few events by then are an error.",
 )
+@click.option(
+    "--raw/--escaped",
+    default=None,
+    help="Print events byte for byte, or what does not show in them as \\x1b, \\n and so on; "
+    "default: escaped on a terminal, raw in a pipe.",
+)
 @json_option
 @token_option
 @client_options
@@ -39,6 +45,7 @@ def sub(
     link_class: str | None,
     count: int | None,
     wait: float | None,
+    raw: bool | None,
     as_json: bool,
     token: str | None,
     broker: str,
@@ -52,6 +59,8 @@ def sub(
     events may have been missed. So it does if it reads too slowly, and events are dropped.
     """
     check_filter(filter)  # before a broker is looked for
+    if raw is not None and as_json:
+        raise click.UsageError("--raw and --escaped are for text, and --json is neither")
     run_async(
         _subscribe,
         broker,
@@ -60,6 +69,7 @@ def sub(
         count,
         wait,
         as_json,
+        raw=not sys.stdout.isatty() if raw is None else raw,
         identity=identity,
         overlay=overlay,
         timeout=timeout,
@@ -75,6 +85,7 @@ async def _subscribe(
     wait: float | None,
     as_json: bool,
     *,
+    raw: bool,
     identity: Path | None,
     overlay: str,
     timeout: float,
@@ -85,7 +96,7 @@ async def _subscribe(
     from ges.client import connect
     from ges.errors import EventError
 
-    render = _as_json if as_json else _as_text
+    render = as_json_line if as_json else as_raw if raw else as_shown
     left = count
     is_subscribed = False
     patience = wait if wait is not None else float("inf")
@@ -141,11 +152,19 @@ def _tell_dropped(dropped: int, told: int) -> int:
     return dropped
 
 
-def _as_text(event: Event) -> bytes:
+def as_shown(event: Event) -> bytes:
+    """Return an event as a line for people; what does not show in it is escaped."""
+    payload = event.payload.decode(errors="backslashreplace")
+    return f"{printable(event.topic)} {printable(payload)}\n".encode()
+
+
+def as_raw(event: Event) -> bytes:
+    """Return an event as it is, for programs."""
     return event.topic.encode() + b" " + event.payload + b"\n"
 
 
-def _as_json(event: Event) -> bytes:
+def as_json_line(event: Event) -> bytes:
+    """Return an event as an object in ASCII, on a line of its own."""
     row: dict[str, object] = {"topic": event.topic}
     try:
         row["payload"] = event.payload.decode()

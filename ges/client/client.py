@@ -59,6 +59,7 @@ from overlay.net.connection import Connection
 from overlay.net.transport import MakeTransport, TcpTransport
 from overlay.security.revocation import RevocationList
 from overlay.wire.frames import HEADER as FRAME_HEADER
+from overlay.wording import printable
 
 NORMAL, EXPRESS = LinkClass.NORMAL, LinkClass.EXPRESS
 
@@ -255,7 +256,7 @@ class Client:
         self._attachment.check_open()
         problem = await self._attachment.spread(RevocationNotice(revoked.crl, revoked.voucher))
         if problem is not None:
-            raise SpreadRefused(f"{self.broker_url}: {problem}")
+            raise SpreadRefused(f"{self.broker_url}: {printable(problem)}")
 
     async def status(self) -> Status:
         """Ask the broker about itself.

@@ -28,6 +28,7 @@ from overlay.wire.codec import FrameReader, MessageCodec
 from overlay.wire.frames import MAX_CONTROL_BYTES, MAX_FRAME_BYTES
 from overlay.wire.greetings import GREETINGS, Hello, Refusal, check_overlay
 from overlay.wire.versions import DIALECT, OF_CLIENTS
+from overlay.wording import printable
 
 ATTACH_SECONDS = 2.0  #: for one broker to take us
 RETRY_SECONDS = 0.05  #: first pause after all brokers known have failed; doubles
@@ -147,7 +148,7 @@ class BrokerSearch:
                     except trio.TooSlowError:
                         answers[address.url] = "no answer in time"
                     except ProtocolError as error:
-                        answers[address.url] = f"does not speak chordal ({error})"
+                        answers[address.url] = f"does not speak chordal ({printable(str(error))})"
                     except BROKEN as error:
                         answers[address.url] = str(error) or "connection lost"
                 await trio.sleep(pause * (0.5 + self._rng.random()))
@@ -188,7 +189,7 @@ class BrokerSearch:
                 reader.feed(data)
             answer = _ANSWERS.decode(found[1])
             if isinstance(answer, Refusal):
-                reason = answer.detail or answer.reason.value
+                reason = printable(answer.detail) or answer.reason.value
                 if answer.reason in _HOPELESS:
                     raise ConnectionLost(f"{address.url}: {reason}")
                 raise ConnectionFailed(address.url, reason)

@@ -103,6 +103,7 @@ def fail(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], int]:
         (ConfigError("bad flag"), 2, ["chordal: error: bad flag"]),
         (group(ConfigError("bad flag")), 2, ["chordal: error: bad flag"]),
         (group(ConnectionLost("gone"), ConnectionLost("gone")), 1, ["chordal: error: gone"]),
+        (ConnectionLost("told \x1b[2J"), 1, [r"chordal: error: told \x1b[2J"]),
         (KeyboardInterrupt(), 130, []),
         (BaseExceptionGroup("outer", [KeyboardInterrupt()]), 130, []),
     ],
