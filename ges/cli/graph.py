@@ -14,6 +14,7 @@ from ges.cli.options import (
     json_option,
     run_async,
     tell,
+    tell_waiting,
     warn_of_partial,
 )
 from overlay.ids import LinkClass, short
@@ -41,7 +42,13 @@ def graph(as_json: bool, broker: str, identity: Path | None, overlay: str, timeo
     from ges.operations.walk import walk_ring
 
     async def walk() -> Walk:
-        return await walk_ring(broker, identity=identity, overlay=overlay, timeout_s=timeout)
+        return await walk_ring(
+            broker,
+            identity=identity,
+            overlay=overlay,
+            timeout_s=timeout,
+            on_waiting=tell_waiting,
+        )
 
     walked = run_async(walk)
     warn_of_partial(walked)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Awaitable, Callable
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from ges.cli.durations import NumberRange
 from overlay.ids import LinkClass
@@ -32,8 +34,11 @@ CLASSES = click.Choice([each.value for each in LinkClass])
 DIRECTORY = click.Path(path_type=Path)
 
 
-def client_options(command: Command) -> Command:
-    """Add what every command that attaches to a broker takes."""
+def client_options(command: Command, timeout: float = 10.0) -> Command:
+    """Add what every command that attaches to a broker takes.
+
+    ``timeout``: seconds to find one, by default; infinite: for ever.
+    """
     for option in (
         click.option(
             "--broker",
@@ -55,14 +60,30 @@ def client_options(command: Command) -> Command:
         click.option(
             "--timeout",
             type=NumberRange(min=0, min_open=True),
-            default=10.0,
-            show_default=True,
+            default=timeout,
+            show_default="for ever" if timeout == math.inf else True,
             metavar="SECONDS",
-            help="For finding a broker.",
+            help="For finding a broker; inf: for ever.",
         ),
     ):
         command = option(command)
     return command
+
+
+def long_lived_client_options(command: Command) -> Command:
+    """Add the same to a command that waits for its broker for ever, unless told otherwise."""
+    return client_options(command, math.inf)
+
+
+def is_default(option: str) -> bool:
+    """Say whether an option of the command that runs was not given."""
+    source = click.get_current_context().get_parameter_source(option)
+    return source is ParameterSource.DEFAULT
+
+
+def tell_waiting(words: str) -> None:
+    """Say on stderr for what broker a command waits."""
+    tell(f"chordal: {words}", err=True)
 
 
 def _read_token(ctx: click.Context, _: click.Parameter, path: Path | None) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from ges.cli.options import (
     json_option,
     run_async,
     tell,
+    tell_waiting,
     warn_of_partial,
 )
 from overlay.address import shown
@@ -103,10 +105,17 @@ async def _walk(
     from ges.operations.walk import walk_ring
 
     deadline = trio.current_time() + wait
+    once = lru_cache(tell_waiting)
     while True:
         is_over = trio.current_time() >= deadline
         try:
-            walk = await walk_ring(broker, identity=identity, overlay=overlay, timeout_s=timeout)
+            walk = await walk_ring(
+                broker,
+                identity=identity,
+                overlay=overlay,
+                timeout_s=timeout,
+                on_waiting=once,
+            )
         except ConnectionLost:
             if is_over:
                 raise

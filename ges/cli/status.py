@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ges.cli.options import client_options, console, json_option, run_async
+from ges.cli.options import client_options, console, json_option, run_async, tell_waiting
 from overlay.address import shown
 from overlay.ids import short
 from overlay.wording import counted
@@ -46,7 +46,12 @@ async def ask(
     from ges.client import connect
 
     async with connect(
-        broker, identity=identity, overlay=overlay, timeout=timeout, reattach=False
+        broker,
+        identity=identity,
+        overlay=overlay,
+        timeout=timeout,
+        reattach=False,
+        on_waiting=tell_waiting,
     ) as client:
         return await client.status()
 

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 import click
 
 from ges.cli.durations import NumberRange
-from ges.cli.options import CLASSES, client_options, json_option, run_async, token_option
+from ges.cli.options import (
+    CLASSES,
+    json_option,
+    long_lived_client_options,
+    run_async,
+    tell_waiting,
+    token_option,
+)
 from ges.wire.topics import check_filter
 from overlay.ids import LinkClass
 from overlay.wording import counted, printable
@@ -39,7 +46,7 @@ if TYPE_CHECKING:
 )
 @json_option
 @token_option
-@client_options
+@long_lived_client_options
 def sub(
     filter: str,
     link_class: str | None,
@@ -55,8 +62,9 @@ def sub(
 ) -> None:
     """Print events that match FILTER: '+' is one level of a topic, '#' the rest of it.
 
-    If its broker dies, the command attaches to another by itself and says on stderr for how long
-    events may have been missed. So it does if it reads too slowly, and events are dropped.
+    It waits for a broker, for ever unless --timeout or --wait says for how long. If its broker
+    dies, it attaches to another by itself and says on stderr for how long events may have been
+    missed. So it does if it reads too slowly, and events are dropped.
     """
     check_filter(filter)  # before a broker is looked for
     if raw is not None and as_json:
@@ -110,6 +118,7 @@ async def _subscribe(
             timeout=min(timeout, patience),  # it knows why there is no broker
             token=token,
             on_gap=_tell_gap,
+            on_waiting=tell_waiting,
         ) as client:
             scope.deadline = end
             async with client.subscribe(text, link_class=link_class) as events:

@@ -198,7 +198,8 @@ class Attachment:
         started = False
         try:
             while True:
-                found = await self._search.find(state.choices, state.unusable)
+                is_first = not started
+                found = await self._search.find(state.choices, state.unusable, is_first=is_first)
                 address, wire, reader, attached = found
                 now = trio.current_time()
                 seconds = state.attach(address.url, attached, now)

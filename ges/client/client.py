@@ -64,6 +64,7 @@ from overlay.wording import printable
 NORMAL, EXPRESS = LinkClass.NORMAL, LinkClass.EXPRESS
 
 MAX_PARK_SECONDS = 3600.0
+SEND_SECONDS = 10.0  #: at the end of the block, for what is queued
 TURN_BYTES = 256 * 1024  #: published between two chances for other tasks to run
 
 
@@ -290,29 +291,38 @@ async def connect(
     *urls: str,
     identity: str | Path | None = None,
     overlay: str = "chordal",
-    timeout: float = 10.0,
+    timeout: float = math.inf,
     reattach: bool = True,
+    on_waiting: Callable[[str], None] | None = None,
     on_gap: Callable[[Gap], None] | None = None,
     token: str | None = None,
     transport: MakeTransport = TcpTransport,
 ) -> AsyncIterator[Client]:
     """Attach to the first broker that answers.
 
+    If none does at once it waits, for ever unless ``timeout`` says for how long. After half a
+    second it says so in one line: "waiting for a broker at ...". It does not wait where that is of
+    no use at the beginning: for example, a certificate of another overlay is an error at once.
+
     Args:
         urls: ``chordal://HOST:PORT`` or ``chordals://HOST:PORT``, also several in one, separated by
             commas.
         identity: folder of a client's or broker's identity; needed for ``chordals://``.
         overlay: name of the overlay; a broker of another one is refused.
-        timeout: seconds to find a broker, at first and after losing one.
+        timeout: seconds to find a broker, at first and after losing one; by default for ever.
         reattach: go to another broker when this one is lost.
+        on_waiting: called with that line; by default it is a warning of the logger "ges.client",
+            which Python prints to stderr unless told otherwise.
         on_gap: called after each re-attachment.
         token: says who this client is, to brokers that know tokens; goes over TLS or loopback only.
         transport: makes the connections, with the identity to show, if there is one.
 
     Raises:
         ConfigError: a URL is none, some are chordals:// and some are not, the identity cannot be
-            used, or a token would go over a plain connection to another host.
-        ConnectionLost: no broker was found in time; the text says what each answered.
+            used, ``timeout`` is no time, or a token would go over a plain connection to another
+            host.
+        ConnectionLost: no broker was found in time, or none ever will; the text says what each
+            answered.
         NotUnderTrio: this is not run by trio.
     """
     if not trio.lowlevel.in_trio_task():
@@ -321,7 +331,13 @@ async def connect(
             "'import trio', and run the program with trio.run(main)"
         )
     wish = check_wish(
-        urls, identity, overlay=overlay, token=token, timeout=timeout, reattach=reattach
+        urls,
+        identity,
+        overlay=overlay,
+        token=token,
+        timeout=timeout,
+        reattach=reattach,
+        on_waiting=on_waiting,
     )
     attachment = Attachment(wish, random.Random(f"{wish.uid}:attach"), transport)
     client = Client(attachment, wish.uid)
@@ -338,7 +354,7 @@ async def connect(
         try:
             yield client
             if not attachment.is_lost:
-                with contextlib.suppress(ConnectionLost), trio.move_on_after(timeout):
+                with contextlib.suppress(ConnectionLost), trio.move_on_after(SEND_SECONDS):
                     await attachment.sent()
         finally:
             attachment.close()

@@ -161,6 +161,30 @@ def test_an_interrupted_publisher_shows_no_traceback(brokers: Fleet) -> None:
     assert err.strip() == b""
 
 
+def test_a_subscriber_waits_for_a_broker_that_is_not_there_yet(brokers: Fleet) -> None:
+    port = free_port()
+    url = f"chordal://127.0.0.1:{port}"
+    waiting = (
+        f"chordal: waiting for a broker at {url} (connection refused); trying until one answers\n"
+    )
+    with piped("sub", "a", "--broker", url, "--count", "1") as subscriber:
+        assert subscriber.stderr is not None
+        assert subscriber.stderr.readline().decode() == waiting
+        brokers.broker("--listen", f"127.0.0.1:{port}")
+        assert b"subscribed" in subscriber.stderr.readline()
+        assert chordal("pub", "a", "b", "--broker", url).returncode == 0
+        assert subscriber.wait(LIMIT_SECONDS) == 0
+
+
+def test_an_interrupt_ends_the_wait_for_a_broker() -> None:
+    with piped("sub", "a", "--broker", "chordal://127.0.0.1:1") as subscriber:
+        assert subscriber.stderr is not None
+        assert b"waiting" in subscriber.stderr.readline()
+        subscriber.send_signal(signal.SIGINT)
+        assert subscriber.wait(1) == 130
+        assert subscriber.stderr.read().strip() == b""
+
+
 def test_a_subscriber_whose_reader_has_gone_ends_quietly(brokers: Fleet) -> None:
     broker = brokers.broker()
     with piped("sub", "a", "--broker", broker.url) as subscriber:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import trio
 
 from benchmarks.stage.brokers import Brokers
+from ges.broker import Broker, BrokerConfig
 from ges.client import Client, Subscription, connect
 from ges.errors import (
     ClientClosed,
@@ -22,8 +24,12 @@ from ges.errors import (
 )
 from ges.wire.delivered import Event
 from ges.wire.events import MAX_PAYLOAD_BYTES
+from overlay.address import parse_url
+from overlay.authority.authority import create_authority, issue_identity
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass
+from overlay.security.identity import Role
+from tests.ges.conftest import Issue
 
 ROOT = Path(__file__).parents[3]
 DEADLINE_SECONDS = 20
@@ -352,6 +358,60 @@ async def test_another_overlay_is_refused_at_once(brokers: Brokers) -> None:
     broker = await brokers.start(overlay="theirs")
     with trio.fail_after(5), pytest.raises(ConnectionLost, match="'theirs', not 'ours'"):
         async with connect(broker.url, overlay="ours", timeout=60):
+            pass
+
+
+async def test_what_does_not_speak_chordal_is_an_error_within_a_second() -> None:
+    async def answer(stream: trio.SocketStream) -> None:
+        await stream.send_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    async with trio.open_nursery() as nursery:
+        listeners = await nursery.start(trio.serve_tcp, answer, 0)
+        port = listeners[0].socket.getsockname()[1]
+        with trio.fail_after(1), pytest.raises(ConnectionLost, match="does not speak chordal"):
+            async with connect(f"chordal://127.0.0.1:{port}"):
+                pass
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_foreign_certificate_is_an_error_within_a_second(
+    brokers: Brokers, issue: Issue, tmp_path: Path
+) -> None:
+    broker = await brokers.start(identity=issue(Role.BROKER))
+    assert broker.secure_url is not None
+    other = create_authority(tmp_path / "other", name="other", lifetime=timedelta(days=1))
+    issue_identity(other, tmp_path / "me", role=Role.CLIENT, lifetime=timedelta(days=1))
+    with trio.fail_after(1), pytest.raises(ConnectionLost, match="does not know the other"):
+        async with connect(broker.secure_url, identity=tmp_path / "me"):
+            pass
+
+
+async def test_a_client_waits_for_a_broker_that_starts_later(
+    brokers: Brokers, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker = await brokers.start()
+    port = parse_url(broker.url).port
+    await brokers.dismiss(broker)
+    with trio.fail_after(DEADLINE_SECONDS):
+        async with trio.open_nursery() as nursery:
+
+            async def start() -> None:
+                await trio.sleep(0.8)
+                await nursery.start(Broker(BrokerConfig(port=port, profile="local")).run)
+
+            nursery.start_soon(start)
+            async with connect(broker.url) as client:
+                assert client.broker_url == broker.url
+            nursery.cancel_scope.cancel()
+    (record,) = (each for each in caplog.records if each.name == "ges.client")
+    assert record.getMessage() == (
+        f"waiting for a broker at {broker.url} (connection refused); trying until one answers"
+    )
+
+
+async def test_a_timeout_that_is_none() -> None:
+    with pytest.raises(ConfigError, match=r"math\.inf to wait for ever"):
+        async with connect("chordal://127.0.0.1:1", timeout=float("nan")):
             pass
 
 
