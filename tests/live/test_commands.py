@@ -73,9 +73,15 @@ def test_serve_prints_one_line_for_machines(brokers: Fleet) -> None:
     for broker in (first, second):
         (line,) = broker.out.splitlines()
         assert json.loads(line) == broker.ready
-        assert set(broker.ready) == {"ready", "url", "secure_url", "admin", "ring_id", "uid"}
+        assert set(broker.ready) == {"ready", "url", "secure_url", "ring_id", "uid"}
         assert broker.ready["secure_url"] is None
         assert all(json.loads(told)["level"] for told in broker.err.splitlines())
+
+
+def test_a_port_alone_is_listened_on_over_loopback(brokers: Fleet) -> None:
+    port = free_port()
+    broker = brokers.broker("--listen", str(port))
+    assert broker.ready["url"] == f"chordal://127.0.0.1:{port}"
 
 
 def test_ring_and_status_speak_json(brokers: Fleet) -> None:
