@@ -31,3 +31,13 @@ def printable(text: str, *, keep: str = "") -> str:
 
 def _escape(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
+
+
+def lasting(seconds: float) -> str:
+    """Return a time in the largest unit of which there are two, rounded down: ``29 days``."""
+    whole = int(abs(seconds))
+    sign = "-" if seconds < 0 and whole else ""
+    for size, unit in ((86_400, "day"), (3600, "hour"), (60, "minute")):
+        if whole >= 2 * size:
+            return sign + counted(whole // size, unit)
+    return sign + counted(whole, "second")

@@ -11,7 +11,7 @@ import click
 from ges.cli.options import client_options, console, json_option, run_async, tell_waiting
 from overlay.address import shown
 from overlay.ids import short
-from overlay.wording import counted
+from overlay.wording import counted, lasting
 
 if TYPE_CHECKING:
     from ges.wire.status import LinkStatus, Status
@@ -91,14 +91,14 @@ def _print(found: Status) -> None:
     out.print(f"broker {found.uid} (incarnation {found.incarnation})")
     out.print(f"  {shown(found.url)}, overlay {found.overlay}, chordal {found.version}, {place}")
     out.print(
-        f"  up {found.uptime_s:.0f} s, {counted(found.clients, 'client')}, "
+        f"  up {lasting(found.uptime_s)}, {counted(found.clients, 'client')}, "
         f"{counted(found.subscriptions, 'subscription')}, "
         f"{'with' if found.secure else 'without'} identity"
     )
     if found.identity is not None:
         own = found.identity
         out.print(
-            f"  certificate until {own.not_after} (in {own.expires_in_s:.0f} s), "
+            f"  certificate until {own.not_after} (in {lasting(own.expires_in_s)}), "
             f"{counted(own.authorities, 'authority', 'authorities')} trusted, "
             f"{own.revoked} revoked (list {own.revocations})"
         )

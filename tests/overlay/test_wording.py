@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from overlay.wording import counted, printable
+from overlay.wording import counted, lasting, printable
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,21 @@ def test_what_does_not_show_is_written_as_an_escape(text: str, told: str) -> Non
 
 def test_line_feeds_may_be_kept() -> None:
     assert printable("a\n\x1bb", keep="\n") == "a\n\\x1bb"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        (0, "0 seconds"),
+        (1.2, "1 second"),
+        (119, "119 seconds"),
+        (120, "2 minutes"),
+        (5400, "90 minutes"),
+        (7200, "2 hours"),
+        (47.9 * 3600, "47 hours"),
+        (29.5 * 86_400, "29 days"),
+        (-7200, "-2 hours"),
+    ],
+)
+def test_a_time_as_people_write_it(seconds: float, told: str) -> None:
+    assert lasting(seconds) == told
