@@ -37,7 +37,7 @@ import trio
 
 from ges.client.attachment import KEPT_BYTES, Attachment
 from ges.client.outgoing import MAX_KNOWN_TOPICS, OutgoingStream
-from ges.client.subscription import Gap, Subscription
+from ges.client.subscription import Gap, Subscription, why_refused
 from ges.errors import (
     PublishRefused,
     SpreadRefused,
@@ -231,7 +231,7 @@ class Client:
         subscription = Subscription(self._number, text, link_class)
         reason = await self._attachment.subscribe(subscription)
         if reason is not None:
-            raise SubscribeRefused(f"{text}: {reason}")
+            raise SubscribeRefused(why_refused(text, reason))
         try:
             yield subscription
         finally:

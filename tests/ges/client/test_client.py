@@ -14,6 +14,7 @@ import trio
 from benchmarks.stage.brokers import Brokers
 from ges.broker import Broker, BrokerConfig
 from ges.client import Client, Subscription, connect
+from ges.client.subscription import why_refused
 from ges.errors import (
     ClientClosed,
     ConnectionLost,
@@ -257,6 +258,13 @@ def test_under_asyncio_the_error_says_what_to_do() -> None:
 
     with pytest.raises(NotUnderTrio, match=r"trio\.run\(main\)"):
         asyncio.run(program())
+
+
+def test_a_refusal_names_what_is_refused_once() -> None:
+    denied = "subscribing to 'a/#' is denied to anyone: no rule allows it"
+    assert why_refused("a/#", denied) == denied
+    assert why_refused("a/#", "too many") == "a/#: too many"
+    assert why_refused("a", "the rule 'a' of 'a/#'") == "a: the rule 'a' of 'a/#'"
 
 
 async def test_a_filter_that_is_none(brokers: Brokers) -> None:
