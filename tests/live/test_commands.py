@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import resource
 import signal
 import subprocess
@@ -180,6 +182,28 @@ def test_a_subscriber_waits_for_a_broker_that_is_not_there_yet(brokers: Fleet) -
         assert b"subscribed" in subscriber.stderr.readline()
         assert chordal("pub", "a", "b", "--broker", url).returncode == 0
         assert subscriber.wait(LIMIT_SECONDS) == 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [([], rb"a \x1b[31mred\n!" + b"\r\n"), (["--raw"], b"a \x1b[31mred\r\n!\r\n")],
+)
+def test_on_a_terminal_events_are_escaped_unless_told_otherwise(
+    brokers: Fleet, flags: list[str], told: bytes
+) -> None:
+    url = brokers.broker().url
+    ours, theirs = pty.openpty()
+    command = [*COMMAND, "sub", "a", "--count", "1", "--broker", url, *flags]
+    with (
+        open(ours, "rb", buffering=0) as shown,
+        subprocess.Popen(command, stdout=theirs, stderr=subprocess.PIPE, cwd=REPOSITORY) as process,
+    ):
+        os.close(theirs)
+        assert process.stderr is not None
+        assert b"subscribed" in process.stderr.readline()
+        assert chordal("pub", "a", "\x1b[31mred\n!", "--broker", url).returncode == 0
+        assert process.wait(LIMIT_SECONDS) == 0
+        assert shown.read(1000) == told
 
 
 def test_an_interrupt_ends_the_wait_for_a_broker() -> None:
