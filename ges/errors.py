@@ -10,7 +10,9 @@
         ├── PublishRefused      the broker did not take an event: it definitely was not delivered
         ├── SubscribeRefused    the broker did not take a subscription
         ├── SpreadRefused       the broker did not take a list of revoked identities
-        └── ConnectionLost      the broker is gone; an unconfirmed event may or may not be delivered
+        ├── ConnectionLost      the broker is gone; an unconfirmed event may or may not be delivered
+        ├── ClientClosed        the client is used after its block has ended
+        └── NotUnderTrio        the client is used under another event loop than trio's
 """
 
 from __future__ import annotations
@@ -48,3 +50,11 @@ class SpreadRefused(EventError):
 
 class ConnectionLost(EventError):
     """No broker can be reached, or the one that was went away before it answered."""
+
+
+class ClientClosed(EventError):
+    """A client is used after its ``async with connect(...)`` block has ended."""
+
+
+class NotUnderTrio(EventError):
+    """A client is used under asyncio, or under no event loop; the text says how to run it."""

@@ -83,12 +83,22 @@ def parse_urls(texts: tuple[str, ...] | list[str]) -> list[Address]:
     return list(found)
 
 
-def parse_endpoint(text: str, *, default_port: int = DEFAULT_PORT) -> tuple[str, int]:
+def parse_endpoint(
+    text: str, *, default_port: int = DEFAULT_PORT, default_host: str | None = None
+) -> tuple[str, int]:
     """Read ``HOST:PORT``, ``HOST`` or ``[V6]:PORT`` as a place to listen on; port 0 is allowed.
+
+    A number is a port of ``default_host``, where there is one: nobody calls a host so.
 
     Raises:
         ConfigError: no host, or a port that is none.
     """
+    if (number := text.strip()).isascii() and number.isdigit():
+        if default_host is None:
+            raise ConfigError(f"{text!r} is a port alone; write HOST:PORT")
+        if len(number) > 5 or int(number) > 65535:
+            raise ConfigError(f"port {number} is not between 0 and 65535")
+        return default_host, int(number)
     try:
         parts = urlsplit(f"//{text.strip()}")
         host, port = parts.hostname, parts.port

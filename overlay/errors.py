@@ -50,14 +50,19 @@ class CodecError(ProtocolError):
 class ConnectionFailed(ChordalError):
     """A connection could not be made or was refused; ``reason`` is for people.
 
-    ``was_cut``: it was made, and broke before the other end had answered.
+    ``was_cut``: it was made, and broke before the other end had answered. ``is_final``: another try
+    fails as well, as long as both ends are what they are; for example, two authorities do not know
+    each other.
     """
 
-    def __init__(self, url: str, reason: str, *, was_cut: bool = False) -> None:
+    def __init__(
+        self, url: str, reason: str, *, was_cut: bool = False, is_final: bool = False
+    ) -> None:
         super().__init__(f"{url}: {reason}")
         self.url = url
         self.reason = reason
         self.was_cut = was_cut
+        self.is_final = is_final
 
 
 class InvariantError(ChordalError):

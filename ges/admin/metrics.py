@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ges.wire.status import Status
 from overlay.ids import LinkClass
 
@@ -33,8 +35,20 @@ COUNTED = (
 )
 
 
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,99}")  #: of a counter; other names are no part of a metric's
+
+
+def odd_counters(status: Status) -> list[str]:
+    """Return the names of counters that are none, as no broker of ours has them."""
+    return [name for name in status.counters if not _NAME.fullmatch(name)]
+
+
 def exposition(status: Status) -> str:
-    """Return the metrics of one broker; every sample names it by its uid."""
+    """Return the metrics of one broker; every sample names it by its uid.
+
+    Its word is not taken for what a counter may be called: :func:`odd_counters` are left out.
+    """
+    odd = set(odd_counters(status))
     broker = f'broker="{status.uid}"'
     lines: list[str] = []
 
@@ -44,6 +58,8 @@ def exposition(status: Status) -> str:
         lines.extend(f"{name}{{{labels}}} {value:.15g}" for labels, value in samples)
 
     for name, value in sorted((dict.fromkeys(COUNTED, 0) | status.counters).items()):
+        if name in odd:
+            continue
         about = f"Counter {name} of the broker, see docs/counters.md."
         metric(f"chordal_{name}_total", "counter", about, [(broker, value)])
     by_class = [

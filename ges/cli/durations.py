@@ -38,9 +38,20 @@ class NumberRange(click.FloatRange):
 
 
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+#: How people write units, in the plural or not.
+_WORDS = {
+    "microsecond": "us",
+    "millisecond": "ms",
+    "second": "s",
+    "sec": "s",
+    "minute": "m",
+    "min": "m",
+    "hour": "h",
+    "day": "d",
+}
 _SHORT = ("us", "ms", "s", "m", "h")
 _LONG = ("s", "m", "h", "d")
-_FORM = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
+_FORM = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
 MAX_DAYS = 36_500  #: of what is good for some time
 
 
@@ -100,5 +111,6 @@ def _seconds(text: str, units: Collection[str]) -> float | None:
     if found is None:
         return None
     number, unit = float(found[1]), found[2]
+    unit = _WORDS.get(unit.lower().removesuffix("s"), unit)
     seconds = number * _SECONDS.get(unit, 1.0)
     return seconds if math.isfinite(seconds) and (unit in units or not number) else None

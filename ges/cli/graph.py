@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ges.cli.options import client_options, console, json_option, run_async, warn_of_partial
+from ges.cli.options import (
+    client_options,
+    console,
+    json_option,
+    run_async,
+    tell,
+    tell_waiting,
+    warn_of_partial,
+)
 from overlay.ids import LinkClass, short
 from overlay.wording import counted
 
@@ -34,7 +42,13 @@ def graph(as_json: bool, broker: str, identity: Path | None, overlay: str, timeo
     from ges.operations.walk import walk_ring
 
     async def walk() -> Walk:
-        return await walk_ring(broker, identity=identity, overlay=overlay, timeout_s=timeout)
+        return await walk_ring(
+            broker,
+            identity=identity,
+            overlay=overlay,
+            timeout_s=timeout,
+            on_waiting=tell_waiting,
+        )
 
     walked = run_async(walk)
     warn_of_partial(walked)
@@ -111,7 +125,7 @@ def _print_ways(brokers: tuple[Status, ...]) -> None:
     for status in brokers:
         for way in status.ways:
             via = ", ".join(map(short, way.path[:-1]))
-            click.echo(
+            tell(
                 f"{way.link_class.value} events from {short(status.uid)} to {short(way.uid)} "
                 f"go by way of {via}"
             )

@@ -20,7 +20,7 @@ from ges.cli.identity_options import (
     print_json,
     when,
 )
-from ges.cli.options import overlay_option, run_async
+from ges.cli.options import overlay_option, run_async, tell_waiting
 from ges.errors import EventError
 from overlay.address import parse_urls
 from overlay.errors import ChordalError, ConfigError
@@ -192,6 +192,11 @@ async def _spread(
     from ges.client import connect
 
     async with connect(
-        url, identity=own, overlay=overlay, timeout=timeout, reattach=False
+        url,
+        identity=own,
+        overlay=overlay,
+        timeout=timeout,
+        reattach=False,
+        on_waiting=tell_waiting,
     ) as client:
         await client.spread(revoked)

@@ -18,6 +18,7 @@ from importlib.metadata import entry_points
 import click
 
 from overlay.errors import ChordalError, ConfigError
+from overlay.wording import printable
 
 #: name -> (module, attribute, what it does)
 COMMANDS = {
@@ -41,7 +42,12 @@ _HELP = {
 }
 
 
+LINE_FEED = "\n"  #: between the findings of a check
+
 _OUTPUT_FAILED = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+
+#: What the system does not let us do, which is no bug of ours either.
+_NOT_GRANTED = (errno.EMFILE, errno.ENFILE, errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class LazyGroup(click.Group):
@@ -129,12 +135,16 @@ def _explain(error: BaseException) -> int:
     if isinstance(error, BrokenPipeError):
         _discard_stdout()
         return 0
-    if isinstance(error, OSError) and error.errno in _OUTPUT_FAILED:
-        _discard_stdout()
-        click.echo(f"chordal: error: cannot write the output: {error.strerror}", err=True)
+    if isinstance(error, MemoryError) or (
+        isinstance(error, OSError) and error.errno == errno.ENOMEM
+    ):
+        click.echo("chordal: error: there is not enough memory", err=True)
+        return 1
+    if isinstance(error, OSError) and error.errno in (*_OUTPUT_FAILED, *_NOT_GRANTED):
+        click.echo(f"chordal: error: {printable(_operating_fault(error))}", err=True)
         return 1
     if isinstance(error, ChordalError):
-        click.echo(f"chordal: error: {error}", err=True)
+        click.echo(f"chordal: error: {printable(str(error), keep=LINE_FEED)}", err=True)
         return 2 if isinstance(error, ConfigError) else 1
     if os.environ.get("CHORDAL_DEBUG"):
         raise error
@@ -144,6 +154,16 @@ def _explain(error: BaseException) -> int:
         err=True,
     )
     return 70
+
+
+def _operating_fault(error: OSError) -> str:
+    """Return what the system does not do for us, such as writing to a disk that is full."""
+    name = f"{error.filename}" if error.filename is not None else ""
+    if error.errno not in _OUTPUT_FAILED:
+        return f"{name}: {error.strerror}" if name else f"{error.strerror}"
+    if not name:
+        _discard_stdout()
+    return f"cannot write {name or 'the output'}: {error.strerror}"
 
 
 def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Awaitable, Callable
@@ -10,12 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from ges.cli.durations import NumberRange
 from overlay.ids import LinkClass
+from overlay.wording import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
     from ges.operations.walk import Walk
 
@@ -30,8 +34,11 @@ CLASSES = click.Choice([each.value for each in LinkClass])
 DIRECTORY = click.Path(path_type=Path)
 
 
-def client_options(command: Command) -> Command:
-    """Add what every command that attaches to a broker takes."""
+def client_options(command: Command, timeout: float = 10.0) -> Command:
+    """Add what every command that attaches to a broker takes.
+
+    ``timeout``: seconds to find one, by default; infinite: for ever.
+    """
     for option in (
         click.option(
             "--broker",
@@ -53,14 +60,30 @@ def client_options(command: Command) -> Command:
         click.option(
             "--timeout",
             type=NumberRange(min=0, min_open=True),
-            default=10.0,
-            show_default=True,
+            default=timeout,
+            show_default="for ever" if timeout == math.inf else True,
             metavar="SECONDS",
-            help="For finding a broker.",
+            help="For finding a broker; inf: for ever.",
         ),
     ):
         command = option(command)
     return command
+
+
+def long_lived_client_options(command: Command) -> Command:
+    """Add the same to a command that waits for its broker for ever, unless told otherwise."""
+    return client_options(command, math.inf)
+
+
+def is_default(option: str) -> bool:
+    """Say whether an option of the command that runs was not given."""
+    source = click.get_current_context().get_parameter_source(option)
+    return source is ParameterSource.DEFAULT
+
+
+def tell_waiting(words: str) -> None:
+    """Say on stderr for what broker a command waits."""
+    tell(f"chordal: {words}", err=True)
 
 
 def _read_token(ctx: click.Context, _: click.Parameter, path: Path | None) -> str | None:
@@ -98,20 +121,31 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, 
 
 
 def console() -> Console:
-    """Return where tables are printed: as wide as the terminal, or as needed in a pipe."""
+    """Return where tables are printed: as wide as the terminal, or as needed in a pipe.
+
+    What others have told is no markup there, and what of it does not show is escaped.
+    """
     from rich.console import Console
 
+    class Escaping(Console):
+        def render_str(self, text: str, **options: Any) -> Text:  # noqa: ANN401 - as rich has it
+            return super().render_str(printable(text), **options)
+
     width = None if sys.stdout.isatty() else PIPE_COLUMNS
-    # What others have told is printed as it is: it may look like markup.
-    return Console(highlight=False, markup=False, emoji=False, width=width)
+    return Escaping(highlight=False, markup=False, emoji=False, width=width)
+
+
+def tell(text: str, *, err: bool = False) -> None:
+    """Print a line in which others may have a word: what does not show is escaped."""
+    click.echo(printable(text), err=err)
 
 
 def warn_of_partial(walk: Walk) -> None:
     """Say on stderr that a walk round the ring has not met everybody, if so."""
     for words in (*walk.passed_over, *walk.silent):
-        click.echo(f"chordal: warning: {words}", err=True)
+        tell(f"chordal: warning: {words}", err=True)
     if walk.ends_early:
-        click.echo(f"chordal: warning: {walk.ends_early}; what lies beyond is not shown", err=True)
+        tell(f"chordal: warning: {walk.ends_early}; what lies beyond is not shown", err=True)
 
 
 def run_async(function: Callable[..., Awaitable[Any]], *args: object, **kwargs: object) -> Any:  # noqa: ANN401 - whatever the function returns

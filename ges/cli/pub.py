@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from functools import partial
@@ -11,7 +12,15 @@ from pathlib import Path
 import click
 
 from ges.cli.durations import duration
-from ges.cli.options import CLASSES, client_options, json_option, run_async, token_option
+from ges.cli.options import (
+    CLASSES,
+    client_options,
+    is_default,
+    json_option,
+    run_async,
+    tell_waiting,
+    token_option,
+)
 from ges.wire.events import MAX_PAYLOAD_BYTES
 from ges.wire.topics import check_topic
 from overlay.errors import ConfigError
@@ -69,7 +78,8 @@ def pub(
 ) -> None:
     """Publish PAYLOAD to TOPIC; - reads it from standard input.
 
-    Done when the broker has taken all of it; an event it refuses is an error that says why.
+    Done when the broker has taken all of it; an event it refuses is an error that says why. With
+    --lines it waits for its broker for ever, unless --timeout says for how long.
     """
     if lines and payload != "-":
         raise click.UsageError("--lines needs PAYLOAD to be -, for standard input")
@@ -79,6 +89,8 @@ def pub(
         raise click.UsageError("--budget is for express events; add --class express")
     check_topic(topic)  # before a broker is looked for
     pairs = _parse_attributes(attributes)
+    if lines and is_default("timeout"):
+        timeout = math.inf
     run_async(
         _publish,
         broker,
@@ -171,7 +183,12 @@ async def _publish(
 
     done = 0
     async with connect(
-        broker, identity=identity, overlay=overlay, timeout=timeout, token=token
+        broker,
+        identity=identity,
+        overlay=overlay,
+        timeout=timeout,
+        token=token,
+        on_waiting=tell_waiting,
     ) as client:
         while batch := await payloads.batch():
             for payload in batch:

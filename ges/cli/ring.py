@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from ges.cli.durations import NumberRange
-from ges.cli.options import client_options, console, json_option, run_async, warn_of_partial
+from ges.cli.options import (
+    client_options,
+    console,
+    json_option,
+    run_async,
+    tell,
+    tell_waiting,
+    warn_of_partial,
+)
 from overlay.address import shown
 from overlay.ids import short
 from overlay.wording import counted
@@ -68,11 +77,11 @@ def ring(
     else:
         _print(walk)
         for name, found in resilience.items():
-            click.echo(_in_words(walk, name, found))
+            tell(_in_words(walk, name, found))
         if check and not resilience:
             click.echo("links: what they survive is not known, as not all brokers were met")
         if check:
-            click.echo(judge_backups(walk.brokers).in_words)
+            tell(judge_backups(walk.brokers).in_words)
     if not check:
         warn_of_partial(walk)
     elif walk.findings:
@@ -96,10 +105,17 @@ async def _walk(
     from ges.operations.walk import walk_ring
 
     deadline = trio.current_time() + wait
+    once = lru_cache(tell_waiting)
     while True:
         is_over = trio.current_time() >= deadline
         try:
-            walk = await walk_ring(broker, identity=identity, overlay=overlay, timeout_s=timeout)
+            walk = await walk_ring(
+                broker,
+                identity=identity,
+                overlay=overlay,
+                timeout_s=timeout,
+                on_waiting=once,
+            )
         except ConnectionLost:
             if is_over:
                 raise

@@ -27,15 +27,18 @@ if TYPE_CHECKING:
 
     from ges.broker import Broker, BrokerConfig
 
+LOOPBACK = "127.0.0.1"
+
 
 @click.command()
 @click.option(
     "--listen",
-    default=f"127.0.0.1:{DEFAULT_PORT}",
+    default=f"{LOOPBACK}:{DEFAULT_PORT}",
     envvar="CHORDAL_LISTEN",
     show_default=True,
-    metavar="HOST:PORT",
-    help="Address to listen on; port 0 picks a free one.  [env: CHORDAL_LISTEN]",
+    metavar="[HOST:]PORT",
+    help="Address to listen on; a port alone is one on loopback, and 0 picks a free one.  "
+    "[env: CHORDAL_LISTEN]",
 )
 @click.option(
     "--join",
@@ -225,7 +228,7 @@ def serve(
     from ges.broker import BrokerConfig
     from ges.cli.logs import configure_logs
 
-    host, port = parse_endpoint(listen)
+    host, port = parse_endpoint(listen, default_host=LOOPBACK)
     config = BrokerConfig(
         host=host,
         port=port,
@@ -317,7 +320,6 @@ def _print_ready(broker: Broker) -> None:
         "ready": True,
         "url": broker.url,
         "secure_url": broker.secure_url,
-        "admin": None,
         "ring_id": member.ring_id,
         "uid": member.uid,
     }

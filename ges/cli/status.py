@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from ges.cli.options import client_options, console, json_option, run_async
+from ges.cli.options import client_options, console, json_option, run_async, tell_waiting
 from overlay.address import shown
 from overlay.ids import short
-from overlay.wording import counted
+from overlay.wording import counted, lasting
 
 if TYPE_CHECKING:
     from ges.wire.status import LinkStatus, Status
@@ -30,7 +31,7 @@ def status(as_json: bool, broker: str, identity: Path | None, overlay: str, time
         names["member"] = _member(found.member)
         for name in ("left", "right", "chords"):
             names[name] = [_member(member) for member in names[name]]
-        click.echo(msgspec.json.encode(names).decode())
+        click.echo(json.dumps(msgspec.to_builtins(names)))  # in ASCII: nothing that does not show
     else:
         _print(found)
 
@@ -45,7 +46,12 @@ async def ask(
     from ges.client import connect
 
     async with connect(
-        broker, identity=identity, overlay=overlay, timeout=timeout, reattach=False
+        broker,
+        identity=identity,
+        overlay=overlay,
+        timeout=timeout,
+        reattach=False,
+        on_waiting=tell_waiting,
     ) as client:
         return await client.status()
 
@@ -85,14 +91,14 @@ def _print(found: Status) -> None:
     out.print(f"broker {found.uid} (incarnation {found.incarnation})")
     out.print(f"  {shown(found.url)}, overlay {found.overlay}, chordal {found.version}, {place}")
     out.print(
-        f"  up {found.uptime_s:.0f} s, {counted(found.clients, 'client')}, "
+        f"  up {lasting(found.uptime_s)}, {counted(found.clients, 'client')}, "
         f"{counted(found.subscriptions, 'subscription')}, "
         f"{'with' if found.secure else 'without'} identity"
     )
     if found.identity is not None:
         own = found.identity
         out.print(
-            f"  certificate until {own.not_after} (in {own.expires_in_s:.0f} s), "
+            f"  certificate until {own.not_after} (in {lasting(own.expires_in_s)}), "
             f"{counted(own.authorities, 'authority', 'authorities')} trusted, "
             f"{own.revoked} revoked (list {own.revocations})"
         )

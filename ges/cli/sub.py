@@ -11,10 +11,17 @@ from typing import TYPE_CHECKING
 import click
 
 from ges.cli.durations import NumberRange
-from ges.cli.options import CLASSES, client_options, json_option, run_async, token_option
+from ges.cli.options import (
+    CLASSES,
+    json_option,
+    long_lived_client_options,
+    run_async,
+    tell_waiting,
+    token_option,
+)
 from ges.wire.topics import check_filter
 from overlay.ids import LinkClass
-from overlay.wording import counted
+from overlay.wording import counted, printable
 
 if TYPE_CHECKING:
     from ges.client import Gap
@@ -31,14 +38,21 @@ if TYPE_CHECKING:
     metavar="SECONDS",
     help="Stop after that time; with --count, too few events by then are an error.",
 )
+@click.option(
+    "--raw/--escaped",
+    default=None,
+    help="Print events byte for byte, or what does not show in them as \\x1b, \\n and so on; "
+    "default: escaped on a terminal, raw in a pipe.",
+)
 @json_option
 @token_option
-@client_options
+@long_lived_client_options
 def sub(
     filter: str,
     link_class: str | None,
     count: int | None,
     wait: float | None,
+    raw: bool | None,
     as_json: bool,
     token: str | None,
     broker: str,
@@ -48,10 +62,13 @@ def sub(
 ) -> None:
     """Print events that match FILTER: '+' is one level of a topic, '#' the rest of it.
 
-    If its broker dies, the command attaches to another by itself and says on stderr for how long
-    events may have been missed. So it does if it reads too slowly, and events are dropped.
+    It waits for a broker, for ever unless --timeout or --wait says for how long. If its broker
+    dies, it attaches to another by itself and says on stderr for how long events may have been
+    missed. So it does if it reads too slowly, and events are dropped.
     """
     check_filter(filter)  # before a broker is looked for
+    if raw is not None and as_json:
+        raise click.UsageError("--raw and --escaped are for text, and --json is neither")
     run_async(
         _subscribe,
         broker,
@@ -60,6 +77,7 @@ def sub(
         count,
         wait,
         as_json,
+        raw=not sys.stdout.isatty() if raw is None else raw,
         identity=identity,
         overlay=overlay,
         timeout=timeout,
@@ -75,6 +93,7 @@ async def _subscribe(
     wait: float | None,
     as_json: bool,
     *,
+    raw: bool,
     identity: Path | None,
     overlay: str,
     timeout: float,
@@ -85,7 +104,7 @@ async def _subscribe(
     from ges.client import connect
     from ges.errors import EventError
 
-    render = _as_json if as_json else _as_text
+    render = as_json_line if as_json else as_raw if raw else as_shown
     left = count
     is_subscribed = False
     patience = wait if wait is not None else float("inf")
@@ -99,6 +118,7 @@ async def _subscribe(
             timeout=min(timeout, patience),  # it knows why there is no broker
             token=token,
             on_gap=_tell_gap,
+            on_waiting=tell_waiting,
         ) as client:
             scope.deadline = end
             async with client.subscribe(text, link_class=link_class) as events:
@@ -141,11 +161,19 @@ def _tell_dropped(dropped: int, told: int) -> int:
     return dropped
 
 
-def _as_text(event: Event) -> bytes:
+def as_shown(event: Event) -> bytes:
+    """Return an event as a line for people; what does not show in it is escaped."""
+    payload = event.payload.decode(errors="backslashreplace")
+    return f"{printable(event.topic)} {printable(payload)}\n".encode()
+
+
+def as_raw(event: Event) -> bytes:
+    """Return an event as it is, for programs."""
     return event.topic.encode() + b" " + event.payload + b"\n"
 
 
-def _as_json(event: Event) -> bytes:
+def as_json_line(event: Event) -> bytes:
+    """Return an event as an object in ASCII, on a line of its own."""
     row: dict[str, object] = {"topic": event.topic}
     try:
         row["payload"] = event.payload.decode()

@@ -14,7 +14,7 @@ from ges.client.outgoing import OutgoingStream
 from ges.client.search import BrokerSearch, Wish
 from ges.client.state import ClientState, Ended
 from ges.client.subscription import Subscription
-from ges.errors import ConnectionLost
+from ges.errors import ClientClosed, ConnectionLost
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.client_messages import CLIENT_CODEC, KeepAlive, StatusRequest, Subscribe, Unsubscribe
 from ges.wire.delivered import read_delivery
@@ -48,6 +48,7 @@ class Attachment:
         )
         self.on_gap: Callable[[str, str, float], None] = lambda lost, found, seconds: None
         self.is_lost = False  #: for good
+        self._is_closed = False
         self._transport = transport(wish.identity)
         self._search = BrokerSearch(wish, self._transport, rng)
         self.connection: Connection | None = None
@@ -57,6 +58,27 @@ class Attachment:
         self._asked: object = None  #: for the confirmation of what, and over which connection
 
     # ── for the client ────────────────────────────────────────────────────────────────────────
+
+    def close(self) -> None:
+        """The client's block has ended: all subscriptions end, and whoever waits is told."""
+        self._is_closed = True
+        self.connection = None
+        for subscription in self._subscriptions.values():
+            subscription.end()
+        self._subscriptions.clear()
+        self._signal()
+
+    def check_open(self) -> None:
+        """Check that the client's block has not ended.
+
+        Raises:
+            ClientClosed: it has.
+        """
+        if self._is_closed:
+            raise ClientClosed(
+                "this client is closed, as its 'async with connect(...)' block has ended; "
+                "use it inside the block"
+            )
 
     def send(self, item: bytes) -> None:
         """Queue a whole frame for the broker; without one it is dropped."""
@@ -176,7 +198,8 @@ class Attachment:
         started = False
         try:
             while True:
-                found = await self._search.find(state.choices, state.unusable)
+                is_first = not started
+                found = await self._search.find(state.choices, state.unusable, is_first=is_first)
                 address, wire, reader, attached = found
                 now = trio.current_time()
                 seconds = state.attach(address.url, attached, now)
@@ -295,6 +318,7 @@ class Attachment:
         self._check()
 
     def _check(self) -> None:
+        self.check_open()
         if self.is_lost:
             raise ConnectionLost(self._lost_reason)
 

@@ -14,27 +14,35 @@ broker has confirmed it publishes again there, and each event still comes once. 
 published in between it gets there, as brokers keep the events of the last seconds in memory; if it
 had no broker for longer it may miss some, and :attr:`Client.gaps` says how long that was.
 
+A payload is bytes. Text has to be encoded, and is decoded by whoever reads it::
+
+    await client.publish("sensors/7", "21.5 °C".encode())
+    print(event.payload.decode())
+
+A client is good for the block of its ``async with`` and no longer, and it runs on trio alone:
+``trio.run(main)``, not ``asyncio.run(main())``.
+
 Like the broker, the client handles events by the batch. ``async for`` yields to other tasks once a
 batch, not once an event, and ``publish`` once in a while.
 """
 
 from __future__ import annotations
 
-import contextlib
 import math
-import random
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from pathlib import Path
 from time import time_ns
 
 import trio
 
 from ges.client.attachment import KEPT_BYTES, Attachment
 from ges.client.outgoing import MAX_KNOWN_TOPICS, OutgoingStream
-from ges.client.search import check_wish
-from ges.client.subscription import Gap, Subscription
-from ges.errors import ConnectionLost, PublishRefused, SpreadRefused, SubscribeRefused
+from ges.client.subscription import Gap, Subscription, why_refused
+from ges.errors import (
+    PublishRefused,
+    SpreadRefused,
+    SubscribeRefused,
+)
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.events import MAX_BUDGET_US, MAX_PAYLOAD_BYTES, SPENT_AT, pack_attributes
 from ges.wire.status import Status
@@ -42,9 +50,9 @@ from ges.wire.topics import check_filter, check_topic
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass
 from overlay.net.connection import Connection
-from overlay.net.transport import MakeTransport, TcpTransport
 from overlay.security.revocation import RevocationList
 from overlay.wire.frames import HEADER as FRAME_HEADER
+from overlay.wording import printable
 
 NORMAL, EXPRESS = LinkClass.NORMAL, LinkClass.EXPRESS
 
@@ -53,7 +61,7 @@ TURN_BYTES = 256 * 1024  #: published between two chances for other tasks to run
 
 
 class Client:
-    """An attached client; made by :func:`connect`."""
+    """An attached client; made by :func:`ges.client.connect`."""
 
     def __init__(self, attachment: Attachment, uid: str) -> None:
         self._attachment = attachment
@@ -113,14 +121,17 @@ class Client:
 
         Raises:
             TopicError: the topic is malformed.
-            ConfigError: payload or attributes are too large; the budget is no such time; or
-                ``park`` is negative, more than MAX_PARK_SECONDS, or asked for an event that is not
-                secure.
+            ConfigError: the payload is not bytes (text has to be encoded); payload or attributes
+                are too large; attributes are not text; the budget is no such time; or ``park`` is
+                negative, more than MAX_PARK_SECONDS, or asked for an event that is not secure.
+            ClientClosed: the client's block has ended.
             PublishRefused: the broker refused this event or an earlier one; nobody got it.
             ConnectionLost: no broker was found in time, or it went away before it confirmed an
                 express event.
         """
         encoded = self._topics.get(topic) or self._check_topic(topic)
+        if type(payload) is not bytes:
+            payload = _as_bytes(payload)
         if len(payload) > MAX_PAYLOAD_BYTES:
             raise ConfigError(
                 f"the payload has {len(payload)} bytes, {MAX_PAYLOAD_BYTES} are allowed"
@@ -157,6 +168,7 @@ class Client:
 
     async def _next_turn(self, stream: OutgoingStream) -> Connection:
         """Let others have their turn, and wait until there is room for what is published."""
+        self._attachment.check_open()
         await trio.lowlevel.checkpoint()
         attachment = self._attachment
         if stream.kept_bytes > KEPT_BYTES:
@@ -194,7 +206,9 @@ class Client:
             PublishRefused: it refused an event; nobody got that one.
             ConnectionLost: no broker was found in time, or it went away before it confirmed an
                 express event; events not confirmed may or may not have been delivered.
+            ClientClosed: the client's block has ended.
         """
+        self._attachment.check_open()
         await self._attachment.confirmed()
 
     @asynccontextmanager
@@ -209,13 +223,15 @@ class Client:
             TopicError: the filter is malformed.
             SubscribeRefused: the broker does not serve it, and why.
             ConnectionLost: there is no broker.
+            ClientClosed: the client's block has ended.
         """
+        self._attachment.check_open()
         check_filter(text)
         self._number += 1
         subscription = Subscription(self._number, text, link_class)
         reason = await self._attachment.subscribe(subscription)
         if reason is not None:
-            raise SubscribeRefused(f"{text}: {reason}")
+            raise SubscribeRefused(why_refused(text, reason))
         try:
             yield subscription
         finally:
@@ -228,18 +244,30 @@ class Client:
         Raises:
             SpreadRefused: the broker does not take it, and why.
             ConnectionLost: there is no broker.
+            ClientClosed: the client's block has ended.
         """
+        self._attachment.check_open()
         problem = await self._attachment.spread(RevocationNotice(revoked.crl, revoked.voucher))
         if problem is not None:
-            raise SpreadRefused(f"{self.broker_url}: {problem}")
+            raise SpreadRefused(f"{self.broker_url}: {printable(problem)}")
 
     async def status(self) -> Status:
         """Ask the broker about itself.
 
         Raises:
             ConnectionLost: there is no broker.
+            ClientClosed: the client's block has ended.
         """
+        self._attachment.check_open()
         return await self._attachment.status()
+
+
+def _as_bytes(payload: object) -> bytes:
+    """Return what can only be meant as bytes; text is refused, as nobody has said its encoding."""
+    if isinstance(payload, bytes | bytearray | memoryview):
+        return bytes(payload)
+    mend = "encode it: text.encode()" if isinstance(payload, str) else "give bytes"
+    raise ConfigError(f"the payload is {type(payload).__name__}, not bytes; {mend}")
 
 
 def _park_ms(seconds: float, link_class: LinkClass) -> int:
@@ -248,78 +276,3 @@ def _park_ms(seconds: float, link_class: LinkClass) -> int:
             f"park is for secure events, and up to {MAX_PARK_SECONDS:.0f} seconds; not {seconds}"
         )
     return math.ceil(seconds * 1000)
-
-
-@asynccontextmanager
-async def connect(
-    *urls: str,
-    identity: str | Path | None = None,
-    overlay: str = "chordal",
-    timeout: float = 10.0,
-    reattach: bool = True,
-    on_gap: Callable[[Gap], None] | None = None,
-    token: str | None = None,
-    transport: MakeTransport = TcpTransport,
-) -> AsyncIterator[Client]:
-    """Attach to the first broker that answers.
-
-    Args:
-        urls: ``chordal://HOST:PORT`` or ``chordals://HOST:PORT``, also several in one, separated by
-            commas.
-        identity: folder of a client's or broker's identity; needed for ``chordals://``.
-        overlay: name of the overlay; a broker of another one is refused.
-        timeout: seconds to find a broker, at first and after losing one.
-        reattach: go to another broker when this one is lost.
-        on_gap: called after each re-attachment.
-        token: says who this client is, to brokers that know tokens; goes over TLS or loopback only.
-        transport: makes the connections, with the identity to show, if there is one.
-
-    Raises:
-        ConfigError: a URL is none, some are chordals:// and some are not, the identity cannot be
-            used, or a token would go over a plain connection to another host.
-        ConnectionLost: no broker was found in time; the text says what each answered.
-    """
-    wish = check_wish(
-        urls, identity, overlay=overlay, token=token, timeout=timeout, reattach=reattach
-    )
-    attachment = Attachment(wish, random.Random(f"{wish.uid}:attach"), transport)
-    client = Client(attachment, wish.uid)
-
-    def note_gap(lost: str, found: str, seconds: float) -> None:
-        gap = Gap(lost, found, seconds)
-        client.gaps.append(gap)
-        if on_gap is not None:
-            on_gap(gap)
-
-    attachment.on_gap = note_gap
-    async with _plain_errors(), trio.open_nursery() as nursery:
-        await nursery.start(attachment.run)
-        try:
-            yield client
-            if not attachment.is_lost:
-                with contextlib.suppress(ConnectionLost), trio.move_on_after(timeout):
-                    await attachment.sent()
-        finally:
-            nursery.cancel_scope.cancel()
-
-
-@asynccontextmanager
-async def _plain_errors() -> AsyncIterator[None]:
-    """Let the caller catch errors as documented, not wrapped in a group by the nursery inside."""
-    try:
-        yield
-    except BaseExceptionGroup as group:
-        # Who waits for a broker, and who keeps the connection, lose it both at once.
-        leaves = {repr(leaf): leaf for leaf in _leaves(group)}
-        if len(leaves) > 1:
-            raise
-        (inner,) = leaves.values()
-        raise inner from inner.__cause__
-
-
-def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
-    for inner in group.exceptions:
-        if isinstance(inner, BaseExceptionGroup):
-            yield from _leaves(inner)
-        else:
-            yield inner

@@ -34,6 +34,7 @@ from overlay.errors import ConfigError
 from overlay.ids import LinkClass
 from overlay.machine import Message
 from overlay.wire.versions import KEPT_EVENTS
+from overlay.wording import printable
 
 MAX_ALTERNATES = 64
 
@@ -215,12 +216,13 @@ class ClientState:
                 # It may overtake what went before, which may be parked for long.
                 self._refused.setdefault(link_class, set()).add(sequence)
                 self._decide(link_class, 0, now)
-                self.refusals.append(reason)
+                self.refusals.append(printable(reason))
             case Subscribed(number) if number in self.requests:
                 self._served.setdefault(number, now)
                 if number in self._unsettled:
                     self._decisions.setdefault(number, None)
-            case SubscriptionRefused(number, reason):
+            case SubscriptionRefused(number, told):
+                reason = printable(told)
                 if number in self._unsettled:
                     self._decisions[number] = self._decisions.get(number) or reason
                 elif self.requests.pop(number, None) is not None:

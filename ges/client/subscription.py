@@ -78,4 +78,9 @@ class Subscription:
 
     def _raise_refusal(self) -> None:
         if self._refusal is not None:
-            raise SubscribeRefused(f"{self.filter}: {self._refusal}")
+            raise SubscribeRefused(why_refused(self.filter, self._refusal))
+
+
+def why_refused(text: str, reason: str) -> str:
+    """Return why a filter is refused, with its name in front where the reason does not name it."""
+    return reason if f" to {text!r} " in reason else f"{text}: {reason}"

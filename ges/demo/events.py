@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
 
 import trio
@@ -19,6 +19,7 @@ from overlay.ids import LinkClass
 PAYLOAD_BYTES = 256
 NUMBER_BYTES = 4
 PATIENCE_SECONDS = 30.0  #: for all events to arrive
+ATTACH_SECONDS = 10.0
 RETRY_SECONDS = 0.05
 
 
@@ -35,7 +36,7 @@ async def exchange(
     secure = identity is not None
     link_class = LinkClass.SECURE if secure else LinkClass.NORMAL
     async with AsyncExitStack() as stack:
-        attach = [connect(url, identity=identity, reattach=False) for url in urls * 2]
+        attach = [_attach(url, identity) for url in urls * 2]
         clients = [await stack.enter_async_context(client) for client in attach]
         publishers, subscribers = clients[: len(urls)], clients[len(urls) :]
         receivers = [
@@ -79,12 +80,16 @@ async def exchange(
     )
 
 
+def _attach(url: str, identity: Path | None) -> AbstractAsyncContextManager[Client]:
+    return connect(url, identity=identity, timeout=ATTACH_SECONDS, reattach=False)
+
+
 async def secure_paths(urls: Sequence[str], identity: Path) -> None:
     """Wait until every broker has all-secure paths to all others, and so takes secure events."""
     for url in urls:
         # A refused event leaves a gap in its publisher's numbers: ask as somebody else each time.
         while True:
-            async with connect(url, identity=identity, reattach=False) as scout:
+            async with _attach(url, identity) as scout:
                 try:
                     await scout.publish("demo/scout", link_class=LinkClass.SECURE, confirm=True)
                     break

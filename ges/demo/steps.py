@@ -8,7 +8,7 @@ import msgspec
 import trio
 
 from ges.client import connect
-from ges.demo.events import exchange, secure_paths
+from ges.demo.events import ATTACH_SECONDS, exchange, secure_paths
 from ges.demo.findings import (
     Analysed,
     Exchanged,
@@ -130,7 +130,7 @@ async def refuse(stage: Stage, fleet: Fleet) -> Refused:
 async def kill_one(fleet: Fleet, trace: Path) -> Repaired:
     """Kill the broker that all others joined through, and time the repair from both sides."""
     victim, *survivors = fleet.brokers
-    async with connect(victim.url, reattach=False) as client:
+    async with connect(victim.url, timeout=ATTACH_SECONDS, reattach=False) as client:
         status = await client.status()
     await fleet.kill(victim)
     start = trio.current_time()

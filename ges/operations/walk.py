@@ -7,7 +7,7 @@ the wait is in vain the walk goes on past it: to right-right, or to the nearest 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -80,17 +80,19 @@ async def walk_ring(
     identity: Path | None = None,
     overlay: str = "chordal",
     timeout_s: float = 10,
+    on_waiting: Callable[[str], None] | None = None,
 ) -> Walk:
     """Walk the ring that the broker at ``url`` belongs to, once round.
 
     The first broker has ``timeout_s`` seconds to answer, each other one PATIENCE_S at most. If the
     ring has closed over a silent one meanwhile, brokers met before that are out of date: the walk
-    starts again, until nothing is wrong or CLOSING_S are over.
+    starts again, until nothing is wrong or CLOSING_S are over. ``on_waiting`` is as for
+    :func:`ges.client.connect`, and called of the first broker alone.
 
     Raises:
         ConnectionLost: the first broker cannot be reached.
     """
-    asking = _Asking(identity, overlay, timeout_s)
+    asking = _Asking(identity, overlay, timeout_s, on_waiting)
     while True:
         walk = await _Round(asking, url).walk()
         if not walk.findings or trio.current_time() >= asking.closed_at:
@@ -101,7 +103,14 @@ async def walk_ring(
 class _Asking:
     """Asks brokers, and keeps account of the waiting; for all rounds of one walk."""
 
-    def __init__(self, identity: Path | None, overlay: str, timeout_s: float) -> None:
+    def __init__(
+        self,
+        identity: Path | None,
+        overlay: str,
+        timeout_s: float,
+        on_waiting: Callable[[str], None] | None,
+    ) -> None:
+        self.on_waiting = on_waiting
         self.timeout_s = timeout_s
         self.in_vain_s = 0.0  #: waited for brokers that did not answer
         self.closed_at = 0.0  #: until then the ring may be closing over one of them
@@ -118,7 +127,12 @@ class _Asking:
         """Whether so much was waited in vain that no more is to be."""
         return self.in_vain_s >= IN_VAIN_S
 
-    async def ask(self, url: str, patience_s: float) -> tuple[Status, str]:
+    async def ask(
+        self,
+        url: str,
+        patience_s: float,
+        on_waiting: Callable[[str], None] | None = lambda words: None,
+    ) -> tuple[Status, str]:
         """Return what a broker says of itself, and at which URL of those given.
 
         Raises:
@@ -131,6 +145,7 @@ class _Asking:
             overlay=self._overlay,
             timeout=patience_s,
             reattach=False,
+            on_waiting=on_waiting,
         ) as client:
             with trio.CancelScope(deadline=deadline):
                 return await client.status(), client.broker_url
@@ -153,7 +168,9 @@ class _Round:
 
     async def walk(self) -> Walk:
         """Go round."""
-        status, url = await self._asking.ask(self._url, self._asking.timeout_s)
+        status, url = await self._asking.ask(
+            self._url, self._asking.timeout_s, self._asking.on_waiting
+        )
         self._met[status.uid], self._urls[status.uid] = status, url
         self._route[status.uid] = None
         first = here = status.uid

@@ -124,10 +124,13 @@ def pack_attributes(attributes: Mapping[str, str] | None) -> bytes:
     """Encode attributes.
 
     Raises:
-        ConfigError: they take more than 4096 bytes.
+        ConfigError: they take more than 4096 bytes, or are not all text.
     """
     if not attributes:
         return b""
+    for key, value in attributes.items():
+        if not (isinstance(key, str) and isinstance(value, str)):
+            raise ConfigError(f"attribute {key!r}: {value!r} is not text; names and values are str")
     packed = _encoder.encode(dict(attributes))
     if len(packed) > MAX_ATTRIBUTE_BYTES:
         raise ConfigError(f"attributes take {len(packed)} bytes, {MAX_ATTRIBUTE_BYTES} are allowed")

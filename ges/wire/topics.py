@@ -2,15 +2,21 @@
 
 A topic is levels joined by ``/``. In a filter ``+`` stands for one level and ``#``, as the last
 level, for any number of them, none included. Topics whose first level starts with ``$`` are the
-system's: no wildcard in first place matches them. :mod:`ges.matching` finds what matches.
+system's: no wildcard in first place matches them. Neither a topic nor a filter has control
+characters in it, such as a line feed. :mod:`ges.matching` finds what matches.
 """
 
 from __future__ import annotations
+
+import re
 
 from ges.errors import TopicError
 
 MAX_TOPIC_BYTES = 1024
 MAX_LEVELS = 64
+
+#: C0, DEL and C1: whoever prints a topic must be sure that it does nothing to the terminal.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 ONE = "+"
 REST = "#"
@@ -23,7 +29,7 @@ def check_topic(topic: str) -> str:
     """Return ``topic`` if events can be published to it.
 
     Raises:
-        TopicError: it is empty, too long, or has a wildcard in it.
+        TopicError: it is empty, too long, or has a wildcard or a control character in it.
     """
     _check_shape(topic, "topic")
     if ONE in topic or REST in topic:
@@ -35,7 +41,8 @@ def check_filter(text: str) -> str:
     """Return ``text`` if it is a filter.
 
     Raises:
-        TopicError: it is empty, too long, or has a wildcard that does not stand alone in its level.
+        TopicError: it is empty, too long, or has a control character in it, or a wildcard that does
+            not stand alone in its level.
     """
     _check_shape(text, "filter")
     levels = text.split("/")
@@ -50,6 +57,8 @@ def check_filter(text: str) -> str:
 
 
 def _check_shape(text: str, what: str) -> None:
+    if not isinstance(text, str):  # whoever calls from Python may not check types
+        raise TopicError(f"the {what} is {type(text).__name__}, not str")
     if not text:
         raise TopicError(f"the {what} is empty; write one such as sensors/7/temperature")
     try:
@@ -60,5 +69,5 @@ def _check_shape(text: str, what: str) -> None:
         raise TopicError(f"the {what} has {size} bytes, {MAX_TOPIC_BYTES} are allowed")
     if text.count("/") >= MAX_LEVELS:
         raise TopicError(f"the {what} has more than {MAX_LEVELS} levels")
-    if "\0" in text:
-        raise TopicError(f"{what} {text!r} has a null character in it")
+    if _CONTROL.search(text):
+        raise TopicError(f"{what} {text!r} has a control character in it")

@@ -195,9 +195,10 @@ class TcpTransport:
                 f"no TLS ({_reason(error)}): there is no identity at that end, "
                 "or one of the two authorities does not know the other",
                 was_cut=is_cut(error),
+                is_final=not is_cut(error),
             ) from error
         except ProtocolError as error:
-            raise ConnectionFailed(address.url, str(error)) from error
+            raise ConnectionFailed(address.url, str(error), is_final=True) from error
 
     async def _connect_tls(self, stream: trio.SocketStream, address: Address) -> Wire:
         credentials = self.credentials

@@ -20,9 +20,11 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from types import FrameType
+from types import FrameType, TracebackType
+from typing import Any
 
 from py4j.protocol import Py4JError
+from pyspark import java_gateway
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -93,7 +95,7 @@ def _own_jvm(stack: ExitStack, master: str, memory: str) -> SparkSession:
     )
     stack.enter_context(_environment(_variables(temporary, local=local)))
     stack.enter_context(_no_word_of_interrupts())
-    stack.callback(_stop_jvm)
+    stack.push(_stop_jvm)
     builder = SparkSession.builder.master(master).appName("chordal recovery")
     for key, value in _settings(temporary, memory, local=local).items():
         builder = builder.config(key, value)
@@ -103,19 +105,46 @@ def _own_jvm(stack: ExitStack, master: str, memory: str) -> SparkSession:
 def _build(builder: SparkSession.Builder) -> SparkSession:
     """Build the session, and give Ctrl-C back to its owner.
 
-    A JVM half started cannot be stopped, so an interrupt waits until it is up. Spark's own handler
-    calls the JVM from within the call that was interrupted, which cannot work.
+    A JVM half started cannot be stopped, so an interrupt kills it; that ends the start with some
+    error, which nobody needs to hear of. Spark's own handler calls the JVM from within the call
+    that was interrupted, which cannot work.
     """
-    if threading.current_thread() is not threading.main_thread():
+    owner = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(owner):
         return builder.getOrCreate()
     pressed: list[int] = []
-    owner = signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
+    started: list[subprocess.Popen[bytes]] = []
+
+    class Jvm(subprocess.Popen[bytes]):
+        """What Spark starts as its JVM."""
+
+        def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - as it is
+            super().__init__(*arguments, **options)
+            started.append(self)
+            if pressed:
+                self.kill()
+
+    def interrupt(number: int, _: FrameType | None) -> None:
+        pressed.append(number)
+        for jvm in started:
+            jvm.kill()
+
+    signal.signal(signal.SIGINT, interrupt)
+    names = vars(java_gateway)
+    theirs, names["Popen"] = names["Popen"], Jvm
     try:
         session = builder.getOrCreate()
+    except Exception:  # whatever it is that Spark says without its JVM
+        if not pressed:
+            raise
     finally:
+        names["Popen"] = theirs
         signal.signal(signal.SIGINT, owner)
-    if pressed and callable(owner):
+    if pressed:
+        for jvm in started:
+            jvm.wait()
         owner(pressed[0], None)
+        raise KeyboardInterrupt
     return session
 
 
@@ -185,18 +214,25 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _stop_jvm() -> None:
-    """Stop the session and the JVM behind it, so that its temporary folder can go."""
+def _stop_jvm(
+    kind: type[BaseException] | None, error: BaseException | None, stack: TracebackType | None
+) -> None:
+    """Stop the session and the JVM behind it, so that its temporary folder can go.
+
+    Who has interrupted it does not want to wait until it has stopped in good order.
+    """
     # Only here may the context be touched: a session on a cluster of others has none.
     from pyspark import SparkContext
 
+    if (gateway := SparkContext._gateway) is not None and kind is KeyboardInterrupt:
+        gateway.proc.kill()
     # An interrupted call can leave the connection to the JVM unusable; it is ended below.
     with suppress(Py4JError, PySparkException):
         if (session := SparkSession.getActiveSession()) is not None:
             session.stop()
         elif (context := SparkContext._active_spark_context) is not None:
             context.stop()
-    if (gateway := SparkContext._gateway) is None:
+    if gateway is None:
         return
     gateway.shutdown()
     jvm: subprocess.Popen[bytes] = gateway.proc

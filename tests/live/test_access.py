@@ -66,7 +66,9 @@ def test_from_token_to_denial(brokers: Fleet, rules: Path, book: Path, token: Pa
     )
     denied = chordal_here("sub", "#", "--wait", "1", *at)
     assert denied.returncode == 1
-    assert "subscribing to '#' is denied to anyone: no rule allows it" in denied.stderr
+    assert denied.stderr == (
+        "chordal: error: subscribing to '#' is denied to anyone: no rule allows it\n"
+    )
 
     assert chordal_here("ring", "--check", "--expect", "2", *at).returncode == 0
     counters = first.status()["counters"]

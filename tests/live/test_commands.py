@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import resource
 import signal
 import subprocess
@@ -73,9 +75,15 @@ def test_serve_prints_one_line_for_machines(brokers: Fleet) -> None:
     for broker in (first, second):
         (line,) = broker.out.splitlines()
         assert json.loads(line) == broker.ready
-        assert set(broker.ready) == {"ready", "url", "secure_url", "admin", "ring_id", "uid"}
+        assert set(broker.ready) == {"ready", "url", "secure_url", "ring_id", "uid"}
         assert broker.ready["secure_url"] is None
         assert all(json.loads(told)["level"] for told in broker.err.splitlines())
+
+
+def test_a_port_alone_is_listened_on_over_loopback(brokers: Fleet) -> None:
+    port = free_port()
+    broker = brokers.broker("--listen", str(port))
+    assert broker.ready["url"] == f"chordal://127.0.0.1:{port}"
 
 
 def test_ring_and_status_speak_json(brokers: Fleet) -> None:
@@ -159,6 +167,52 @@ def test_an_interrupted_publisher_shows_no_traceback(brokers: Fleet) -> None:
         _, err = publisher.communicate()
     assert code == 130
     assert err.strip() == b""
+
+
+def test_a_subscriber_waits_for_a_broker_that_is_not_there_yet(brokers: Fleet) -> None:
+    port = free_port()
+    url = f"chordal://127.0.0.1:{port}"
+    waiting = (
+        f"chordal: waiting for a broker at {url} (connection refused); trying until one answers\n"
+    )
+    with piped("sub", "a", "--broker", url, "--count", "1") as subscriber:
+        assert subscriber.stderr is not None
+        assert subscriber.stderr.readline().decode() == waiting
+        brokers.broker("--listen", f"127.0.0.1:{port}")
+        assert b"subscribed" in subscriber.stderr.readline()
+        assert chordal("pub", "a", "b", "--broker", url).returncode == 0
+        assert subscriber.wait(LIMIT_SECONDS) == 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [([], rb"a \x1b[31mred\n!" + b"\r\n"), (["--raw"], b"a \x1b[31mred\r\n!\r\n")],
+)
+def test_on_a_terminal_events_are_escaped_unless_told_otherwise(
+    brokers: Fleet, flags: list[str], told: bytes
+) -> None:
+    url = brokers.broker().url
+    ours, theirs = pty.openpty()
+    command = [*COMMAND, "sub", "a", "--count", "1", "--broker", url, *flags]
+    with (
+        open(ours, "rb", buffering=0) as shown,
+        subprocess.Popen(command, stdout=theirs, stderr=subprocess.PIPE, cwd=REPOSITORY) as process,
+    ):
+        os.close(theirs)
+        assert process.stderr is not None
+        assert b"subscribed" in process.stderr.readline()
+        assert chordal("pub", "a", "\x1b[31mred\n!", "--broker", url).returncode == 0
+        assert process.wait(LIMIT_SECONDS) == 0
+        assert shown.read(1000) == told
+
+
+def test_an_interrupt_ends_the_wait_for_a_broker() -> None:
+    with piped("sub", "a", "--broker", "chordal://127.0.0.1:1") as subscriber:
+        assert subscriber.stderr is not None
+        assert b"waiting" in subscriber.stderr.readline()
+        subscriber.send_signal(signal.SIGINT)
+        assert subscriber.wait(1) == 130
+        assert subscriber.stderr.read().strip() == b""
 
 
 def test_a_subscriber_whose_reader_has_gone_ends_quietly(brokers: Fleet) -> None:

@@ -142,7 +142,10 @@ def test_a_broker_asked_that_stands_still_is_named_in_time(brokers: Fleet) -> No
         refused = chordal_here(*command, "--broker", first.url, "--timeout", "1")
         assert (refused.returncode, refused.stdout) == (1, "")
         words = f"no broker to attach to: {first.url}: no answer in time"
-        assert refused.stderr == f"chordal: error: {words}\n"
+        assert refused.stderr.splitlines() == [
+            f"chordal: waiting for a broker at {first.url} (no answer yet); trying for 1 s",
+            f"chordal: error: {words}",
+        ]
 
 
 def test_a_subscriber_outlives_its_broker(brokers: Fleet) -> None:

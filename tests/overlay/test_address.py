@@ -131,6 +131,15 @@ def test_an_endpoint_takes_the_default_it_is_given() -> None:
     assert parse_endpoint("localhost", default_port=9471) == ("localhost", 9471)
 
 
+def test_a_port_alone_is_one_on_the_host_that_is_meant() -> None:
+    assert parse_endpoint("9470", default_host="127.0.0.1") == ("127.0.0.1", 9470)
+    assert parse_endpoint(" 0 ", default_host="127.0.0.1") == ("127.0.0.1", 0)
+    with pytest.raises(ConfigError, match="port 65536 is not between 0 and 65535"):
+        parse_endpoint("65536", default_host="127.0.0.1")
+    with pytest.raises(ConfigError, match="'9470' is a port alone; write HOST:PORT"):
+        parse_endpoint("9470")
+
+
 @pytest.mark.parametrize("text", ["", ":9470", "host:port", "host:70000", "host/path", "[::1"])
 def test_no_endpoint_is_an_error_that_shows_its_form(text: str) -> None:
     with pytest.raises(ConfigError, match="HOST:PORT"):

@@ -40,6 +40,30 @@ def test_what_is_no_time_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [
+        ("29 days", 29 * DAY_SECONDS),
+        ("1 day", DAY_SECONDS),
+        ("12 hours", 43_200),
+        ("15 min", 900),
+        ("1.5 minutes", 90),
+        ("1 second", 1),
+        ("90 Seconds", 90),
+    ],
+)
+def test_a_time_as_people_write_it(text: str, seconds: float) -> None:
+    assert long_duration(text) == pytest.approx(seconds)
+    assert lifetime(text) == pytest.approx(seconds)
+    if "day" not in text:
+        assert duration(text) == pytest.approx(seconds)
+
+
+def test_milliseconds_in_words() -> None:
+    assert duration("5 milliseconds") == pytest.approx(0.005)
+    assert duration("250 microseconds") == pytest.approx(0.00025)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
         ("90s", 90),
         ("1.5s", 1.5),
         ("15m", 900),

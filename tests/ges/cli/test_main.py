@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 from collections.abc import Callable
@@ -103,6 +104,25 @@ def fail(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], int]:
         (ConfigError("bad flag"), 2, ["chordal: error: bad flag"]),
         (group(ConfigError("bad flag")), 2, ["chordal: error: bad flag"]),
         (group(ConnectionLost("gone"), ConnectionLost("gone")), 1, ["chordal: error: gone"]),
+        (ConnectionLost("told \x1b[2J"), 1, [r"chordal: error: told \x1b[2J"]),
+        (MemoryError(), 1, ["chordal: error: there is not enough memory"]),
+        (group(MemoryError()), 1, ["chordal: error: there is not enough memory"]),
+        (OSError(errno.ENOMEM, "x"), 1, ["chordal: error: there is not enough memory"]),
+        (
+            OSError(errno.ENOSPC, "No space left on device", "data/x"),
+            1,
+            ["chordal: error: cannot write data/x: No space left on device"],
+        ),
+        (
+            OSError(errno.EDQUOT, "Disk quota exceeded", "data/y"),
+            1,
+            ["chordal: error: cannot write data/y: Disk quota exceeded"],
+        ),
+        (
+            OSError(errno.EMFILE, "Too many open files", "y"),
+            1,
+            ["chordal: error: y: Too many open files"],
+        ),
         (KeyboardInterrupt(), 130, []),
         (BaseExceptionGroup("outer", [KeyboardInterrupt()]), 130, []),
     ],

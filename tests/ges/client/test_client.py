@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +12,25 @@ import pytest
 import trio
 
 from benchmarks.stage.brokers import Brokers
+from ges.broker import Broker, BrokerConfig
 from ges.client import Client, Subscription, connect
-from ges.errors import ConnectionLost, PublishRefused, SubscribeRefused, TopicError
+from ges.client.subscription import why_refused
+from ges.errors import (
+    ClientClosed,
+    ConnectionLost,
+    NotUnderTrio,
+    PublishRefused,
+    SubscribeRefused,
+    TopicError,
+)
 from ges.wire.delivered import Event
 from ges.wire.events import MAX_PAYLOAD_BYTES
+from overlay.address import parse_url
+from overlay.authority.authority import create_authority, issue_identity
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass
+from overlay.security.identity import Role
+from tests.ges.conftest import Issue
 
 ROOT = Path(__file__).parents[3]
 DEADLINE_SECONDS = 20
@@ -172,6 +187,11 @@ async def test_a_plain_hop_serves_no_secure_events(brokers: Brokers) -> None:
             "1048577 bytes, 1048576",
         ),
         ({"topic": "a", "attributes": {"k": "v" * 5000}}, ConfigError, "4096 are allowed"),
+        ({"topic": "a", "payload": "21.5"}, ConfigError, r"is str, not bytes; .*text\.encode\(\)"),
+        ({"topic": "a", "payload": 21.5}, ConfigError, "is float, not bytes; give bytes"),
+        ({"topic": "a", "payload": None}, ConfigError, "is NoneType, not bytes"),
+        ({"topic": "a", "attributes": {"unit": 7}}, ConfigError, "'unit': 7 is not text"),
+        ({"topic": b"a"}, TopicError, "the topic is bytes, not str"),
     ],
 )
 async def test_what_cannot_be_published(
@@ -182,6 +202,69 @@ async def test_what_cannot_be_published(
         with pytest.raises(error, match=words):
             await client.publish(**arguments)
         await fence(client, events)
+
+
+@pytest.mark.parametrize("link_class", [LinkClass.NORMAL, LinkClass.EXPRESS])
+async def test_what_is_refused_takes_no_number(brokers: Brokers, link_class: LinkClass) -> None:
+    broker = await brokers.start()
+    text: Any = "21.5"
+    async with connect(broker.url) as client, client.subscribe("a") as events:
+        for _ in range(3):
+            with pytest.raises(ConfigError):
+                await client.publish("a", text, link_class=link_class)
+        await client.publish("a", b"1", link_class=link_class)
+        assert [event.sequence for event in await next_of(events)] == [1]
+        await client.flush()
+
+
+@pytest.mark.parametrize("payload", [bytearray(b"21.5"), memoryview(b"21.5")])
+async def test_other_kinds_of_bytes(brokers: Brokers, payload: Any) -> None:  # noqa: ANN401
+    broker = await brokers.start()
+    async with connect(broker.url) as client, client.subscribe("a") as events:
+        await client.publish("a", payload)
+        assert payloads(await next_of(events)) == [b"21.5"]
+
+
+async def test_a_closed_client_says_so_at_once(brokers: Brokers) -> None:
+    broker = await brokers.start()
+    async with connect(broker.url) as client:
+        await client.publish("a", confirm=True)
+    with trio.fail_after(1):
+        for use in (
+            lambda: client.publish("a"),
+            lambda: client.publish("a", link_class=LinkClass.EXPRESS),
+            client.flush,
+            client.status,
+            lambda: client.subscribe("a").__aenter__(),
+        ):
+            with pytest.raises(ClientClosed, match="block has ended"):
+                await use()
+
+
+async def test_what_waits_for_a_client_ends_as_it_is_closed(brokers: Brokers) -> None:
+    broker = await brokers.start()
+    with trio.fail_after(5):
+        async with connect(broker.url) as client:
+            subscription = client.subscribe("a")
+            events = await subscription.__aenter__()
+        assert [event async for event in events] == []
+        await subscription.__aexit__(None, None, None)
+
+
+def test_under_asyncio_the_error_says_what_to_do() -> None:
+    async def program() -> None:
+        async with connect("chordal://127.0.0.1:1"):
+            pass
+
+    with pytest.raises(NotUnderTrio, match=r"trio\.run\(main\)"):
+        asyncio.run(program())
+
+
+def test_a_refusal_names_what_is_refused_once() -> None:
+    denied = "subscribing to 'a/#' is denied to anyone: no rule allows it"
+    assert why_refused("a/#", denied) == denied
+    assert why_refused("a/#", "too many") == "a/#: too many"
+    assert why_refused("a", "the rule 'a' of 'a/#'") == "a: the rule 'a' of 'a/#'"
 
 
 async def test_a_filter_that_is_none(brokers: Brokers) -> None:
@@ -283,6 +366,60 @@ async def test_another_overlay_is_refused_at_once(brokers: Brokers) -> None:
     broker = await brokers.start(overlay="theirs")
     with trio.fail_after(5), pytest.raises(ConnectionLost, match="'theirs', not 'ours'"):
         async with connect(broker.url, overlay="ours", timeout=60):
+            pass
+
+
+async def test_what_does_not_speak_chordal_is_an_error_within_a_second() -> None:
+    async def answer(stream: trio.SocketStream) -> None:
+        await stream.send_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    async with trio.open_nursery() as nursery:
+        listeners = await nursery.start(trio.serve_tcp, answer, 0)
+        port = listeners[0].socket.getsockname()[1]
+        with trio.fail_after(1), pytest.raises(ConnectionLost, match="does not speak chordal"):
+            async with connect(f"chordal://127.0.0.1:{port}"):
+                pass
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_foreign_certificate_is_an_error_within_a_second(
+    brokers: Brokers, issue: Issue, tmp_path: Path
+) -> None:
+    broker = await brokers.start(identity=issue(Role.BROKER))
+    assert broker.secure_url is not None
+    other = create_authority(tmp_path / "other", name="other", lifetime=timedelta(days=1))
+    issue_identity(other, tmp_path / "me", role=Role.CLIENT, lifetime=timedelta(days=1))
+    with trio.fail_after(1), pytest.raises(ConnectionLost, match="does not know the other"):
+        async with connect(broker.secure_url, identity=tmp_path / "me"):
+            pass
+
+
+async def test_a_client_waits_for_a_broker_that_starts_later(
+    brokers: Brokers, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker = await brokers.start()
+    port = parse_url(broker.url).port
+    await brokers.dismiss(broker)
+    with trio.fail_after(DEADLINE_SECONDS):
+        async with trio.open_nursery() as nursery:
+
+            async def start() -> None:
+                await trio.sleep(0.8)
+                await nursery.start(Broker(BrokerConfig(port=port, profile="local")).run)
+
+            nursery.start_soon(start)
+            async with connect(broker.url) as client:
+                assert client.broker_url == broker.url
+            nursery.cancel_scope.cancel()
+    (record,) = (each for each in caplog.records if each.name == "ges.client")
+    assert record.getMessage() == (
+        f"waiting for a broker at {broker.url} (connection refused); trying until one answers"
+    )
+
+
+async def test_a_timeout_that_is_none() -> None:
+    with pytest.raises(ConfigError, match=r"math\.inf to wait for ever"):
+        async with connect("chordal://127.0.0.1:1", timeout=float("nan")):
             pass
 
 

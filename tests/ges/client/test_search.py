@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -17,6 +19,16 @@ from overlay.net.transport import TcpTransport, Wire
 from overlay.rng import rng_for
 
 BROKERS = (Address("a.test", 1), Address("b.test", 1))
+WISH = Wish(
+    addresses=BROKERS,
+    identity=None,
+    overlay="chordal",
+    uid="c" * 32,
+    incarnation=1,
+    timeout=10,
+    reattach=True,
+    on_waiting=lambda words: None,
+)
 
 
 class Nowhere(TcpTransport):
@@ -33,19 +45,88 @@ class Nowhere(TcpTransport):
 
 async def search(seed: int, seconds: float) -> list[tuple[str, float]]:
     """Return the calls of a client that finds nobody."""
-    wish = Wish(
-        addresses=BROKERS,
-        identity=None,
-        overlay="chordal",
-        uid="c" * 32,
-        incarnation=1,
-        timeout=seconds,
-        reattach=True,
-    )
+    wish = replace(WISH, timeout=seconds)
     transport = Nowhere()
     with pytest.raises(ConnectionLost, match="connection refused"):
         await BrokerSearch(wish, transport, rng_for(seed)).find(lambda: BROKERS)
     return transport.calls
+
+
+class Answering(TcpTransport):
+    """Fails to connect to each broker in the way given for it."""
+
+    def __init__(self, answers: dict[str, ConnectionFailed | None]) -> None:
+        super().__init__(None)
+        self._answers = answers
+
+    async def connect(self, address: Address) -> Wire:
+        answer = self._answers[address.host]
+        if answer is None:
+            await trio.sleep_forever()
+        assert answer is not None
+        raise answer
+
+
+def refused(host: str, *, is_final: bool = False) -> ConnectionFailed:
+    return ConnectionFailed(f"chordal://{host}:1", "it says no", is_final=is_final)
+
+
+async def told(
+    answers: dict[str, ConnectionFailed | None], seconds: float, *, is_first: bool = True
+) -> tuple[list[str], float]:
+    """Return what a client in vain says while it waits, and for how many seconds it waits."""
+    words: list[str] = []
+    wish = replace(WISH, timeout=seconds, on_waiting=words.append)
+    search = BrokerSearch(wish, Answering(answers), rng_for(1))
+    began = trio.current_time()
+    with pytest.raises(ConnectionLost, match=r"it says no|no answer"):
+        await search.find(lambda: BROKERS, is_first=is_first)
+    return words, trio.current_time() - began
+
+
+async def test_one_line_says_for_whom_a_client_waits(autojump_clock: MockClock) -> None:
+    answers = {"a.test": refused("a.test"), "b.test": None}
+    words, seconds = await told(answers, 20)
+    assert words == [
+        "waiting for a broker at chordal://a.test:1 (it says no), chordal://b.test:1 "
+        "(no answer yet); trying for 20 s"
+    ]
+    assert seconds == 20
+    words, _ = await told({"a.test": None, "b.test": None}, 20)
+    assert words[0].startswith(
+        "waiting for a broker at chordal://a.test:1 (no answer yet), "
+        "chordal://b.test:1 (not tried yet)"
+    )
+    assert (await told(answers, 0.4))[0] == [], "who gives up before has nothing to say"
+
+
+async def test_a_client_may_wait_for_ever(autojump_clock: MockClock) -> None:
+    words: list[str] = []
+    wish = replace(WISH, timeout=math.inf, on_waiting=words.append)
+    with trio.move_on_after(86_400) as scope:
+        await BrokerSearch(wish, Nowhere(), rng_for(1)).find(lambda: BROKERS, is_first=True)
+    assert scope.cancelled_caught
+    (line,) = words
+    assert line.endswith("; trying until one answers")
+
+
+@pytest.mark.parametrize(
+    ("finals", "is_first", "waits"),
+    [
+        (("a.test", "b.test"), True, False),
+        (("a.test",), True, True),
+        ((), True, True),
+        (("a.test", "b.test"), False, True),
+    ],
+)
+async def test_a_client_does_not_wait_where_that_is_of_no_use(
+    autojump_clock: MockClock, finals: tuple[str, ...], is_first: bool, waits: bool
+) -> None:
+    answers: dict[str, ConnectionFailed | None] = {
+        address.host: refused(address.host, is_final=address.host in finals) for address in BROKERS
+    }
+    words, seconds = await told(answers, 20, is_first=is_first)
+    assert (seconds, len(words)) == ((20, 1) if waits else (0, 0))
 
 
 async def pauses(seed: int) -> list[int]:

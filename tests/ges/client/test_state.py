@@ -310,3 +310,13 @@ def test_a_list_of_revoked_identities_is_for_who_holds_the_credentials(state: Cl
 def test_what_the_broker_dropped(state: ClientState) -> None:
     tell(state, Dropped(3, 4))
     assert state.dropped == Dropped(3, 4)
+
+
+def test_what_a_broker_says_of_a_refusal_is_escaped(state: ClientState) -> None:
+    publish(state, NORMAL, 1)
+    tell(state, EventRefused(NORMAL, 1, "\x1b[2J\nno"))
+    with pytest.raises(PublishRefused, match=r"^\\x1b\[2J\\nno$"):
+        state.raise_refusal()
+    state.request(Subscribe(1, "a", None))
+    tell(state, SubscriptionRefused(1, "\x1b[2J"))
+    assert state.settle(1) == r"\x1b[2J"

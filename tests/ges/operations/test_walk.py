@@ -170,7 +170,7 @@ async def test_where_nobody_answers_there_is_nothing_to_walk() -> None:
 
 
 class Silenced:
-    """Stands in for :func:`ges.client.client.connect`, at a ring in which some brokers stand still.
+    """Stands in for :func:`ges.client.connect`, at a ring in which some brokers stand still.
 
     All others answer at once. They drop one that stands still after so many seconds: ``dropping``,
     by who does and whom.

@@ -236,6 +236,7 @@ async def test_a_client_cannot_steer_its_events(broker: Broker) -> None:
     [
         ({"topic": b"a/+"}, "wildcard"),
         ({"topic": b"\xff"}, "not UTF-8"),
+        ({"topic": b"a/\x1b[2J"}, r"topic 'a/\x1b[2J' has a control character in it"),
         ({"secure": True}, "not secure; attach over chordals://"),
     ],
 )
@@ -262,6 +263,7 @@ async def test_events_that_are_refused_come_back_with_a_reason(
     [
         (Subscribe(1, "a/>", None), "'#'"),
         (Subscribe(1, "", None), "empty"),
+        (Subscribe(1, "a\n", None), "control character"),
         (Subscribe(1, "a", LinkClass.SECURE), "not secure"),
     ],
 )

@@ -225,6 +225,11 @@ RELIABILITY: list[Statement] = [
         nanos(2.6),
     ),
     (
+        "After 0.5 s it says so in one line",
+        search.TELL_SECONDS,
+        0.5,
+    ),
+    (
         "pauses of 50 ms, doubling up to 1 s",
         (search.RETRY_SECONDS, search.RETRY_MAX_SECONDS),
         (0.05, 1),

@@ -38,7 +38,11 @@ def test_topics_have_no_wildcards(topic: str) -> None:
         ("a" * (MAX_TOPIC_BYTES + 1), "1025 bytes, 1024 are allowed"),
         ("ä" * 513, "1026 bytes"),
         ("/" * MAX_LEVELS, "more than 64 levels"),
-        ("a\0b", "null character"),
+        ("a\0b", r"'a\\x00b' has a control character"),
+        ("a\nb", r"'a\\nb' has a control character"),
+        ("a/\x1b[2J", r"control character"),
+        ("\x7f", "control character"),
+        ("\x9b2J", "control character"),
         ("a\ud800", "is not text"),
     ],
 )

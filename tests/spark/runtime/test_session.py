@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -132,4 +133,58 @@ def test_an_interrupt_ends_every_process_without_a_word(
         said, _ = process.communicate(timeout=60)
     assert (process.returncode, said) == (130, b"")
     assert [path for path in data.rglob("*") if path.is_file()] == []
+    assert list(temporary.glob("chordal-*")) == []
+
+
+# Says that it is new enough, and what to start as the JVM: itself, which then is never ready.
+SLOW_JAVA = """#!/bin/bash
+case "$*" in
+  -version) echo 'openjdk version "21.0.1"' >&2 ;;
+  *launcher.Main*) printf '\\0\\n%s\\0starts\\0' "$0" ;;
+  starts) : > "$STARTED"; exec sleep 600 ;;
+esac
+"""
+
+STARTING = """
+import sys
+from spark.runtime.session import open_session
+
+try:
+    with open_session("local[1]", memory="1g"):
+        sys.exit("it has started")
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+def test_an_interrupt_does_not_wait_for_a_jvm_that_starts(tmp_path: Path) -> None:
+    home, started, temporary = (tmp_path / name for name in ("java", "started", "tmp"))
+    (home / "bin").mkdir(parents=True)
+    (home / "bin" / "java").write_text(SLOW_JAVA)
+    (home / "bin" / "java").chmod(0o755)
+    temporary.mkdir()
+    with subprocess.Popen(
+        [sys.executable, "-c", STARTING],
+        env={
+            **os.environ,
+            "JAVA_HOME": str(home),
+            "STARTED": str(started),
+            "TMPDIR": str(temporary),
+        },
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    ) as process:
+        deadline = time.monotonic() + 60
+        while not started.exists():
+            assert time.monotonic() < deadline
+            assert process.poll() is None
+            time.sleep(0.05)
+        press_ctrl_c(process)
+        try:
+            said, _ = process.communicate(timeout=20)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    assert (process.returncode, said) == (130, b"")
     assert list(temporary.glob("chordal-*")) == []
