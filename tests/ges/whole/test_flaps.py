@@ -22,7 +22,8 @@ def test_a_stream_of_events_survives_links_that_flap(tmp_path: Path) -> None:
     outcome = run(Plan(seconds=5, rate=1000, every=0.3), tmp_path)
     assert len(outcome.harm) == len(Fault), "every kind of harm was done"
     assert outcome.connections > 10, "and links came up anew"
-    assert outcome.total("events_sent_again") > 0
+    # What was under way is sent again over the next link, or goes round if that is sooner.
+    assert outcome.total("events_sent_again") + outcome.total("events_sent_round") > 0
     check(outcome)
 
 
