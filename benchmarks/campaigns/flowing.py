@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import trio
 
+from benchmarks.stage.waiting import FIND_SECONDS
 from ges.broker import Broker
 from ges.client import Client, Subscription, connect
 from overlay.address import parse_url
@@ -54,7 +55,9 @@ async def flowing(brokers: Sequence[Broker], publishers: int) -> AsyncIterator[A
     async with AsyncExitStack() as stack:
         clients = [
             await stack.enter_async_context(
-                connect(broker.url, reattach=False, transport=broker.transport)
+                connect(
+                    broker.url, reattach=False, transport=broker.transport, timeout=FIND_SECONDS
+                )
             )
             for broker in brokers
         ]

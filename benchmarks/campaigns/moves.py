@@ -27,6 +27,7 @@ from benchmarks.arguments import above, at_least, listed, one_of
 from benchmarks.campaigns.live.figures import quantile
 from benchmarks.report import Bars
 from benchmarks.stage.processes import Broker, Fleet, fleet, whole
+from benchmarks.stage.waiting import FIND_SECONDS
 from ges.client import Client, Gap, Subscription, connect
 
 BROKERS = 5
@@ -106,7 +107,9 @@ class Round:
         async with trio.open_nursery() as nursery:
             for each in arrivals:
                 await nursery.start(self._subscribe, each)
-            async with connect(self._homes[At.PUBLISHER], on_gap=self._moved) as publisher:
+            async with connect(
+                self._homes[At.PUBLISHER], on_gap=self._moved, timeout=FIND_SECONDS
+            ) as publisher:
                 await self._publish(publisher, BEFORE_SECONDS)
                 self._began = trio.current_time()
                 is_stop = self._fault is Fault.STOP
@@ -129,7 +132,10 @@ class Round:
 
     async def _subscribe(self, arrivals: Arrivals, *, task_status: trio.TaskStatus[None]) -> None:
         home = self._homes[At.SUBSCRIBERS]
-        async with connect(home, on_gap=self._moved) as client, client.subscribe("x") as events:
+        async with (
+            connect(home, on_gap=self._moved, timeout=FIND_SECONDS) as client,
+            client.subscribe("x") as events,
+        ):
             task_status.started()
             await arrivals.read(events)
 

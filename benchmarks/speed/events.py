@@ -23,6 +23,7 @@ import trio
 
 from benchmarks.arguments import at_least
 from benchmarks.report import print_line
+from benchmarks.stage.waiting import FIND_SECONDS
 from ges.client import connect
 from overlay.net.connection import Connection
 from overlay.wire.codec import FrameReader
@@ -139,7 +140,10 @@ async def _raw_publisher(port: int, events: int, size: int) -> None:
 
 
 async def _subscriber(url: str, events: int) -> None:
-    async with connect(url) as client, client.subscribe("bench") as subscription:
+    async with (
+        connect(url, timeout=FIND_SECONDS) as client,
+        client.subscribe("bench") as subscription,
+    ):
         print_line("ready")
         count, started = 0, 0.0
         async for _ in subscription:
@@ -152,7 +156,7 @@ async def _subscriber(url: str, events: int) -> None:
 
 async def _publisher(url: str, events: int, size: int) -> None:
     payload = b"x" * size
-    async with connect(url) as client:
+    async with connect(url, timeout=FIND_SECONDS) as client:
         for _ in range(events):
             await client.publish("bench", payload)
         await client.flush()

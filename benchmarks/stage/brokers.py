@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import trio
 
-from benchmarks.stage.waiting import until
+from benchmarks.stage.waiting import FIND_SECONDS, until
 from ges.broker import Broker, BrokerConfig
 from ges.client import Client, connect
 from overlay.address import Address, parse_url
@@ -98,6 +98,7 @@ async def running(transport: MakeTransport = TcpTransport) -> AsyncIterator[Brok
 
 def attach(broker: Broker, **settings: Any) -> AbstractAsyncContextManager[Client]:  # noqa: ANN401 - arguments of connect
     """Attach a client to a broker, over a connection like that broker's own."""
+    settings.setdefault("timeout", FIND_SECONDS)
     return connect(broker.url, transport=broker.transport, **settings)
 
 

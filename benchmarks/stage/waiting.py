@@ -10,6 +10,8 @@ import trio
 
 T = TypeVar("T")
 
+#: For a client to find a broker. A client waits for ever by default, and a measurement shall not.
+FIND_SECONDS = 10.0
 PAUSE_SECONDS = 0.02  #: between two looks; the only pause in the tests
 
 

@@ -124,13 +124,12 @@ class Router:
         known = run.count - sum(part.count for part in fresh)
         if known:
             self._counters["events_duplicate"] += known
-        marked = head.marked
-        if self._losses.is_to_mark(head.flow):
-            marked = True
-            if self._plans.here is not None and not self._plans.normal.is_empty:
-                self._losses.marked(head.flow)  # else nobody sees it: the next is marked, too
+        is_to_mark = self._losses.is_to_mark(head.flow)
+        marked = head.marked or is_to_mark
         if self._plans.here is not None:
-            self._pass_on(run, fresh, duty, now, flood=flood, marked=marked)
+            goes_on = self._pass_on(run, fresh, duty, now, flood=flood, marked=marked)
+            if is_to_mark and goes_on and not self._plans.normal.is_empty:
+                self._losses.marked(head.flow)  # else nobody sees it: the next is marked, too
         for part in fresh:
             for due in self._ordering.admit(part, now, marked=marked):
                 self._deliveries.deliver(due, now)
@@ -144,7 +143,8 @@ class Router:
         *,
         flood: bool,
         marked: bool,
-    ) -> None:
+    ) -> bool:
+        """Pass on what of a run is to go on; says whether there was any."""
         head = run.head
         flags = MARK_FLAG if marked else 0
         link_class = head.link_class
@@ -161,3 +161,4 @@ class Router:
                 parts = (run,)
         for part in parts:
             self._passing.pass_on(part, duty, flags, link_class, now)
+        return bool(parts)

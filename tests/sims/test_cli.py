@@ -90,7 +90,7 @@ def test_the_profile_decides_the_times() -> None:
     size = ["--nodes", "60", "--crash-share", "0.3"]
     slow, fast = (printed("run", "crash", *size, "--profile", p) for p in ("wan", "local"))
     # The medians are some 2.4 and 0.7 s. Those of only three crashes were 1.0 and 0.9 s for a seed.
-    assert slow["detection_s"]["p50"] > 2 * fast["detection_s"]["p50"]
+    assert slow["detection_s"]["p50"] > 3 * fast["detection_s"]["p50"]
 
 
 def test_a_run_without_crashes_says_so() -> None:

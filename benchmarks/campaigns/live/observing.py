@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import trio
 
 from benchmarks.campaigns.live.processes import Fleet, LiveBroker, SoakFailed
+from benchmarks.stage.waiting import FIND_SECONDS
 from ges.client import Client, connect
 from ges.errors import ConnectionLost
 from ges.operations.walk import Walk, walk_ring
@@ -112,7 +113,9 @@ async def witness(stack: AsyncExitStack, fleet: Fleet, ring: Walk, uid: str) -> 
         index = survivors.index(member)
         ideal[member.uid] = Snapshot(member, *ideal_pointers(survivors, index))
         url = fleet.by_uid[member.uid].url
-        clients[member.uid] = await stack.enter_async_context(connect(url, reattach=False))
+        clients[member.uid] = await stack.enter_async_context(
+            connect(url, reattach=False, timeout=FIND_SECONDS)
+        )
     return Witness(clients, ideal, uid)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from benchmarks.speed.links.ends import Flow, Meter, Sink, say
 from benchmarks.speed.links.pacing import paced
 from benchmarks.speed.links.stamps import STAMP, now
+from benchmarks.stage.waiting import FIND_SECONDS
 from ges.client import LinkClass, connect
 from overlay.security.identity import Identity
 
@@ -19,7 +20,7 @@ async def publish(url: str, flow: Flow, identity: Identity | None) -> None:
     """
     rest = b"x" * max(0, flow.size - STAMP.size)
     link_class = LinkClass.SECURE if identity is not None else LinkClass.NORMAL
-    async with connect(url, identity=_folder(identity)) as client:
+    async with connect(url, identity=_folder(identity), timeout=FIND_SECONDS) as client:
         meter = Meter(flow)
         if flow.rate:
             async for _ in paced(flow):
@@ -35,7 +36,7 @@ async def subscribe(url: str, flow: Flow, identity: Identity | None) -> None:
     """Say that it is ready, and hand the stamps of what comes, batch by batch, to a sink."""
     sink = Sink(flow)
     async with (
-        connect(url, identity=_folder(identity), reattach=False) as client,
+        connect(url, identity=_folder(identity), reattach=False, timeout=FIND_SECONDS) as client,
         client.subscribe(TOPIC) as subscription,
     ):
         say(ready=True)

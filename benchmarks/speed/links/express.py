@@ -23,6 +23,7 @@ import trio
 from benchmarks.report import Bars, print_line
 from benchmarks.speed.links.express_ends import RATE
 from benchmarks.speed.links.processes import Failed, cpu_seconds, said, serve, started
+from benchmarks.stage.waiting import FIND_SECONDS
 from ges.client import connect
 from overlay.ids import LinkClass
 
@@ -144,7 +145,7 @@ def _before_the_load(process: subprocess.Popen[str]) -> bool:
 async def _await_express(url: str) -> None:
     """Wait until the broker's express link is up and inside the express range."""
     with trio.move_on_after(READY_SECONDS):
-        async with connect(url) as client:
+        async with connect(url, timeout=FIND_SECONDS) as client:
             while True:
                 links = (await client.status()).links
                 if any(x.link_class is LinkClass.EXPRESS and not x.demoted for x in links):

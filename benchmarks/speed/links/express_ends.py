@@ -17,6 +17,7 @@ import trio
 from benchmarks.speed.links.ends import Flow, say
 from benchmarks.speed.links.pacing import paced
 from benchmarks.speed.links.stamps import STAMP, now
+from benchmarks.stage.waiting import FIND_SECONDS
 from ges.client import connect
 from overlay.ids import LinkClass
 
@@ -32,7 +33,7 @@ LOAD_TOPICS = [f"bench/load/{number}" for number in range(16)]
 async def publish(url: str, link_class: LinkClass, events: int) -> None:
     """Publish probes at a steady pace."""
     rest = bytes(SIZE - STAMP.size)
-    async with connect(url) as client:
+    async with connect(url, timeout=FIND_SECONDS) as client:
         async for _ in paced(Flow(events=events, size=SIZE, rate=RATE)):
             await client.publish("bench/probe", STAMP.pack(now()) + rest, link_class=link_class)
         await trio.sleep_forever()
@@ -43,7 +44,7 @@ async def subscribe(url: str, link_class: LinkClass, events: int) -> None:
     waits: list[int] = []
     rough = 0
     async with (
-        connect(url) as client,
+        connect(url, timeout=FIND_SECONDS) as client,
         client.subscribe("bench/probe", link_class=link_class) as probes,
     ):
         say(ready=True)
@@ -65,7 +66,7 @@ async def load_publish(url: str) -> None:
     keeps the ends busy rather than the brokers.
     """
     payload = bytes(LOAD_SIZE)
-    async with connect(url) as client:
+    async with connect(url, timeout=FIND_SECONDS) as client:
         while True:
             for topic in LOAD_TOPICS:
                 await client.publish(topic, payload)
@@ -74,7 +75,10 @@ async def load_publish(url: str) -> None:
 
 async def load_subscribe(url: str) -> None:
     """Take those of one topic; say that they flow, and then how many a second there are of all."""
-    async with connect(url) as client, client.subscribe(LOAD_TOPICS[0]) as load:
+    async with (
+        connect(url, timeout=FIND_SECONDS) as client,
+        client.subscribe(LOAD_TOPICS[0]) as load,
+    ):
         say(ready=True)
         began, count = 0.0, 0
         said = 0

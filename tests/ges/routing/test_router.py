@@ -210,6 +210,15 @@ async def test_after_a_broken_link_the_next_event_of_everybody_is_marked() -> No
     assert [head.marked for head in bench.sent("b")] == [False, True, False]
 
 
+async def test_what_comes_twice_does_not_use_the_mark_up() -> None:
+    bench = Bench()
+    bench.publish(*event(1))
+    bench.parts.losses.note_any()
+    bench.relay(*event(1))
+    bench.publish(*event(2))
+    assert [(head.sequence, head.marked) for head in bench.sent("b")] == [(1, False), (2, True)]
+
+
 async def test_where_nobody_sees_the_mark_the_next_event_is_marked_too() -> None:
     """A broker that is cut off loses all links; what it publishes then must not use the mark up."""
     bench = Bench()

@@ -27,6 +27,14 @@ def test_a_stream_of_events_survives_links_that_flap(tmp_path: Path) -> None:
     check(outcome)
 
 
+def test_without_a_way_round_what_was_under_way_is_sent_again(tmp_path: Path) -> None:
+    plan = Plan(brokers=2, seconds=2, rate=1000, every=0.3, faults=(Fault.CUT,))
+    outcome = run(plan, tmp_path)
+    assert outcome.harm, "links were cut"
+    assert outcome.total("events_sent_again") > 0
+    check(outcome)
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", ["a", "b", "c"])
 def test_a_long_stream_survives_links_and_clients_that_flap(tmp_path: Path, seed: str) -> None:
