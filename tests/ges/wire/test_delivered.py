@@ -48,6 +48,26 @@ def test_what_is_packed_is_read(fields: dict[str, Any]) -> None:
     )
 
 
+bodies = st.builds(
+    packed,
+    sequence=st.integers(1, 5),
+    secure=st.booleans(),
+    publisher=st.sampled_from([b"p" * 16, b"q" * 16]),
+    incarnation=st.integers(1, 2),
+    topic=st.sampled_from([b"t", b"u", b"tt"]),
+    attributes=st.sampled_from([b"", pack_attributes({"unit": "C"})]),
+    payload=st.binary(max_size=3),
+)
+
+
+@given(st.lists(bodies, max_size=12))
+@example([packed(sequence=n, payload=b"x" * n) for n in range(1, 6)])
+def test_events_read_together_are_those_read_one_by_one(found: list[bytes]) -> None:
+    """What the event before has in common with the next is not decoded twice."""
+    together = read_events(b"".join(frame(EVENT, body) for body in found))
+    assert together == [read_event(body) for body in found]
+
+
 @given(st.lists(st.integers(0, 2**32 - 1), max_size=20).map(tuple))
 def test_a_delivery_names_the_subscriptions(numbers: tuple[int, ...]) -> None:
     body = pack_matches(numbers) + 2 * frame(EVENT, packed())

@@ -117,15 +117,18 @@ def test_a_run_is_bounded() -> None:
     assert large.count == 1
 
 
-def test_patched_frames_differ_in_flags_hops_and_duty_alone() -> None:
-    bodies = [one(n, payload=b"x" * n) for n in range(1, 4)]
+@pytest.mark.parametrize(
+    "sizes", [[1, 2, 3], [5] * 3, [5] * 40, [5] * 40 + [6], [5] * 20 + [6] + [5] * 20]
+)
+def test_patched_frames_differ_in_flags_hops_and_duty_alone(sizes: list[int]) -> None:
+    bodies = [one(n, payload=b"x" * size) for n, size in enumerate(sizes, start=1)]
     (run,) = runs(bodies)
     reader = FrameReader()
     reader.feed(run.patched(MARK_FLAG, 3, b"duty"))
     patched = [body for _, body in reader.frames()]
     assert [body[PATCH_END:] for body in patched] == [body[PATCH_END:] for body in bodies]
     heads = [read_head(body) for body in patched]
-    assert [(h.marked, h.hops, h.duty) for h in heads] == [(True, 3, b"duty")] * 3
+    assert [(h.marked, h.hops, h.duty) for h in heads] == [(True, 3, b"duty")] * len(sizes)
 
 
 def test_what_a_client_sets_that_is_not_for_it_is_taken_back() -> None:
