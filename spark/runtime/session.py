@@ -227,7 +227,7 @@ def _stop_jvm(
     if (gateway := SparkContext._gateway) is not None and kind is KeyboardInterrupt:
         gateway.proc.kill()
     # An interrupted call can leave the connection to the JVM unusable; it is ended below.
-    with suppress(Py4JError, PySparkException):
+    with suppress(Py4JError, PySparkException, OSError):
         if (session := SparkSession.getActiveSession()) is not None:
             session.stop()
         elif (context := SparkContext._active_spark_context) is not None:
@@ -256,9 +256,13 @@ def _translated_errors(master: str | None) -> Iterator[None]:
     try:
         with _interrupts_noted(interrupts):
             yield
-    except (PySparkException, Py4JError) as error:
-        if interrupts:  # py4j has swallowed it, and failed over what it left behind
+    except Exception as error:
+        # py4j swallows an interrupt, and fails over what it left behind: in its own words, or in
+        # those of the socket if the JVM is gone.
+        if interrupts:
             raise KeyboardInterrupt from None
+        if not isinstance(error, (PySparkException, Py4JError)):
+            raise
         text = str(error)
         failed = SparkFailed(f"Spark{where} failed: {_gist(text)}{mend}")
         failed.add_note(text)

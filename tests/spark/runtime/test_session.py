@@ -72,12 +72,23 @@ def test_interrupts_stay_with_their_owner(spark: SparkSession) -> None:
     assert getattr(signal.getsignal(signal.SIGINT), "__module__", None) != "pyspark.core.context"
 
 
-def test_an_interrupt_that_was_swallowed_on_the_way_is_one_still(spark: SparkSession) -> None:
+@pytest.mark.parametrize(
+    "left_behind",
+    [
+        pytest.param(Py4JError("an error while sending"), id="of py4j"),
+        pytest.param(ConnectionRefusedError(111, "Connection refused"), id="of the socket"),
+    ],
+)
+def test_an_interrupt_that_was_swallowed_on_the_way_is_one_still(
+    spark: SparkSession, left_behind: Exception
+) -> None:
+    """A JVM that goes on the same Ctrl-C refuses the call that would tell it of it."""
+
     def interrupted() -> None:
         with open_session():
             with suppress(KeyboardInterrupt):
                 signal.raise_signal(signal.SIGINT)
-            raise Py4JError("what it leaves behind")
+            raise left_behind
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
