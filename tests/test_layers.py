@@ -29,7 +29,7 @@ PURE_ROOMS = {
         "sims.workloads",
         "sims.experiments",
         "sims.explore",
-        "sims.scenarios",
+        "sims.stories",
     ),
 }
 PURE_FILES = {

@@ -23,7 +23,7 @@ sim.add_command(explore)
 def list_(as_json: bool) -> None:
     """List what can be run: the experiment 'crash', and all stories."""
     from sims.experiments.experiment import SCENARIOS
-    from sims.scenarios import stories
+    from sims.stories import stories
 
     told = {name: stories.about(story) for name, story in stories.BY_NAME.items()}
     print_list({**SCENARIOS, **told}, as_json=as_json)

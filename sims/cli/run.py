@@ -119,7 +119,7 @@ def _play(ctx: click.Context, name: str, seed: int, seeds: int, *, as_json: bool
 
     from sims.errors import InvariantViolated
     from sims.experiments.experiment import SCENARIOS
-    from sims.scenarios import stories
+    from sims.stories import stories
 
     story = stories.find(name, SCENARIOS)
     its_own = {"name", "seed", "seeds", "as_json"}

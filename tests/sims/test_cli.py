@@ -24,7 +24,7 @@ from sims.cli.run import run as run_command
 from sims.errors import InvariantViolated
 from sims.experiments import experiment
 from sims.experiments.experiment import SCENARIOS, Experiment
-from sims.scenarios import stories
+from sims.stories import stories
 from sims.world.world import CrashMode
 from tests.mutants import MUTANTS
 

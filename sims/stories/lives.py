@@ -8,7 +8,7 @@ from ring.config import LAN
 from ring.facts import Confirmed, Departed, Rejoining, Suspected
 from ring.geometry import RING_SIZE
 from sims.experiments.cluster import KILL, POWER, Cluster
-from sims.scenarios.seen import MERGE_S, PATIENCE_S, confirmed, told
+from sims.stories.seen import MERGE_S, PATIENCE_S, confirmed, told
 
 SILENCE_S = LAN.silence_ns / 1e9
 #: A heartbeat may be late by that much, and pings then take their time.
