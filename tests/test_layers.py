@@ -30,6 +30,7 @@ PURE_ROOMS = {
         "sims.experiments",
         "sims.explore",
         "sims.stories",
+        "sims.churn",
     ),
 }
 PURE_FILES = {

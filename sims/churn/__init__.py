@@ -1,5 +1,1 @@
-"""How long brokers stay, and when others come. Pure.
-
-``laws`` (how long a session lasts), ``sessions`` (sessions read from a file), ``arrivals`` (who
-comes when one goes, or at random times).
-"""
+"""How long brokers stay: ``laws`` (session lengths as measured in real systems). Pure."""

@@ -1,7 +1,10 @@
 """Scenarios: experiments written down as TOML files, and how one is played.
 
-``schema`` (what a file may say), ``library`` (the scenarios that come with chordal), ``files``
-(reading one, with every mistake named), ``stage`` (the brokers, and what can be done to them),
-``victims`` (who is struck), ``faults`` and ``arrivals`` (what is done, when), ``play`` (one run),
-``outcome`` (what it showed).
+What a file says
+    ``schema`` (its keys), ``reference`` (the page about them), ``files`` (reads one, and names
+    every mistake), ``library`` (those that come with chordal), ``sessions`` and ``matrix`` (files
+    of sessions and of latencies).
+What happens then
+    ``play`` (one run), ``stage`` (the brokers, and what can be done to them), ``deeds`` (what was
+    done), ``faults`` and ``arrivals`` (what is done when), ``phases`` (what it met).
 """

@@ -6,7 +6,6 @@ import random
 from pathlib import Path
 
 from sims.churn.laws import Sessions
-from sims.churn.sessions import Session, read_sessions
 from sims.scenarios.deeds import Deeds, spread_out
 from sims.scenarios.schema import (
     Churn,
@@ -15,6 +14,7 @@ from sims.scenarios.schema import (
     ReplayedSessions,
     SessionChurn,
 )
+from sims.scenarios.sessions import Session, read_sessions
 
 
 def schedule(churn: Churn, number: int, deeds: Deeds, folder: Path) -> None:

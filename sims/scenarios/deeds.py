@@ -5,11 +5,28 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
+from enum import StrEnum
 
 from overlay.ids import nanos
 from overlay.rng import rng_for
 from sims.scenarios.stage import Stage
 from sims.world.world import CrashMode
+
+
+class Deed(StrEnum):
+    """What can be done to a ring."""
+
+    CRASH = "crash"
+    LEAVE = "leave"
+    JOIN = "join"
+    RESTART = "restart"
+    PAUSE = "pause"
+    PAUSE_ENDED = "pause ended"
+    CUT = "link cut"
+    MENDED = "link mended"
+    PARTITION = "partition"
+    HEALED = "partition healed"
+
 
 CONTACTS = 3  #: members whose URLs a newcomer is given
 
@@ -23,8 +40,8 @@ class Deeds:
 
     def __init__(self, stage: Stage, seed: int) -> None:
         self.stage = stage
-        self.done: Counter[str] = Counter()  #: what was done how often
-        self.heard: Callable[[str], None] = lambda what: None  #: told of each deed, before it
+        self.done: Counter[Deed] = Counter()  #: what was done how often
+        self.heard: Callable[[Deed], None] = lambda what: None  #: told of each deed, before it
         self._seed = seed
         self._ended = False
         self._start = stage.timeline.now
@@ -57,7 +74,7 @@ class Deeds:
         """Nothing more is to be broken."""
         return self._ended
 
-    def note(self, what: str) -> None:
+    def note(self, what: Deed) -> None:
         """Count something that is done now."""
         self.heard(what)
         self.done[what] += 1
@@ -72,7 +89,7 @@ class Deeds:
         """Let a broker die, unless it is dead or the last of all; says whether it did."""
         if self.is_over or not self.stage.is_alive(uid) or len(self.stage.alive) < 2:
             return False
-        self.note("crashes")
+        self.note(Deed.CRASH)
         self.stage.crash(uid, mode)
         return True
 
@@ -80,7 +97,7 @@ class Deeds:
         """Ask a broker to leave, unless it is dead or the last of all; says whether it did."""
         if self.is_over or not self.stage.is_alive(uid) or len(self.stage.alive) < 2:
             return False
-        self.note("leaves")
+        self.note(Deed.LEAVE)
         self.stage.leave(uid)
         return True
 
@@ -89,14 +106,14 @@ class Deeds:
         members = self._drawn(rng, contacts)
         if self.is_over or not members:
             return None
-        self.note("joins")
+        self.note(Deed.JOIN)
         return self.stage.start(members)
 
     def back(self, uid: str, rng: random.Random) -> None:
         """Start a broker again that is dead."""
         members = self._drawn(rng, CONTACTS)
         if members and not self.stage.is_alive(uid):
-            self.note("restarts")
+            self.note(Deed.RESTART)
             self.stage.restart(uid, members)
 
     def _drawn(self, rng: random.Random, count: int) -> list[str]:

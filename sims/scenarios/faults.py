@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable
 
 from overlay.ids import nanos
-from sims.scenarios.deeds import Deeds, how_many, spread_out
+from sims.scenarios.deeds import Deed, Deeds, how_many, spread_out
 from sims.scenarios.schema import (
     Arc,
     Crash,
@@ -80,9 +80,9 @@ def _leave(deeds: Deeds, uid: str) -> None:
 
 def _pause(deeds: Deeds, fault: Pause, uid: str) -> None:
     if deeds.is_alive(uid) and not deeds.is_over:
-        deeds.note("pauses")
+        deeds.note(Deed.PAUSE)
         deeds.stage.pause(uid, nanos(fault.for_s))
-        deeds.after(fault.for_s, deeds.note, "pauses ended")
+        deeds.after(fault.for_s, deeds.note, Deed.PAUSE_ENDED)
 
 
 # ── brokers that have something in common ─────────────────────────────────────────────────────
@@ -150,14 +150,14 @@ def _cut_links(deeds: Deeds, rng: random.Random, fault: CutLinks) -> None:
 def _cut(deeds: Deeds, fault: CutLinks, uid: str, other: str) -> None:
     if deeds.is_over or not (deeds.is_alive(uid) and deeds.is_alive(other)):
         return
-    deeds.note("links cut")
+    deeds.note(Deed.CUT)
     deeds.stage.cut(uid, other, fault.mode, one_way=fault.one_way)
     deeds.after(fault.for_s, _mend, deeds, fault, uid, other)
 
 
 def _mend(deeds: Deeds, fault: CutLinks, uid: str, other: str) -> None:
     deeds.stage.mend(uid, other)
-    deeds.note("links mended")
+    deeds.note(Deed.MENDED)
     if fault.again_s is not None and not deeds.is_over:
         deeds.after(fault.again_s, _cut, deeds, fault, uid, other)
 
@@ -175,11 +175,11 @@ def _part(deeds: Deeds, rng: random.Random, fault: Partition) -> None:
         end = round(share * len(alive))
         groups.append(alive[first:end])
         first = end
-    deeds.note("partitions")
+    deeds.note(Deed.PARTITION)
     deeds.stage.part([group for group in groups if group])
     deeds.after(fault.for_s, _heal, deeds)
 
 
 def _heal(deeds: Deeds) -> None:
     deeds.stage.heal()
-    deeds.note("partitions healed")
+    deeds.note(Deed.HEALED)

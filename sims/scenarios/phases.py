@@ -21,6 +21,7 @@ from ring.facts import (
     Rejoining,
     Suspected,
 )
+from sims.scenarios.deeds import Deed
 
 
 class Phase(StrEnum):
@@ -38,7 +39,7 @@ class Phases:
 
     def __init__(self) -> None:
         self._open: Counter[Phase] = Counter()
-        self._met: defaultdict[str, Counter[Phase]] = defaultdict(Counter)
+        self._met: defaultdict[Deed, Counter[Phase]] = defaultdict(Counter)
 
     def hear(self, fact: Fact) -> None:
         """Take what a broker says."""
@@ -58,17 +59,17 @@ class Phases:
             case _:
                 pass
 
-    def done(self, what: str) -> None:
+    def done(self, what: Deed) -> None:
         """Something was done to the ring."""
         now = [phase for phase, count in self._open.items() if count] or [Phase.CALM]
         self._met[what].update(now)
-        if what in ("joins", "restarts"):
+        if what in (Deed.JOIN, Deed.RESTART):
             self._open[Phase.JOIN] += 1
 
     def table(self) -> dict[str, dict[str, int]]:
         """Return what was met: kind of deed -> phase -> how often."""
         return {
-            what: {phase.value: met[phase] for phase in Phase if met[phase]}
+            what.value: {phase.value: met[phase] for phase in Phase if met[phase]}
             for what, met in sorted(self._met.items())
         }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,14 +15,16 @@ from overlay.release import software_version
 from overlay.rng import rng_for
 from overlay.trace_schema import Incident, Run, Source
 from ring.config import profile
+from sims.experiments.experiment import Progress, RunResult
 from sims.scenarios import arrivals, faults
 from sims.scenarios.deeds import Deeds
+from sims.scenarios.matrix import read_matrix
 from sims.scenarios.phases import Phases
 from sims.scenarios.schema import Mode, Scenario, Workload
 from sims.scenarios.stage import RingStage, Stage, WholeStage
 from sims.verdicts.deliveries import Verdict
 from sims.workloads.traffic import Flowing
-from sims.world.conditions import Conditions, read_matrix
+from sims.world.conditions import Conditions
 from sims.world.network import DISTANCES
 
 STEP_NS = nanos(0.5)  #: between two looks at the invariants
@@ -31,17 +32,12 @@ MAX_SEED = 2**63 - 1
 PARK_MS = 20_000  #: a secure event waits so long for an all-secure path
 SHOWN = 10  #: broken sentences that are told
 
-#: Called with what is under way, how much of it is done (0 to 1), and the virtual clock.
-Progress = Callable[[str, float, Nanos], None]
-
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What a run showed."""
 
-    run: Run
-    incidents: tuple[Incident, ...]
-    events: int  #: things that happened in the world, as a measure of work
+    result: RunResult  #: the rows of run and incidents
     done: dict[str, int]  #: what was done to the ring, how often
     brokers: int  #: that live in the end
     met: dict[str, dict[str, int]]  #: kind of fault -> phase of the protocol -> how often met
@@ -109,10 +105,8 @@ class _Play:
         incidents = self._stage.ledger.incidents(self._run_id)
         self._judge(incidents)
         return Outcome(
-            self._row(),
-            incidents,
-            timeline.events,
-            dict(sorted(deeds.done.items())),
+            RunResult(self._row(), incidents, timeline.events),
+            {deed.value: count for deed, count in sorted(deeds.done.items())},
             len(self._stage.alive),
             self._phases.table(),
             verdict,

@@ -208,9 +208,6 @@ class Workload(Part, kw_only=True, frozen=True):
     topics: Annotated[int, _doc("topics; each publisher has one of them", ge=1, le=10_000)] = 1
     subscribers: Annotated[int, _doc("clients; 0: one at each broker", ge=0, le=10_000)] = 0
     link_class: Annotated[LinkClass, _doc("of the links the events ask for")] = LinkClass.NORMAL
-    roam_every_s: Annotated[
-        Seconds | None, _doc("each subscriber moves to another broker so often")
-    ] = None
 
 
 # ── the file ──────────────────────────────────────────────────────────────────────────────────

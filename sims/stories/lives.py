@@ -17,7 +17,7 @@ JOIN_S = LAN.join_ns / 1e9  #: a step of a join that takes longer is started aga
 RETURNED_S = 5.0  #: after a return the ring is ideal within that time
 
 
-def pauses(seed: int) -> list[str]:
+def standstills(seed: int) -> list[str]:
     """A broker stands still, first briefly, then too long; then all brokers stand still at once."""
     cluster = Cluster.ring_of(8, seed)
     uid = cluster.in_order[seed % 8]

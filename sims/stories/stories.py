@@ -33,7 +33,7 @@ from sims.stories.events import (
 )
 from sims.stories.joins import early_starters, joins
 from sims.stories.links import carriers, chord_cuts, cuts, flaps, forgiven, mended, tangles
-from sims.stories.lives import alone, doors, leaves, moved_lives, pauses, restarts, wakings
+from sims.stories.lives import alone, doors, leaves, moved_lives, restarts, standstills, wakings
 from sims.stories.partitions import bridges, castaways, partitions, returns, strangers
 from sims.stories.quiet import quiet
 from sims.stories.records import (
@@ -56,7 +56,7 @@ Story = Callable[[int], list[str]]
 STORIES: tuple[Story, ...] = (
     joins,
     early_starters,
-    pauses,
+    standstills,
     wakings,
     leaves,
     doors,

@@ -33,7 +33,8 @@ def test_the_mean_is_what_was_asked_for(sessions: Sessions) -> None:
 def test_what_is_left_is_what_a_long_history_shows(sessions: Sessions) -> None:
     """Sessions follow each other for long; at random moments it is measured what is left."""
     rng = rng_for(2, "laws")
-    ends, at = [], 0.0
+    ends: list[float] = []
+    at = 0.0
     while len(ends) < DRAWS:
         at += sessions.draw(rng)
         ends.append(at)
