@@ -3,8 +3,9 @@
 ``errors``, ``dataset`` (rows on disk) and ``cli`` (``chordal sim``) stand here.
 
 Rooms
-    ``world`` (virtual time, hosts, links, faults), ``verdicts`` (what the world knows and no broker
-    can), ``experiments`` (from settings to rows, or step by step), ``explore`` (all orders in which
-    things may happen), ``scenarios`` (what is done to a ring, with a verdict), ``workloads``
-    (clients of whole brokers: publishers and subscribers).
+    ``world`` (virtual time, hosts, links, faults), ``workloads`` (clients of whole brokers:
+    publishers and subscribers), ``churn`` (how long brokers stay), ``verdicts`` (what the world
+    knows and no broker can), ``experiments`` (from settings to rows, or step by step), ``explore``
+    (all orders in which things may happen), ``stories`` (what is done to a ring, with a verdict),
+    ``scenarios`` (the same, written down in files), ``campaign`` (many seeds).
 """

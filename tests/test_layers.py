@@ -29,7 +29,8 @@ PURE_ROOMS = {
         "sims.workloads",
         "sims.experiments",
         "sims.explore",
-        "sims.scenarios",
+        "sims.stories",
+        "sims.churn",
     ),
 }
 PURE_FILES = {

@@ -29,7 +29,7 @@ from overlay.rng import rng_for
 from ring.facts import Left
 from sims.experiments.cluster import KILL, POWER
 from sims.experiments.record_rings import RecordRing
-from sims.scenarios.records import die_and_return, restart_all
+from sims.stories.records import die_and_return, restart_all
 
 RUNS = range(1, 9)
 BACKUPS = range(1, 5)

@@ -35,7 +35,7 @@ from sims.experiments.cluster import KILL, POWER, Cluster
 from sims.experiments.deaths import deaths, survive
 from sims.experiments.watched_rings import WatchedRing
 from sims.explore.explorer import no_cycles_looked_for
-from sims.scenarios.lives import RETURNED_S
+from sims.stories.lives import RETURNED_S
 from sims.world.warm import spread_evenly
 
 LIMIT = 12  #: brokers from which on none is started in churn; up to four start together

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from sims.cli.campaign import campaign, shrink
 from sims.cli.explore import explore
 from sims.cli.options import json_option, print_list
 from sims.cli.run import run
@@ -15,15 +16,27 @@ def sim() -> None:
 
 
 sim.add_command(run)
+sim.add_command(campaign)
+sim.add_command(shrink)
 sim.add_command(explore)
 
 
 @sim.command("list")
 @json_option
 def list_(as_json: bool) -> None:
-    """List what can be run: the experiment 'crash', and all stories."""
+    """List what can be run: the experiment 'crash', all scenarios, and all stories."""
     from sims.experiments.experiment import SCENARIOS
-    from sims.scenarios import stories
+    from sims.scenarios import library
+    from sims.stories import stories
 
     told = {name: stories.about(story) for name, story in stories.BY_NAME.items()}
-    print_list({**SCENARIOS, **told}, as_json=as_json)
+    print_list({**SCENARIOS, **library.about(), **told}, as_json=as_json)
+
+
+@sim.command()
+@click.argument("name")
+def show(name: str) -> None:
+    """Print the file of a scenario, to be copied and changed."""
+    from sims.scenarios import library
+
+    click.echo(library.find(name).text, nl=False)

@@ -58,7 +58,23 @@ def print_json(result: RunResult, summary: Summary, files: tuple[Path, Path] | N
 
 
 def print_words(result: RunResult, summary: Summary, files: tuple[Path, Path] | None) -> None:
-    """Print what a run came to, line by line."""
+    """Print what an experiment came to, line by line."""
+    print_incidents(result, summary)
+    print_files(files)
+    click.echo(
+        f"{result.run.run_id}: {summary.repaired} of {summary.crashes} crashes repaired, "
+        "all invariants held"
+    )
+
+
+def print_files(files: tuple[Path, Path] | None) -> None:
+    """Print where a run was written to."""
+    for file in files or ():
+        click.echo(f"written: {file}")
+
+
+def print_incidents(result: RunResult, summary: Summary) -> None:
+    """Print how fast failures were repaired, and at what cost."""
     click.echo(
         f"{counted(result.run.nodes or 0, 'broker')}, "
         f"{counted(summary.crashes, 'crash', 'crashes')}, {summary.duration_s:.1f} s of "
@@ -74,12 +90,6 @@ def print_words(result: RunResult, summary: Summary, files: tuple[Path, Path] | 
     _print_spread("messages a crash", summary.messages, "{:.0f}")
     if summary.false_suspicions:
         click.echo(f"live brokers suspected: {summary.false_suspicions}")
-    for file in files or ():
-        click.echo(f"written: {file}")
-    click.echo(
-        f"{result.run.run_id}: {summary.repaired} of {summary.crashes} crashes repaired, "
-        "all invariants held"
-    )
 
 
 def _print_spread(name: str, spread: Spread | None, form: str) -> None:

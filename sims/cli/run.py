@@ -1,4 +1,4 @@
-"""``chordal sim run``: an experiment, or a story."""
+"""``chordal sim run``: a scenario, a story, or the experiment 'crash'."""
 
 from __future__ import annotations
 
@@ -11,13 +11,21 @@ from overlay.errors import ConfigError
 from overlay.wording import counted
 from sims.cli.options import json_option
 from sims.cli.printed import print_json, print_words, progress_bar
+from sims.cli.scenario import run_scenario
 
 SHOWN = 10  #: findings of a story, for each seed
 
+_OF_STORIES = {"name", "seed", "seeds", "as_json"}
+_OF_SCENARIOS = {"name", "nodes", "seed", "changes", "out", "as_json"}
+_OF_CRASH = {"crash_share", "crash_mode", "profile", "chords", "gaps"}
+_ALL = _OF_STORIES | _OF_SCENARIOS | _OF_CRASH
 
-@click.command(short_help="Run an experiment, or play a story.")
+
+@click.command(short_help="Run a scenario, or play a story.")
 @click.argument("name")
-@click.option("--nodes", type=int, default=64, show_default=True, help="Brokers in the ring.")
+@click.option(
+    "--nodes", type=int, default=64, help="Brokers in the ring.  [default: the scenario's; 64]"
+)
 @click.option("--seed", type=int, default=1, show_default=True, help="Names the run.")
 @click.option(
     "--seeds",
@@ -25,6 +33,13 @@ SHOWN = 10  #: findings of a story, for each seed
     default=1,
     show_default=True,
     help="Of a story: play it so many times, with --seed and those after it.",
+)
+@click.option(
+    "--set",
+    "changes",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Of a scenario: another value for a key of its file, such as faults.0.share=0.2.",
 )
 @click.option(
     "--crash-share", type=float, default=0.05, show_default=True, help="Share that crashes."
@@ -65,9 +80,10 @@ SHOWN = 10  #: findings of a story, for each seed
 def run(
     ctx: click.Context,
     name: str,
-    nodes: int,
+    nodes: int | None,
     seed: int,
     seeds: int,
+    changes: tuple[str, ...],
     crash_share: float,
     crash_mode: str,
     profile: str,
@@ -76,25 +92,37 @@ def run(
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """Run the experiment 'crash', or play a story; 'chordal sim list' lists all that NAME may be.
+    """Run a scenario of the library or in a file; play a story; run the experiment 'crash'.
 
-    The same options give the same result, wherever it runs. A story takes --seed, --seeds and
-    --json; all other options are for 'crash'. Fails if the ring breaks a promise, and says how to
-    see it again.
+    NAME is what 'chordal sim list' lists, or a file that ends in .toml; 'chordal sim show NAME'
+    prints a scenario to be copied and changed. The same options give the same result, wherever it
+    runs. A scenario takes --nodes, --seed, --set, --out and --json, a story --seed, --seeds and
+    --json; all other options are for 'crash'. Fails if a promise is broken, and says how to see it
+    again.
     """
     from ring.config import ChordStrategy, GapRule
     from sims import dataset
     from sims.experiments import experiment
     from sims.experiments.summary import summarise
+    from sims.stories import stories
     from sims.world.world import CrashMode
 
-    if name not in experiment.SCENARIOS:
+    if name in stories.BY_NAME:
         _play(ctx, name, seed, seeds, as_json=as_json)
         return
+    if name not in experiment.SCENARIOS:
+        _refuse(
+            ctx, _ALL - _OF_SCENARIOS, f"{name} is a scenario; use --set with a key of its file"
+        )
+        given = ctx.get_parameter_source("nodes") is ParameterSource.COMMANDLINE
+        sizes = [f"nodes={nodes}"] if given else []
+        run_scenario(name, [*sizes, *changes], seed, out, as_json=as_json)
+        return
+    _refuse(ctx, {"changes"}, f"{name} has options of its own")
     _refuse(ctx, {"seeds"}, f"{name} runs one --seed at a time")
     asked = experiment.Experiment(
         scenario=name,
-        nodes=nodes,
+        nodes=64 if nodes is None else nodes,
         seed=seed,
         crash_share=crash_share,
         crash_mode=CrashMode(crash_mode),
@@ -118,13 +146,12 @@ def _play(ctx: click.Context, name: str, seed: int, seeds: int, *, as_json: bool
     import msgspec
 
     from sims.errors import InvariantViolated
-    from sims.experiments.experiment import SCENARIOS
-    from sims.scenarios import stories
+    from sims.stories import stories
 
-    story = stories.find(name, SCENARIOS)
-    its_own = {"name", "seed", "seeds", "as_json"}
-    others = {option.name for option in ctx.command.params if option.name} - its_own
-    _refuse(ctx, others, f"{name} is a story, and takes only --seed, --seeds and --json")
+    story = stories.find(name)
+    _refuse(
+        ctx, _ALL - _OF_STORIES, f"{name} is a story, and takes only --seed, --seeds and --json"
+    )
     found: dict[int, list[str]] = {}
     for number in range(seed, seed + seeds):
         found[number] = findings = stories.play(story, number)

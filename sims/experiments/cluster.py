@@ -38,9 +38,11 @@ class Cluster:
     virtual time.
     """
 
-    def __init__(self, seed: int = 1, config: RingConfig = LAN) -> None:
+    def __init__(
+        self, seed: int = 1, config: RingConfig = LAN, latency: Latency | None = None
+    ) -> None:
         self.config = config
-        self.world = World(Latency(DISTANCES["lan"], seed))
+        self.world = World(latency or Latency(DISTANCES["lan"], seed))
         self.world.on_fact = self._on_fact
         self.world.on_sent = lambda uid, effect: self.ledger.on_sent(effect.about)
         self.ledger = Ledger()

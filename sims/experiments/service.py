@@ -14,7 +14,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
 from overlay.ids import Nanos, Peer, nanos
@@ -48,7 +48,7 @@ class Service:
         config: RingConfig = LAN,
         *,
         secure: bool = False,
-        distances: str = "lan",
+        latency: Latency | None = None,
         keeps_alive: bool = True,
         pace: Pace | None = None,
     ) -> None:
@@ -58,18 +58,20 @@ class Service:
             seed: decides all that is drawn.
             config: timing of the brokers.
             secure: brokers hold identities, and clients attach over TLS.
-            distances: profile of the latencies.
+            latency: between any two hosts; None: those of a LAN.
             keeps_alive: clients ask their brokers now and then whether they live.
             pace: how often links are probed; None: as brokers do.
         """
         self.config = config
         self.timeline = Timeline()
-        self.network = Network(self.timeline, Latency(DISTANCES[distances], seed))
+        self.network = Network(self.timeline, latency or Latency(DISTANCES["lan"], seed))
         self.brokers: dict[str, WholeBroker] = {}  #: the latest process of each uid
         self.deliveries = Deliveries()
         self.publishers: list[Publisher] = []
         self.clients: list[SimulatedClient] = []
         self.facts: list[tuple[Nanos, str, Fact]] = []
+        self.on_fact: Callable[[str, Fact], None] = lambda uid, fact: None
+        self.on_sent: Callable[[str | None], None] = lambda about: None
         self.secure = secure
         self._subscribers: list[Subscriber] = []
         self._away: dict[str, Nanos] = {}  #: who is off the ring, and since when
@@ -283,6 +285,7 @@ class Service:
             Peer(uid, incarnation, url, self.secure),
             rng_for(self._seed, "node", uid, incarnation),
             on_fact=self._on_fact,
+            on_sent=lambda about: self.on_sent(about),
             pace=self._pace,
         )
         self.network.add(broker)
@@ -304,6 +307,7 @@ class Service:
     def _on_fact(self, uid: str, fact: Fact) -> None:
         now = self.timeline.now
         self.facts.append((now, uid, fact))
+        self.on_fact(uid, fact)
         if isinstance(fact, Rejoining):
             self._away.setdefault(uid, now)
         elif isinstance(fact, Joined):

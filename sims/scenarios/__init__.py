@@ -1,13 +1,10 @@
-"""Stories: what is done to a ring, and a verdict. A seed repeats one. Pure.
+"""Scenarios: experiments written down as TOML files, and how one is played.
 
-All of them
-    ``stories`` (finds one by name, and plays it), ``seen`` (what they look at in a ring).
-By what happens
-    ``joins``, ``deaths``, ``lives`` (brokers that stand still, leave, restart), ``links`` (that
-    fail), ``partitions``, ``records`` (who owns them afterwards), ``churn`` (a bit of everything),
-    ``quiet`` (nothing).
-Whole brokers
-    ``events`` (that flow while links and brokers fail).
-Without seeds
-    ``scopes`` (small rings, explored in many orders).
+What a file says
+    ``schema`` (its keys), ``reference`` (the page about them), ``files`` (reads one, and names
+    every mistake), ``library`` (those that come with chordal), ``sessions`` and ``matrix`` (files
+    of sessions and of latencies).
+What happens then
+    ``play`` (one run), ``stage`` (the brokers, and what can be done to them), ``deeds`` (what was
+    done), ``faults`` and ``arrivals`` (what is done when), ``phases`` (what it met).
 """

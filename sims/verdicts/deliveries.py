@@ -97,6 +97,7 @@ class Verdict:
     fates: Counter[Fate] = field(default_factory=Counter)
     lost: Counter[Why] = field(default_factory=Counter)
     findings: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)  #: those of the findings that say it is lost
     longest_ns: Nanos = 0  #: from publisher to subscriber
 
     def __str__(self) -> str:
@@ -176,6 +177,7 @@ class Deliveries:
                 verdict.findings.append(f"{name} finds no broker")
             for flow, published in self._published.items():
                 self._judge(verdict, name, subscriber, flow, published)
+        verdict.findings += verdict.missing
         return verdict
 
     def _judge(
@@ -209,7 +211,7 @@ class Deliveries:
                 verdict.lost[why] += 1
                 if why is Why.UNEXPLAINED:
                     at = event.at / NANOS_PER_SECOND
-                    verdict.findings.append(f"{label.format(sequence)} of {at:.3f} s is lost")
+                    verdict.missing.append(f"{label.format(sequence)} of {at:.3f} s is lost")
         verdict.findings += [
             f"{label.format(sequence)} came, but nobody published it"
             for sequence in times

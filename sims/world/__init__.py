@@ -1,7 +1,8 @@
 """Virtual time: hosts, links, and what fails. Pure, and a seed gives the same run again.
 
 Time and distance
-    ``timeline`` (a heap of what happens next), ``network`` (latencies).
+    ``timeline`` (a heap of what happens next), ``network`` (latencies), ``conditions`` (a
+    network that loses and delays).
 Rings
     ``world`` (machines alone, whose messages are objects), ``faults`` (loss, separated pairs,
     traffic), ``partitions``, ``warm`` (a ring that is whole at once).

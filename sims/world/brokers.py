@@ -62,11 +62,23 @@ class WholeBroker(Process):
         rng: random.Random,
         *,
         on_fact: Callable[[str, Fact], None] = lambda uid, fact: None,
+        on_sent: Callable[[str | None], None] = lambda about: None,
         pace: Pace | None = None,
     ) -> None:
-        """``on_fact``: told what this broker says, with its uid; ``pace``: of link probes."""
+        """Begin to run.
+
+        Args:
+            network: it stands in.
+            config: its timing.
+            peer: who it is.
+            rng: all that it draws.
+            on_fact: told what this broker says, with its uid.
+            on_sent: told of each message and call on account of a broker: of whom.
+            pace: of link probes.
+        """
         super().__init__(network, peer.uid, peer.url)
         self._told = on_fact
+        self._told_sent = on_sent
         self.is_member = False
         self._machine_due: Nanos | None = None
         self._stack_due: Nanos | None = None
@@ -199,12 +211,14 @@ class WholeBroker(Process):
                 if link is None or (needs is not None and needs not in link.agreed.capabilities):
                     continue
                 frame = LINK_CODEC.encode(effect.message, link.agreed.version)
+                self._told_sent(effect.about)
                 if effect.message.is_quick:
                     link.connection.send_quick(frame)
                 else:
                     link.connection.send(frame)
                 self.counters["control_messages_sent"] += 1
             elif isinstance(effect, OpenLink):
+                self._told_sent(effect.about)
                 is_changed = True
                 self.soon(self._caller.call, effect)
             elif isinstance(effect, CloseLink):

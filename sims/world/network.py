@@ -44,11 +44,12 @@ class Latency:
         distances = self._distances
         way = self._ways.get((a, b))
         if way is None:
-            (ax, ay), (bx, by) = self._place(a), self._place(b)
+            (ax, ay), (bx, by) = self.place(a), self.place(b)
             way = self._ways[a, b] = math.hypot(ax - bx, ay - by) * distances.side_ns
         return distances.base_ns + int(way + self._jitter.random() * distances.jitter_ns)
 
-    def _place(self, host: str) -> tuple[float, float]:
+    def place(self, host: str) -> tuple[float, float]:
+        """Return where a host lies on the map, which is a square of side 1."""
         place = self._places.get(host)
         if place is None:
             rng = rng_for(self._seed, "place", host)

@@ -2,7 +2,7 @@
 
     python -m tests.mutants [--rounds N] [--only NAME,NAME,...] [--list]
 
-Every mutant breaks one rule of the ring at run time. The stories of ``sims.scenarios`` are played
+Every mutant breaks one rule of the ring at run time. The stories of ``sims.stories`` are played
 with it, round by round, each with other seeds, and the small scopes are explored, until one of them
 finds something; those that know the broken part best are asked first. The protocol as it is must
 pass all of that. Exit code 1 if it does not, or if fewer than 95 % are caught; 2 for a mutant that

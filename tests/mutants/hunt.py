@@ -1,6 +1,6 @@
 """Who notices a broken protocol: the stories are played with each mutant until one finds something.
 
-Stories (``sims.scenarios``) go round by round, each with other seeds; the small scopes are explored
+Stories (``sims.stories``) go round by round, each with other seeds; the small scopes are explored
 after the first round. Stories that know the broken part best are asked first.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks.report import print_line
 from sims.errors import InvariantViolated
-from sims.scenarios.stories import SCOPES, STORIES, Story
+from sims.stories.stories import SCOPES, STORIES, Story
 from tests.mutants import Mutant, OutOfDate
 
 BAR = 0.95

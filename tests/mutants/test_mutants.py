@@ -6,7 +6,7 @@ import pytest
 
 from overlay.machine import Closed
 from ring.node import RingNode
-from sims.scenarios.stories import STORIES, Story
+from sims.stories.stories import STORIES, Story
 from tests.mutants import MUTANTS, Mutant, OutOfDate, hunt
 from tests.mutants.__main__ import main
 from tests.mutants.hunt import catch, judge

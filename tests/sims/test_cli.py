@@ -24,7 +24,8 @@ from sims.cli.run import run as run_command
 from sims.errors import InvariantViolated
 from sims.experiments import experiment
 from sims.experiments.experiment import SCENARIOS, Experiment
-from sims.scenarios import stories
+from sims.scenarios import library
+from sims.stories import stories
 from sims.world.world import CrashMode
 from tests.mutants import MUTANTS
 
@@ -47,9 +48,9 @@ def test_list_names_the_experiment_and_every_story_with_one_line_each() -> None:
     lines = chordal("list").stdout.splitlines()
     assert lines[0].startswith("crash: ")
     names = [line.split(": ")[0] for line in lines]
-    assert names == [*SCENARIOS, *sorted(stories.BY_NAME)]
-    assert len(names) == 1 + len(stories.STORIES)
-    assert all(line.endswith(".") for line in lines[1:]), "each line is a whole sentence"
+    assert names == [*SCENARIOS, *library.names(), *sorted(stories.BY_NAME)]
+    assert len(set(names)) == len(names)
+    assert all(line.endswith(".") for line in lines[-len(stories.STORIES) :]), "whole sentences"
     told = printed("list")
     assert list(told) == names
     assert told["quiet"].startswith("Nothing is done to a ring: ")
@@ -102,11 +103,11 @@ def test_a_run_without_crashes_says_so() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["tea"], "no story 'tea'; nearest is "),
-        (["retruns"], "no story 'retruns'; nearest is 'returns'; 'chordal sim list' lists all"),
+        (["tea"], "no scenario 'tea'; nearest is "),
+        (["retruns"], "no scenario 'retruns'; nearest is 'returns'; 'chordal sim list' lists"),
         (["crush"], "nearest is 'crash'"),
         (["early_starters"], "nearest is 'early-starters'"),
-        (["scopes"], "no story 'scopes'"),
+        (["scopes"], "no scenario 'scopes'"),
         (["quiet", "--nodes", "64"], "--nodes: quiet is a story, and takes only --seed, --seeds"),
         (["quiet", "--crash-mode", "kill"], "--crash-mode: quiet is a story"),
         (["quiet", "--out", "folder"], "--out: quiet is a story"),

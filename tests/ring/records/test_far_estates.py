@@ -13,7 +13,7 @@ from ring.wire.messages import Member
 from ring.wire.record_messages import MAX_ENTRIES, Entry, Reclaim, ReclaimAnswer
 from sims.experiments.cluster import KILL
 from sims.experiments.record_rings import Filter, RecordRing
-from sims.scenarios import records
+from sims.stories import records
 
 DEAD = Peer("d" * 32, 1, "chordal://dead.test:1")
 EPOCH = 5

@@ -11,7 +11,7 @@ from ring.facts import DutyLost, Reincarnated
 from ring.wire.record_messages import Claims, Entry
 from sims.experiments.cluster import KILL
 from sims.experiments.record_rings import Filter, RecordRing
-from sims.scenarios import records
+from sims.stories import records
 
 APART_S = 30.0  #: time for each side to become a ring and to take over
 LIMIT_S = 200.0  #: small rings knock rarely

@@ -11,14 +11,14 @@ import pytest
 
 from overlay.ids import LinkClass
 from sims.experiments.service import Service
-from sims.scenarios.events import (
+from sims.stories.events import (
     event_flaps,
     event_freezes,
     event_halves,
     event_isolations,
     event_kills,
 )
-from sims.scenarios.stories import Story
+from sims.stories.stories import Story
 from sims.verdicts.deliveries import Fate, Why
 from sims.workloads.traffic import Flowing
 from sims.world.world import CrashMode
@@ -91,7 +91,7 @@ def test_a_broken_way_of_events_is_noticed(
 
 PROGRAM = """
 from sims.experiments.service import Service
-from sims.scenarios import events
+from sims.stories import events
 from overlay.rng import rng_for
 service = events.flowing(rng_for(4, "test"), 4, size=5, publishers=3)
 service.run(1)

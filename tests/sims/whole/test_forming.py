@@ -7,7 +7,7 @@ import pytest
 from ring.facts import Joined, JoinRejected
 from ring.node import RingNode
 from sims.experiments.cluster import KILL, POWER, Cluster
-from sims.scenarios import joins
+from sims.stories import joins
 from sims.world.world import CrashMode
 
 MODES = pytest.mark.parametrize("mode", [KILL, POWER], ids=["kill", "power"])

@@ -21,7 +21,7 @@ from ring.facts import (
 )
 from ring.wire.messages import Relay
 from sims.experiments.cluster import KILL, POWER, Cluster
-from sims.scenarios import links
+from sims.stories import links
 from sims.world.world import CrashMode, CutMode
 
 SILENT, BROKEN = CutMode.SILENT, CutMode.BROKEN

@@ -10,7 +10,7 @@ from ring.facts import Alone, Confirmed, Joined, Reincarnated, Rejoining
 from ring.joining.merge import Merge
 from ring.wire.messages import Meet
 from sims.experiments.cluster import KILL, POWER, Cluster
-from sims.scenarios import partitions
+from sims.stories import partitions
 from sims.world.world import CrashMode, CutMode
 
 SILENCE_S = LAN.silence_ns / 1e9

@@ -7,7 +7,7 @@ import pytest
 from overlay.machine import OpenLink, Send
 from ring.facts import JoinDelayed
 from sims.experiments.cluster import Cluster
-from sims.scenarios.lives import moved_lives
+from sims.stories.lives import moved_lives
 from sims.world.world import CutMode
 from tests.mutants import MUTANTS
 

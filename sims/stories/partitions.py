@@ -5,7 +5,7 @@ from __future__ import annotations
 from overlay.rng import rng_for
 from ring.facts import Alone, Confirmed, Rejoining
 from sims.experiments.cluster import Cluster
-from sims.scenarios.seen import MERGE_S, told
+from sims.stories.seen import MERGE_S, told
 
 APART_S = 30.0  #: time for each side to become a ring
 

@@ -10,7 +10,7 @@ from ring.config import LAN, ChordStrategy
 from ring.facts import Confirmed, Locate, Located, Rejoining, Suspected
 from ring.invariants import DeadPointers
 from sims.experiments.cluster import KILL, POWER, Cluster
-from sims.scenarios.seen import (
+from sims.stories.seen import (
     PATIENCE_S,
     confirmed,
     dead_chords,

@@ -13,8 +13,8 @@ from difflib import get_close_matches
 
 from overlay.errors import ConfigError
 from sims.errors import InvariantViolated
-from sims.scenarios.churn import churn
-from sims.scenarios.deaths import (
+from sims.stories.churn import churn
+from sims.stories.deaths import (
     bare_runs,
     holders,
     kills,
@@ -24,19 +24,19 @@ from sims.scenarios.deaths import (
     runs,
     testers,
 )
-from sims.scenarios.events import (
+from sims.stories.events import (
     event_flaps,
     event_freezes,
     event_halves,
     event_isolations,
     event_kills,
 )
-from sims.scenarios.joins import early_starters, joins
-from sims.scenarios.links import carriers, chord_cuts, cuts, flaps, forgiven, mended, tangles
-from sims.scenarios.lives import alone, doors, leaves, moved_lives, pauses, restarts, wakings
-from sims.scenarios.partitions import bridges, castaways, partitions, returns, strangers
-from sims.scenarios.quiet import quiet
-from sims.scenarios.records import (
+from sims.stories.joins import early_starters, joins
+from sims.stories.links import carriers, chord_cuts, cuts, flaps, forgiven, mended, tangles
+from sims.stories.lives import alone, doors, leaves, moved_lives, restarts, standstills, wakings
+from sims.stories.partitions import bridges, castaways, partitions, returns, strangers
+from sims.stories.quiet import quiet
+from sims.stories.records import (
     comebacks,
     drifts,
     estates,
@@ -48,7 +48,7 @@ from sims.scenarios.records import (
     rolling_restarts,
     slow_handovers,
 )
-from sims.scenarios.scopes import scopes
+from sims.stories.scopes import scopes
 
 Story = Callable[[int], list[str]]
 
@@ -56,7 +56,7 @@ Story = Callable[[int], list[str]]
 STORIES: tuple[Story, ...] = (
     joins,
     early_starters,
-    pauses,
+    standstills,
     wakings,
     leaves,
     doors,

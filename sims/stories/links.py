@@ -6,7 +6,7 @@ from overlay.rng import rng_for
 from ring.config import LAN
 from ring.facts import ChordLost, Confirmed, Detoured, LinkFailed, NeighboursChanged, Rejoining
 from sims.experiments.cluster import KILL, POWER, Cluster
-from sims.scenarios.seen import PATIENCE_S, confirmed, told
+from sims.stories.seen import PATIENCE_S, confirmed, told
 from sims.world.world import CutMode
 
 #: A direct link is tried again that often at the least, and takes a time-out to fail.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ring.facts import JoinRejected, Rejoining, Suspected
 from ring.geometry import RING_SIZE, gap
 from sims.experiments.cluster import Cluster
-from sims.scenarios.seen import PATIENCE_S, told, twins
+from sims.stories.seen import PATIENCE_S, told, twins
 
 
 def joins(seed: int) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from overlay.rng import rng_for
 from ring.invariants import zave_findings
 from sims.experiments.cluster import KILL, POWER, Cluster
-from sims.scenarios.seen import PATIENCE_S
+from sims.stories.seen import PATIENCE_S
 
 
 def churn(seed: int) -> list[str]:

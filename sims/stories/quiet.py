@@ -5,7 +5,7 @@ from __future__ import annotations
 from ring.config import LAN
 from ring.facts import LinkFailed, NeighboursChanged, Rejoining, Suspected
 from sims.experiments.cluster import Cluster
-from sims.scenarios.seen import told, used
+from sims.stories.seen import told, used
 
 CALM_S = 120.0  #: after this all chords are where they are to stay
 

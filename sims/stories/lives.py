@@ -8,7 +8,7 @@ from ring.config import LAN
 from ring.facts import Confirmed, Departed, Rejoining, Suspected
 from ring.geometry import RING_SIZE
 from sims.experiments.cluster import KILL, POWER, Cluster
-from sims.scenarios.seen import MERGE_S, PATIENCE_S, confirmed, told
+from sims.stories.seen import MERGE_S, PATIENCE_S, confirmed, told
 
 SILENCE_S = LAN.silence_ns / 1e9
 #: A heartbeat may be late by that much, and pings then take their time.
@@ -17,7 +17,7 @@ JOIN_S = LAN.join_ns / 1e9  #: a step of a join that takes longer is started aga
 RETURNED_S = 5.0  #: after a return the ring is ideal within that time
 
 
-def pauses(seed: int) -> list[str]:
+def standstills(seed: int) -> list[str]:
     """A broker stands still, first briefly, then too long; then all brokers stand still at once."""
     cluster = Cluster.ring_of(8, seed)
     uid = cluster.in_order[seed % 8]

@@ -14,7 +14,7 @@ from ring.config import LAN
 from ring.facts import DutyLost, DutyTaken, Rejoining
 from sims.experiments.cluster import KILL, POWER
 from sims.experiments.record_rings import RecordRing
-from sims.scenarios.seen import MERGE_S, confirmed
+from sims.stories.seen import MERGE_S, confirmed
 
 RATE = 256 * 1024  #: bytes a second to one neighbour, where copies are to be slow
 LARGE, LARGE_BYTES = 24, 40 * 1024

@@ -1,0 +1,133 @@
+"""What a campaign runs: every scenario with every seed; and what one such run showed."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import msgspec
+
+from overlay.errors import ChordalError, ConfigError
+from overlay.ids import NANOS_PER_SECOND
+from overlay.release import software_version
+from sims.scenarios.files import ScenarioFile, parse
+from sims.scenarios.play import Outcome, play
+from sims.verdicts.deliveries import Fate
+
+MAX_SEEDS = 10_000_000
+_RANGE = re.compile(r"(-?\d+)(?:-(-?\d+))?$")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One run that is to be done."""
+
+    given: str  #: the name or path on the command line
+    file: ScenarioFile
+    changes: tuple[str, ...]
+    seed: int
+
+    @property
+    def key(self) -> str:
+        """Names the run by all that decides it: another file or version is another run."""
+        said = "\0".join((self.file.text, *self.changes, software_version()))
+        digest = hashlib.sha256(said.encode()).hexdigest()[:16]
+        return f"{self.file.name}-{digest}-{self.seed}"
+
+    @property
+    def again(self) -> str:
+        """The command that shows the run again."""
+        changes = "".join(f" --set {quoted(change)}" for change in self.changes)
+        return f"chordal sim run {self.given} --seed {self.seed}{changes}"
+
+
+class Shown(msgspec.Struct, frozen=True, kw_only=True):
+    """What one run showed, in a line of the journal. Times are in seconds."""
+
+    key: str
+    scenario: str
+    seed: int
+    again: str
+    broken: tuple[str, ...] = ()  #: promises that did not hold
+    error: str = ""  #: the run could not be done
+    crashes: int = 0
+    repair_s: tuple[float, ...] = ()
+    messages: int = 0  #: on account of incidents
+    once: int = 0  #: events that came once and in order
+    lost: int = 0
+    twice: int = 0
+    disordered: int = 0
+
+
+def quoted(text: str) -> str:
+    """Return a word as a shell wants it."""
+    return text if re.fullmatch(r"[\w.=:,/+-]+", text) else "'" + text.replace("'", "'\\''") + "'"
+
+
+def read_seeds(text: str) -> range:
+    """Return the seeds of ``7`` or ``1-1000``.
+
+    Raises:
+        ConfigError: it is neither.
+    """
+    found = _RANGE.match(text)
+    if found is None:
+        raise ConfigError(f"seeds are {text!r}; give one, as in 7, or a range, as in 1-1000")
+    first = int(found[1])
+    last = first if found[2] is None else int(found[2])
+    if not first <= last < first + MAX_SEEDS:
+        raise ConfigError(f"seeds are {text!r}; the last must be the first, or up to 10^7 after it")
+    return range(first, last + 1)
+
+
+def cells(
+    files: Iterable[tuple[str, ScenarioFile]], seeds: range, changes: tuple[str, ...]
+) -> Iterator[Cell]:
+    """Yield all runs, each scenario with the first seed, then each with the second, and so on.
+
+    So whoever stops early has some of each.
+    """
+    known = list(files)
+    for seed in seeds:
+        for given, file in known:
+            yield Cell(given, file, changes, seed)
+
+
+def run_cell(cell: Cell) -> Shown:
+    """Do one run; what keeps it from being done is part of what it showed."""
+    try:
+        outcome = play(cell.file.name, parse(cell.file, cell.changes), cell.seed, cell.file.folder)
+    except ChordalError as error:
+        return Shown(
+            key=cell.key,
+            scenario=cell.file.name,
+            seed=cell.seed,
+            again=cell.again,
+            error=str(error),
+        )
+    return _shown(cell, outcome)
+
+
+def _shown(cell: Cell, outcome: Outcome) -> Shown:
+    crashes = [each for each in outcome.result.incidents if each.failed_ns is not None]
+    fates = outcome.verdict.fates if outcome.verdict is not None else {}
+    return Shown(
+        key=cell.key,
+        scenario=cell.file.name,
+        seed=cell.seed,
+        again=cell.again,
+        broken=tuple(outcome.broken),
+        crashes=len(crashes),
+        repair_s=tuple(
+            (each.repaired_ns - each.failed_ns) / NANOS_PER_SECOND
+            for each in crashes
+            if each.repaired_ns is not None and each.failed_ns is not None
+        ),
+        messages=sum(each.messages for each in outcome.result.incidents),
+        once=fates.get(Fate.ONCE, 0),
+        lost=fates.get(Fate.LOST, 0),
+        twice=fates.get(Fate.TWICE, 0),
+        disordered=fates.get(Fate.DISORDERED, 0),
+    )

@@ -1,0 +1,181 @@
+"""``chordal sim campaign``: scenarios with many seeds; ``chordal sim shrink``: the smallest one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from overlay.wording import counted
+from sims.cli.options import json_option
+
+if TYPE_CHECKING:
+    from sims.campaign.cells import Shown
+    from sims.campaign.table import Row
+
+TOLD = 20  #: runs that went wrong, with their commands
+WIDTH = 120  #: of the table at least, as a pipe has no width
+TELL_EVERY_S = 5.0  #: how far a campaign is, where stderr is no terminal
+
+
+@click.command(short_help="Run scenarios with many seeds, over all cores.")
+@click.argument("names", nargs=-1, required=True, metavar="NAME|FILE...")
+@click.option("--seeds", "seeds_text", default="1-100", show_default=True, help="As in 1-1000.")
+@click.option("--minutes", type=click.FloatRange(min=0), help="Begin no run after so long.")
+@click.option("--workers", type=click.IntRange(min=1), help="Processes.  [default: all cores]")
+@click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="As of 'sim run'.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("campaign"),
+    show_default=True,
+    metavar="DIR",
+    help="Where it notes what is done; the same command goes on from there.",
+)
+@json_option
+def campaign(
+    names: tuple[str, ...],
+    seeds_text: str,
+    minutes: float | None,
+    workers: int | None,
+    changes: tuple[str, ...],
+    out: Path,
+    as_json: bool,
+) -> None:
+    """Run scenarios with many seeds, and print a row for each scenario.
+
+    What is done is noted in DIR at once: after Ctrl-C or kill -9 the same command goes on. Fails if
+    a promise was broken, and prints the commands that show it again.
+    """
+    import os
+
+    import msgspec
+
+    from sims.campaign import campaign as running
+    from sims.campaign.cells import cells, read_seeds
+    from sims.campaign.journal import Journal
+    from sims.campaign.table import rows
+    from sims.errors import InvariantViolated
+    from sims.scenarios import library
+    from sims.scenarios.files import parse
+
+    files = [(name, library.find(name)) for name in dict.fromkeys(names)]
+    for _, file in files:
+        parse(file, changes)  # before anything runs
+    known = list(cells(files, read_seeds(seeds_text), changes))
+    until = None if minutes is None else time.monotonic() + 60 * minutes
+    cores = workers or len(os.sched_getaffinity(0))
+    telling = _Telling(len(known))
+    with Journal(out) as journal:
+        before = sum(cell.key in journal.done for cell in known)
+        if before:
+            click.echo(f"{before} of {len(known)} runs were done before", err=True)
+        telling.begin(before)
+        shown = running.run(known, journal, workers=cores, until=until, progress=telling.progress)
+    wrong = [each for each in shown if each.broken or each.error]
+    if as_json:
+        found = {
+            "runs": len(shown),
+            "of": len(known),
+            "scenarios": msgspec.to_builtins(rows(shown)),
+            "wrong": msgspec.to_builtins(wrong),
+        }
+        click.echo(msgspec.json.encode(found))
+    else:
+        _print_table(rows(shown))
+        _print_wrong(wrong)
+    if wrong:
+        raise InvariantViolated(f"{len(wrong)} of {counted(len(shown), 'run')} went wrong")
+    if not as_json:
+        click.echo(f"{len(shown)} of {counted(len(known), 'run')} done, all promises held")
+
+
+class _Telling:
+    """Says on stderr how far a campaign is, how fast, and how long it will take."""
+
+    def __init__(self, of: int) -> None:
+        self._of = of
+        self._before = 0
+        self._begin = self._told = time.monotonic()
+
+    def begin(self, before: int) -> None:
+        self._before = before
+
+    def progress(self, done: int, shown: Shown) -> None:
+        now = time.monotonic()
+        if shown.broken or shown.error:
+            click.echo(f"{shown.again}: {(shown.error or shown.broken[0])}", err=True)
+        if now - self._told < TELL_EVERY_S and done < self._of:
+            return
+        self._told = now
+        rate = (done - self._before) / max(now - self._begin, 1e-9)
+        left = (self._of - done) / rate if rate else 0.0
+        click.echo(
+            f"{done} of {self._of} runs, {60 * rate:.0f} a minute, {left:.0f} s left", err=True
+        )
+
+
+def _print_table(found: Sequence[Row]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for name in ("scenario", "runs", "broken", "crashes", "repair p50", "p99", "messages"):
+        justify: Literal["left", "right"] = "left" if name == "scenario" else "right"
+        table.add_column(name, justify=justify, no_wrap=True)
+    table.add_column("events once/lost/twice/late", justify="right", no_wrap=True)
+    for row in found:
+        events = f"{row.once}/{row.lost}/{row.twice}/{row.disordered}"
+        table.add_row(
+            row.scenario,
+            str(row.runs),
+            str(row.violations + row.errors),
+            str(row.crashes),
+            "-" if row.repair_p50_s is None else f"{row.repair_p50_s:.3f} s",
+            "-" if row.repair_p99_s is None else f"{row.repair_p99_s:.3f} s",
+            "-" if row.messages is None else f"{row.messages:.0f}",
+            events if row.once or row.lost else "-",
+        )
+    console = Console()
+    Console(width=max(console.width, WIDTH)).print(table)
+
+
+def _print_wrong(wrong: Sequence[Shown]) -> None:
+    for each in wrong[:TOLD]:
+        click.echo(f"{each.again}\n  {each.error or each.broken[0]}")
+    if len(wrong) > TOLD:
+        click.echo(f"and {len(wrong) - TOLD} more; see the journal")
+
+
+@click.command(short_help="Make a scenario smaller while it still goes wrong.")
+@click.argument("name", metavar="NAME|FILE")
+@click.option("--seed", type=int, required=True, help="With which it goes wrong.")
+@click.option("--tries", type=click.IntRange(min=1), default=300, show_default=True)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.toml",
+    help="Where the smaller one is written.  [default: NAME-small.toml here]",
+)
+def shrink(name: str, seed: int, tries: int, out: Path | None) -> None:
+    """Write a smaller scenario that breaks the same promise with the same seed."""
+    from overlay.errors import ConfigError
+    from sims.campaign.shrink import shrink as find_less
+    from sims.scenarios import library
+
+    file = library.find(name)
+    target = out or Path(f"{file.name}-small.toml")
+    if target.suffix != ".toml":
+        raise ConfigError(f"--out {target}: the file must end in .toml")
+    found = find_less(file, seed, limit=tries, told=lambda line: click.echo(line, err=True))
+    try:
+        target.write_text(found.text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot write {target}: {error.strerror}") from None
+    click.echo(
+        f"{found.broken}\nafter {counted(found.tries, 'try', 'tries')}, see it with: "
+        f"chordal sim run {target} --seed {seed}"
+    )

@@ -1,0 +1,106 @@
+"""``chordal sim run``, where what is run is a scenario: played, told, written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from overlay.wording import counted
+from sims.cli.printed import print_files, print_incidents, progress_bar
+
+if TYPE_CHECKING:
+    from sims.scenarios.play import Outcome
+
+SHOWN = 10  #: broken promises that are told
+
+
+def run_scenario(
+    name: str, changes: Sequence[str], seed: int, out: Path | None, *, as_json: bool
+) -> None:
+    """Play a scenario of the library, or in a file.
+
+    Raises:
+        ConfigError: there is none, or it makes no sense.
+        InvariantViolated: a promise did not hold; the text says how to see it again.
+    """
+    from sims import dataset
+    from sims.campaign.cells import Cell
+    from sims.errors import InvariantViolated
+    from sims.experiments.experiment import SCENARIOS
+    from sims.scenarios import library
+    from sims.scenarios.files import parse
+    from sims.scenarios.play import play
+    from sims.stories import stories
+
+    file = library.find(name, [*SCENARIOS, *stories.BY_NAME])
+    scenario = parse(file, changes)
+    if out is not None:
+        dataset.prepare(out)
+    with progress_bar() as progress:
+        outcome = play(file.name, scenario, seed, file.folder, progress)
+    files = dataset.write(outcome.result, out) if out is not None else None
+    if as_json:
+        _print_json(outcome, files)
+    else:
+        _print_words(outcome, files)
+    if outcome.broken:
+        again = Cell(name, file, tuple(changes), seed).again
+        shown = "\n  ".join(outcome.broken[:SHOWN])
+        raise InvariantViolated(
+            f"{counted(len(outcome.broken), 'promise')} did not hold; "
+            f"see it again with: {again}\n  {shown}"
+        )
+
+
+def _print_json(outcome: Outcome, files: tuple[Path, Path] | None) -> None:
+    """Print one object: the row of the run, its summary, what was done and what became of it."""
+    import msgspec
+
+    from sims.experiments.summary import summarise
+
+    run_file, incident_file = files or (None, None)
+    verdict = outcome.verdict
+    found = {
+        **msgspec.to_builtins(outcome.result.run),
+        **msgspec.to_builtins(summarise(outcome.result)),
+        "invariants_held": not outcome.broken,
+        "broken": outcome.broken,
+        "done": outcome.done,
+        "alive": outcome.brokers,
+        "met": outcome.met,
+        "deliveries": None
+        if verdict is None
+        else {
+            **{fate.value: count for fate, count in sorted(verdict.fates.items())},
+            "lost_because": {why.value: count for why, count in sorted(verdict.lost.items())},
+            "longest_s": verdict.longest_ns / 1e9,
+        },
+        "files": {
+            "runs": run_file and str(run_file),
+            "incidents": incident_file and str(incident_file),
+        },
+    }
+    click.echo(msgspec.json.encode(found))
+
+
+def _print_words(outcome: Outcome, files: tuple[Path, Path] | None) -> None:
+    """Print what was done, how it was repaired, what became of events; the verdict comes last."""
+    from sims.experiments.summary import summarise
+
+    summary = summarise(outcome.result)
+    print_incidents(outcome.result, summary)
+    done = ", ".join(f"{what} {count}" for what, count in outcome.done.items())
+    click.echo(f"done: {done or 'nothing'}; {counted(outcome.brokers, 'broker')} alive in the end")
+    for what, met in outcome.met.items():
+        phases = ", ".join(f"{phase} {count}" for phase, count in met.items())
+        click.echo(f"  {what} met: {phases}")
+    if outcome.verdict is not None:
+        click.echo(f"events: {outcome.verdict}")
+    print_files(files)
+    if not outcome.broken:
+        run = outcome.result.run.run_id
+        repaired = f"{summary.repaired} of {summary.crashes} crashes repaired, "
+        click.echo(f"{run}: {repaired if summary.crashes else ''}all promises held")

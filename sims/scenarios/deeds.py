@@ -1,0 +1,135 @@
+"""What faults and churn have in common: a schedule on a stage, and draws of their own streams."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from enum import StrEnum
+
+from overlay.ids import nanos
+from overlay.rng import rng_for
+from sims.scenarios.stage import Stage
+from sims.world.world import CrashMode
+
+
+class Deed(StrEnum):
+    """What can be done to a ring."""
+
+    CRASH = "crash"
+    LEAVE = "leave"
+    JOIN = "join"
+    RESTART = "restart"
+    PAUSE = "pause"
+    PAUSE_ENDED = "pause ended"
+    CUT = "link cut"
+    MENDED = "link mended"
+    PARTITION = "partition"
+    HEALED = "partition healed"
+
+
+CONTACTS = 3  #: members whose URLs a newcomer is given
+
+
+class Deeds:
+    """What is done to a stage, by whom, and how often.
+
+    Times are seconds since the ring was formed. Each fault and churn model draws from streams that
+    are named by its place in the file, so that a change of one does not shift another.
+    """
+
+    def __init__(self, stage: Stage, seed: int) -> None:
+        self.stage = stage
+        self.done: Counter[Deed] = Counter()  #: what was done how often
+        self.heard: Callable[[Deed], None] = lambda what: None  #: told of each deed, before it
+        self._seed = seed
+        self._ended = False
+        self._start = stage.timeline.now
+
+    def rng(self, *path: object) -> random.Random:
+        """Return the stream of that name."""
+        return rng_for(self._seed, "scenario", *path)
+
+    def at(self, seconds: float, action: Callable[..., object], *args: object) -> None:
+        """Do something so many seconds after the beginning; what is past is done at once."""
+        timeline = self.stage.timeline
+        timeline.at(max(self._start + nanos(seconds), timeline.now), _do, action, args)
+
+    def after(self, seconds: float, action: Callable[..., object], *args: object) -> None:
+        """Do something so many seconds from now."""
+        timeline = self.stage.timeline
+        timeline.at(timeline.now + nanos(seconds), _do, action, args)
+
+    @property
+    def seconds(self) -> float:
+        """How long it has gone on."""
+        return (self.stage.timeline.now - self._start) / nanos(1)
+
+    def stop(self) -> None:
+        """Break nothing any more; what ends a fault still happens."""
+        self._ended = True
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing more is to be broken."""
+        return self._ended
+
+    def note(self, what: Deed) -> None:
+        """Count something that is done now."""
+        self.heard(what)
+        self.done[what] += 1
+
+    # ── what several of them do ───────────────────────────────────────────────────────────────
+
+    def is_alive(self, uid: str) -> bool:
+        """Say whether a broker's process runs."""
+        return self.stage.is_alive(uid)
+
+    def crash(self, uid: str, mode: CrashMode) -> bool:
+        """Let a broker die, unless it is dead or the last of all; says whether it did."""
+        if self.is_over or not self.stage.is_alive(uid) or len(self.stage.alive) < 2:
+            return False
+        self.note(Deed.CRASH)
+        self.stage.crash(uid, mode)
+        return True
+
+    def leave(self, uid: str) -> bool:
+        """Ask a broker to leave, unless it is dead or the last of all; says whether it did."""
+        if self.is_over or not self.stage.is_alive(uid) or len(self.stage.alive) < 2:
+            return False
+        self.note(Deed.LEAVE)
+        self.stage.leave(uid)
+        return True
+
+    def join(self, rng: random.Random, contacts: int = CONTACTS) -> str | None:
+        """Start a newcomer that is given a few members; without members there is none."""
+        members = self._drawn(rng, contacts)
+        if self.is_over or not members:
+            return None
+        self.note(Deed.JOIN)
+        return self.stage.start(members)
+
+    def back(self, uid: str, rng: random.Random) -> None:
+        """Start a broker again that is dead."""
+        members = self._drawn(rng, CONTACTS)
+        if members and not self.stage.is_alive(uid):
+            self.note(Deed.RESTART)
+            self.stage.restart(uid, members)
+
+    def _drawn(self, rng: random.Random, count: int) -> list[str]:
+        members = self.stage.in_order
+        return rng.sample(members, min(count, len(members)))
+
+
+def spread_out(rng: random.Random, count: int, at_s: float, over_s: float) -> list[float]:
+    """Return so many random times, in order; all at once where they are spread over nothing."""
+    return sorted(at_s + rng.random() * over_s for _ in range(count)) if over_s else [at_s] * count
+
+
+def how_many(share: float, count: int, of: int) -> int:
+    """Return how many are struck: a number, or else a share; at least one is left in peace."""
+    return max(0, min(count or round(share * of), of - 1))
+
+
+def _do(action: Callable[..., object], args: tuple[object, ...]) -> None:
+    action(*args)

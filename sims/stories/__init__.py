@@ -1,0 +1,13 @@
+"""Stories: what is done to a ring, and a verdict. A seed repeats one. Pure.
+
+All of them
+    ``stories`` (finds one by name, and plays it), ``seen`` (what they look at in a ring).
+By what happens
+    ``joins``, ``deaths``, ``lives`` (brokers that stand still, leave, restart), ``links`` (that
+    fail), ``partitions``, ``records`` (who owns them afterwards), ``churn`` (a bit of everything),
+    ``quiet`` (nothing).
+Whole brokers
+    ``events`` (that flow while links and brokers fail).
+Without seeds
+    ``scopes`` (small rings, explored in many orders).
+"""

@@ -1,0 +1,186 @@
+"""Campaigns: many seeds, gone on with after an interruption; and the smallest that goes wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from overlay.errors import ConfigError
+from sims.campaign.cells import Shown, read_seeds
+from sims.campaign.journal import NAME, Journal
+from sims.cli import sim
+from sims.errors import InvariantViolated, SimulationError
+from sims.scenarios.files import parse, read
+
+ROOT = Path(__file__).parents[3]
+
+QUIET = """about = "two die"
+nodes = 12
+seconds = 3
+
+[[faults]]
+kind = "crash"
+count = 2
+"""
+BROKEN = (
+    QUIET
+    + """
+[[faults]]
+kind = "leave"
+share = 0.2
+
+[[churn]]
+kind = "arrivals"
+per_minute = 60
+
+[promises]
+repair_p99_s = 0.1
+"""
+)
+
+
+def chordal(*arguments: object) -> Result:
+    return CliRunner().invoke(sim, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.toml"
+    path.write_text(QUIET)
+    return path
+
+
+def test_a_campaign_has_a_row_for_each_scenario(scenario: Path, tmp_path: Path) -> None:
+    result = chordal(
+        "campaign", scenario, "--seeds", "1-3", "--workers", "1", "--out", tmp_path / "c", "--json"
+    )
+    assert result.exception is None, result.exception
+    found: dict[str, Any] = json.loads(result.stdout)
+    [row] = found["scenarios"]
+    assert (row["scenario"], row["runs"], row["crashes"], row["violations"]) == ("mine", 3, 6, 0)
+    assert 0 < row["repair_p50_s"] <= row["repair_p99_s"]
+
+
+def test_a_run_that_goes_wrong_is_told_with_its_command(scenario: Path, tmp_path: Path) -> None:
+    arguments = ["--seeds", "4", "--workers", "1", "--out", tmp_path / "c"]
+    change = ["--set", "promises.repair_p99_s=0.1"]
+    result = chordal("campaign", scenario, *arguments, *change)
+    assert isinstance(result.exception, InvariantViolated)
+    command = f"chordal sim run {scenario} --seed 4 --set promises.repair_p99_s=0.1"
+    assert command in result.stdout
+    again = chordal(*command.split()[2:])
+    assert isinstance(again.exception, InvariantViolated)
+    assert f"see it again with: {command}" in str(again.exception)
+
+
+def test_a_killed_campaign_goes_on_where_it_was(scenario: Path, tmp_path: Path) -> None:
+    out = tmp_path / "c"
+    command = "import sys; from ges.cli.main import main; sys.argv[0] = 'chordal'; main()"
+    arguments = ["sim", "campaign", scenario, "--seeds", "1-400", "--workers", "1", "--out", out]
+    with subprocess.Popen(
+        [sys.executable, "-c", command, *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        assert process.stderr is not None
+        while not ((out / NAME).exists() and (out / NAME).read_bytes().count(b"\n") >= 2):
+            assert process.poll() is None
+            os.sched_yield()
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(30)
+    data = (out / NAME).read_bytes()
+    (out / NAME).write_bytes(data + b'{"key": "half a li')
+    with Journal(out) as journal:
+        done = dict(journal.done)
+    assert 2 <= len(done) < 400
+    last = max(shown.seed for shown in done.values()) + 2
+    result = chordal("campaign", scenario, "--seeds", f"1-{last}", "--workers", "1", "--out", out)
+    assert result.exception is None, result.exception
+    assert f"{len(done)} of {last} runs were done before" in result.stderr
+    with Journal(out) as journal:
+        assert sorted(shown.seed for shown in journal.done.values()) == list(range(1, last + 1))
+        assert {key: journal.done[key] for key in done} == done
+
+
+def test_another_file_is_another_run(scenario: Path, tmp_path: Path) -> None:
+    arguments = ["--seeds", "1", "--workers", "1", "--out", tmp_path / "c"]
+    assert chordal("campaign", scenario, *arguments).exception is None
+    scenario.write_text(QUIET.replace("count = 2", "count = 3"))
+    result = chordal("campaign", scenario, *arguments, "--json")
+    assert json.loads(result.stdout)["scenarios"][0]["crashes"] == 3
+
+
+def test_a_journal_that_is_something_else_is_named(tmp_path: Path) -> None:
+    (tmp_path / NAME).write_text("not json\n")
+    with pytest.raises(ConfigError, match=rf"{NAME}, line 1: "):
+        Journal(tmp_path)
+    assert (tmp_path / NAME).read_text() == "not json\n"
+
+
+@pytest.fixture
+def full_disk() -> Iterator[Callable[[int], None]]:
+    """Let no file grow beyond so many bytes, as on a disk that is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    signal.signal(signal.SIGXFSZ, handler)
+
+
+def test_a_full_disk_is_named_and_nothing_is_lost(
+    tmp_path: Path, full_disk: Callable[[int], None]
+) -> None:
+    first, second = (Shown(key=str(n), scenario="s", seed=n, again="") for n in (1, 2))
+    with Journal(tmp_path) as journal:
+        journal.add(first)
+        full_disk((tmp_path / NAME).stat().st_size + 10)
+        with pytest.raises(ConfigError, match="the disk is full"):
+            journal.add(second)
+    with Journal(tmp_path) as journal:
+        assert list(journal.done.values()) == [first]
+
+
+@pytest.mark.parametrize("text", ["", "a", "3-1", "1-", "1-99999999999"])
+def test_seeds_that_make_no_sense_are_named(text: str) -> None:
+    with pytest.raises(ConfigError, match="seeds are"):
+        read_seeds(text)
+
+
+def test_seeds_are_one_or_a_range() -> None:
+    assert list(read_seeds("7")) == [7]
+    assert list(read_seeds("2-4")) == [2, 3, 4]
+
+
+# ── the smallest that goes wrong ──────────────────────────────────────────────────────────────
+
+
+def test_a_scenario_is_made_smaller_while_it_still_goes_wrong(tmp_path: Path) -> None:
+    path, small = tmp_path / "mine.toml", tmp_path / "small.toml"
+    path.write_text(BROKEN)
+    result = chordal("shrink", path, "--seed", "1", "--out", small)
+    assert result.exception is None, result.exception
+    left = parse(read(small))
+    assert (len(left.faults), left.churn) == (1, ())
+    assert left.nodes < 12
+    assert f"chordal sim run {small} --seed 1" in result.stdout
+    again = chordal("run", small, "--seed", "1")
+    assert isinstance(again.exception, InvariantViolated)
+    assert "repair took" in str(again.exception)
+
+
+def test_what_goes_right_has_nothing_smaller(scenario: Path) -> None:
+    result = chordal("shrink", scenario, "--seed", "1")
+    assert isinstance(result.exception, SimulationError)
+    assert "breaks no promise with seed 1" in str(result.exception)

@@ -1,0 +1,145 @@
+"""Scenario files: what is wrong with one is named, with what is allowed there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from overlay.errors import ConfigError
+from sims.scenarios import library
+from sims.scenarios.files import ScenarioFile, parse, read
+from sims.scenarios.matrix import read_matrix
+from sims.scenarios.reference import page
+from sims.scenarios.schema import Crash, Mode
+from sims.scenarios.sessions import Session, read_sessions
+
+DOCS = Path(__file__).parents[3] / "docs"
+
+
+def file(text: str) -> ScenarioFile:
+    return ScenarioFile("mine", text, Path())
+
+
+@pytest.mark.parametrize("name", library.names())
+def test_every_scenario_of_the_library_is_one(name: str) -> None:
+    scenario = parse(library.find(name))
+    assert scenario.about
+    assert scenario.churn or scenario.faults
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('about = "x"\nbrokers = 3', "mine.toml: unknown key 'brokers'; there are: about, "),
+        ('about = "x"\nnode = 3', "nearest is 'nodes'"),
+        ("nodes = 3", "the key 'about' is missing"),
+        ('about = "x"\nnodes = 0', "nodes: expected int >= 1"),
+        ('about = "x"\nnodes = "a"', "nodes: expected int, got str"),
+        ('about = "x"\nprofile = "lann"', "profile: no 'lann'; nearest is 'lan'"),
+        ('about = "x"\n[[faults]]\nshare = 1.0', "faults[0]: the key 'kind' is missing"),
+        ('about = "x"\n[[faults]]\nkind = "crsh"', "faults[0].kind: no kind 'crsh'; nearest is "),
+        ('about = "x"\n[[faults]]\nkind = "crash"\nshar = 1', "faults[0]: unknown key 'shar'; "),
+        ('about = "x"\n[[faults]]\nkind = "crash"\nmode = "powr"', "faults[0].mode: no 'powr'"),
+        (
+            'about = "x"\n[[faults]]\nkind = "crash"\nshare = 2',
+            "faults[0].share: expected float",
+        ),
+        ('about = "x"\n[[churn]]\nkind = "sessions"\nmean_s = 0', "churn[0].mean_s: expected"),
+        ('about = "x"\n[network]\nloss = "much"', "network.loss: expected float, got str"),
+        ('about = "x', "mine.toml: "),
+    ],
+)
+def test_what_is_wrong_is_named(text: str, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse(file(text))
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_key_can_be_changed_without_a_file() -> None:
+    text = 'about = "x"\n[[faults]]\nkind = "crash"\n'
+    changes = ["faults.0.share=0.5", "nodes=7", "mode=whole", "network.loss=0.1"]
+    scenario = parse(file(text), changes)
+    assert scenario.faults == (Crash(share=0.5),)
+    assert (scenario.nodes, scenario.mode, scenario.network.loss) == (7, Mode.WHOLE, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("nodes", "give key=value"),
+        ("=3", "give key=value"),
+        ("faults.1.share=0.1", "'1' must be a number below 1"),
+        ("about.x.y=1", "about is no table"),
+        ("faults.0.share=x", "faults[0].share: expected float, got str"),
+    ],
+)
+def test_a_change_that_makes_no_sense_is_named(change: str, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse(file('about = "x"\n[[faults]]\nkind = "crash"\n'), [change])
+    assert said in str(caught.value)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"cannot read .*no\.toml"):
+        read(tmp_path / "no.toml")
+    (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match="is not text in UTF-8"):
+        read(tmp_path / "bytes.toml")
+
+
+def test_the_page_is_what_the_structs_say() -> None:
+    """To write it anew: replace all from its second section on by what ``page()`` returns."""
+    assert (DOCS / "scenarios.md").read_text().endswith(page())
+
+
+# ── files beside it ───────────────────────────────────────────────────────────────────────────
+
+
+def test_sessions_are_read_in_order(tmp_path: Path) -> None:
+    path = tmp_path / "s.csv"
+    path.write_text("uid,start_s,end_s\nb,5,\na,0,3\na,4,9\n")
+    found = [Session(0, "a", 3), Session(4, "a", 9), Session(5, "b", None)]
+    assert read_sessions(path) == found
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("a,0,1", "the first line must be uid,start_s,end_s"),
+        ("uid,start_s,end_s", "has no sessions"),
+        ("uid,start_s,end_s\na,0", "line 2: 2 fields, 3 are needed"),
+        ("uid,start_s,end_s\n,0,1", "line 2: the uid is empty"),
+        ("uid,start_s,end_s\na,x,1", "start_s is 'x'"),
+        ("uid,start_s,end_s\na,-1,1", "start_s is '-1'"),
+        ("uid,start_s,end_s\na,2,1", "it ends at 1, before it starts at 2"),
+        ("uid,start_s,end_s\na,0,5\na,4,9", "two sessions of a overlap"),
+    ],
+)
+def test_a_broken_line_of_sessions_is_named(tmp_path: Path, lines: str, said: str) -> None:
+    path = tmp_path / "s.csv"
+    path.write_text(lines + "\n")
+    with pytest.raises(ConfigError) as caught:
+        read_sessions(path)
+    assert said in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("", "must name 1 to"),
+        ("a,a\n1,2\n3,4", "each once"),
+        ("a,b\n1,2", "2 lines of 2 milliseconds must follow"),
+        ("a,b\n1,2\n3", "2 lines of 2 milliseconds must follow"),
+        ("a,b\n1,x\n3,4", "'x' must be milliseconds"),
+        ("a,b\n1,-2\n3,4", "'-2' must be milliseconds"),
+    ],
+)
+def test_a_broken_matrix_is_named(tmp_path: Path, lines: str, said: str) -> None:
+    path = tmp_path / "m.csv"
+    path.write_text(lines)
+    with pytest.raises(ConfigError) as caught:
+        read_matrix(path)
+    assert said in str(caught.value)

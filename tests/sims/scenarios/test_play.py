@@ -1,0 +1,265 @@
+"""Scenarios as they are played: what happens, what it shows, and that it can be repeated."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from statistics import fmean
+
+import pytest
+
+from overlay.errors import ConfigError
+from sims.scenarios import library
+from sims.scenarios.files import ScenarioFile, parse
+from sims.scenarios.play import Outcome, play
+from sims.verdicts.deliveries import Fate
+
+ROOT = Path(__file__).parents[3]
+
+#: What makes a scenario of the library small enough for the tests that run each time.
+SMALL = {
+    "churn-exponential": ["nodes=24", "seconds=40", "churn.0.mean_s=100"],
+    "churn-pareto": ["nodes=24", "seconds=40", "churn.0.mean_s=100"],
+    "churn-weibull": ["nodes=24", "seconds=40", "churn.0.mean_s=100"],
+    "crash-many": ["nodes=32"],
+    "delivery-under-churn": ["nodes=6", "seconds=15", "churn.0.mean_s=60"],
+    "flash-crowd": ["nodes=12", "seconds=30", "churn.0.over_s=10"],
+    "leave-storm": ["nodes=24"],
+    "lossy": ["nodes=24", "seconds=30", "faults.0.over_s=20"],
+    "partition-and-merge": ["nodes=16", "seconds=30", "faults.0.for_s=10"],
+    "region": ["nodes=24", "seconds=30"],
+    "rolling-restart": ["nodes=8", "seconds=25"],
+    "secure-under-churn": ["nodes=5", "seconds=15", "churn.0.mean_s=60"],
+    "slow-brokers": ["nodes=24", "seconds=30", "faults.0.over_s=20"],
+}
+
+
+def played(text: str, seed: int = 1, folder: Path = ROOT) -> Outcome:
+    return play("mine", parse(ScenarioFile("mine", 'about = "x"\n' + text, folder)), seed, folder)
+
+
+@pytest.mark.parametrize("name", library.names())
+def test_a_small_one_of_the_library_keeps_its_promises(name: str) -> None:
+    file = library.find(name)
+    scenario = parse(file, [*SMALL.get(name, ["nodes=24", "seconds=30"])])
+    outcome = play(name, scenario, 1, file.folder)
+    assert outcome.broken == []
+    assert outcome.done
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", library.names())
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_one_of_the_library_keeps_its_promises(name: str, seed: int) -> None:
+    file = library.find(name)
+    assert play(name, parse(file), seed, file.folder).broken == []
+
+
+@pytest.mark.parametrize("name", ["lossy", "delivery-under-churn", "flash-crowd"])
+def test_a_run_can_be_repeated_to_the_byte(name: str) -> None:
+    said = []
+    for hash_seed in ("1", "2"):
+        changes = [f"--set={change}" for change in SMALL.get(name, ["nodes=24", "seconds=20"])]
+        command = "import sys; from ges.cli.main import main; sys.argv[0] = 'chordal'; main()"
+        run = subprocess.run(
+            [sys.executable, "-c", command, "sim", "run", name, "--seed=5", "--json", *changes],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            cwd=ROOT,
+            capture_output=True,
+            check=True,
+            timeout=120,
+        )
+        said.append(run.stdout)
+    assert said[0] == said[1]
+
+
+# ── churn ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_sessions_keep_n_and_the_first_minute_is_like_the_others() -> None:
+    """Without the residual law a heavy tail would lose far too many in the beginning."""
+    text = """
+        nodes = 32
+        seconds = 120
+        [[churn]]
+        kind = "sessions"
+        law = "weibull"
+        shape = 0.59
+        mean_s = 60
+    """
+    first, later = [], []
+    for seed in (1, 2, 3):
+        outcome = played(text, seed)
+        assert outcome.broken == []
+        assert outcome.brokers == 32
+        times = [each.failed_ns / 1e9 for each in outcome.result.incidents if each.failed_ns]
+        start = min(times)
+        first.append(sum(time < start + 30 for time in times))
+        later += [sum(start + at <= time < start + at + 30 for time in times) for at in (30, 60)]
+    assert fmean(first) == pytest.approx(fmean(later), rel=0.35)
+    assert fmean(later) == pytest.approx(16, rel=0.35)  # 32 brokers with sessions of a minute
+
+
+def test_arrivals_alone_make_the_ring_grow() -> None:
+    text = """
+        nodes = 4
+        seconds = 60
+        [[churn]]
+        kind = "arrivals"
+        per_minute = 20
+    """
+    outcome = played(text)
+    assert outcome.broken == []
+    assert outcome.brokers == 4 + outcome.done["join"]
+    assert 8 <= outcome.done["join"] <= 36
+
+
+def test_sessions_of_a_file_are_played(tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text(
+        "uid,start_s,end_s\na,0,\nb,0,20\nc,0,\nd,10,\ne,20,60\nb,60,\n"
+    )
+    text = """
+        nodes = 3
+        seconds = 50
+        [[churn]]
+        kind = "replay"
+        file = "s.csv"
+        speed = 2
+    """
+    outcome = played(text, folder=tmp_path)
+    assert outcome.broken == []
+    assert outcome.done == {"crash": 2, "join": 2, "restart": 1}
+    assert outcome.brokers == 4
+
+
+# ── faults ────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("fault", "done", "alive"),
+    [
+        ('kind = "crash"\nshare = 0.25', {"crash": 4}, 12),
+        ('kind = "crash"\ncount = 3\nback_after_s = 2', {"crash": 3, "restart": 3}, 16),
+        ('kind = "arc"\ncount = 4', {"crash": 4}, 12),
+        ('kind = "region"\nshare = 0.25', {"crash": 4}, 12),
+        ('kind = "leave"\nshare = 0.5', {"leave": 8}, 8),
+        ('kind = "pause"\ncount = 2\nfor_s = 1', {"pause": 2, "pause ended": 2}, 16),
+        ('kind = "cut-links"\ncount = 3\nfor_s = 2', {"link cut": 3, "link mended": 3}, 16),
+        ('kind = "partition"\nfor_s = 5', {"partition": 1, "partition healed": 1}, 16),
+        (
+            'kind = "rolling-restart"\nshare = 0.25\nevery_s = 1\ndrain = false',
+            {"crash": 4, "restart": 4},
+            16,
+        ),
+    ],
+)
+def test_a_fault_does_what_it_says(fault: str, done: dict[str, int], alive: int) -> None:
+    outcome = played(f"nodes = 16\nseconds = 12\n[[faults]]\n{fault}")
+    assert outcome.broken == []
+    assert outcome.done == done
+    assert outcome.brokers == alive
+
+
+def test_those_of_an_arc_follow_each_other() -> None:
+    outcome = played('nodes = 16\nseconds = 12\n[[faults]]\nkind = "arc"\ncount = 4')
+    places = sorted(
+        each.subject_ring_id for each in outcome.result.incidents if each.failed_ns is not None
+    )
+    steps = [round(place / (2**32 / 16)) for place in places]
+    runs = [(there - here) % 16 for here, there in zip(steps, [*steps[1:], steps[0]], strict=True)]
+    assert sorted(runs) == [1, 1, 1, 13]
+
+
+def test_a_matrix_decides_how_far_brokers_are_apart(tmp_path: Path) -> None:
+    (tmp_path / "m.csv").write_text("eu,us\n1,400\n400,1\n")
+    text = """
+        nodes = 12
+        seconds = 15
+        profile = "wan"
+        [network]
+        matrix = "{}"
+        [[faults]]
+        kind = "crash"
+        count = 1
+    """
+    near = played(text.format(""), folder=tmp_path)
+    far = played(text.format("m.csv"), folder=tmp_path)
+    assert near.broken == far.broken == []
+    [a] = [each for each in near.result.incidents if each.failed_ns]
+    [b] = [each for each in far.result.incidents if each.failed_ns]
+    assert (a.repaired_ns or 0) < (b.repaired_ns or 0)
+
+
+# ── events and promises ───────────────────────────────────────────────────────────────────────
+
+
+def test_events_of_whole_brokers_are_judged() -> None:
+    text = """
+        nodes = 5
+        mode = "whole"
+        seconds = 5
+        [workload]
+        publishers = 2
+        rate = 10
+        [promises]
+        nothing_lost = true
+        delivered = 1.0
+    """
+    outcome = played(text)
+    assert outcome.broken == []
+    assert outcome.verdict is not None
+    assert set(outcome.verdict.fates) == {Fate.ONCE}
+    assert outcome.verdict.fates[Fate.ONCE] >= 5 * 2 * 10 * 4
+
+
+@pytest.mark.parametrize(
+    ("promise", "said"),
+    [
+        ("repair_p99_s = 0.01", "repair took"),
+        ("whole_within_s = 0.001", "after the last fault"),
+    ],
+)
+def test_a_promise_that_does_not_hold_is_named(promise: str, said: str) -> None:
+    text = f"nodes = 12\nseconds = 2\n[[faults]]\nkind = 'crash'\ncount = 2\n[promises]\n{promise}"
+    broken = played(text).broken
+    assert broken
+    assert said in broken[0]
+
+
+def test_a_live_broker_that_is_held_for_dead_is_counted() -> None:
+    text = """
+        nodes = 12
+        seconds = 20
+        [[faults]]
+        kind = "pause"
+        count = 1
+        for_s = 8
+        [promises]
+        false_deaths = 0
+    """
+    assert played(text).broken == ["1 live brokers were held for dead, 0 allowed"]
+
+
+def test_the_ring_alone_has_no_workload() -> None:
+    with pytest.raises(ConfigError, match='needs mode = "whole"'):
+        played("nodes = 3\n[workload]\nrate = 1")
+
+
+def test_what_a_fault_met_is_told() -> None:
+    """The second crash comes while the first is suspected."""
+    text = """
+        nodes = 16
+        seconds = 10
+        [[faults]]
+        kind = "crash"
+        count = 1
+        at_s = 1
+        [[faults]]
+        kind = "crash"
+        count = 1
+        at_s = 2
+    """
+    met = played(text).met["crash"]
+    assert met == {"calm": 1, "suspicion": 1}
