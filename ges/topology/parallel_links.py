@@ -74,6 +74,10 @@ class ParallelLinks(Part):
                 # Nobody is at the other end of the one beside it, should it look up yet: a machine
                 # that lost power has not said a word.
                 return self._drop(peer.uid, Closed.LOST)
+            if peer.uid in self.up and peer.uid not in self._calling:
+                # The normal link was replaced, perhaps as the other end had lost it, and with it
+                # the one beside it: of which the news is lost as well where the network was cut.
+                return self._call(peer.uid, replace=True)
         return []
 
     def on_close(self, close: CloseLink, now: Nanos) -> list[Effect]:
@@ -122,12 +126,12 @@ class ParallelLinks(Part):
         self.up.discard(uid)
         self._lives.pop(uid, None)
 
-    def _call(self, uid: str) -> list[Effect]:
+    def _call(self, uid: str, *, replace: bool = False) -> list[Effect]:
         peer = self._wanted(uid)
         if peer is None:
             return []
         self._calling.add(uid)
-        return [OpenLink(peer.url, uid, link_class=self._class)]
+        return [OpenLink(peer.url, uid, link_class=self._class, replace=replace)]
 
     def _retry(self, uid: str, now: Nanos) -> None:
         if self._wanted(uid) is not None and uid not in self.up:

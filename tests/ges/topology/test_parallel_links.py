@@ -71,12 +71,16 @@ def test_a_secure_link_is_made_beside_a_normal_one_where_both_can(
     assert calls(Bench(secure=own).up(other, secure=theirs)) == called
 
 
-def test_a_secure_link_that_exists_is_not_asked_for() -> None:
+def test_a_secure_link_that_exists_is_made_anew_where_the_normal_one_is() -> None:
+    """The other end may have lost both, and the news of that."""
     bench = Bench()
     bench.up("c")
     bench.up("c", SECURE)
     assert bench.node.secure_links == ("c" * 32,)
-    assert calls(bench.up("c")) == []
+    again = [effect for effect in bench.up("c") if isinstance(effect, OpenLink)]
+    assert [(call.link_class, call.replace) for call in again] == [(SECURE, True)]
+    assert bench.node.secure_links == ("c" * 32,)  # it serves on meanwhile
+    assert calls(bench.up("c")) == []  # one try at a time
 
 
 def test_a_refused_link_is_tried_again_with_growing_pauses() -> None:

@@ -214,6 +214,28 @@ def test_events_of_whole_brokers_are_judged() -> None:
     assert outcome.verdict.fates[Fate.ONCE] >= 5 * 2 * 10 * 4
 
 
+def test_a_secure_link_that_one_end_has_lost_is_made_anew() -> None:
+    """Found with seed 1: a cut hid from one end that the other had closed, and it never called."""
+    text = """
+        nodes = 12
+        mode = "whole"
+        seconds = 20
+        [[churn]]
+        kind = "sessions"
+        mean_s = 1e6
+        [[faults]]
+        kind = "cut-links"
+        count = 5
+        for_s = 3
+        over_s = 20
+        [workload]
+        link_class = "secure"
+        [promises]
+        nothing_lost = true
+    """
+    assert played(text).broken == []
+
+
 @pytest.mark.parametrize(
     ("promise", "said"),
     [
