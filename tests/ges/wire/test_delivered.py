@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from ges.wire.delivered import Event, pack_matches, read_delivery, read_events
+from ges.wire.delivered import ALIKE, PROBE, Event, pack_matches, read_delivery, read_events
 from ges.wire.events import (
     MAX_ATTRIBUTE_BYTES,
     MAX_PAYLOAD_BYTES,
@@ -64,6 +64,19 @@ bodies = st.builds(
 @example([packed(sequence=n, payload=b"x" * n) for n in range(1, 6)])
 def test_events_read_together_are_those_read_one_by_one(found: list[bytes]) -> None:
     """What the event before has in common with the next is not decoded twice."""
+    together = read_events(b"".join(frame(EVENT, body) for body in found))
+    assert together == [read_event(body) for body in found]
+
+
+runs = st.tuples(bodies, st.integers(1, 3 * PROBE)).map(lambda run: [run[0]] * run[1])
+
+
+@given(st.lists(runs, max_size=4).map(lambda found: [body for run in found for body in run]))
+@example([packed(sequence=n, payload=b"x%3d" % n) for n in range(1, 2 * ALIKE)])
+@example([packed(payload=b"x" * (n == PROBE)) for n in range(1, 2 * PROBE)])
+@example([packed(topic=b"u" if n == PROBE else b"t") for n in range(1, 2 * PROBE)])
+@example([packed(publisher=b"%16d" % (n == PROBE + 3)) for n in range(1, 2 * PROBE)])
+def test_events_of_one_size_are_read_as_others_are(found: list[bytes]) -> None:
     together = read_events(b"".join(frame(EVENT, body) for body in found))
     assert together == [read_event(body) for body in found]
 
