@@ -10,6 +10,7 @@ from collections.abc import Callable, Sized
 import trio
 
 from ges.client.certified import stay_certified
+from ges.client.open_run import OpenRun
 from ges.client.outgoing import OutgoingStream
 from ges.client.search import BrokerSearch, Wish
 from ges.client.state import ClientState, Ended
@@ -52,6 +53,7 @@ class Attachment:
         self._transport = transport(wish.identity)
         self._search = BrokerSearch(wish, self._transport, rng)
         self.connection: Connection | None = None
+        self.run_of_events = OpenRun()  #: published last
         self._subscriptions: dict[int, Subscription] = {}
         self._changed = trio.Event()  #: set, and replaced, whenever something waited for may be so
         self._lost_reason = "no broker"
@@ -62,7 +64,7 @@ class Attachment:
     def close(self) -> None:
         """The client's block has ended: all subscriptions end, and whoever waits is told."""
         self._is_closed = True
-        self.connection = None
+        self._disconnect()
         for subscription in self._subscriptions.values():
             subscription.end()
         self._subscriptions.clear()
@@ -114,6 +116,7 @@ class Attachment:
 
     async def confirmed(self) -> None:
         """Wait until all that was published is taken, or raise what became of it."""
+        self.run_of_events.close()
         while not self.state.is_confirmed():
             self._ask_for_confirmation()
             await self._change()
@@ -210,8 +213,8 @@ class Attachment:
                     started = True
                     task_status.started()
                 await self._serve(wire, reader)
+                self._disconnect()
                 state.lose()
-                self.connection = None
                 self._signal()
                 if not self.wish.reattach:
                     raise ConnectionLost(f"{state.lost_url}: the broker is gone")
@@ -224,11 +227,17 @@ class Attachment:
     def _adopt(self, wire: Wire) -> None:
         """Send over a new connection what its broker is to know, and what none has confirmed."""
         state = self.state
-        self.connection = Connection(wire.stream, secure=state.secure, limit_bytes=QUEUE_BYTES)
+        connection = Connection(wire.stream, secure=state.secure, limit_bytes=QUEUE_BYTES)
+        connection.outbox.normal = self.run_of_events.lane(QUEUE_BYTES)
+        self.connection = connection
         for request in state.all_requests(trio.current_time()):
             self.send(CLIENT_CODEC.encode(request))
         self.connection.send_again((item, 1) for item in state.unconfirmed(time.time_ns()))
         self._signal()
+
+    def _disconnect(self) -> None:
+        self.run_of_events.detach()
+        self.connection = None
 
     async def _serve(self, wire: Wire, reader: FrameReader) -> None:
         """Read, write and keep alive until the connection breaks or falls silent."""
@@ -295,6 +304,8 @@ class Attachment:
                 self._learn(crl, voucher)
             case Ended(number, reason):
                 self._subscriptions.pop(number).end(reason)
+        if self.state.refusals:
+            self.run_of_events.close()  # so that the next publish tells of them
         self._signal()
 
     def _learn(self, crl: bytes, voucher: bytes) -> None:
