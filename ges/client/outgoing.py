@@ -13,7 +13,7 @@ from __future__ import annotations
 import struct
 from collections import deque
 from collections.abc import Callable, Collection, Container, Iterator
-from itertools import chain
+from itertools import chain, repeat
 from itertools import count as count_from
 from typing import NamedTuple
 
@@ -23,6 +23,7 @@ from ges.wire.events import (
     HEADER,
     PATCH_END,
     SECURE_FLAG,
+    layout_alike,
     pack_event,
     pack_express,
 )
@@ -89,12 +90,18 @@ class OutgoingStream:
     def pack_all(self, topic: bytes, payloads: list[bytes], times: list[int]) -> bytes:
         """Return the next events of one topic as whole frames in one piece."""
         pack, size, start, end = self._known.get(topic) or self._learn(topic)
-        first = self.sequence + 1
+        numbers = count_from(self.sequence + 1)
         self.sequence += len(payloads)
+        sizes = set(map(len, payloads))
+        if len(sizes) == 1:  # then no loop in Python is needed
+            (payload_size,) = sizes
+            pack_alike = layout_alike(len(end), payload_size).pack
+            start = _LENGTH.pack(size + payload_size) + start
+            return b"".join(map(pack_alike, repeat(start), numbers, times, repeat(end), payloads))
         return b"".join(
             [
                 pack(size + len(payload), start, sequence, now, end) + payload
-                for sequence, now, payload in zip(count_from(first), times, payloads, strict=False)
+                for sequence, now, payload in zip(numbers, times, payloads, strict=False)
             ]
         )
 

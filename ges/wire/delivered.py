@@ -17,20 +17,27 @@ from types import MappingProxyType
 
 import msgspec
 
-from ges.wire.events import ATTRIBUTES, BUDGET, EXPRESS_FLAG, ROUGH_FLAG, SECURE_FLAG
+from ges.wire.events import (
+    ATTRIBUTES,
+    BUDGET,
+    EXPRESS_FLAG,
+    ROUGH_FLAG,
+    SECURE_FLAG,
+    START_BYTES,
+    layout_alike,
+)
 from overlay.errors import CodecError
 from overlay.ids import LinkClass
 from overlay.wire.frames import EVENT, PROTOCOL_VERSION
 
 MAX_MATCHES = 1024  #: subscriptions of one client served by one delivery
-ALIKE = 64  #: events of one size that are decoded at once, at most
+ALIKE = 256  #: events of one size that are decoded at once, at most
 PROBE = 8  #: at least: the last of so many shows whether there are more of them
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 
 #: Frame header and event header in one, but for what concerns brokers alone.
 _DELIVERED = struct.Struct("!IHBB4x16sQQQHH")
-_START_BYTES = 36  #: from the length to the incarnation
 _EVENT_TAG = PROTOCOL_VERSION << 8 | EVENT
 _CLASS_FLAGS = SECURE_FLAG | EXPRESS_FLAG
 _CLASSES = (
@@ -190,7 +197,7 @@ class _Like:
 
         It is ``at`` if they are few, or if there are others between them.
         """
-        start = data[at : at + _START_BYTES]
+        start = data[at : at + START_BYTES]
         if not data.startswith(start, at + (PROBE - 1) * size):
             return at
         count = min(ALIKE, (len(data) - at) // size)
@@ -200,7 +207,7 @@ class _Like:
         name, link_class, publisher = event.topic, event.link_class, event.publisher
         hops, incarnation = event.hops, event.incarnation
         frames = memoryview(data)[at : at + count * size]
-        alike = _alike(len(topic), size - self._layout.size)
+        alike = layout_alike(len(topic), size - self._layout.size)
         found = [
             # All by position: that takes half the time.
             Event(
@@ -232,9 +239,3 @@ class _Like:
 def _layout(topic_bytes: int) -> struct.Struct:
     """Return length | version to incarnation | sequence | time | lengths and topic."""
     return struct.Struct(f"!I32sQQ{4 + topic_bytes}s")
-
-
-@lru_cache(maxsize=1024)
-def _alike(end_bytes: int, payload_bytes: int) -> struct.Struct:
-    """Return length to incarnation | sequence | time | lengths and topic | payload."""
-    return struct.Struct(f"!{_START_BYTES}sQQ{end_bytes}s{payload_bytes}s")
