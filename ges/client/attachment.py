@@ -6,6 +6,7 @@ import contextlib
 import random
 import time
 from collections.abc import Callable, Sized
+from itertools import pairwise
 
 import trio
 
@@ -28,7 +29,7 @@ from overlay.net.connection import BROKEN, Connection
 from overlay.net.transport import MakeTransport, TcpTransport, Wire, close
 from overlay.security.identity import PeerIdentity
 from overlay.wire.codec import FrameReader
-from overlay.wire.frames import CONTROL, DELIVERY
+from overlay.wire.frames import CONTROL, DELIVERY, HEADER
 
 QUEUE_BYTES = 16 * 1024 * 1024
 KEPT_BYTES = 8 * 1024 * 1024  #: of events of one class that no broker has confirmed
@@ -278,23 +279,28 @@ class Attachment:
             connection.send(CLIENT_CODEC.encode(KeepAlive(token, answer=False)))
 
     async def _read(self, connection: Connection, reader: FrameReader) -> None:
-        subscriptions, state = self._subscriptions, self.state
+        state = self.state
         with contextlib.suppress(*BROKEN, ProtocolError):
             chunk: bytes | bytearray = b"-"
             while chunk:
-                for kind, body in reader.frames():
-                    if kind == DELIVERY:
-                        numbers, events = read_delivery(body, lambda: connection.one_way_us)
-                        events = state.watermarks.fresh(events)
-                        for number in numbers:
-                            subscription = subscriptions.get(number)
-                            if subscription is not None:
-                                subscription.take(events)
-                    elif kind == CONTROL:
-                        self._take(CLIENT_CODEC.decode(body))
+                for run in reader.runs():
+                    if run.kind == DELIVERY:
+                        for start, end in pairwise(run.bounds):
+                            self._deliver(connection, run.data, start + HEADER.size, end)
+                    elif run.kind == CONTROL:
+                        for body in run.bodies():
+                            self._take(CLIENT_CODEC.decode(body))
                 chunk = await connection.receive(reader.appetite)
                 state.keepalive.heard(trio.current_time())
                 reader.feed(chunk)
+
+    def _deliver(self, connection: Connection, data: bytes, at: int, end: int) -> None:
+        numbers, events = read_delivery(data, lambda: connection.one_way_us, at, end)
+        events = self.state.watermarks.fresh(events)
+        for number in numbers:
+            subscription = self._subscriptions.get(number)
+            if subscription is not None:
+                subscription.take(events)
 
     def _take(self, message: Message) -> None:
         match self.state.take(message, trio.current_time()):
