@@ -105,6 +105,23 @@ def test_garbage_raises_nothing_but_codec_errors(body: bytes) -> None:
             read(body)
 
 
+@given(st.lists(bodies, max_size=3), st.integers(0, 200), st.binary(max_size=9))
+def test_a_delivery_ends_where_it_is_said_to(found: list[bytes], short: int, before: bytes) -> None:
+    """What follows it in memory is not read, even if its last event is cut off."""
+    whole = pack_matches((7,)) + b"".join(frame(EVENT, body) for body in found)
+    cut = whole[: max(0, len(whole) - short)]
+    data = before + whole + frame(EVENT, packed())
+    expected = read_or_error(cut, 0, len(cut))
+    assert read_or_error(data, len(before), len(before) + len(cut)) == expected
+
+
+def read_or_error(data: bytes, at: int, end: int) -> object:
+    try:
+        return read_delivery(data, at=at, end=end)
+    except CodecError:
+        return CodecError
+
+
 @given(st.data())
 def test_one_changed_byte_is_read_or_refused(data: st.DataObject) -> None:
     body = bytearray(packed(attributes=pack_attributes({"k": "v"})))
