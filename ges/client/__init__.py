@@ -6,8 +6,9 @@ catches.
 ``connecting`` (the door), ``client`` (publish and subscribe), ``subscription`` (what is read:
 events, and gaps in them), ``attachment`` (to a broker, and to the next one), ``search`` (for a
 broker), ``certified`` (a certificate that changes). Pure are ``state`` (what a client knows),
-``keepalive``, ``watermarks`` (what has come already), ``resuming`` (asking for what was missed) and
-``outgoing`` (packing events).
+``keepalive``, ``watermarks`` (what has come already), ``resuming`` (asking for what was missed),
+``outgoing`` (packing events, and keeping them until they are confirmed) and ``open_run`` (those
+that are to be packed together).
 """
 
 from __future__ import annotations

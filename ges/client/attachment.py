@@ -6,10 +6,12 @@ import contextlib
 import random
 import time
 from collections.abc import Callable, Sized
+from itertools import pairwise
 
 import trio
 
 from ges.client.certified import stay_certified
+from ges.client.open_run import OpenRun
 from ges.client.outgoing import OutgoingStream
 from ges.client.search import BrokerSearch, Wish
 from ges.client.state import ClientState, Ended
@@ -27,7 +29,7 @@ from overlay.net.connection import BROKEN, Connection
 from overlay.net.transport import MakeTransport, TcpTransport, Wire, close
 from overlay.security.identity import PeerIdentity
 from overlay.wire.codec import FrameReader
-from overlay.wire.frames import CONTROL, DELIVERY
+from overlay.wire.frames import CONTROL, DELIVERY, HEADER
 
 QUEUE_BYTES = 16 * 1024 * 1024
 KEPT_BYTES = 8 * 1024 * 1024  #: of events of one class that no broker has confirmed
@@ -52,6 +54,7 @@ class Attachment:
         self._transport = transport(wish.identity)
         self._search = BrokerSearch(wish, self._transport, rng)
         self.connection: Connection | None = None
+        self.run_of_events = OpenRun()  #: published last
         self._subscriptions: dict[int, Subscription] = {}
         self._changed = trio.Event()  #: set, and replaced, whenever something waited for may be so
         self._lost_reason = "no broker"
@@ -62,7 +65,7 @@ class Attachment:
     def close(self) -> None:
         """The client's block has ended: all subscriptions end, and whoever waits is told."""
         self._is_closed = True
-        self.connection = None
+        self._disconnect()
         for subscription in self._subscriptions.values():
             subscription.end()
         self._subscriptions.clear()
@@ -114,6 +117,7 @@ class Attachment:
 
     async def confirmed(self) -> None:
         """Wait until all that was published is taken, or raise what became of it."""
+        self.run_of_events.close()
         while not self.state.is_confirmed():
             self._ask_for_confirmation()
             await self._change()
@@ -210,8 +214,8 @@ class Attachment:
                     started = True
                     task_status.started()
                 await self._serve(wire, reader)
+                self._disconnect()
                 state.lose()
-                self.connection = None
                 self._signal()
                 if not self.wish.reattach:
                     raise ConnectionLost(f"{state.lost_url}: the broker is gone")
@@ -224,11 +228,17 @@ class Attachment:
     def _adopt(self, wire: Wire) -> None:
         """Send over a new connection what its broker is to know, and what none has confirmed."""
         state = self.state
-        self.connection = Connection(wire.stream, secure=state.secure, limit_bytes=QUEUE_BYTES)
+        connection = Connection(wire.stream, secure=state.secure, limit_bytes=QUEUE_BYTES)
+        connection.outbox.normal = self.run_of_events.lane(QUEUE_BYTES)
+        self.connection = connection
         for request in state.all_requests(trio.current_time()):
             self.send(CLIENT_CODEC.encode(request))
         self.connection.send_again((item, 1) for item in state.unconfirmed(time.time_ns()))
         self._signal()
+
+    def _disconnect(self) -> None:
+        self.run_of_events.detach()
+        self.connection = None
 
     async def _serve(self, wire: Wire, reader: FrameReader) -> None:
         """Read, write and keep alive until the connection breaks or falls silent."""
@@ -269,23 +279,28 @@ class Attachment:
             connection.send(CLIENT_CODEC.encode(KeepAlive(token, answer=False)))
 
     async def _read(self, connection: Connection, reader: FrameReader) -> None:
-        subscriptions, state = self._subscriptions, self.state
+        state = self.state
         with contextlib.suppress(*BROKEN, ProtocolError):
             chunk: bytes | bytearray = b"-"
             while chunk:
-                for kind, body in reader.frames():
-                    if kind == DELIVERY:
-                        numbers, events = read_delivery(body, lambda: connection.one_way_us)
-                        events = state.watermarks.fresh(events)
-                        for number in numbers:
-                            subscription = subscriptions.get(number)
-                            if subscription is not None:
-                                subscription.take(events)
-                    elif kind == CONTROL:
-                        self._take(CLIENT_CODEC.decode(body))
+                for run in reader.runs():
+                    if run.kind == DELIVERY:
+                        for start, end in pairwise(run.bounds):
+                            self._deliver(connection, run.data, start + HEADER.size, end)
+                    elif run.kind == CONTROL:
+                        for body in run.bodies():
+                            self._take(CLIENT_CODEC.decode(body))
                 chunk = await connection.receive(reader.appetite)
                 state.keepalive.heard(trio.current_time())
                 reader.feed(chunk)
+
+    def _deliver(self, connection: Connection, data: bytes, at: int, end: int) -> None:
+        numbers, events = read_delivery(data, lambda: connection.one_way_us, at, end)
+        events = self.state.watermarks.fresh(events)
+        for number in numbers:
+            subscription = self._subscriptions.get(number)
+            if subscription is not None:
+                subscription.take(events)
 
     def _take(self, message: Message) -> None:
         match self.state.take(message, trio.current_time()):
@@ -295,6 +310,8 @@ class Attachment:
                 self._learn(crl, voucher)
             case Ended(number, reason):
                 self._subscriptions.pop(number).end(reason)
+        if self.state.refusals:
+            self.run_of_events.close()  # so that the next publish tells of them
         self._signal()
 
     def _learn(self, crl: bytes, voucher: bytes) -> None:

@@ -36,6 +36,7 @@ from time import time_ns
 import trio
 
 from ges.client.attachment import KEPT_BYTES, Attachment
+from ges.client.open_run import TURN_BYTES
 from ges.client.outgoing import MAX_KNOWN_TOPICS, OutgoingStream
 from ges.client.subscription import Gap, Subscription, why_refused
 from ges.errors import (
@@ -57,7 +58,6 @@ from overlay.wording import printable
 NORMAL, EXPRESS = LinkClass.NORMAL, LinkClass.EXPRESS
 
 MAX_PARK_SECONDS = 3600.0
-TURN_BYTES = 256 * 1024  #: published between two chances for other tasks to run
 
 
 class Client:
@@ -70,7 +70,7 @@ class Client:
         self._normal = self._state.outgoing[LinkClass.NORMAL]
         self._secure = self._state.outgoing[LinkClass.SECURE]
         self._express = self._state.outgoing[LinkClass.EXPRESS]
-        self._turn_bytes = TURN_BYTES  #: that may be published yet before others have their turn
+        self._run = attachment.run_of_events
         self._topics: dict[str, bytes] = {}  #: checked, and as they go over the wire
         self.uid = uid
         self.gaps: list[Gap] = []
@@ -129,6 +129,20 @@ class Client:
             ConnectionLost: no broker was found in time, or it went away before it confirmed an
                 express event.
         """
+        run = self._run
+        if (
+            topic is run.topic
+            and link_class is run.link_class
+            and type(payload) is bytes
+            and (size := len(payload) + run.overhead) <= run.room
+            and not (attributes or park or confirm)
+            and budget is None
+        ):
+            # As the event before, of which all has been checked.
+            run.room -= size
+            run.payloads.append(payload)
+            run.times.append(time_ns())
+            return
         encoded = self._topics.get(topic) or self._check_topic(topic)
         if type(payload) is not bytes:
             payload = _as_bytes(payload)
@@ -153,16 +167,20 @@ class Client:
                 "the hop to the broker is not secure; attach over chordals:// with an identity"
             )
         connection = self._attachment.connection
-        if connection is None or self._turn_bytes <= 0:
+        run.close()
+        if connection is None or run.turn_bytes <= 0:
             connection = await self._next_turn(stream)
+            run.close()  # another task may have published
         if link_class is EXPRESS:
             size = self._publish_express(connection, encoded, packed, payload, budget)
+            run.turn_bytes -= size
         else:
             item = stream.pack(encoded, packed, payload, time_ns(), park_ms)
             stream.keep(item)
             connection.send(item, 1)
-            size = len(item)
-        self._turn_bytes -= size
+            run.turn_bytes -= len(item)
+            if not (packed or park_ms):
+                run.follow(item, payload, topic, encoded, stream)
         if confirm:
             await self.flush()
 
@@ -174,7 +192,7 @@ class Client:
         if stream.kept_bytes > KEPT_BYTES:
             await attachment.wait_for_confirmations(stream)
         connection = await attachment.wait_for_room()
-        self._turn_bytes = TURN_BYTES
+        self._run.turn_bytes = TURN_BYTES
         return connection
 
     def _check_topic(self, topic: str) -> bytes:

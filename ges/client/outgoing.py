@@ -13,7 +13,8 @@ from __future__ import annotations
 import struct
 from collections import deque
 from collections.abc import Callable, Collection, Container, Iterator
-from itertools import chain
+from itertools import chain, repeat
+from itertools import count as count_from
 from typing import NamedTuple
 
 from ges.wire.events import (
@@ -22,6 +23,7 @@ from ges.wire.events import (
     HEADER,
     PATCH_END,
     SECURE_FLAG,
+    layout_alike,
     pack_event,
     pack_express,
 )
@@ -39,6 +41,8 @@ _PARK = struct.Struct("!I")  #: for how many milliseconds an event may be parked
 _PARK_AT = FRAME_HEADER.size + PATCH_END - _PARK.size  #: ... and where that stands in a frame
 _PUBLISHED = struct.Struct("!Q")
 _PUBLISHED_AT = FRAME_HEADER.size + HEADER.size - 2 * 2 - _PUBLISHED.size  #: before two lengths
+_SEQUENCE_AT = _PUBLISHED_AT - 8
+_LENGTH = struct.Struct("!I")
 _START = struct.Struct("!BBBBI16sQ")  #: from the version to the incarnation
 
 
@@ -48,9 +52,9 @@ class OutgoingStream:
     __slots__ = (
         "_confirmed",
         "_confirmed_bytes",
-        "_confirmed_count",
         "_incarnation",
         "_kept",
+        "_kept_count",
         "_known",
         "_publisher",
         "kept_bytes",
@@ -62,10 +66,11 @@ class OutgoingStream:
         self.link_class = link_class
         self.sequence = 0  #: of the event packed last
         self.kept_bytes = 0  #: of events that no broker has taken yet, as far as we know
-        self._kept: deque[bytes] = deque()
-        #: confirmed of late, oldest first: when, bytes, and the events; b"": one that was refused
-        self._confirmed: deque[tuple[float, int, list[bytes]]] = deque()
-        self._confirmed_bytes = self._confirmed_count = 0
+        self._kept: deque[tuple[bytes, int]] = deque()  #: frames in one piece, and how many
+        self._kept_count = 0
+        #: confirmed of late, oldest first: when, and the frames, but for those refused
+        self._confirmed: deque[tuple[float, bytes]] = deque()
+        self._confirmed_bytes = 0
         self._publisher = publisher
         self._incarnation = incarnation
         self._known: dict[bytes, _Topic] = {}
@@ -82,53 +87,71 @@ class OutgoingStream:
         pack, size, start, end = self._known.get(topic) or self._learn(topic)
         return pack(size + len(payload), start, self.sequence, now, end) + payload
 
-    def keep(self, item: bytes) -> None:
-        """Keep the event packed last until a broker has taken it."""
-        self._kept.append(item)
+    def pack_all(self, topic: bytes, payloads: list[bytes], times: list[int]) -> bytes:
+        """Return the next events of one topic as whole frames in one piece."""
+        pack, size, start, end = self._known.get(topic) or self._learn(topic)
+        numbers = count_from(self.sequence + 1)
+        self.sequence += len(payloads)
+        sizes = set(map(len, payloads))
+        if len(sizes) == 1:  # then no loop in Python is needed
+            (payload_size,) = sizes
+            pack_alike = layout_alike(len(end), payload_size).pack
+            start = _LENGTH.pack(size + payload_size) + start
+            return b"".join(map(pack_alike, repeat(start), numbers, times, repeat(end), payloads))
+        return b"".join(
+            [
+                pack(size + len(payload), start, sequence, now, end) + payload
+                for sequence, now, payload in zip(numbers, times, payloads, strict=False)
+            ]
+        )
+
+    def keep(self, item: bytes, count: int = 1) -> None:
+        """Keep the events packed last until a broker has taken them."""
+        self._kept.append((item, count))
+        self._kept_count += count
         self.kept_bytes += len(item)
 
     def confirm(self, sequence: int, now: float, refused: Collection[int] = ()) -> None:
         """At ``now``, in seconds, all events up to that one are taken, but for those refused."""
-        kept = self._kept
-        count = len(kept) - max(0, self.sequence - sequence)
-        if count <= 0:
-            return
-        first = self.sequence - len(kept) + 1
-        batch = [kept.popleft() for _ in range(count)]
-        size = sum(map(len, batch))
-        self.kept_bytes -= size
-        for number in refused:
-            if first <= number < first + count:
-                batch[number - first] = b""
-        confirmed = self._confirmed
-        confirmed.append((now, size, batch))
-        self._confirmed_bytes += size
-        self._confirmed_count += count
+        kept, confirmed = self._kept, self._confirmed
+        left = self._kept_count - max(0, self.sequence - sequence)
+        while left > 0:
+            item, count = kept.popleft()
+            if count > left:
+                item, rest = _split(item, left)
+                kept.appendleft((rest, count - left))
+                count = left
+            left -= count
+            self._kept_count -= count
+            self.kept_bytes -= len(item)
+            if refused:
+                frames = _frames(item)
+                item = b"".join(each for each in frames if _sequence(each) not in refused)
+            confirmed.append((now, item))
+            self._confirmed_bytes += len(item)
         while confirmed and (
             self._confirmed_bytes > CONFIRMED_BYTES or confirmed[0][0] < now - CONFIRMED_SECONDS
         ):
-            _, size, batch = confirmed.popleft()
-            self._confirmed_bytes -= size
-            self._confirmed_count -= len(batch)
+            _, item = confirmed.popleft()
+            self._confirmed_bytes -= len(item)
 
     def again(self, refused: Container[int], now: int) -> Iterator[bytes]:
         """Yield what is kept and not ``refused``, marked as events that may come a second time.
 
         One that may be parked may be so for what is left of its time at ``now`` (unix time, ns).
         """
-        late = (item for _, _, batch in self._confirmed for item in batch)
-        first = self.sequence - len(self._kept) - self._confirmed_count + 1
-        for sequence, item in enumerate(chain(late, self._kept), start=first):
-            if not item or sequence in refused:
-                continue
-            marked = bytearray(item)
-            marked[FRAME_HEADER.size] |= AGAIN_FLAG
-            (park_ms,) = _PARK.unpack_from(marked, _PARK_AT)
-            if park_ms:
-                (published,) = _PUBLISHED.unpack_from(marked, _PUBLISHED_AT)
-                left = park_ms - max(0, now - published) // NANOS_PER_MILLI
-                _PARK.pack_into(marked, _PARK_AT, max(1, left))  # 0 would be: not to be parked
-            yield bytes(marked)
+        for item in chain((item for _, item in self._confirmed), (item for item, _ in self._kept)):
+            for each in _frames(item):
+                if _sequence(each) in refused:
+                    continue
+                marked = bytearray(each)
+                marked[FRAME_HEADER.size] |= AGAIN_FLAG
+                (park_ms,) = _PARK.unpack_from(marked, _PARK_AT)
+                if park_ms:
+                    (published,) = _PUBLISHED.unpack_from(marked, _PUBLISHED_AT)
+                    left = park_ms - max(0, now - published) // NANOS_PER_MILLI
+                    _PARK.pack_into(marked, _PARK_AT, max(1, left))  # 0 would be: not to be parked
+                yield bytes(marked)
 
     def pack_express(
         self, topic: bytes, attributes: bytes, payload: bytes, now: int, budget_us: int
@@ -156,3 +179,25 @@ class _Topic(NamedTuple):
     size: int  #: what the length covers, without the payload
     start: bytes
     end: bytes
+
+
+def _split(item: bytes, count: int) -> tuple[bytes, bytes]:
+    """Return the first ``count`` of some frames, and the others."""
+    at = 0
+    for _ in range(count):
+        at += _LENGTH.size + _LENGTH.unpack_from(item, at)[0]
+    return item[:at], item[at:]
+
+
+def _frames(item: bytes) -> Iterator[bytes]:
+    """Yield each of some frames."""
+    at = 0
+    while at < len(item):
+        end = at + _LENGTH.size + _LENGTH.unpack_from(item, at)[0]
+        yield item[at:end]
+        at = end
+
+
+def _sequence(item: bytes) -> int:
+    """Return the sequence of the event in a frame."""
+    return int(_PUBLISHED.unpack_from(item, _SEQUENCE_AT)[0])

@@ -23,6 +23,7 @@ from ges.errors import (
     SubscribeRefused,
     TopicError,
 )
+from ges.wire.client_messages import EventRefused
 from ges.wire.delivered import Event
 from ges.wire.events import MAX_PAYLOAD_BYTES
 from overlay.address import parse_url
@@ -293,6 +294,35 @@ async def test_confirmed_means_taken(brokers: Brokers) -> None:
         await client.flush()
         assert broker.driver.counters["events_published"] == 1001
         await client.flush()
+
+
+async def test_a_refusal_is_raised_by_the_next_publish(brokers: Brokers) -> None:
+    """Also where events of one topic follow each other, which are not looked at one by one."""
+    broker = await brokers.start()
+    async with connect(broker.url) as client:
+        for _ in range(3):
+            await client.publish("a")
+        client._attachment._take(EventRefused(LinkClass.NORMAL, 2, "not allowed"))
+        with pytest.raises(PublishRefused, match="not allowed"):
+            await client.publish("a")
+        await client.publish("a")
+
+
+async def test_events_come_in_the_order_published(brokers: Brokers) -> None:
+    """Whatever topics, sizes and attributes they have, and whoever has his turn in between."""
+    broker = await brokers.start()
+    count = 400
+    async with connect(broker.url) as client, client.subscribe("#") as events:
+        for number in range(count):
+            topic = "even" if number % 40 < 20 and number % 4 else "odd"
+            attributes = {"n": "1"} if number % 50 == 0 else None
+            payload = b"%d" % number + b"x" * (5000 * (number % 17 == 0))
+            await client.publish(topic, payload, attributes=attributes)
+            if number % 30 == 0:
+                await trio.lowlevel.checkpoint()
+        got = await next_of(events, count)
+    assert [int(event.payload.rstrip(b"x")) for event in got] == list(range(count))
+    assert [event.sequence for event in got] == list(range(1, count + 1))
 
 
 async def test_leaving_the_block_sends_what_is_queued(brokers: Brokers) -> None:

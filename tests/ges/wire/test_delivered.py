@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from ges.wire.delivered import Event, pack_matches, read_delivery, read_events
+from ges.wire.delivered import ALIKE, PROBE, Event, pack_matches, read_delivery, read_events
 from ges.wire.events import (
     MAX_ATTRIBUTE_BYTES,
     MAX_PAYLOAD_BYTES,
@@ -68,6 +68,19 @@ def test_events_read_together_are_those_read_one_by_one(found: list[bytes]) -> N
     assert together == [read_event(body) for body in found]
 
 
+runs = st.tuples(bodies, st.integers(1, 3 * PROBE)).map(lambda run: [run[0]] * run[1])
+
+
+@given(st.lists(runs, max_size=4).map(lambda found: [body for run in found for body in run]))
+@example([packed(sequence=n, payload=b"x%3d" % n) for n in range(1, 2 * ALIKE)])
+@example([packed(payload=b"x" * (n == PROBE)) for n in range(1, 2 * PROBE)])
+@example([packed(topic=b"u" if n == PROBE else b"t") for n in range(1, 2 * PROBE)])
+@example([packed(publisher=b"%16d" % (n == PROBE + 3)) for n in range(1, 2 * PROBE)])
+def test_events_of_one_size_are_read_as_others_are(found: list[bytes]) -> None:
+    together = read_events(b"".join(frame(EVENT, body) for body in found))
+    assert together == [read_event(body) for body in found]
+
+
 @given(st.lists(st.integers(0, 2**32 - 1), max_size=20).map(tuple))
 def test_a_delivery_names_the_subscriptions(numbers: tuple[int, ...]) -> None:
     body = pack_matches(numbers) + 2 * frame(EVENT, packed())
@@ -90,6 +103,23 @@ def test_garbage_raises_nothing_but_codec_errors(body: bytes) -> None:
     for read in (read_event, read_delivery):
         with contextlib.suppress(CodecError):
             read(body)
+
+
+@given(st.lists(bodies, max_size=3), st.integers(0, 200), st.binary(max_size=9))
+def test_a_delivery_ends_where_it_is_said_to(found: list[bytes], short: int, before: bytes) -> None:
+    """What follows it in memory is not read, even if its last event is cut off."""
+    whole = pack_matches((7,)) + b"".join(frame(EVENT, body) for body in found)
+    cut = whole[: max(0, len(whole) - short)]
+    data = before + whole + frame(EVENT, packed())
+    expected = read_or_error(cut, 0, len(cut))
+    assert read_or_error(data, len(before), len(before) + len(cut)) == expected
+
+
+def read_or_error(data: bytes, at: int, end: int) -> object:
+    try:
+        return read_delivery(data, at=at, end=end)
+    except CodecError:
+        return CodecError
 
 
 @given(st.data())
