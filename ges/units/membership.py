@@ -77,6 +77,7 @@ class Membership:
         self._asked = 0  #: times, for the same
         self._pulled_at: Nanos | None = None
         self._missing: dict[str, Nanos] = {}  #: uid -> when to tell the steward (again)
+        self._reported: set[str] = set()  #: those that it has been told of
 
     # ── the table ─────────────────────────────────────────────────────────────────────────────
 
@@ -217,15 +218,18 @@ class Membership:
             place = row.member.ring_id
             is_here = place == member.ring_id
             if uid != member.uid and (is_here or between(member.ring_id, place, end)):
-                first = now if uid in self._around.gone else now + GRACE_NS
-                missing[uid] = min(self._missing.get(uid, first), first)
+                due = self._missing.get(uid, now + GRACE_NS)
+                is_gone = uid in self._around.gone and uid not in self._reported
+                missing[uid] = min(due, now) if is_gone else due
         self._missing = missing
+        self._reported &= missing.keys()
 
     def _report(self, now: Nanos) -> list[Effect]:
         effects: list[Effect] = []
         for uid, due in self._missing.items():
             if due <= now:
                 self._missing[uid] = now + REPORT_NS
+                self._reported.add(uid)
                 lost = MemberLost(self._table.live[uid].member, 0)
                 if self._steward.is_in_office:
                     effects += self._steward.lose(lost, now)
