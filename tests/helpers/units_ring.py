@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 
 from ges.node import BrokerNode
 from ges.units.address import UNIT_LIMIT
-from overlay.ids import NANOS_PER_SECOND, Nanos, Peer, nanos
+from overlay.ids import NANOS_PER_SECOND, Peer
 from overlay.machine import OpenLink, Send
 from overlay.rng import rng_for
 from ring.config import LAN, RingConfig
