@@ -9,7 +9,7 @@ can be used from both ends.) Events and what is told to all members go by this r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ring.geometry import RING_SIZE, between, clockwise
 
@@ -29,10 +29,10 @@ def inside(here: int, row: Row, limit: int) -> list[tuple[int, str]]:
     return [entry for entry in row if between(here, entry[0], limit)]
 
 
-def shares(serving: Row, limit: int) -> tuple[tuple[str, int], ...]:
+def shares(serving: Row, limit: int) -> Iterator[tuple[str, int]]:
     """Let each of these serve the arc up to the next one, and the last one up to ``limit``."""
     ends = [*(ring_id for ring_id, _ in serving), limit][1:]
-    return tuple((uid, end) for (_, uid), end in zip(serving, ends, strict=True))
+    return ((uid, end) for (_, uid), end in zip(serving, ends, strict=True))
 
 
 def mirrored(ring_id: int) -> int:
