@@ -20,6 +20,7 @@ from ges.topology.secure_part import SecurePart
 from ges.topology.survey import Survey
 from ges.topology.survey_part import SurveyPart
 from ges.topology.uid_in_use import UidWatch
+from ges.units.units_part import UnitsPart
 from overlay.ids import LinkClass, Nanos, Peer
 from overlay.machine import (
     CloseLink,
@@ -73,6 +74,7 @@ class BrokerNode:
         self._express_links = ExpressLinks(peer, rng, normal, self.survey)
         secure_part = SecurePart(self.ring, normal, self._secure_links.up, lists.forbids)
         self.secure_graph = secure_part.graph
+        self.units = UnitsPart(self.ring, normal)
         self._uid_watch = UidWatch(self.ring)
         #: In the order in which they hear of links and facts, run their timers and settle: later
         #: ones see what those before them have changed.
@@ -82,6 +84,7 @@ class BrokerNode:
             SurveyPart(self.ring, self.survey, self.relay_paths),
             secure_part,
             lists,
+            self.units,
         )
         self._on_message: dict[type[Message], MessageHandler] = {}
         self._on_command: dict[type[Command], CommandHandler] = {}

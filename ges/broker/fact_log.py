@@ -5,6 +5,7 @@ from __future__ import annotations
 from structlog.typing import FilteringBoundLogger as Log
 
 from ges.topology.uid_in_use import UidInUse
+from ges.units.facts import Addressed, TookOffice, Unaddressed
 from overlay.ids import short
 from overlay.machine import Fact
 from overlay.trace_schema import Incident, Verdict
@@ -67,6 +68,18 @@ def tell(log: Log, fact: Fact) -> None:
                 "stop it, or give each an identity and a data directory of its own",
                 told_by=url,
             )
+        case Addressed(address, None):
+            log.info("has an address", address=str(address))
+        case Addressed(address, before):
+            log.info("has another address", address=str(address), before=str(before))
+        case Unaddressed(members, before):
+            log.warning(
+                "has no address: no slot is free in the cluster; events come to it all the same",
+                members=members,
+                before=None if before is None else str(before),
+            )
+        case TookOffice(before, is_handover):
+            log.info("steward of the cluster", before=short(before), handed_over=is_handover)
         case Alone():
             log.warning("alone: nobody can be reached; serving on, and knocking")
         case _:

@@ -20,7 +20,8 @@ def describe(parts: Parts) -> Status:
     counters = Counter(driver.counters)
     counters["events_lost"] = stack.ordering.lost
     counters += parts.clients.dropped
-    survey, paths = node.survey, node.relay_paths
+    survey, paths, units = node.survey, node.relay_paths, node.units
+    counters += units.counters
     counters["path_changes"] = paths.choice.changes
     counters["express_demotions"] = survey.express_range.demotions
     counters["express_promotions"] = survey.express_range.promotions
@@ -59,6 +60,9 @@ def describe(parts: Parts) -> Status:
         express_range_ms=survey.express_range.range_ns / 1e6,
         kept_bytes=driver.streams.waiting_bytes,
         replay_bytes=stack.replays.kept.bytes,
+        address=str(units.address) if units.address is not None else None,
+        members=len(units.members),
+        steward=units.steward,
     )
 
 

@@ -69,6 +69,17 @@ def _member(member: object) -> dict[str, object] | None:
     }
 
 
+def _unit(found: Status) -> str:
+    """Return where it is in the units, for people."""
+    if found.steward is None:
+        return "no address yet"
+    whose = "this broker" if found.steward == found.uid else short(found.steward)
+    cluster = f"{counted(found.members, 'member')} in the cluster, steward {whose}"
+    if found.address is None:
+        return f"no address: there is no free slot for it; {cluster}"
+    return f"address {found.address}, {cluster}"
+
+
 def _seldom(links: tuple[LinkStatus, ...]) -> dict[str, list[str]]:
     """Return the columns that are shown only where a link has something in them, by name."""
     from ges.cli.weights import byte_rate
@@ -95,6 +106,7 @@ def _print(found: Status) -> None:
         f"{counted(found.subscriptions, 'subscription')}, "
         f"{'with' if found.secure else 'without'} identity"
     )
+    out.print(f"  {_unit(found)}")
     if found.identity is not None:
         own = found.identity
         out.print(

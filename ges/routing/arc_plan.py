@@ -1,10 +1,7 @@
 """One message a broker: the spanning tree of a normal event over ring links and chords.
 
-A broker that is to serve the arc from itself to ``limit`` passes the event to every linked broker
-inside the arc, and gives each the part up to the next one. As everybody is linked to its right
-neighbour, no broker is left out, and none is served twice: n-1 messages for n brokers, in O(log n)
-steps. (Broadcast in DKS, S. El-Ansary, L. Alima, P. Brand, S. Haridi, 2003, carried over to chords
-that can be used from both ends.) The hierarchical routing of the event service will replace it.
+The tree is that of :mod:`ges.units.arcs`. The hierarchical routing of the event service will
+replace it.
 
 A *duty* is ``limit``, a ring id, as a u32.
 """
@@ -15,6 +12,7 @@ from bisect import bisect_right
 from collections.abc import Mapping
 
 from ges.routing.plan import Duty, Onward
+from ges.units.arcs import inside, row_from, shares
 from ring.geometry import between, clockwise
 
 MAX_CACHED = 4096
@@ -31,10 +29,7 @@ class ArcPlan:
     def update(self, here: int, linked: Mapping[str, int]) -> None:
         """Set this broker's ring id, and uid -> ring id of the members it is linked to."""
         self._here = here
-        self._row = sorted(
-            ((ring_id, uid) for uid, ring_id in linked.items() if ring_id != here),
-            key=lambda entry: clockwise(here, entry[0]),
-        )
+        self._row = row_from(here, ((ring_id, uid) for uid, ring_id in linked.items()))
         self._cache.clear()
 
     @property
@@ -50,8 +45,7 @@ class ArcPlan:
         cached = self._cache.get(duty)
         if cached is None:
             limit = int.from_bytes(duty)
-            inside = [entry for entry in self._row if between(self._here, entry[0], limit)]
-            cached = _arcs(inside, limit)
+            cached = _arcs(inside(self._here, self._row, limit), limit)
             if len(self._cache) >= MAX_CACHED:
                 self._cache.clear()
             self._cache[duty] = cached
@@ -67,10 +61,10 @@ class ArcPlan:
         limit = int.from_bytes(duty)
         is_ahead = between(self._here, place, limit)
         end = limit if is_ahead else self._here
-        inside = [entry for entry in self._row if between(self._here, entry[0], end)]
+        linked = inside(self._here, self._row, end)
         far = clockwise(self._here, place)
-        first = bisect_right(inside, far, key=lambda entry: clockwise(self._here, entry[0]))
-        serving = inside[max(0, first - 1) :]
+        first = bisect_right(linked, far, key=lambda entry: clockwise(self._here, entry[0]))
+        serving = linked[max(0, first - 1) :]
         if not is_ahead:
             return tuple((uid, duty) for _, uid in serving[:1])
         return _arcs(serving, limit)
@@ -82,6 +76,4 @@ def whole_ring(ring_id: int) -> Duty:
 
 
 def _arcs(serving: list[tuple[int, str]], limit: int) -> Onward:
-    """Let each of these serve the arc up to the next one, and the last one up to ``limit``."""
-    ends = [*(ring_id for ring_id, _ in serving), limit][1:]
-    return tuple((uid, end.to_bytes(4)) for (_, uid), end in zip(serving, ends, strict=True))
+    return tuple((uid, end.to_bytes(4)) for uid, end in shares(serving, limit))

@@ -8,6 +8,7 @@ from ges.wire.broker_messages import (
     SecureState,
     SecureStatesWanted,
 )
+from ges.wire.unit_messages import UNIT_MESSAGES
 from overlay.machine import Message
 from overlay.multigraph.probes import LinkEcho, LinkProbe
 from overlay.multigraph.quick_probes import QuickEcho, QuickProbe
@@ -27,6 +28,7 @@ LINK_MESSAGES: tuple[type[Message], ...] = (
     LinkEcho,
     QuickProbe,
     QuickEcho,
+    *UNIT_MESSAGES,
     Goodbye,
 )
 LINK_CODEC = MessageCodec(*LINK_MESSAGES)

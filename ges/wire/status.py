@@ -94,3 +94,6 @@ class Status(Message, frozen=True):
     express_range_ms: float = 0.0  #: one way; 0: no express links
     kept_bytes: int = 0  #: of memory, for events to brokers whose links are lost
     replay_bytes: int = 0  #: of memory, for events kept for clients that lose their broker
+    address: str | None = None  #: in the units, as printed; None: it has none
+    members: int = 0  #: brokers that have an address, this one among them
+    steward: WireUid | None = None  #: of the cluster; None before there is one

@@ -37,6 +37,8 @@ SECURE_STATES = "secure_states"  #: lists of secure links are told again to who 
 
 QUICK_PROBES = "quick_probes"  #: answered before all that waits
 
+UNITS = "units"  #: brokers have addresses, and tell things to all members of their cluster
+
 KEPT_EVENTS = "kept_events"  #: a broker sends a client that moves to it what it has missed
 
 ASKS = "asks"  #: a client asks where it waits for its events to be confirmed
@@ -46,7 +48,7 @@ FOR_CLIENTS = (KEPT_EVENTS,)
 #: ... and what a client tells its broker, beside what it has in common with brokers.
 OF_CLIENTS = (ASKS,)
 
-CAPABILITIES = frozenset({EXPRESS, STREAMS, SECURE_STATES, QUICK_PROBES})
+CAPABILITIES = frozenset({EXPRESS, STREAMS, SECURE_STATES, QUICK_PROBES, UNITS})
 
 
 @dataclass(frozen=True, slots=True)

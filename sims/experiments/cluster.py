@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Self
 
 from overlay.ids import NANOS_PER_SECOND, Nanos, Peer, nanos
 from overlay.machine import Fact
@@ -54,7 +55,7 @@ class Cluster:
         self._partition: Partition | None = None
 
     @classmethod
-    def ring_of(cls, n: int, seed: int = 1, config: RingConfig = LAN) -> Cluster:
+    def ring_of(cls, n: int, seed: int = 1, config: RingConfig = LAN) -> Self:
         """Return a ring of ``n`` brokers that has come to rest, its facts so far forgotten."""
         cluster = cls(seed, config)
         cluster.found()

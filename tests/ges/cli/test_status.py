@@ -53,3 +53,34 @@ def test_their_values_stand_beside_their_links(
     rows = {kind: next(line for line in lines if f" {kind} " in line) for kind in (NORMAL, EXPRESS)}
     assert rows[NORMAL].split()[-3:] == ["-", "-", "-"]
     assert rows[EXPRESS].split()[-4:] == ["25", "MB/s", "3", "5"]
+
+
+@pytest.mark.parametrize(
+    ("units", "line"),
+    [
+        (
+            {"address": "0.0.0.5", "members": 3, "steward": "b" * 32},
+            "address 0.0.0.5, 3 members in",
+        ),
+        ({"address": "0.0.0.5", "members": 1, "steward": "a" * 32}, "steward this broker"),
+        (
+            {"address": None, "members": 64, "steward": "b" * 32},
+            "no address: there is no free slot",
+        ),
+        ({"address": None, "members": 0, "steward": None}, "no address yet"),
+    ],
+)
+def test_a_status_says_where_a_broker_is_in_the_units(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    units: dict[str, object],
+    line: str,
+) -> None:
+    at = msgspec.structs.replace(broker("a" * 32), **units)
+
+    async def ask(broker: str, identity: Path | None, overlay: str, timeout: float) -> Status:
+        return at
+
+    monkeypatch.setattr("ges.cli.status.ask", ask)
+    assert run(["status"]) == 0
+    assert line in capsys.readouterr().out

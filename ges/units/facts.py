@@ -1,0 +1,35 @@
+"""What a broker says of its own place in the units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ges.units.address import Address
+from overlay.machine import Fact
+
+
+@dataclass(frozen=True, slots=True)
+class Addressed(Fact):
+    """This broker has another address now; ``before`` is the one it had, if any."""
+
+    address: Address
+    before: Address | None
+
+
+@dataclass(frozen=True, slots=True)
+class Unaddressed(Fact):
+    """The cluster has no slot for this broker, which waits for one; events come to it all the same.
+
+    ``before`` is the address it had, if any.
+    """
+
+    members: int  #: of the cluster
+    before: Address | None
+
+
+@dataclass(frozen=True, slots=True)
+class TookOffice(Fact):
+    """This broker grants the slots of its cluster now."""
+
+    before: str  #: uid of the steward before
+    is_handover: bool  #: which has handed the table over; else it was gone, or silent
