@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ges.errors import TopicError
+from ges.matching.filter_tree import filter_cost
 from ges.routing.delivery import Deliveries
-from ges.sessions.session import Session, filter_cost
+from ges.sessions.session import Session
 from ges.wire.client_messages import Subscribe, Subscribed, SubscriptionRefused
 from ges.wire.topics import check_filter
 from overlay.ids import LinkClass, short

@@ -62,9 +62,6 @@ class Client:
         #: by number of subscription: publisher, class and sequence
         self.got: defaultdict[int, list[tuple[str, LinkClass, int]]] = defaultdict(list)
 
-    def wants(self, number: int, link_class: LinkClass) -> bool:
-        return self.filters[number][1] in (None, link_class)
-
     def read(self) -> None:
         reader = FrameReader()
         reader.feed(b"".join(self.connection.queue))
@@ -257,7 +254,7 @@ def test_a_client_that_goes_leaves_nothing(desk: Desk) -> None:
     desk.resubscribe(client, asked())
     desk.deliveries.forget(client)
     desk.go_on()
-    assert not desk.replays.holds(client, NORMAL)
+    assert not desk.replays.is_behind(client)
     assert client.sequences()[-1] < 25_000
 
 
