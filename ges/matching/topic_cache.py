@@ -82,11 +82,11 @@ class TopicCache(Generic[V, C]):
             text = topic.decode()
         except UnicodeDecodeError:
             return self._nothing
-        value = self._match(text)
-        self._entries[topic] = _Entry(self._changes.number, self._share(value))
+        shared = self._share(self._match(text))
+        self._entries[topic] = _Entry(self._changes.number, shared)
         self.cached_bytes += TOPIC_BYTES + len(topic)
         self._make_room()
-        return value
+        return shared.value
 
     def _renew(self, topic: bytes, entry: _Entry[V]) -> None:
         text = topic.decode()
