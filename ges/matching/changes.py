@@ -17,7 +17,7 @@ from ges.matching.topic_filters import TopicFilters
 
 C = TypeVar("C")
 
-MAX_CHANGES = 1024
+MAX_CHANGES = 512
 MAX_BYTES = 4 * 1024 * 1024  #: of memory for the filters that have changed
 
 

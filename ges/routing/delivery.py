@@ -32,7 +32,7 @@ class Deliveries:
         """Serve a filter no longer; a number that is not in use changes nothing."""
         entry = client.filters.pop(number, None)
         if entry is not None:
-            self.audience.remove(client, number, entry[0])
+            self.audience.remove(client, number, *entry)
 
     def forget(self, client: Subscriber) -> None:
         """The client is gone."""

@@ -8,6 +8,7 @@ from functools import partial
 import trio
 
 from ges.sessions.backpressure import Backpressure
+from ges.sessions.change_pace import ChangePace
 from ges.sessions.intake import Intake
 from ges.sessions.on_ring import OnRing
 from ges.sessions.replies import Replies
@@ -15,7 +16,7 @@ from ges.sessions.session import Session
 from ges.wire.events import EXPRESS_FLAG
 from overlay.driver import Driver
 from overlay.errors import ProtocolError
-from overlay.ids import short
+from overlay.ids import NANOS_PER_SECOND, Nanos, short
 from overlay.limits import Limits
 from overlay.links.memory_limit import MemoryLimit
 from overlay.net.connection import BROKEN, Connection
@@ -58,6 +59,7 @@ class ClientReader:
         is_express = False
         unfinished = _Unfinished(reader, self._limits.frame_seconds)
         silence = _Silence(self._limits.client_silence_seconds)
+        pace = ChangePace(self._limits)
         try:
             with silence.scope:
                 chunk: bytes | bytearray = b"-"
@@ -78,6 +80,14 @@ class ClientReader:
                     work = Sliced(self._intake.steps(session, runs), first)
                     await work.finish(self._driver.turn, partial(self._replies.settle, session))
                     await self._backpressure.relieve()
+                    if (wait_ns := self._wait_ns(session, pace)) > 0:
+                        self._driver.counted_log.note(
+                            "subscriptions_too_fast", "client slowed down", client=client
+                        )
+                        precedence.leave(fileno)
+                        silence.pause()
+                        await trio.sleep(wait_ns / NANOS_PER_SECOND)
+                        unfinished.forgive()
                     if reader.has_begun:
                         self._memory_limit.look()
                     unfinished.look(has_finished=bool(runs))
@@ -96,6 +106,11 @@ class ClientReader:
             pass
         finally:
             precedence.leave(fileno)
+
+    def _wait_ns(self, session: Session, pace: ChangePace) -> Nanos:
+        """Return for how long a client is not read, as it changes its subscriptions too fast."""
+        changes, session.changes = session.changes, 0
+        return pace.wait_ns(changes, self._driver.now()) if changes else 0
 
     async def wait_for_ring(self, runs: list[FrameRun]) -> None:
         """Let what needs it wait until this broker is a member; questions are answered at once.
@@ -144,6 +159,10 @@ class _Unfinished:
         self._limit = limit_seconds
         self._since = self._sliced_since = trio.current_time()
         self._number = 0  #: of the frame in slices
+
+    def forgive(self) -> None:
+        """It was not read for a while, and could not finish anything."""
+        self._since = self._sliced_since = trio.current_time()
 
     def look(self, *, has_finished: bool) -> None:
         """Look after each read; ``has_finished``: it has brought the end of a frame.

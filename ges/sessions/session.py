@@ -55,6 +55,7 @@ class Session:
         "accepted",
         "admission",
         "asks",
+        "changes",
         "connection",
         "filter_bytes",
         "filters",
@@ -89,6 +90,7 @@ class Session:
         self.admission = admission  #: who it is, and what it may
         self.verdicts: dict[bytes, str | None] = {}  #: why not, by topic
         self.verdict_bytes = 0
+        self.changes = 0  #: of its subscriptions, which its reader has not yet been slowed down for
         self.filter_bytes = 0  #: memory its filters may take
         self.uid = uid
         self.publisher = bytes.fromhex(uid)

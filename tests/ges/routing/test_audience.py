@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from ges.matching import changes as changes_module
 from ges.matching.linear import does_match
 from ges.routing import audience as module
-from ges.routing.audience import Audience, Targets
+from ges.routing import holdings
+from ges.routing.audience import Audience
 from ges.routing.delivery import Deliveries
+from ges.routing.holdings import Targets
 from ges.wire.delivered import MAX_MATCHES
 from overlay.ids import LinkClass, Nanos
 from overlay.wire.frames import Bytes
@@ -103,7 +105,7 @@ steps = st.one_of(
 )
 
 
-@pytest.mark.parametrize(("remembered", "most"), [(1024, MAX_MATCHES), (4, MAX_MATCHES), (1024, 2)])
+@pytest.mark.parametrize(("remembered", "most"), [(512, MAX_MATCHES), (4, MAX_MATCHES), (512, 2)])
 @settings(max_examples=250)
 @given(plan=st.lists(steps, max_size=60))
 def test_after_any_changes_those_get_an_event_who_want_it(
@@ -112,7 +114,7 @@ def test_after_any_changes_those_get_an_event_who_want_it(
     """Also where changes are forgotten soon, or where few numbers stand before an event."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(changes_module, "MAX_CHANGES", remembered)
-        patch.setattr(module, "MAX_MATCHES", most)
+        patch.setattr(holdings, "MAX_MATCHES", most)
         deliveries = Deliveries(Counter(), lambda: Nanos(0))
         clients = [Client(secure=number % 2 == 0) for number in range(4)]
         for what, *arguments in plan:
@@ -138,7 +140,7 @@ def test_changes_of_others_match_nothing_anew() -> None:
         audience.add(other, number, "b/#" if number % 2 else f"b/{number}", None)
         audience.add(other, 10_000 + number, "a/+", None)
         assert wanted(audience.of(NORMAL, b"a/b")) == {one: (1,), other: (10_000 + number,)}
-        audience.remove(other, 10_000 + number, "a/+")
+        audience.remove(other, 10_000 + number, "a/+", None)
     assert wanted(audience.of(NORMAL, b"a/b")) == {one: (1,)}
     assert audience.matched == {"a/b": 1}
 
@@ -164,7 +166,7 @@ def test_equal_filters_of_one_client_count_once() -> None:
     (row,) = audience.of(NORMAL, b"a")
     assert struct.unpack_from("!H", row.matches) == (MAX_MATCHES,)
     for number in range(3999):
-        audience.remove(client, number, "a")
+        audience.remove(client, number, "a", None)
     assert wanted(audience.of(NORMAL, b"a")) == {client: (3999,)}
 
 
@@ -207,3 +209,22 @@ def test_what_is_remembered_is_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch)
     audience.drop_cache()
     assert audience.cached_bytes == 0
     assert len(audience.of(NORMAL, b"1/0/0/0/0/0/0/0/0/0")) == 10
+
+
+def test_rows_that_were_replaced_are_counted_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Topics used seldom have rows of different times, of a client that changes its filters."""
+    limit = 512 * 1024
+    monkeypatch.setattr(module, "MAX_OLD_BYTES", limit)
+    audience = Audience()
+    client = Client()
+    for number in range(1000):
+        audience.add(client, number, "#", None)
+    tracemalloc.start()
+    for number in range(1000):
+        audience.of(NORMAL, b"%d" % number)
+        audience.remove(client, number, "#", None)
+        audience.add(client, number, "#", None)
+        used, _ = tracemalloc.get_traced_memory()
+        assert used <= audience.cached_bytes + limit / 2
+        assert audience.cached_bytes <= 4 * limit
+    tracemalloc.stop()

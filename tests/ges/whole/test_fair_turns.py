@@ -12,7 +12,8 @@ from benchmarks.stage.brokers import Brokers, attach
 from benchmarks.stage.virtual import Weather
 from benchmarks.stage.waiting import until
 from ges.broker import upper
-from ges.routing.audience import Audience, Targets
+from ges.routing.audience import Audience
+from ges.routing.holdings import Targets
 from ges.sessions.subscriptions import Subscriptions
 from ges.wire.client_messages import CLIENT_CODEC, StatusRequest, Subscribe
 from ges.wire.status import Status
