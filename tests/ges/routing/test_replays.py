@@ -247,6 +247,17 @@ def test_one_that_reads_too_slowly_goes_on_with_what_comes(desk: Desk) -> None:
     assert client.sequences()[-1] == 25_002
 
 
+def test_what_is_kept_from_a_client_counts_as_delivered_to_others_alone(desk: Desk) -> None:
+    for _ in range(500):
+        desk.run(50)
+    client, other = Client(), Client()
+    desk.subscribe(other, Subscribe(1, "#", None))
+    desk.resubscribe(client, asked())
+    assert desk.replays.is_behind(client)
+    desk.event()
+    assert desk.counters["events_delivered"] == 1
+
+
 def test_a_client_that_goes_leaves_nothing(desk: Desk) -> None:
     for _ in range(500):
         desk.run(50)
