@@ -31,6 +31,8 @@ class Limits:
     subscriptions: int = 4096  #: of one client
     subscription_bytes: int = 4 * 1024 * 1024  #: memory for the filters of one client
     subscription_bytes_total: int = 128 * 1024 * 1024  #: and of all clients
+    subscription_changes_per_second: float = 500.0  #: of one client, beyond those ...
+    subscription_changes_at_once: int = 8192  #: ... that it may make in a burst
     client_bytes_total: int = 512 * 1024 * 1024  #: queued for all clients, and unfinished from them
     link_bytes_total: int = 1024 * 1024 * 1024  #: queued for all brokers, and unfinished from them
     frame_seconds: float = 30.0  #: for a client to finish a frame it has begun

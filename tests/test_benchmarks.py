@@ -83,6 +83,8 @@ def run(command: str, monkeypatch: pytest.MonkeyPatch) -> object:
         ("speed.links table --seconds x", "--seconds: 'x' is no whole number"),
         ("speed.links --only 256,512", "--only: no '512'; there are 256, 4k, 256-secure"),
         ("speed.links tabel", "no 'tabel'; there are table, throughput"),
+        ("speed.matching --topics 0", "--topics: 0 is too few"),
+        ("speed.subscriptions --kinds x", "--kinds: no 'x'; there are others, same, wild"),
         ("speed.simulator --nodes 0", "--nodes: 0 is too few"),
         ("speed.relay_paths --changes 0", "--changes: 0 is too few"),
     ],

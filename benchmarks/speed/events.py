@@ -82,7 +82,7 @@ def _measure_broker(events: int, size: int) -> float:
     with _process(command) as broker:
         url = json.loads(_line(broker))["url"]
         with _spawn("sub", url, events) as (sub, _):
-            trio.run(_publisher, url, events, size)
+            trio.run(publisher, url, events, size)
             return _rate(sub, events)
 
 
@@ -154,7 +154,8 @@ async def _subscriber(url: str, events: int) -> None:
         print_line(str(time.perf_counter() - started))
 
 
-async def _publisher(url: str, events: int, size: int) -> None:
+async def publisher(url: str, events: int, size: int) -> None:
+    """Publish so many events of so many bytes to the topic ``bench``, and wait for their end."""
     payload = b"x" * size
     async with connect(url, timeout=FIND_SECONDS) as client:
         for _ in range(events):

@@ -1,13 +1,18 @@
-"""What one filter can match, against another: containment and overlap, without trying topics.
+"""What one filter can match, against others: containment and overlap, without trying topics.
 
-Both follow the meaning that :class:`~ges.matching.filter_tree.FilterTree` gives to filters: ``+``
+All follow the meaning that :class:`~ges.matching.filter_tree.FilterTree` gives to filters: ``+``
 is one level, ``#`` any number of levels, none included, and no wildcard in first place matches a
 topic whose first level starts with ``$``. A topic is a filter without wildcards, so
-``covers(filter, topic)`` is matching. Both cost no more than the levels of the shorter text.
+``covers(filter, topic)`` is matching. One against one costs no more than the levels of the shorter
+text.
+:func:`minimal` drops what others cover: of ``a/b``, ``a/+`` and ``c`` it leaves ``a/+`` and ``c``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from ges.matching.filter_tree import FilterTree
 from ges.wire.topics import ONE, REST
 
 
@@ -44,6 +49,24 @@ def overlaps(one: str, other: str) -> bool:
             return False
     longer = first if len(first) > len(second) else second
     return len(first) == len(second) or longer[min(len(first), len(second)) :] == [REST]
+
+
+def minimal(filters: Iterable[str]) -> set[str]:
+    """Return as few of the filters as match the same topics: no other one covers any of them.
+
+    Of two that match the same topics, such as ``#`` and ``+/#``, the first in sorted order stays.
+    """
+    known = set(filters)
+    tree: FilterTree[str] = FilterTree()
+    for text in known:
+        tree.add(text, text)
+    return {
+        text for text in known if not any(_makes_idle(wide, text) for wide in tree.matches(text))
+    }
+
+
+def _makes_idle(wide: str, text: str) -> bool:
+    return wide != text and covers(wide, text) and (wide < text or not covers(text, wide))
 
 
 def _is_system(level: str) -> bool:

@@ -1,4 +1,4 @@
-"""Filters and who holds them: finds all holders whose filter matches a topic.
+"""Filters with wildcards and who holds them, in a trie by levels.
 
 :mod:`ges.wire.topics` says what the wildcards stand for.
 """
@@ -11,6 +11,13 @@ from ges.wire.topics import ONE, REST
 
 T = TypeVar("T")
 
+LEVEL_BYTES = 512  #: of memory for a level of a filter, at most
+
+
+def filter_cost(text: str) -> int:
+    """Return how many bytes of memory a filter takes at most, the tree of filters included."""
+    return (text.count("/") + 2) * LEVEL_BYTES + 4 * len(text)
+
 
 class _Level(Generic[T]):
     __slots__ = ("children", "here")
@@ -21,29 +28,29 @@ class _Level(Generic[T]):
 
 
 class FilterTree(Generic[T]):
-    """Filters with their holders; finds all holders whose filter matches a topic.
+    """Filters with their holders: an :class:`~ges.matching.engine.Engine`.
 
-    A trie by levels: adding and matching cost no more than the levels of the topic times the
-    wildcards met on the way, whatever the number of filters.
+    Adding and matching cost no more than the levels of the topic times the wildcards met on the
+    way, whatever the number of filters.
     """
 
     def __init__(self) -> None:
         self._root: _Level[T] = _Level()
         self.size = 0
 
-    def add(self, text: str, holder: T) -> None:
+    def add(self, interest: str, holder: T) -> None:
         """Let ``holder`` have a checked filter; having it twice is having it once."""
         level = self._root
-        for name in text.split("/"):
+        for name in interest.split("/"):
             level = level.children.setdefault(name, _Level())
         if holder not in level.here:
             level.here[holder] = None
             self.size += 1
 
-    def remove(self, text: str, holder: T) -> None:
+    def remove(self, interest: str, holder: T) -> None:
         """Take the filter from ``holder``, if it has it."""
         path = [self._root]
-        names = text.split("/")
+        names = interest.split("/")
         for name in names:
             child = path[-1].children.get(name)
             if child is None:
@@ -59,7 +66,10 @@ class FilterTree(Generic[T]):
             del parent.children[name]
 
     def matches(self, topic: str) -> list[T]:
-        """Return the holders whose filters match ``topic``, each once, in order of finding."""
+        """Return the holders whose filters match ``topic``, each once, in order of finding.
+
+        A filter may stand for the topic: then all holders of filters that cover it are among them.
+        """
         found: dict[T, None] = {}
         names = topic.split("/")
         self._collect(self._root, names, 0, found)
@@ -75,7 +85,7 @@ class FilterTree(Generic[T]):
             return
         if (child := children.get(names[at])) is not None:
             self._collect(child, names, at + 1, found)
-        if wild and (child := children.get(ONE)) is not None:
+        if wild and names[at] != ONE and (child := children.get(ONE)) is not None:
             self._collect(child, names, at + 1, found)
 
 

@@ -2,7 +2,8 @@
 
 The way itself
     ``parts`` (what it consists of), ``router`` (once, onward, out), ``passing`` (on to other
-    brokers), ``delivery`` (to clients here), ``express``, ``reach`` (whether an event may set out).
+    brokers), ``delivery`` (to clients here), ``audience`` (which of them want a topic),
+    ``holdings`` (what one is interested in), ``express``, ``reach`` (whether an event may set out).
 To whom
     ``plan`` (what a plan is), ``arc_plan`` (the tree over the ring), ``flood_plan`` (everybody),
     ``plans`` (which of them), ``catch_up`` (who joined meanwhile).

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from ges.routing.delivery import Deliveries
+from ges.routing.audience import Audience
 from ges.routing.outlets import Line, Lines
 from ges.routing.paths import Path, Paths
 from ges.routing.plan import Onward
@@ -90,7 +90,7 @@ class Express:
     def __init__(
         self,
         hops: ExpressHops,
-        deliveries: Deliveries,
+        audience: Audience,
         counters: Counter[str],
         *,
         one_way_us: Callable[[LinkKey, int], int],
@@ -102,7 +102,7 @@ class Express:
         """
         self.misses: Counter[LinkKey] = Counter()  #: found late here, by their last link
         self._hops = hops
-        self._deliveries = deliveries
+        self._audience = audience
         self._recent = Recent()
         self._counters = counters
         self._one_way_us = one_way_us
@@ -156,7 +156,10 @@ class Express:
             self._counters["express_misses"] += 1
         self._forward(head, event, onward)
         frame = frame_start(EVENT, len(event)) + event
-        for client, matches in self._deliveries.targets_of(LinkClass.EXPRESS, head.topic):
+        for row in self._audience.of(LinkClass.EXPRESS, head.topic):
+            client, matches = row.recipient.client, row.matches
+            if client is None:
+                continue
             start = frame_start(DELIVERY, len(matches) + len(frame)) + matches
             at = len(start) + FRAME_HEADER.size + SPENT_AT
             client.connection.send_express(bytearray(start) + frame, at)

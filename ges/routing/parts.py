@@ -74,7 +74,7 @@ class RoutingParts:
         hops = ExpressHops(lines, paths, rules.is_express)
         express = Express(
             hops,
-            deliveries,
+            deliveries.audience,
             counters,
             one_way_us=rules.one_way_us,
             budget_us=rules.budget_us,

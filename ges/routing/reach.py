@@ -34,6 +34,6 @@ class Reach:
             return f"no all-secure path to broker {describe(unreachable)}"
         if self._plans.normal.is_empty or self._graph.reaches_anybody():
             return None
-        if self._deliveries.targets_of(LinkClass.SECURE, head.topic):
+        if self._deliveries.serves(LinkClass.SECURE, head.topic):
             return None
         return "no all-secure path from this broker to any other"

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
+from ges.routing.audience import Audience
 from ges.routing.kept import KeptEvents
 from ges.routing.replay import PIECE_BYTES, Replay
 from ges.routing.subscriber import Subscriber
@@ -37,13 +38,13 @@ class Replays:
         self,
         counters: Counter[str],
         now: Callable[[], Nanos],
-        on_change: Callable[[], None],
+        audience: Audience,
     ) -> None:
-        """``on_change`` is called when a client begins or ceases to be behind."""
+        """``audience``: of those in it that are behind, it lets what comes now go nowhere."""
         self.kept = KeptEvents()
         self._counters = counters
         self._now = now
-        self._on_change = on_change
+        self._audience = audience
         self._behind: dict[Subscriber, Replay] = {}  #: who waits longest is first
         self._served: set[Subscriber] = set()  #: had its replay; there is one for a connection
         self._due: Nanos | None = None
@@ -54,9 +55,9 @@ class Replays:
         """Keep events that are delivered at ``now``."""
         self.kept.keep(run, now)
 
-    def holds(self, client: Subscriber, link_class: LinkClass) -> bool:
-        """Say whether a client is to get no events of that class but kept ones."""
-        return client in self._behind and link_class is not LinkClass.EXPRESS
+    def is_behind(self, client: Subscriber) -> bool:
+        """Say whether a client is to get no events but kept ones and express ones."""
+        return client in self._behind
 
     def joined(self, client: Subscriber, number: int) -> None:
         """A client has a new subscription: it gets what comes from now on."""
@@ -87,7 +88,7 @@ class Replays:
             self.kept.forget(now)
             replay = self._behind[client] = Replay(self.kept.first)
             self._served.add(client)
-            self._on_change()
+            self._audience.hold(client)
             for number in client.filters:
                 replay.begin(number, now, client.filters)
         for each in request.subscriptions:
@@ -132,7 +133,7 @@ class Replays:
         del self._behind[client]
         if replay.position < kept.first:
             self._counters["replays_overrun"] += 1
-            self._on_change()
+            self._audience.release(client)
             return
         for delivery, run, count in replay.piece(kept, client.filters, secure=client.secure):
             client.connection.send(delivery, 0 if run.secure else count)
@@ -140,7 +141,7 @@ class Replays:
         if replay.position < kept.end:
             self._behind[client] = replay  # behind those that wait, too
         else:
-            self._on_change()
+            self._audience.release(client)
 
 
 def _class_of(*, secure: bool) -> LinkClass:

@@ -26,10 +26,3 @@ class Subscriber(Protocol):
     @property
     def connection(self) -> Outlet:
         """Where events for it are queued."""
-
-    def wants(self, number: int, link_class: LinkClass) -> bool:
-        """Say whether a subscription takes events of that class, and may."""
-
-
-#: Who gets an event, and the numbers of the subscriptions as they stand before it.
-Targets = tuple[tuple[Subscriber, bytes], ...]

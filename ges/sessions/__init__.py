@@ -7,5 +7,6 @@ What they send
     ``intake``, ``subscriptions``, ``parking`` and ``parked_events`` (secure events that wait for a
     path), ``replies``.
 When they have to wait
-    ``on_ring`` (until the broker has joined), ``backpressure`` (while queues are crowded).
+    ``on_ring`` (until the broker has joined), ``backpressure`` (while queues are crowded),
+    ``change_pace`` (when they change their subscriptions too fast).
 """

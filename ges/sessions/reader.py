@@ -8,14 +8,16 @@ from functools import partial
 import trio
 
 from ges.sessions.backpressure import Backpressure
+from ges.sessions.change_pace import ChangePace
 from ges.sessions.intake import Intake
 from ges.sessions.on_ring import OnRing
 from ges.sessions.replies import Replies
 from ges.sessions.session import Session
+from ges.wire.client_messages import KeepAlive
 from ges.wire.events import EXPRESS_FLAG
 from overlay.driver import Driver
 from overlay.errors import ProtocolError
-from overlay.ids import short
+from overlay.ids import NANOS_PER_SECOND, short
 from overlay.limits import Limits
 from overlay.links.memory_limit import MemoryLimit
 from overlay.net.connection import BROKEN, Connection
@@ -24,6 +26,7 @@ from overlay.wire.codec import FrameReader, FrameRun
 from overlay.wire.frames import EVENT, HEADER
 
 JOIN_PATIENCE_SECONDS = 2.0  #: for which what clients publish waits for the broker to join
+ALIVE_SECONDS = 0.4  #: between two signs of life to a client that is not read for a while
 EXPRESS_BYTES = 16 * 1024  #: a client with more in one read is none that goes first
 
 
@@ -58,6 +61,7 @@ class ClientReader:
         is_express = False
         unfinished = _Unfinished(reader, self._limits.frame_seconds)
         silence = _Silence(self._limits.client_silence_seconds)
+        pace = ChangePace(self._limits)
         try:
             with silence.scope:
                 chunk: bytes | bytearray = b"-"
@@ -78,6 +82,11 @@ class ClientReader:
                     work = Sliced(self._intake.steps(session, runs), first)
                     await work.finish(self._driver.turn, partial(self._replies.settle, session))
                     await self._backpressure.relieve()
+                    if session.changes and (wait := self._wait_seconds(session, pace)):
+                        precedence.leave(fileno)
+                        silence.pause()
+                        await self._hold_back(session, wait)
+                        unfinished.forgive()
                     if reader.has_begun:
                         self._memory_limit.look()
                     unfinished.look(has_finished=bool(runs))
@@ -96,6 +105,23 @@ class ClientReader:
             pass
         finally:
             precedence.leave(fileno)
+
+    def _wait_seconds(self, session: Session, pace: ChangePace) -> float:
+        changes, session.changes = session.changes, 0
+        return pace.wait_ns(changes, self._driver.now()) / NANOS_PER_SECOND
+
+    async def _hold_back(self, session: Session, seconds: float) -> None:
+        """Do not read a client for a while, as it changes its subscriptions too fast.
+
+        Its questions are not read, either: the broker asks for its part, lest it be left as silent.
+        """
+        self._driver.counted_log.note(
+            "subscriptions_too_fast", "client slowed down", client=short(session.uid)
+        )
+        with trio.move_on_after(seconds):
+            while True:
+                session.tell(KeepAlive(0, answer=False))
+                await trio.sleep(ALIVE_SECONDS)
 
     async def wait_for_ring(self, runs: list[FrameRun]) -> None:
         """Let what needs it wait until this broker is a member; questions are answered at once.
@@ -144,6 +170,10 @@ class _Unfinished:
         self._limit = limit_seconds
         self._since = self._sliced_since = trio.current_time()
         self._number = 0  #: of the frame in slices
+
+    def forgive(self) -> None:
+        """It was not read for a while, and could not finish anything."""
+        self._since = self._sliced_since = trio.current_time()
 
     def look(self, *, has_finished: bool) -> None:
         """Look after each read; ``has_finished``: it has brought the end of a frame.

@@ -18,15 +18,9 @@ CLIENT_QUEUE_BYTES = 16 * 1024 * 1024
 #: Memory for the topics of which is remembered whether a client may publish to them, and why not.
 MAX_VERDICT_BYTES = 128 * 1024
 ENTRY_BYTES = 128  #: an entry of a dictionary takes so much, beside what is in it
-LEVEL_BYTES = 512  #: of memory for a level of a filter, at most
 
 
 EVERYTHING = Admitted(NOBODY, None, None)  #: where there are no rules
-
-
-def filter_cost(text: str) -> int:
-    """Return how many bytes of memory a filter takes at most, the tree of filters included."""
-    return (text.count("/") + 2) * LEVEL_BYTES + 4 * len(text)
 
 
 class ClientOutlet(Outlet, Protocol):
@@ -61,6 +55,7 @@ class Session:
         "accepted",
         "admission",
         "asks",
+        "changes",
         "connection",
         "filter_bytes",
         "filters",
@@ -95,6 +90,7 @@ class Session:
         self.admission = admission  #: who it is, and what it may
         self.verdicts: dict[bytes, str | None] = {}  #: why not, by topic
         self.verdict_bytes = 0
+        self.changes = 0  #: of its subscriptions, which its reader has not yet been slowed down for
         self.filter_bytes = 0  #: memory its filters may take
         self.uid = uid
         self.publisher = bytes.fromhex(uid)
@@ -164,9 +160,3 @@ class Session:
     def secure(self) -> bool:
         """Secure events may travel on this hop."""
         return self.connection.secure
-
-    def wants(self, number: int, link_class: LinkClass) -> bool:
-        """Say whether a subscription takes events of that class, and may."""
-        if link_class is LinkClass.SECURE and not self.secure:
-            return False
-        return self.filters[number][1] in (None, link_class)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ges.errors import TopicError
+from ges.matching.filter_tree import filter_cost
 from ges.routing.delivery import Deliveries
-from ges.sessions.session import Session, filter_cost
+from ges.sessions.session import Session
 from ges.wire.client_messages import Subscribe, Subscribed, SubscriptionRefused
 from ges.wire.topics import check_filter
 from overlay.ids import LinkClass, short
@@ -23,6 +24,7 @@ class Subscriptions:
 
     def subscribe(self, session: Session, request: Subscribe) -> None:
         """Serve a filter, or tell the client why not."""
+        session.changes += 1
         reason = None
         try:
             check_filter(request.filter)
@@ -37,7 +39,7 @@ class Subscriptions:
                 self._deny(session, request.number, decision.reason)
                 return
         if reason is None:
-            self.unsubscribe(session, request.number)  # the same number again replaces it
+            self._end(session, request.number)  # the same number again replaces it
             reason = self._no_room(session, filter_cost(request.filter))
         if reason is not None:
             session.tell(SubscriptionRefused(request.number, reason[:500]))
@@ -48,10 +50,8 @@ class Subscriptions:
 
     def unsubscribe(self, session: Session, number: int) -> None:
         """Serve a filter no longer, if there is one of that number."""
-        entry = session.filters.get(number)
-        if entry is not None:
-            self._charge(session, -filter_cost(entry[0]))
-            self._deliveries.unsubscribe(session, number)
+        session.changes += 1
+        self._end(session, number)
 
     def judge_anew(self, session: Session) -> None:
         """What the client may do has changed: end what it may not have any more."""
@@ -59,7 +59,7 @@ class Subscriptions:
         for number, (text, _) in list(session.filters.items()):
             decision = permissions.subscribe(text) if permissions is not None else None
             if decision is not None and not decision.allowed:
-                self.unsubscribe(session, number)
+                self._end(session, number)
                 self._deny(session, number, decision.reason)
 
     def forget(self, session: Session) -> None:
@@ -69,6 +69,12 @@ class Subscriptions:
         self._deliveries.forget(session)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _end(self, session: Session, number: int) -> None:
+        entry = session.filters.get(number)
+        if entry is not None:
+            self._charge(session, -filter_cost(entry[0]))
+            self._deliveries.unsubscribe(session, number)
 
     def _deny(self, session: Session, number: int, reason: str) -> None:
         client = short(session.uid)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ges.matching.containment import covers, overlaps
+from ges.matching.containment import covers, minimal, overlaps
 from ges.matching.filter_tree import FilterTree
 from ges.wire.topics import check_filter
 
@@ -58,3 +58,27 @@ def test_a_filter_covers_the_topics_it_matches(text: str, topic: str) -> None:
 def test_examples(wide: str, narrow: str) -> None:
     assert covers(wide, narrow)
     assert overlaps(wide, narrow)
+
+
+@settings(max_examples=300)
+@given(st.sets(filters, max_size=12))
+@example({"#", "+/#", "a"})
+@example({"+/+/b", "+/a/+", "a/+/b", "+/+/+"})
+def test_a_minimal_set_matches_what_the_whole_set_matches(texts: set[str]) -> None:
+    least = minimal(texts)
+    assert least <= texts
+    assert set().union(*map(matched, least)) == set().union(*map(matched, texts))
+    for text in least:
+        assert not any(covers(other, text) for other in least - {text})
+
+
+def test_examples_of_minimal_sets() -> None:
+    assert minimal({"a/b", "a/+", "c"}) == {"a/+", "c"}
+    assert minimal({"#", "+/#", "a", "$s/a", "$s/+"}) == {"#", "$s/+"}
+    assert minimal([]) == set()
+
+
+def test_many_levels_take_no_long_time() -> None:
+    """A walk that took each ``+`` twice would take 2^60 steps."""
+    deep = {"/".join(["+"] * levels) for levels in range(1, 60)}
+    assert minimal(deep) == deep

@@ -12,8 +12,8 @@ from benchmarks.stage.brokers import Brokers, attach
 from benchmarks.stage.virtual import Weather
 from benchmarks.stage.waiting import until
 from ges.broker import upper
-from ges.routing.delivery import Deliveries
-from ges.routing.subscriber import Targets
+from ges.routing.audience import Audience
+from ges.routing.holdings import Targets
 from ges.sessions.subscriptions import Subscriptions
 from ges.wire.client_messages import CLIENT_CODEC, StatusRequest, Subscribe
 from ges.wire.status import Status
@@ -88,7 +88,7 @@ async def test_events_that_take_long_do_not_stop_the_brokers(
         attach(second) as other,
         other.subscribe("t/#") as events,
     ):
-        slow_down(Deliveries, "_match", autojump_clock, monkeypatch)
+        slow_down(Audience, "_match", autojump_clock, monkeypatch)
         watch = Watch()
         nursery.start_soon(watch.run)
         for number in range(COUNT):
