@@ -271,7 +271,9 @@ def test_who_is_no_member_itself_refuses_and_the_newcomer_tries_again() -> None:
     bench = Bench(5001)
     bench.join(member(0))
     [delayed] = told(bench.receive(member(0), JoinRefuse(full=False)), JoinDelayed)
-    assert sent(bench.wait(delayed.retry_ns / 1e9), PeersRequest) == [(uid(0), PeersRequest())]
+    assert sent(bench.wait(delayed.retry_ns / 1e9), PeersRequest) == [
+        (uid(0), PeersRequest(named=True))
+    ]
 
 
 # The newcomer's way
@@ -281,7 +283,7 @@ def test_a_newcomer_asks_measures_and_requests() -> None:
     """Section 3.3: ping brokers, select y among the closest, send-join-request."""
     bench, seed = Bench(5001), member(0)
     assert bench.give(Join((seed.peer.url,))) == [OpenLink(seed.peer.url)]
-    assert bench.up(seed) == [Send(seed.uid, PeersRequest())]
+    assert bench.up(seed) == [Send(seed.uid, PeersRequest(named=True))]
     assert sent(bench.receive(seed, Peers((seed,))), Ping) == [(seed.uid, Ping(1))]
     for token in range(1, PINGS):
         assert sent(bench.receive(seed, Pong(token)), Ping) == [(seed.uid, Ping(token + 1))]
@@ -382,7 +384,9 @@ def test_a_lost_answer_is_asked_for_again() -> None:
     effects = bench.wait(LAN.join_ns / 1e9)
     [delayed] = told(effects, JoinDelayed)
     assert "asking" in delayed.reason
-    assert sent(bench.wait(delayed.retry_ns / 1e9), PeersRequest) == [(seed.uid, PeersRequest())]
+    assert sent(bench.wait(delayed.retry_ns / 1e9), PeersRequest) == [
+        (seed.uid, PeersRequest(named=True))
+    ]
 
 
 def test_seeds_that_are_down_are_tried_again_with_growing_pauses() -> None:
