@@ -48,7 +48,8 @@ async def connect(
         reattach: go to another broker when this one is lost.
         on_waiting: called with that line; by default it is a warning of the logger "ges.client",
             which Python prints to stderr unless told otherwise.
-        on_gap: called after each re-attachment.
+        on_gap: called after each re-attachment, and when the broker says that its place on the ring
+            was in doubt; see :class:`ges.client.Gap`.
         token: says who this client is, to brokers that know tokens; goes over TLS or loopback only.
         transport: makes the connections, with the identity to show, if there is one.
 

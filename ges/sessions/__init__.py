@@ -8,4 +8,6 @@ What they send
     path), ``replies``.
 When they have to wait
     ``on_ring`` (until the broker has joined), ``backpressure`` (while queues are crowded).
+What they may have missed
+    ``absences`` (times in which the broker's place was in doubt).
 """

@@ -159,7 +159,7 @@ class Membership:
         A neighbour has closed the ring over us: we come back as a newcomer. To all others we are
         members of another ring, and stay where we are; see :mod:`ring.joining.merge`. So we do
         where nobody bears witness: the holder was cut off, and the ring has closed over it, if over
-        anybody.
+        anybody. One that says so again and again is no member of another ring.
         """
         parts = self._parts
         core, hood = parts.core, parts.hood
@@ -168,7 +168,11 @@ class Membership:
                 self._rejoin("held for dead by another broker")
         elif (witnessed and holder in hood.adjacent) or not hood.left:
             self._rejoin("held for dead by another broker")
+        elif parts.tellers.is_ignored(holder):
+            return
         else:
+            if holder not in hood.adjacent:
+                parts.tellers.on_refuted(holder)
             core.peer = msgspec.structs.replace(core.peer, incarnation=core.peer.incarnation + 1)
             hood.version += 1
             core.notify(Reincarnated(core.member, holder))

@@ -26,6 +26,7 @@ from sims.scenarios.deaths import (
 )
 from sims.scenarios.events import (
     event_flaps,
+    event_forgeries,
     event_freezes,
     event_halves,
     event_isolations,
@@ -100,6 +101,7 @@ STORIES: tuple[Story, ...] = (
     event_kills,
     event_isolations,
     event_halves,
+    event_forgeries,
 )
 
 SCOPES: Story = scopes  #: has no seeds, so ``chordal sim explore`` is the command for it
