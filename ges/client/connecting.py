@@ -78,8 +78,17 @@ async def connect(
     attachment = Attachment(wish, random.Random(f"{wish.uid}:attach"), transport)
     client = Client(attachment, wish.uid)
 
+    noted_at = -math.inf
+
     def note_gap(lost: str, found: str, seconds: float) -> None:
+        nonlocal noted_at
+        last_at, noted_at = noted_at, trio.current_time()
         gap = Gap(lost, found, seconds)
+        if lost == found and client.gaps and client.gaps[-1].lost == client.gaps[-1].found == found:
+            since_last = noted_at - last_at
+            if since_last <= seconds:  # told in parts, as it goes on: it is one gap
+                last = client.gaps.pop()
+                gap = Gap(lost, found, max(seconds, last.seconds + since_last))
         client.gaps.append(gap)
         if on_gap is not None:
             on_gap(gap)
