@@ -32,6 +32,7 @@ from ring.wire.messages import (
 PINGS = 3  #: round trips measured to each candidate; the shortest counts
 UNANSWERED = 2  #: requests without an answer, before the contact itself is to insert
 
+CALLED_NAMED = 2  #: looks in vain at the seeds, after which those that they have named are called
 SAY_NS = nanos(3.0)  #: between two lines that say that this broker is on no ring yet
 
 #: Refusals that no waiting will change.
@@ -97,14 +98,14 @@ class Newcomer:
     @property
     def stance(self) -> Stance:
         """What we tell others that ask us, as long as we are on no ring."""
-        if self.phase is not Phase.SEEKING or not self.founding.is_open:
+        if self.phase is not Phase.SEEKING or not self.founding.is_open or self._knows_ring:
             return Stance.JOINS
         return Stance.FOUNDS if self.founding.may_found else Stance.SEEKS
 
     @property
     def founds(self) -> bool:
         """Whether this broker is to found a ring now: no seed is on one, and it is our turn."""
-        return self.phase is Phase.SEEKING and self.founding.is_due
+        return self.phase is Phase.SEEKING and not self._knows_ring and self.founding.is_due
 
     def begin(self, seeds: tuple[str, ...], *, patient: bool) -> None:
         """Look for the ring at these URLs.
@@ -277,6 +278,11 @@ class Newcomer:
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
     @property
+    def _knows_ring(self) -> bool:
+        """Members were named to us, and we have not called them in vain yet."""
+        return bool(self._named) and self.in_vain <= CALLED_NAMED
+
+    @property
     def _pausing(self) -> bool:
         return self.phase is Phase.SEEKING and not any(map(self._links.is_opening, self._doors))
 
@@ -286,7 +292,7 @@ class Newcomer:
         self.in_vain += 1
         self._candidates.clear()
         # A seed may have died since it named others: where none answers, these are called as well.
-        named = self._named if self.in_vain > 1 else ()
+        named = self._named if self.in_vain >= CALLED_NAMED else ()
         self._doors = tuple(dict.fromkeys((*self._seeds, *named)))
         core.ring_id = None
         is_open, config = self.founding.may_found, core.config

@@ -32,7 +32,7 @@ from sims.scenarios.events import (
     event_isolations,
     event_kills,
 )
-from sims.scenarios.joins import early_starters, joins
+from sims.scenarios.joins import early_starters, joins, one_list
 from sims.scenarios.links import carriers, chord_cuts, cuts, flaps, forgiven, mended, tangles
 from sims.scenarios.lives import alone, doors, leaves, moved_lives, pauses, restarts, wakings
 from sims.scenarios.partitions import bridges, castaways, partitions, returns, strangers
@@ -57,6 +57,7 @@ Story = Callable[[int], list[str]]
 STORIES: tuple[Story, ...] = (
     joins,
     early_starters,
+    one_list,
     pauses,
     wakings,
     leaves,

@@ -10,7 +10,7 @@ from ring.config import LAN
 from ring.facts import Join, Joined, JoinWaits
 from ring.joining.founding import SILENT_AFTER
 from ring.wire.messages import Member, Peers, PeersRequest, Place, Stance
-from tests.helpers.bench import Bench, closed, member, sent, told, view_of
+from tests.helpers.bench import Bench, closed, member, opened, sent, told, view_of
 
 HERE, SMALLER, LARGER = 500, member(400), member(600)
 LOOK_S = 1.5 * LAN.found_ns / NANOS_PER_SECOND  #: the longest pause between two looks
@@ -151,3 +151,23 @@ def test_what_is_told_names_each_seed_and_its_answer() -> None:
         (member(700).peer.url, "no answer yet"),
         (member(HERE).peer.url, "this broker"),
     )
+
+
+def test_one_that_has_heard_of_a_ring_calls_its_members_before_it_founds() -> None:
+    bench, other = started(400), member(700)
+    bench.up(SMALLER)
+    bench.receive(SMALLER, Peers((SMALLER, other)))  # and it dies
+    bench.down(SMALLER)
+    bench.refused(SMALLER)
+    bench.refused(other)  # but that one may have been gone for a moment only
+    called: set[str] = set()
+    for _ in range(400):
+        effects = bench.wait(0.02)
+        if told(effects, Joined):
+            break
+        for url in opened(effects):
+            called.add(url)
+            if url == SMALLER.peer.url:
+                gone(bench, url)
+    assert told(effects, Joined)
+    assert other.peer.url in called

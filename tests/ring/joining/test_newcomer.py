@@ -24,6 +24,7 @@ from ring.wire.messages import (
     Ping,
     Place,
     Pong,
+    Stance,
     View,
 )
 from tests.helpers.bench import Bench, member, opened, peer, sent, told, uid, view_of
@@ -272,7 +273,7 @@ def test_who_is_no_member_itself_refuses_and_the_newcomer_tries_again() -> None:
     bench.join(member(0))
     [delayed] = told(bench.receive(member(0), JoinRefuse(full=False)), JoinDelayed)
     assert sent(bench.wait(delayed.retry_ns / 1e9), PeersRequest) == [
-        (uid(0), PeersRequest(named=True))
+        (uid(0), PeersRequest(named=True, stance=Stance.JOINS))
     ]
 
 
@@ -385,7 +386,7 @@ def test_a_lost_answer_is_asked_for_again() -> None:
     [delayed] = told(effects, JoinDelayed)
     assert "asking" in delayed.reason
     assert sent(bench.wait(delayed.retry_ns / 1e9), PeersRequest) == [
-        (seed.uid, PeersRequest(named=True))
+        (seed.uid, PeersRequest(named=True, stance=Stance.JOINS))
     ]
 
 
@@ -428,7 +429,7 @@ def test_where_no_seed_answers_any_more_those_that_it_named_are_called_too() -> 
     assert called(bench) == [seed.peer.url]
     bench.give(LinkRefused(seed.peer.url, None, Refused.UNREACHABLE))
     assert called(bench) == [seed.peer.url, other.peer.url]
-    assert sent(bench.up(other), PeersRequest) == [(other.uid, PeersRequest())]
+    assert sent(bench.up(other), PeersRequest) == [(other.uid, PeersRequest(stance=Stance.JOINS))]
 
 
 def test_a_stranger_where_a_member_was_said_to_be_does_not_end_a_join() -> None:

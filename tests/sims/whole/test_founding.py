@@ -12,6 +12,7 @@ from overlay.ids import Nanos, nanos
 from ring.config import WAN
 from ring.facts import Joined, JoinWaits, Rejoining
 from sims.experiments.cluster import KILL, POWER, Cluster
+from sims.scenarios.joins import second_founders
 from sims.world.world import CrashMode, CutMode
 
 SOON_S = 5.0  #: "within seconds"
@@ -269,15 +270,7 @@ def test_without_a_cut_nobody_founds_where_another_lives_on_a_ring(
     cluster, crashes = play(seed, plan, [])
     cluster.rest()
     assert len(cluster.in_order) == len(plan)
-    on_ring: set[str] = set()
-    for at, uid, fact in cluster.facts:
-        while crashes and crashes[0][0] <= at:
-            on_ring.discard(crashes.pop(0)[1])
-        if isinstance(fact, Rejoining):
-            on_ring.discard(uid)
-        elif isinstance(fact, Joined):
-            assert fact.contact is not None or not on_ring, "two rings"
-            on_ring.add(uid)
+    assert second_founders(cluster, crashes, listed(cluster, len(plan))) == []
 
 
 @settings(max_examples=40)
