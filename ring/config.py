@@ -62,6 +62,8 @@ class RingConfig:
     measure_candidates: int = 8  #: brokers whose round-trip time a newcomer measures
     closest: int = 3  #: the contact is drawn among that many nearest (paper 004, section 3.3)
     join_ns: Nanos = nanos(2.0)  #: a step of a join that takes longer is started again
+    #: mean time between two looks of a broker that may found a ring: is another on one, or there?
+    found_ns: Nanos = nanos(0.6)
     join_hops: int = 32  #: a join request is passed on at most that often
 
     chord_refresh_ns: Nanos = nanos(10.0)  #: mean time between refreshes of all chords
@@ -140,6 +142,7 @@ LOCAL = RingConfig(
     answer_ns=nanos(0.2),
     answer_max_ns=nanos(0.3),
     measure_ns=nanos(0.5),
+    found_ns=nanos(0.4),
 )
 LAN = RingConfig()
 WAN = RingConfig(
@@ -154,6 +157,7 @@ WAN = RingConfig(
     retry_max_ns=nanos(60.0),
     measure_ns=nanos(4.0),
     join_ns=nanos(8.0),
+    found_ns=nanos(2.0),
     chord_refresh_ns=nanos(900.0),
     knock_ns=nanos(5.0),
     route_ns=nanos(8.0),

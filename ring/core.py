@@ -37,6 +37,7 @@ class Timer(IntEnum):
     CHORDS = auto()
     MEASURE = auto()
     JOIN = auto()  #: this broker's own join
+    WAITS = auto()  #: it is on no ring yet, and is to say so
     RESERVED = auto()  #: subject: uid of a newcomer an id is kept for
     KNOCK = auto()
     ROUTE = auto()  #: subject: number of a search of ours

@@ -24,9 +24,15 @@ class Found(Command):
 
 @dataclass(frozen=True, slots=True)
 class Join(Command):
-    """Join the ring that the brokers at these URLs belong to."""
+    """Join the ring that the brokers at these URLs belong to.
+
+    Where none of them is on a ring, one of them founds one (:mod:`ring.joining.founding`): that may
+    be this broker, if its own URL is among the seeds, or if another that starts has it in its list.
+    ``bootstrap``: so many of them, this one included, must be there before it founds.
+    """
 
     seeds: tuple[str, ...]
+    bootstrap: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +101,13 @@ class JoinDelayed(Fact):
 
     reason: str
     retry_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class JoinWaits(Fact):
+    """This broker is on no ring yet; told every few seconds."""
+
+    answers: tuple[tuple[str, str], ...]  #: URL of each seed, and what it has answered
 
 
 @dataclass(frozen=True, slots=True)

@@ -270,7 +270,7 @@ class RingNode:
         if isinstance(command, Found):
             self._membership.found(command.ring_id)
         elif isinstance(command, Join):
-            self._membership.join(command.seeds)
+            self._membership.join(command.seeds, command.bootstrap)
         elif isinstance(command, Leave):
             self._membership.leave(command.turn)
         elif isinstance(command, Locate):

@@ -45,7 +45,12 @@ PURE_FILES = {
     *("ges.errors", "ges.node", "ges.stack"),
     *("ges.access.rules", "ges.access.tokens", "ges.client.watermarks"),
     *("ges.sessions.parking", "ges.sessions.parked_events", "ges.sessions.session"),
-    *("ges.sessions.intake", "ges.sessions.replies", "ges.sessions.subscriptions"),
+    *(
+        "ges.sessions.absences",
+        "ges.sessions.intake",
+        "ges.sessions.replies",
+        "ges.sessions.subscriptions",
+    ),
     *("ges.client.keepalive", "ges.client.open_run", "ges.client.outgoing"),
     *("ges.client.resuming", "ges.client.state"),
 }

@@ -147,6 +147,13 @@ class Broker:
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
+    @property
+    def _seeds(self) -> tuple[str, ...]:
+        """The list that this broker was started with; its own address in it is its own URL."""
+        own = (self.url, self.secure_url)
+        urls = (seed.url for seed in self.config.seeds)
+        return tuple(dict.fromkeys(self.url if url in own else url for url in urls))
+
     async def _compose(self) -> Parts:
         transport = self.transport(self.identity)
         port = await transport.listen(self.config.host, self.config.port)
@@ -168,8 +175,7 @@ class Broker:
             if parts.secured is not None:
                 nursery.start_soon(parts.secured.identity_watch.run)
             nursery.start_soon(_read_links, parts)
-            seeds = tuple(seed.url for seed in config.seeds if seed.url != self.url)
-            parts.driver.give(Join(seeds) if seeds else Found())
+            parts.driver.give(Join(self._seeds, config.bootstrap) if config.seeds else Found())
             await on_ring.decided()
             if on_ring.rejection is not None:
                 nursery.cancel_scope.cancel()

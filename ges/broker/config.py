@@ -35,6 +35,7 @@ class BrokerConfig:
     host: str = "127.0.0.1"
     port: int = 9470  #: 0: any free one
     seeds: tuple[Address, ...] = ()  #: none: found a new ring
+    bootstrap: int = 1  #: brokers of the list, this one included, before a ring is founded
     overlay: str = "chordal"  #: name of the overlay; brokers of others are refused
     profile: str = "lan"
     chords: ChordStrategy = ChordStrategy.RANK
@@ -91,6 +92,7 @@ def check_config(config: BrokerConfig) -> CheckedConfig:
     if identity is not None and identity.role is not Role.BROKER:
         raise ConfigError(f"{config.identity} is a client's identity; issue one with --broker")
     _check_addresses(config)
+    _check_bootstrap(config)
     check_overlay(config.overlay)
     checked = CheckedConfig(
         config=config,
@@ -122,6 +124,22 @@ def _check_addresses(config: BrokerConfig) -> None:
         for seed in config.seeds:
             if seed.tls:
                 raise ConfigError(f"joining by {seed.url} needs an identity; give --identity DIR")
+
+
+def _check_bootstrap(config: BrokerConfig) -> None:
+    if config.bootstrap == 1:
+        return
+    if not config.seeds:
+        raise ConfigError(
+            f"--bootstrap {config.bootstrap} waits for brokers of a list; name them with --join"
+        )
+    own = config.own_address(config.port)
+    others = {(seed.host, seed.port) for seed in config.seeds} - {(own.host, own.port)}
+    if config.bootstrap > len(others) + 1:
+        raise ConfigError(
+            f"--bootstrap {config.bootstrap} would wait for ever: with this broker --join names "
+            f"{len(others) + 1}"
+        )
 
 
 def _budget_us(config: BrokerConfig) -> int:

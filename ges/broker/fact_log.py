@@ -18,6 +18,7 @@ from ring.facts import (
     JoinDelayed,
     Joined,
     JoinRejected,
+    JoinWaits,
     LinkFailed,
     Refuted,
     Reincarnated,
@@ -32,8 +33,10 @@ def tell(log: Log, fact: Fact) -> None:
     match fact:
         case Joined(member, contact):
             log.info("joined", ring_id=member.ring_id, contact=short(contact or "nobody"))
+        case JoinWaits(answers):
+            log.warning("not joined yet", seeds=dict(answers))
         case JoinDelayed(reason, retry_ns):
-            log.warning("not joined yet", why=reason, retry_in_s=round(retry_ns / 1e9, 2))
+            log.debug("join delayed", why=reason, retry_in_s=round(retry_ns / 1e9, 2))
         case JoinRejected(reason):
             log.error("join rejected", why=reason)
         case Suspected(subject, reason):

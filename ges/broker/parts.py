@@ -21,6 +21,7 @@ from ges.broker.recorder import Recorder, live_run
 from ges.broker.revocation_watch import RevocationWatch
 from ges.broker.router_timer import RouterTimer
 from ges.node import BrokerNode
+from ges.sessions.absences import Absences
 from ges.sessions.backpressure import Backpressure
 from ges.sessions.clients import Clients
 from ges.sessions.intake import Intake
@@ -83,6 +84,7 @@ class Parts:
     stack: Stack
     router_timer: RouterTimer
     on_ring: OnRing
+    absences: Absences
     replies: Replies
     confirm_alarm: Alarm
     parked: ParkedEvents
@@ -213,6 +215,7 @@ class Parts:
             stack=stack,
             router_timer=router_timer,
             on_ring=on_ring,
+            absences=Absences(checked.ring.silence_max_ns),
             replies=replies,
             confirm_alarm=confirm_alarm,
             parked=parked,

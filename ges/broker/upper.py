@@ -103,6 +103,9 @@ class BrokerUpper:
             self._on_notice(fact)
             return
         parts.stack.on_fact(fact)
+        absence = parts.absences.on_fact(fact, parts.driver.now())
+        if absence is not None:
+            parts.clients.tell_missed(absence)
         incident = parts.recorder.on_fact(fact, parts.driver.now(), parts.driver.sent_about)
         if incident is not None:
             tell_incident(parts.log, incident)

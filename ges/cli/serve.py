@@ -46,7 +46,19 @@ LOOPBACK = "127.0.0.1"
     multiple=True,
     envvar="CHORDAL_JOIN",
     metavar="URL[,URL...]",
-    help="Brokers of the ring to join; none: found a new ring.  [env: CHORDAL_JOIN]",
+    help="Brokers that form the ring, this one among them; give all of them the same list. Whoever "
+    "is on a ring is joined; where nobody is, one of the list founds it. None: found a new ring.  "
+    "[env: CHORDAL_JOIN]",
+)
+@click.option(
+    "--bootstrap",
+    type=click.IntRange(min=1, max=1000),
+    default=1,
+    envvar="CHORDAL_BOOTSTRAP",
+    show_default=True,
+    metavar="N",
+    help="Brokers of the --join list, this one included, that must be there before one of them "
+    "founds a ring.  [env: CHORDAL_BOOTSTRAP]",
 )
 @click.option(
     "--advertise",
@@ -200,6 +212,7 @@ LOOPBACK = "127.0.0.1"
 def serve(
     listen: str,
     seeds: tuple[str, ...],
+    bootstrap: int,
     advertise: str | None,
     directory: Path | None,
     trace: Path | None,
@@ -233,6 +246,7 @@ def serve(
         host=host,
         port=port,
         seeds=tuple(parse_urls(list(seeds))),
+        bootstrap=bootstrap,
         overlay=overlay,
         profile=profile,
         chords=ChordStrategy(chords),

@@ -145,6 +145,13 @@ def _write(lines: bytes) -> None:
 
 
 def _tell_gap(gap: Gap) -> None:
+    if gap.lost == gap.found:
+        click.echo(
+            f"chordal: {gap.found} was off its ring, or held for dead, in the last "
+            f"{gap.seconds:.3f} s; events published then may have been missed",
+            err=True,
+        )
+        return
     click.echo(
         f"chordal: lost {gap.lost}, attached to {gap.found} after {gap.seconds:.3f} s; "
         "events published in between may have been missed",

@@ -14,7 +14,7 @@ from ges.client.certified import stay_certified
 from ges.client.open_run import OpenRun
 from ges.client.outgoing import OutgoingStream
 from ges.client.search import BrokerSearch, Wish
-from ges.client.state import ClientState, Ended
+from ges.client.state import Away, ClientState, Ended
 from ges.client.subscription import Subscription
 from ges.errors import ClientClosed, ConnectionLost
 from ges.wire.broker_messages import RevocationNotice
@@ -308,6 +308,8 @@ class Attachment:
                 self.send(CLIENT_CODEC.encode(answer))
             case RevocationNotice(crl, voucher):
                 self._learn(crl, voucher)
+            case Away(seconds):
+                self.on_gap(self.state.url, self.state.url, seconds)
             case Ended(number, reason):
                 self._subscriptions.pop(number).end(reason)
         if self.state.refusals:

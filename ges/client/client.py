@@ -12,7 +12,8 @@ A client is attached to one broker at a time and learns others from it. When its
 falls silent it attaches to another with all its subscriptions. What it has published itself and no
 broker has confirmed it publishes again there, and each event still comes once. What others have
 published in between it gets there, as brokers keep the events of the last seconds in memory; if it
-had no broker for longer it may miss some, and :attr:`Client.gaps` says how long that was.
+had no broker for longer it may miss some, and :attr:`Client.gaps` says how long that was. It says
+so, too, of each time in which the broker itself was off the ring, or held for dead.
 
 A payload is bytes. Text has to be encoded, and is decoded by whoever reads it::
 

@@ -48,7 +48,8 @@ async def connect(
         reattach: go to another broker when this one is lost.
         on_waiting: called with that line; by default it is a warning of the logger "ges.client",
             which Python prints to stderr unless told otherwise.
-        on_gap: called after each re-attachment.
+        on_gap: called after each re-attachment, and when the broker says that its place on the ring
+            was in doubt; see :class:`ges.client.Gap`.
         token: says who this client is, to brokers that know tokens; goes over TLS or loopback only.
         transport: makes the connections, with the identity to show, if there is one.
 
@@ -77,8 +78,17 @@ async def connect(
     attachment = Attachment(wish, random.Random(f"{wish.uid}:attach"), transport)
     client = Client(attachment, wish.uid)
 
+    noted_at = -math.inf
+
     def note_gap(lost: str, found: str, seconds: float) -> None:
+        nonlocal noted_at
+        last_at, noted_at = noted_at, trio.current_time()
         gap = Gap(lost, found, seconds)
+        if lost == found and client.gaps and client.gaps[-1].lost == client.gaps[-1].found == found:
+            since_last = noted_at - last_at
+            if since_last <= seconds:  # told in parts, as it goes on: it is one gap
+                last = client.gaps.pop()
+                gap = Gap(lost, found, max(seconds, last.seconds + since_last))
         client.gaps.append(gap)
         if on_gap is not None:
             on_gap(gap)

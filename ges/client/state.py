@@ -23,6 +23,7 @@ from ges.wire.client_messages import (
     Dropped,
     EventRefused,
     KeepAlive,
+    Missed,
     RevocationTaken,
     Subscribe,
     Subscribed,
@@ -47,9 +48,16 @@ class Ended:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Away:
+    """The broker was off the ring, or was held for dead, for so many seconds until now."""
+
+    seconds: float
+
+
 #: What is to be done on account of a message: send an answer, learn a list of revoked identities,
-#: or end a subscription.
-Action = KeepAlive | RevocationNotice | Ended
+#: end a subscription, or note a gap.
+Action = KeepAlive | RevocationNotice | Ended | Away
 
 
 class ClientState:
@@ -240,6 +248,8 @@ class ClientState:
                 self.taken.append(message)
             case Dropped():
                 self.dropped = message
+            case Missed(milliseconds):
+                return Away(milliseconds / 1000)
             case Status():
                 self.statuses.append(message)
             case _:

@@ -16,7 +16,11 @@ MAX_UNREAD = 1_000_000  #: events kept for a subscription that is not read; then
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A time without a broker; what the next broker did not keep of that time was missed."""
+    """A time in which events may have been missed.
+
+    Either there was no broker: what the next one did not keep of that time was missed. Or, where
+    ``lost`` and ``found`` are the same, the broker itself was off the ring, or held for dead there.
+    """
 
     lost: str  #: URL of the broker that was lost
     found: str  #: URL of the one attached to then

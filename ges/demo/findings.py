@@ -26,8 +26,8 @@ class Formed:
 
     def __str__(self) -> str:
         return (
-            f"{self.brokers} processes joined through the first; 'chordal ring --check' says whole "
-            f"{self.whole_s:.1f} s after the start of the first; all links at rest after "
+            f"{self.brokers} processes started at once, each with the list of all; 'chordal ring "
+            f"--check' says whole after {self.whole_s:.1f} s; all links at rest after "
             f"{self.at_rest_s:.1f} s"
         )
 

@@ -7,13 +7,15 @@ them in good order. Their temporary files lie in the demo's own folder and go wi
 from __future__ import annotations
 
 import os
+import random
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -24,6 +26,8 @@ import trio
 from overlay.errors import ChordalError
 
 GRACE_SECONDS = 10.0  #: for a process that was asked to stop; then it is killed
+LOOPBACK = "127.0.0.1"
+PORTS = range(20_000, 30_000)  #: below those that a caller gets on Linux
 TAIL_BYTES = 2000
 TAIL_LINES = 8
 
@@ -150,9 +154,9 @@ class Fleet:
         self._nursery = nursery
         self._told: dict[str, int] = {}  #: uid -> exit code expected of those told to end
 
-    async def start(self, *options: str | Path) -> Broker:
-        """Start a broker on a free loopback port; returns when it is on the ring."""
-        broker: Broker = await self._nursery.start(self._serve, options)
+    async def start(self, port: int, *options: str | Path) -> Broker:
+        """Start a broker on a loopback port; returns when it is on the ring."""
+        broker: Broker = await self._nursery.start(self._serve, port, options)
         self.brokers.append(broker)
         return broker
 
@@ -173,9 +177,9 @@ class Fleet:
             await broker.process.wait()
 
     async def _serve(
-        self, options: tuple[str | Path, ...], *, task_status: trio.TaskStatus[Broker]
+        self, port: int, options: tuple[str | Path, ...], *, task_status: trio.TaskStatus[Broker]
     ) -> None:
-        arguments = ("serve", "--listen", "127.0.0.1:0", *options)
+        arguments = ("serve", "--listen", f"{LOOPBACK}:{port}", *options)
         async with self._stage.command(*arguments, polite=signal.SIGTERM) as child:
             line = b""
             async for chunk in child.output:
@@ -189,6 +193,21 @@ class Fleet:
             task_status.started(Broker(ready.uid, ready.url, ready.secure_url, child.process))
             if await child.process.wait() != self._told.get(ready.uid):
                 raise child.failure()
+
+
+def free_ports(count: int) -> list[int]:
+    """Return loopback ports that nobody listens on, and that the system gives no caller.
+
+    Raises:
+        DemoFailed: there are not as many.
+    """
+    found: list[int] = []
+    for port in random.sample(PORTS, len(PORTS)):
+        with suppress(OSError), socket.create_server((LOOPBACK, port)):
+            found.append(port)
+        if len(found) == count:
+            return found
+    raise DemoFailed(f"{count} free ports are not to be had on {LOOPBACK}")
 
 
 @asynccontextmanager

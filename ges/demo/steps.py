@@ -20,9 +20,10 @@ from ges.demo.findings import (
     Repaired,
     Swept,
 )
-from ges.demo.processes import DemoFailed, Fleet, Stage, open_fleet
+from ges.demo.processes import LOOPBACK, DemoFailed, Fleet, Stage, free_ports, open_fleet
 from ges.demo.progress import Telling
 from ges.operations import Walk, walk_ring
+from overlay.address import Address
 from overlay.ids import NANOS_PER_SECOND, LinkClass
 from overlay.trace_schema import Incident, Source, Verdict
 
@@ -91,18 +92,19 @@ async def issue(stage: Stage, folder: Path) -> Issued:
 
 
 async def form(stage: Stage, fleet: Fleet, identities: Path, trace: Path) -> Formed:
-    """Start the brokers; the first founds a ring, the others join through it, all at once."""
+    """Start the brokers at once, all with one list: they form the ring by themselves."""
+    ports = free_ports(BROKERS)
+    everybody = ",".join(Address(LOOPBACK, port).url for port in ports)
 
     def settings(number: int) -> tuple[str | Path, ...]:
         data, own = stage.folder / f"broker-{number}", identities / f"broker-{number}"
-        seeds = ("--join", fleet.brokers[0].url) if number else ()
-        return ("--data", data, "--identity", own, "--trace", trace, *seeds)
+        return ("--join", everybody, "--data", data, "--identity", own, "--trace", trace)
 
     start = trio.current_time()
-    first = await fleet.start(*settings(0))
     async with trio.open_nursery() as nursery:
-        for number in range(1, BROKERS):
-            nursery.start_soon(fleet.start, *settings(number))
+        for number, port in enumerate(ports):
+            nursery.start_soon(fleet.start, port, *settings(number))
+    first = fleet.brokers[0]
     await stage.run(
         *("ring", "--check", "--expect", str(BROKERS), "--wait", str(RING_PATIENCE_SECONDS)),
         *("--broker", first.url),
@@ -128,7 +130,7 @@ async def refuse(stage: Stage, fleet: Fleet) -> Refused:
 
 
 async def kill_one(fleet: Fleet, trace: Path) -> Repaired:
-    """Kill the broker that all others joined through, and time the repair from both sides."""
+    """Kill a broker, and time the repair from both sides."""
     victim, *survivors = fleet.brokers
     async with connect(victim.url, timeout=ATTACH_SECONDS, reattach=False) as client:
         status = await client.status()

@@ -9,4 +9,6 @@ What they send
 When they have to wait
     ``on_ring`` (until the broker has joined), ``backpressure`` (while queues are crowded),
     ``change_pace`` (when they change their subscriptions too fast).
+What they may have missed
+    ``absences`` (times in which the broker's place was in doubt).
 """

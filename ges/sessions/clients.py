@@ -16,7 +16,7 @@ from ges.sessions.reader import ClientReader
 from ges.sessions.session import CLIENT_QUEUE_BYTES, Session
 from ges.wire.client_messages import Alternates, Attached
 from overlay.driver import Driver
-from overlay.ids import short
+from overlay.ids import Nanos, short
 from overlay.limits import Limits
 from overlay.machine import Refused
 from overlay.net.connection import BROKEN, Connection
@@ -26,7 +26,7 @@ from overlay.security.identity import PeerIdentity
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import MAX_FRAME_BYTES
 from overlay.wire.greetings import GREETINGS, Hello, Refusal
-from overlay.wire.versions import ASKS, FOR_CLIENTS
+from overlay.wire.versions import ASKS, FOR_CLIENTS, MISSED
 from overlay.wording import counted
 
 NOTHING = AccessRules(())  #: allows nothing
@@ -101,6 +101,7 @@ class Clients:
             wire.identity,
             reader,
             asks=ASKS in hello.capabilities,
+            hears_missed=MISSED in hello.capabilities,
         )
         reader.limit(MAX_FRAME_BYTES)
         self._sessions.add(session)
@@ -172,6 +173,11 @@ class Clients:
         message = self._alternates()
         for session in self._sessions:
             session.tell(message)
+
+    def tell_missed(self, absence: Nanos) -> None:
+        """This broker's place was in doubt for so long: tell all clients."""
+        for session in self._sessions:
+            session.tell_missed(absence)
 
     async def apply_rules(self) -> None:
         """The rules have changed: judge anew what clients have, and what they do from now on."""

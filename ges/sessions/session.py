@@ -6,8 +6,8 @@ from typing import Protocol
 
 from ges.access.admission import Admitted
 from ges.access.rules import NOBODY
-from ges.wire.client_messages import CLIENT_CODEC
-from overlay.ids import LinkClass
+from ges.wire.client_messages import CLIENT_CODEC, Missed
+from overlay.ids import LinkClass, Nanos
 from overlay.machine import Message
 from overlay.queues.outbox import Outbox
 from overlay.queues.outlet import Outlet
@@ -59,6 +59,7 @@ class Session:
         "connection",
         "filter_bytes",
         "filters",
+        "hears_missed",
         "identity",
         "incarnation",
         "is_asking",
@@ -85,8 +86,14 @@ class Session:
         reader: FrameReader | None = None,
         *,
         asks: bool = False,
+        hears_missed: bool = False,
     ) -> None:
-        """``asks``: it says when it waits for its events to be confirmed."""
+        """Begin to serve it.
+
+        Args:
+            asks: it says when it waits for its events to be confirmed.
+            hears_missed: it knows what :class:`Missed` says.
+        """
         self.admission = admission  #: who it is, and what it may
         self.verdicts: dict[bytes, str | None] = {}  #: why not, by topic
         self.verdict_bytes = 0
@@ -102,6 +109,7 @@ class Session:
         self.is_detached = False  #: it is served no more
         self.filters: dict[int, tuple[str, LinkClass | None]] = {}  #: by subscription number
         self.asks = asks
+        self.hears_missed = hears_missed
         self.is_asking = False  #: it waits, and has not been answered
         self.unsaid = 0  #: events taken, but not yet told the client
         self.accepted: dict[LinkClass, int] = {}  #: taken, but not yet told the client
@@ -112,6 +120,11 @@ class Session:
     def tell(self, message: Message) -> None:
         """Send the client a message of its broker."""
         self.connection.send(CLIENT_CODEC.encode(message))
+
+    def tell_missed(self, absence: Nanos) -> None:
+        """Tell it that it may have missed events since so many nanoseconds ago."""
+        if self.hears_missed:
+            self.tell(Missed(absence // 1_000_000))
 
     def answer(self, message: Message) -> None:
         """Tell the client what has come of its request, be it that it was detached for it."""

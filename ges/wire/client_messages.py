@@ -139,6 +139,16 @@ class Dropped(Message, frozen=True):
     express: WireCount
 
 
+class Missed(Message, frozen=True):
+    """The broker's place on the ring was in doubt, or lost: you may have missed events.
+
+    ``milliseconds``: those published from that long ago until now. Only to a client that has said
+    :data:`overlay.wire.versions.MISSED`.
+    """
+
+    milliseconds: WireCount
+
+
 #: What clients and brokers say to each other; nothing of it is understood between brokers.
 CLIENT_CODEC = MessageCodec(
     Subscribe,
@@ -155,5 +165,6 @@ CLIENT_CODEC = MessageCodec(
     RevocationNotice,
     RevocationTaken,
     Dropped,
+    Missed,
     Status,
 )

@@ -33,7 +33,9 @@ class Deaths:
         parts = self._parts
         if uid in parts.suspicions.open:
             parts.suspicions.on_heard(uid)
-        parts.tests.on_alive(uid)
+        test = parts.tests.on_alive(uid)
+        for teller in test.tellers if test is not None else ():
+            parts.tellers.on_refuted(teller)
         parts.dead_runs.on_alive(uid)
 
     def on_silent(self, uid: str) -> None:
@@ -77,7 +79,7 @@ class Deaths:
             return  # somebody else has told of it meanwhile
         if uid not in parts.hood.adjacent:
             if failed.notice is not None:
-                self._believe(failed.teller, failed.notice, witnessed=True)
+                self._believe(failed.tellers[0], failed.notice, witnessed=True)
             return
         found_by = leader = parts.suspicions.leader(subject, failed.looking)
         if leader is None and not parts.suspicions.is_beside(subject):
@@ -131,29 +133,46 @@ class Deaths:
     def on_failed(self, uid: str, notice: Failed) -> None:
         """A broker tells of a confirmed death; news that is old changes nothing.
 
-        Where nobody bears witness the teller may have been cut off, and its word comes late: then
-        whoever is linked to the subject tests it first, and who suspects it itself goes on asking.
-        Who is neither has nothing to lose, and notes it.
+        It is believed where others bear witness, and there is a reason to trust the teller
+        (:meth:`_is_trusted`). Else whoever is linked to the subject tests it first, and who
+        suspects it itself goes on asking. Who is neither has nothing to lose, and notes it; the
+        call of one that is to be a neighbour is a test already.
         """
         parts, subject, core = self._parts, notice.subject, self._parts.core
         if subject.uid == core.peer.uid:
             if subject.incarnation >= core.peer.incarnation:
                 self._membership.outlive(uid, witnessed=bool(notice.witnesses))
             return
-        says_more = notice.witnesses and not parts.hood.is_witnessed(subject.uid)
+        is_trusted = bool(notice.witnesses) and self._is_trusted(uid, subject)
+        says_more = is_trusted and not parts.hood.is_witnessed(subject.uid)
         if parts.hood.is_dead(subject.uid, subject.incarnation) and not says_more:
             return
         link = parts.links.up.get(subject.uid)
         if link is not None and link.peer.incarnation > subject.incarnation:
             return  # old news: it is back already
-        if notice.witnesses:
+        if is_trusted:
             self._believe(uid, notice, witnessed=True)
+        elif parts.tellers.is_ignored(uid):
+            return
         elif subject.uid in parts.suspicions.open:
             self.settle(parts.suspicions.on_lone_verdict(uid, subject.uid))
         elif link is not None:
             parts.tests.check(uid, notice)
-        else:
+        elif subject.uid not in parts.hood.candidates:
             self._believe(uid, notice, witnessed=False)
+
+    def _is_trusted(self, teller: str, subject: Member) -> bool:
+        """Say whether a death that ``teller`` tells of is believed without a test.
+
+        It is if the teller is a neighbour of ours, or if the subject has failed a test of our own.
+        Any other may be a stranger that has linked to us to say so.
+        """
+        parts = self._parts
+        return (
+            teller in parts.hood.adjacent
+            or parts.tests.has_found_dead(subject)
+            or parts.suspicions.has_found_dead(subject.uid)
+        )
 
     def _believe(self, uid: str, notice: Failed, *, witnessed: bool) -> None:
         parts, subject, core = self._parts, notice.subject, self._parts.core

@@ -95,6 +95,7 @@ class LinkEvents:
             self._deaths.depart(old.member)  # it restarted; its old life is over
         core.verdicts.on_linked(uid, core.now)
         link = parts.links.on_up(event)
+        parts.newcomer.founding.on_linked(event.url, event.peer)
         parts.merge.on_answered(uid, event.url)
         self._greet(link, old)
 

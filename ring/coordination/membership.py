@@ -15,9 +15,9 @@ from ring.coordination.parts import Parts
 from ring.coordination.views import Outcome, Views
 from ring.core import Timer
 from ring.facts import Alone, Joined, Left, Reincarnated, Rejoining
-from ring.geometry import FIRST_ID
+from ring.geometry import FIRST_ID, RING_SIZE
 from ring.joining.newcomer import Phase
-from ring.wire.messages import HeldDead, JoinAccept, Leaving, Place, View
+from ring.wire.messages import HeldDead, JoinAccept, Leaving, PeersRequest, Place, View
 
 SEEKS_IN_VAIN = 4  #: after that many a broker that lost its ring founds one
 OLD_PEERS_ASKED = 8  #: by one that comes back, beside its seeds
@@ -43,10 +43,18 @@ class Membership:
         self._parts.core.ring_id = ring_id
         self._become_member(contact=None, round_trip_ns=None)
 
-    def join(self, seeds: tuple[str, ...]) -> None:
-        """Begin to look for a place through the brokers at these URLs."""
-        self._seeds = seeds
-        self._parts.newcomer.begin(seeds, patient=False)
+    def join(self, seeds: tuple[str, ...], bootstrap: int) -> None:
+        """Begin to look for a place through the brokers at these URLs, or for who founds."""
+        own = self._parts.core.peer.url
+        self._parts.newcomer.founding.begin(seeds, bootstrap)
+        self._seeds = tuple(url for url in seeds if url != own)
+        self._parts.newcomer.begin(self._seeds, patient=False)
+
+    def on_peers_request(self, uid: str, request: PeersRequest) -> None:
+        """Another looks for the ring: name members to it, or say that we are on none."""
+        if not self._parts.core.joined:
+            self._parts.newcomer.on_asked(uid, request)
+        self._views.on_peers_request(uid, request)
 
     def on_accept(self, uid: str, accept: JoinAccept) -> None:
         """An owner has given us an id: keep what it had reserved in our part of the gap."""
@@ -61,11 +69,17 @@ class Membership:
         """Go on trying; but one who was on a ring, and finds none, is alone and goes on serving.
 
         Else brokers that lost their places at the same time would wait for one another forever.
+        So would those that start, but for the one whose turn it is to found. Its place is drawn:
+        rings that a cut has parted are to have no places in common when they meet.
         """
         newcomer = self._parts.newcomer
         if self._had_neighbours and newcomer.in_vain >= SEEKS_IN_VAIN:
             newcomer.finish()
             self.found()
+        elif newcomer.founds:
+            newcomer.finish()
+            self.found(self._parts.core.rng.randrange(RING_SIZE))
+            self._parts.merge.arm(0)
         elif newcomer.phase is not Phase.LINKING or not self._join_round():
             newcomer.on_late()
 
@@ -104,6 +118,7 @@ class Membership:
         parts, core = self._parts, self._parts.core
         core.joined = True
         self._alone = False
+        parts.newcomer.founding.end()
         core.notify(Joined(core.member, contact, round_trip_ns))
         parts.chords.start()
         parts.merge.arm()
@@ -117,6 +132,7 @@ class Membership:
         """A broker shows its view; where it has our ring id, the larger uid joins anew."""
         if self._views.on_view(uid, view) is Outcome.CLASH:
             self._rejoin("another broker has the same ring id")
+        self._parts.newcomer.on_founded(uid)
 
     def on_place(self, uid: str, place: Place) -> None:
         """A broker names its place; what is said of :meth:`on_view` holds for it.
@@ -143,7 +159,7 @@ class Membership:
         A neighbour has closed the ring over us: we come back as a newcomer. To all others we are
         members of another ring, and stay where we are; see :mod:`ring.joining.merge`. So we do
         where nobody bears witness: the holder was cut off, and the ring has closed over it, if over
-        anybody.
+        anybody. One that says so again and again is no member of another ring.
         """
         parts = self._parts
         core, hood = parts.core, parts.hood
@@ -152,7 +168,11 @@ class Membership:
                 self._rejoin("held for dead by another broker")
         elif (witnessed and holder in hood.adjacent) or not hood.left:
             self._rejoin("held for dead by another broker")
+        elif parts.tellers.is_ignored(holder):
+            return
         else:
+            if holder not in hood.adjacent:
+                parts.tellers.on_refuted(holder)
             core.peer = msgspec.structs.replace(core.peer, incarnation=core.peer.incarnation + 1)
             hood.version += 1
             core.notify(Reincarnated(core.member, holder))
@@ -269,5 +289,10 @@ class Membership:
         self._alone = alone
 
     def on_knock_due(self) -> None:
-        """Knock at a lost peer or a seed; see :class:`ring.joining.merge.Merge`."""
-        self._parts.merge.on_knock_due(self._seeds, alone=self.is_alone)
+        """Knock at a lost peer or a seed; see :class:`ring.joining.merge.Merge`.
+
+        One that has founded a ring, and is still without neighbours, knocks as one that is alone.
+        """
+        hood = self._parts.hood
+        alone = self.is_alone or not (hood.left or hood.candidates)
+        self._parts.merge.on_knock_due(self._seeds, alone=alone)

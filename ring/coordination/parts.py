@@ -24,6 +24,7 @@ from ring.detection.detector import Detector
 from ring.detection.event_links import EventLinks
 from ring.detection.local_health import LocalHealth
 from ring.detection.suspicions import Suspicions
+from ring.detection.tellers import Tellers
 from ring.detection.witness import WitnessTests
 from ring.joining.gap_owner import GapOwner
 from ring.joining.merge import Merge
@@ -46,6 +47,7 @@ class Parts:
     detector: Detector
     suspicions: Suspicions
     tests: WitnessTests
+    tellers: Tellers
     link_backups: LinkBackups
     repair: Repair
     routing: Routing
@@ -79,6 +81,7 @@ class Parts:
             detector=detector,
             suspicions=Suspicions(core, links, hood, detector, health),
             tests=WitnessTests(core, links, detector, health),
+            tellers=Tellers(core),
             link_backups=link_backups,
             repair=Repair(core, links, hood, link_backups),
             routing=routing,

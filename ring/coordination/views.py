@@ -151,4 +151,5 @@ class Views:
         names = sorted(known)
         drawn = core.rng.sample(names, min(len(names), MAX_PEERS - 1))
         ours = (core.member,) if core.joined else ()
-        core.send(uid, Peers((*ours, *(known[name] for name in drawn))))
+        stance = self._parts.newcomer.stance
+        core.send(uid, Peers((*ours, *(known[name] for name in drawn)), stance))

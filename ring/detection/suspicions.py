@@ -63,6 +63,7 @@ class Case:
     since: Nanos = 0  #: when it was suspected
     patience_ends: Nanos = 0  #: our own call may be waited for until then
     is_called: bool = False  #: nobody could be asked, so our own call decides
+    is_tested: bool = False  #: pings of ours were not answered, or our call was refused
 
     @property
     def lives(self) -> bool:
@@ -110,6 +111,7 @@ class Suspicions:
         )
         self._neighbourhood.suspect(subject)
         core.notify(Suspected(subject, reason))
+        case.is_tested = subject.uid in self._links.up  # so it was not the link that broke
         self._give_up(subject.uid)
         if subject.uid in self._links.up:
             core.send(subject.uid, Ping(0), subject.uid)
@@ -221,6 +223,7 @@ class Suspicions:
         case = self.open.get(uid)
         if case is None:
             return None
+        case.is_tested = not lives
         if case.is_called and not case.awaited and not case.link_failed:
             if not lives:
                 return self._ask(case)
@@ -245,6 +248,14 @@ class Suspicions:
         case = self.open.get(uid)
         waits = case is not None and case.led_by == teller and self.is_beside(case.subject)
         return self._ask(case) if case is not None and waits else None
+
+    def has_found_dead(self, uid: str) -> bool:
+        """Say whether a suspected broker has failed a test of our own, and no witness reaches it.
+
+        That its link broke is no test.
+        """
+        case = self.open.get(uid)
+        return case is not None and case.is_tested and not case.lives
 
     def on_neighbours_changed(self) -> list[Death]:
         """Ask about those who stand beside us now, and whom others were to ask about before."""

@@ -2,8 +2,8 @@
 
 The counterpart of :mod:`ring.detection.suspicions`: a witness probes the subject, over a link that
 it makes if there is none, and answers ``alive`` or ``failed`` to all that ask. While it tests,
-questions from others about the same subject join the test. A notice of a death that nobody bears
-witness to is such a question: it may come from a broker that was cut off itself.
+questions from others about the same subject join the test. A notice of a death that is not believed
+at once is such a question: it may come from a broker that was cut off itself, or from a liar.
 
 Departs from the paper in that a witness which reaches the subject only through the one that asks
 does not answer: it would learn nothing that one does not know.
@@ -11,8 +11,9 @@ does not answer: it would learn nothing that one does not know.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Container, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ring.circle.links import RingLinks
 from ring.core import Core, Timer
@@ -22,6 +23,7 @@ from ring.geometry import clockwise, distance
 from ring.wire.messages import Failed, Member, Ping, Tested
 
 MAX_TESTS = 256  #: tests made for others at once
+MAX_FOUND = 64  #: brokers that failed a test, remembered for the notice that may follow
 
 
 def in_order(
@@ -62,15 +64,15 @@ class WitnessTest:
 
     subject: Member
     askers: list[str]
-    teller: str = ""  #: one of the askers: it holds the subject for dead, and asks nobody else
-    notice: Failed | None = None  #: of that death, which nobody bears witness to
+    tellers: list[str] = field(default_factory=list)  #: of the askers, those that only told us
+    notice: Failed | None = None  #: of the death, as told first
     tries: int = 0  #: pings sent
     is_called: bool = False  #: there was no link, so one is attempted
 
     @property
     def looking(self) -> tuple[str, ...]:
         """Uids of those that may ask others as well, in the order in which they asked."""
-        return tuple(uid for uid in self.askers if uid != self.teller)
+        return tuple(uid for uid in self.askers if uid not in self.tellers)
 
 
 class WitnessTests:
@@ -84,6 +86,7 @@ class WitnessTests:
         self._detector = detector
         self._health = health
         self._open: dict[str, WitnessTest] = {}
+        self._found_dead: OrderedDict[str, int] = OrderedDict()  #: uid -> incarnation
 
     def begin(self, asker: str, subject: Member, *, is_dead: bool) -> None:
         """``asker`` wants to know whether ``subject`` lives; a repeated question is one."""
@@ -115,17 +118,22 @@ class WitnessTests:
         self.begin(teller, notice.subject, is_dead=False)
         test = self._open.get(notice.subject.uid)
         if test is not None:
-            test.teller, test.notice = teller, notice
+            test.tellers.append(teller)
+            test.notice = test.notice or notice
 
     def askers(self, uid: str) -> tuple[str, ...]:
         """Return who looks into ``uid`` and has us test it, in the order in which they asked."""
         test = self._open.get(uid)
         return test.looking if test is not None else ()
 
-    def on_alive(self, uid: str) -> None:
-        """The subject gave a sign of life."""
-        if uid in self._open:
-            self._answer(uid, alive=True)
+    def has_found_dead(self, subject: Member) -> bool:
+        """Say whether the subject has failed a test of ours, and given no sign of life since."""
+        return self._found_dead.get(subject.uid) == subject.incarnation
+
+    def on_alive(self, uid: str) -> WitnessTest | None:
+        """The subject gave a sign of life; returns the test that this ends."""
+        self._found_dead.pop(uid, None)
+        return self._answer(uid, alive=True) if uid in self._open else None
 
     def on_due(self, uid: str) -> WitnessTest | None:
         """Nothing heard of the subject: try again, or tell those who asked that it failed."""
@@ -156,6 +164,7 @@ class WitnessTests:
         for uid in self._open:
             self._core.disarm(Timer.PROBE, uid)
         self._open.clear()
+        self._found_dead.clear()
 
     def _call(self, test: WitnessTest) -> None:
         test.is_called = True
@@ -176,6 +185,10 @@ class WitnessTests:
     def _answer(self, uid: str, *, alive: bool) -> WitnessTest:
         test = self._open.pop(uid)
         self._core.disarm(Timer.PROBE, uid)
+        if not alive:
+            self._found_dead[uid] = test.subject.incarnation
+            if len(self._found_dead) > MAX_FOUND:
+                self._found_dead.popitem(last=False)
         for asker in test.askers:
             if asker in self._links.up:
                 self._core.send(asker, Tested(test.subject, alive), uid)

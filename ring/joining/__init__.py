@@ -1,5 +1,6 @@
 """How brokers join a ring, and two rings become one (paper 004, section 3.3). Pure.
 
-``newcomer`` (who joins), ``gap_owner`` (who gives a place away), ``gap_choice`` (which gap a
-newcomer is offered), ``merge`` (two rings that meet).
+``newcomer`` (who joins), ``founding`` (who founds the ring where nobody is on one yet),
+``gap_owner`` (who gives a place away), ``gap_choice`` (which gap a newcomer is offered), ``merge``
+(two rings that meet).
 """

@@ -3,7 +3,8 @@
 A newcomer measures round-trip times to the brokers it can learn of, draws its contact among the
 nearest, and asks it for a place. It has joined once it is linked to those of the neighbours named
 to it that answer; whatever fails on the way, it pauses and starts again. The other side is
-:mod:`ring.joining.gap_owner`.
+:mod:`ring.joining.gap_owner`. Where nobody is on a ring yet, :mod:`ring.joining.founding` says who
+founds it.
 """
 
 from __future__ import annotations
@@ -11,16 +12,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from overlay.ids import Nanos, Peer
-from overlay.machine import LinkRefused, Refused
+from overlay.ids import Nanos, Peer, nanos
+from overlay.machine import Closed, LinkRefused, Refused
 from ring.circle.links import RingLinks
 from ring.circle.neighbourhood import Neighbourhood
 from ring.core import Core, Timer
-from ring.facts import JoinDelayed, JoinRejected
-from ring.wire.messages import JoinAccept, JoinRefuse, JoinRequest, Peers, PeersRequest, Ping
+from ring.facts import JoinDelayed, JoinRejected, JoinWaits
+from ring.joining.founding import Founding
+from ring.wire.messages import (
+    JoinAccept,
+    JoinRefuse,
+    JoinRequest,
+    Peers,
+    PeersRequest,
+    Ping,
+    Stance,
+)
 
 PINGS = 3  #: round trips measured to each candidate; the shortest counts
 UNANSWERED = 2  #: requests without an answer, before the contact itself is to insert
+
+CALLED_NAMED = 2  #: looks in vain at the seeds, after which those that they have named are called
+SAY_NS = nanos(3.0)  #: between two lines that say that this broker is on no ring yet
 
 #: Refusals that no waiting will change.
 _HOPELESS = frozenset({Refused.OTHER_OVERLAY, Refused.OTHER_VERSION, Refused.NOT_CHORDAL})
@@ -55,6 +68,7 @@ class Newcomer:
         self._core = core
         self._links = links
         self._neighbourhood = neighbourhood
+        self.founding = Founding(core, links)
         self.phase = Phase.IDLE
         self.contact: str | None = None
         self.in_vain = 0  #: times in a row that no member was found
@@ -77,7 +91,21 @@ class Newcomer:
         """Peers to keep links to while joining."""
         if self.phase in (Phase.MEASURING, Phase.ASKING):
             return {uid: candidate.peer for uid, candidate in self._candidates.items()}
+        if self.phase is Phase.SEEKING:
+            return {uid: self._links.up[uid].peer for uid in self.founding.waiting}
         return {}
+
+    @property
+    def stance(self) -> Stance:
+        """What we tell others that ask us, as long as we are on no ring."""
+        if self.phase is not Phase.SEEKING or not self.founding.is_open or self._knows_ring:
+            return Stance.JOINS
+        return Stance.FOUNDS if self.founding.may_found else Stance.SEEKS
+
+    @property
+    def founds(self) -> bool:
+        """Whether this broker is to found a ring now: no seed is on one, and it is our turn."""
+        return self.phase is Phase.SEEKING and not self._knows_ring and self.founding.is_due
 
     def begin(self, seeds: tuple[str, ...], *, patient: bool) -> None:
         """Look for the ring at these URLs.
@@ -89,17 +117,20 @@ class Newcomer:
         self._seeds = tuple(dict.fromkeys(seeds))
         self._named = ()
         self._attempts = self._unanswered = self.in_vain = 0
+        self._core.arm(Timer.WAITS, "", SAY_NS)
         self._seek()
 
     def on_up(self, uid: str) -> None:
         """A seed or a candidate is linked: ask it for members, or measure the way to it."""
         if self.phase is Phase.SEEKING:
-            self._core.send(uid, PeersRequest())
+            self._ask(uid)
         elif self.phase is Phase.MEASURING and uid in self._candidates:
             self._ping(uid)
 
     def on_refused(self, event: LinkRefused) -> None:
         """A seed or candidate cannot be linked; after the last of them, wait and start again."""
+        if self.founding.on_refused(event):
+            self._ask_all()
         if self.phase is Phase.SEEKING and event.url in self._doors:
             is_given = event.url in self._seeds
             if event.reason in _HOPELESS and is_given and not self._patient:
@@ -108,15 +139,27 @@ class Newcomer:
                 return
             waiting = any(self._links.is_opening(url) for url in self._doors)
             linked = any(link.peer.url in self._doors for link in self._links.up.values())
-            if not waiting and not linked:
+            if not waiting and not linked and not self.founding.may_found:
                 self._start_again(_describe(event))
         elif event.uid in self._candidates:
             del self._candidates[event.uid]
             self._decide_if_measured()
 
-    def on_peers(self, peers: Peers) -> None:
+    def on_asked(self, uid: str, request: PeersRequest) -> None:
+        """Another that is on no ring looks for one: it may be as far as we are."""
+        if request.named and self.founding.on_named():
+            self._ask_all()
+        self.founding.on_question(uid, request.stance)
+
+    def on_founded(self, uid: str) -> None:
+        """One that is linked shows that it is on a ring: ask it, if we look for one."""
+        if self.phase is Phase.SEEKING:
+            self._ask(uid)
+
+    def on_peers(self, uid: str, peers: Peers) -> None:
         """A seed named members: measure the way to some of them."""
         core = self._core
+        self.founding.on_answer(uid, peers.stance)
         if self.phase is not Phase.SEEKING:
             return
         known = {m.uid: m.peer for m in peers.members if m.uid != core.peer.uid}
@@ -197,11 +240,17 @@ class Newcomer:
         """A step took too long, or the pause before a new attempt is over."""
         if self.phase is Phase.IDLE:
             return
-        if self._pausing:
+        if self._pausing or (self.phase is Phase.SEEKING and self.founding.may_found):
             self._seek()
         else:
             self._unanswered += self.phase is Phase.ASKING
             self._start_again(f"no answer while {self.phase.name.lower()}")
+
+    def on_waits_due(self) -> None:
+        """Say that this broker is on no ring yet, and why not."""
+        if self.phase is not Phase.IDLE:
+            self._core.notify(JoinWaits(self.founding.answers()))
+            self._core.arm(Timer.WAITS, "", SAY_NS)
 
     def on_taken(self) -> None:
         """Another has come onto the ring with the id that we were promised."""
@@ -216,8 +265,8 @@ class Newcomer:
     def finish(self) -> None:
         """The broker is on the ring, or gives up."""
         self.phase = Phase.IDLE
-        self._core.disarm(Timer.JOIN)
-        self._core.disarm(Timer.MEASURE)
+        for timer in (Timer.JOIN, Timer.MEASURE, Timer.WAITS):
+            self._core.disarm(timer)
 
     def normalise(self) -> None:
         """Set what makes no difference to what follows to one value, for exploration of states."""
@@ -229,6 +278,11 @@ class Newcomer:
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
     @property
+    def _knows_ring(self) -> bool:
+        """Members were named to us, and we have not called them in vain yet."""
+        return bool(self._named) and self.in_vain <= CALLED_NAMED
+
+    @property
     def _pausing(self) -> bool:
         return self.phase is Phase.SEEKING and not any(map(self._links.is_opening, self._doors))
 
@@ -238,16 +292,32 @@ class Newcomer:
         self.in_vain += 1
         self._candidates.clear()
         # A seed may have died since it named others: where none answers, these are called as well.
-        named = self._named if self.in_vain > 1 else ()
+        named = self._named if self.in_vain >= CALLED_NAMED else ()
         self._doors = tuple(dict.fromkeys((*self._seeds, *named)))
         core.ring_id = None
-        core.arm(Timer.JOIN, "", core.config.join_ns)
+        is_open, config = self.founding.may_found, core.config
+        core.arm(Timer.JOIN, "", core.jitter(config.found_ns) if is_open else config.join_ns)
         linked = {link.peer.url: uid for uid, link in self._links.up.items()}
         for url in self._doors:
             if url in linked:
-                core.send(linked[url], PeersRequest())
+                self._ask(linked[url])
             else:
                 self._links.open(url, None)
+
+    def _ask(self, uid: str) -> None:
+        """Ask a linked broker for members; one that no longer answers is called anew."""
+        founding = self.founding
+        if founding.on_ask(uid):
+            self._links.close(uid, Closed.LOST)
+        else:
+            self._core.send(uid, PeersRequest(founding.names(uid), self.stance))
+
+    def _ask_all(self) -> None:
+        """We may found from now on: all that are linked are to know it before we do."""
+        if self.phase is Phase.SEEKING:
+            for uid in list(self._links.up):
+                self._ask(uid)
+            self._core.arm(Timer.JOIN, "", self._core.jitter(self._core.config.found_ns))
 
     def _start_again(self, reason: str) -> None:
         core, config = self._core, self._core.config

@@ -122,14 +122,26 @@ class Pong(Message, frozen=True):
     links: Backup | None = None
 
 
+class Stance(StrEnum):
+    """What a broker that is on no ring does about that."""
+
+    SEEKS = "seeks"  #: it looks for a ring, and founds none
+    FOUNDS = "founds"  #: it looks for a ring, and founds one where those of its list have none
+    JOINS = "joins"  #: it is on its way to a ring, or back to one
+
+
 class PeersRequest(Message, frozen=True):
-    """Which members do you know?"""
+    """Which members do you know? The sender is on no ring."""
+
+    named: bool = False  #: you stand in the list that the sender was started with
+    stance: Stance = Stance.SEEKS
 
 
 class Peers(Message, frozen=True):
     """Some members the sender knows, itself included if it is one."""
 
     members: Annotated[tuple[Member, ...], msgspec.Meta(max_length=MAX_PEERS)]
+    stance: Stance = Stance.SEEKS  #: of a sender that is no member
 
 
 class JoinRequest(Message, frozen=True):

@@ -8,7 +8,8 @@ Step by step
     join, in which one of those concerned dies), ``one_death`` (what it costs a quiet ring, and who
     hears of it).
 Whole brokers
-    ``service`` (a ring of them with clients, and the verbs that break it).
+    ``service`` (a ring of them with clients, and the verbs that break it), ``forgers`` (false
+    brokers, who tell it lies).
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ KILL, POWER = CrashMode.KILL, CrashMode.POWER
 
 
 class Cluster:
-    """Brokers named by uid in a world with the distances of a LAN; every wait is bounded.
+    """Brokers named by uid in a world, with the distances of a LAN; every wait is bounded.
 
     ``seed`` decides everything that is drawn: uids, latencies, what brokers draw. ``nodes`` holds
     the protocol of each broker, alive or dead, ``ledger`` what the world knows of failures, and
@@ -40,10 +40,15 @@ class Cluster:
     """
 
     def __init__(
-        self, seed: int = 1, config: RingConfig = LAN, latency: Latency | None = None
+        self,
+        seed: int = 1,
+        config: RingConfig = LAN,
+        latency: Latency | None = None,
+        *,
+        distances: str = "lan",
     ) -> None:
         self.config = config
-        self.world = World(latency or Latency(DISTANCES["lan"], seed))
+        self.world = World(latency or Latency(DISTANCES[distances], seed))
         self.world.on_fact = self._on_fact
         self.world.on_sent = lambda uid, effect: self.ledger.on_sent(effect.about)
         self.ledger = Ledger()
@@ -76,10 +81,13 @@ class Cluster:
         self.world.give(uid, Found(ring_id))
         return uid
 
-    def start(self, contacts: Sequence[str]) -> str:
-        """Start a broker that joins through ``contacts``."""
-        uid = self._add()
-        self.world.give(uid, Join(tuple(_url(other) for other in contacts)))
+    def start(self, contacts: Sequence[str], *, uid: str | None = None, bootstrap: int = 1) -> str:
+        """Start a broker that joins through ``contacts``; see :class:`ring.facts.Join`.
+
+        ``uid``: of a broker that was named before it is started, see :meth:`name`.
+        """
+        uid = self._add(uid)
+        self.world.give(uid, Join(self.urls(contacts), bootstrap))
         return uid
 
     def join(self, contacts: Sequence[str]) -> str:
@@ -110,8 +118,7 @@ class Cluster:
         assert uid not in self.alive
         self.paused.discard(uid)
         self._add(uid, self.nodes[uid].peer.incarnation + 1)
-        urls = tuple(_url(other) for other in contacts)
-        self.world.give(uid, Join(urls) if urls else Found())
+        self.world.give(uid, Join(self.urls(contacts)) if contacts else Found())
 
     def crash(self, uid: str, mode: CrashMode) -> None:
         """Let a broker die now, without a word of its own."""
@@ -162,6 +169,10 @@ class Cluster:
     def name(self, number: int) -> str:
         """Return the uid of the broker that is, or will be, the ``number``-th to be started."""
         return f"{rng_for(self._seed, 'uid', number).getrandbits(128):032x}"
+
+    def urls(self, uids: Iterable[str]) -> tuple[str, ...]:
+        """Return the addresses of brokers, whether they have been started or not."""
+        return tuple(map(_url, uids))
 
     def run(self, seconds: float) -> None:
         """Let so many seconds of virtual time pass."""

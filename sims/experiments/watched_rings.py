@@ -35,9 +35,9 @@ class WatchedRing(RecordRing):
 
     # ── what is done to it ──────────────────────────────────────────────────────────────────────
 
-    def start(self, contacts: Sequence[str]) -> str:
+    def start(self, contacts: Sequence[str], *, uid: str | None = None, bootstrap: int = 1) -> str:
         """Start a broker that joins through ``contacts``."""
-        uid = super().start(contacts)
+        uid = super().start(contacts, uid=uid, bootstrap=bootstrap)
         self._contacts[uid] = contacts
         return uid
 

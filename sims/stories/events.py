@@ -11,6 +11,8 @@ import random
 
 from overlay.ids import NANOS_PER_SECOND, LinkClass, nanos
 from overlay.rng import rng_for
+from ring.facts import Rejoining
+from sims.experiments.forgers import Forger
 from sims.experiments.service import Service
 from sims.verdicts.deliveries import Fate, Verdict, Why
 from sims.workloads.traffic import Flowing
@@ -22,6 +24,7 @@ PARK_MS = 20_000  #: a secure event waits so long for an all-secure path
 LONGEST_S = 5.0  #: a flap may hold an event up for so long
 MERGE_S = 1.0  #: events published so long after two halves became one may not come to all
 CATCH_UP_S = 10.0  #: events published so long after a broker was back may not come to or from it
+FORGERS = 6
 LATE_S = 0.5  #: a connection that is late is so for up to so many seconds
 
 
@@ -120,6 +123,32 @@ def event_freezes(seed: int) -> list[str]:
         service.run(seconds)
     service.run(6)
     return _findings(service, service.finish())
+
+
+def event_forgeries(seed: int) -> list[str]:
+    """False brokers tell all around a healthy one that it is dead: it stays where it is."""
+    rng = rng_for(seed, "stories", "event-forgeries")
+    service = flowing(rng, seed, size=rng.randint(5, 9), publishers=3)
+    return forge(service, rng.choice(service.uids), seconds=10.0) + _findings(
+        service, service.finish()
+    )
+
+
+def forge(service: Service, victim: str, seconds: float) -> list[str]:
+    """Let six false brokers forge the death of ``victim``; returns who lost its place by that."""
+    ring = service.brokers[victim].node.ring
+    around = [member.uid for member in (*ring.left, *ring.right)]
+    others = [uid for uid in service.uids if uid != victim and uid not in around]
+    since = service.timeline.now
+    for number, target in enumerate([*around, *others, *around][:FORGERS]):
+        Forger(service, number, target, victim).go_on(seconds)
+        service.run(0.1)
+    service.run(seconds)
+    return [
+        f"{uid[:8]} lost its place, as false brokers told of a death: {fact.reason}"
+        for at, uid, fact in service.facts
+        if at >= since and isinstance(fact, Rejoining)
+    ]
 
 
 def flowing(rng: random.Random, seed: int, size: int, publishers: int) -> Service:

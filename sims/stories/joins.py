@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from ring.facts import JoinRejected, Rejoining, Suspected
+from collections.abc import Sequence
+
+from overlay.ids import Nanos
+from overlay.rng import rng_for
+from ring.facts import Joined, JoinRejected, Rejoining, Suspected
 from ring.geometry import RING_SIZE, gap
-from sims.experiments.cluster import Cluster
+from sims.experiments.cluster import KILL, POWER, Cluster
 from sims.stories.seen import PATIENCE_S, told, twins
+
+STARTS = 4  #: of brokers with one list, in one story: each takes little
 
 
 def joins(seed: int) -> list[str]:
@@ -46,6 +52,54 @@ def early_starters(seed: int) -> list[str]:
     cluster.resume(founder)
     cluster.rest(PATIENCE_S)
     return found + cluster.ledger.findings
+
+
+def one_list(seed: int) -> list[str]:
+    """Brokers that all start with one list, and some that stand in none, die and form one ring."""
+    return [found for start in range(STARTS) for found in _start(STARTS * seed + start)]
+
+
+def _start(seed: int) -> list[str]:
+    rng = rng_for(seed, "stories", "one-list")
+    cluster = Cluster(seed, distances=rng.choice(("lan", "wan")))
+    names = [cluster.name(number) for number in range(rng.randint(2, 8))]
+    everybody = names + [cluster.name(len(names) + k) for k in range(rng.randint(0, 3))]
+    at_once = rng.random() < 0.7
+    for uid in rng.sample(everybody, len(everybody)):
+        cluster.start(names, uid=uid)
+        cluster.run(0.0 if at_once else rng.choice((0.0, 0.05, 0.4, 1.5)))
+    crashes: list[tuple[Nanos, str]] = []
+    for _ in range(rng.randint(0, 2)):
+        cluster.run(rng.choice((0.05, 0.4, 1.5)))
+        uid = rng.choice(everybody)
+        cluster.crash(uid, rng.choice((KILL, POWER)))
+        crashes.append((cluster.world.now, uid))
+        cluster.run(rng.choice((0.05, 0.4, 1.5)))
+        cluster.restart(uid, names)
+    cluster.rest(PATIENCE_S)
+    return second_founders(cluster, crashes, names) + cluster.ledger.findings
+
+
+def second_founders(
+    cluster: Cluster, crashes: list[tuple[Nanos, str]], names: Sequence[str]
+) -> list[str]:
+    """Say who founded a ring where one of the list ``names`` lived on one.
+
+    ``crashes``: when, and whose. A ring of which no member stands in the list cannot be known.
+    """
+    found: list[str] = []
+    on_ring: set[str] = set()
+    left = list(crashes)
+    for at, uid, fact in cluster.facts:
+        while left and left[0][0] <= at:
+            on_ring.discard(left.pop(0)[1])
+        if isinstance(fact, Rejoining):
+            on_ring.discard(uid)
+        elif isinstance(fact, Joined):
+            if fact.contact is None and on_ring:
+                found.append(f"{uid[:8]} founded a ring, and there was one")
+            on_ring.update({uid} & set(names))
+    return found
 
 
 def _entry(cluster: Cluster, newcomer: str) -> list[str]:

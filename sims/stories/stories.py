@@ -26,12 +26,13 @@ from sims.stories.deaths import (
 )
 from sims.stories.events import (
     event_flaps,
+    event_forgeries,
     event_freezes,
     event_halves,
     event_isolations,
     event_kills,
 )
-from sims.stories.joins import early_starters, joins
+from sims.stories.joins import early_starters, joins, one_list
 from sims.stories.links import carriers, chord_cuts, cuts, flaps, forgiven, mended, tangles
 from sims.stories.lives import alone, doors, leaves, moved_lives, restarts, standstills, wakings
 from sims.stories.partitions import bridges, castaways, partitions, returns, strangers
@@ -56,6 +57,7 @@ Story = Callable[[int], list[str]]
 STORIES: tuple[Story, ...] = (
     joins,
     early_starters,
+    one_list,
     standstills,
     wakings,
     leaves,
@@ -100,6 +102,7 @@ STORIES: tuple[Story, ...] = (
     event_kills,
     event_isolations,
     event_halves,
+    event_forgeries,
 )
 
 SCOPES: Story = scopes  #: has no seeds, so ``chordal sim explore`` is the command for it

@@ -16,6 +16,7 @@ from collections.abc import Callable
 import structlog
 
 from ges.node import BrokerNode
+from ges.sessions.absences import Absences
 from ges.sessions.intake import Intake
 from ges.sessions.parked_events import ParkedEvents
 from ges.sessions.replies import Replies
@@ -108,6 +109,7 @@ class WholeBroker(Process):
             now=self.now,
             give=self.give,
         )
+        self._absences = Absences(config.silence_max_ns)
         self._replies = replies = Replies(self.counters, log, self.now)
         self._parked = ParkedEvents(
             peer.uid, self.stack, node.secure_graph, replies, now=self.now, counters=self.counters
@@ -138,6 +140,10 @@ class WholeBroker(Process):
     def join(self, command: Input) -> None:
         """Do what the layer above asks: found a ring, join one, leave it."""
         self.step(self.give, command)
+
+    def perform(self, effects: list[Effect]) -> None:
+        """Do what the machine has not said: it is a false broker's."""
+        self.step(self._perform, effects)
 
     def link(self, other: WholeBroker) -> None:
         """Let there be a normal link to another broker at once, without a call."""
@@ -232,6 +238,8 @@ class WholeBroker(Process):
 
     def _on_fact(self, fact: Fact) -> None:
         self.stack.on_fact(fact)
+        if (absence := self._absences.on_fact(fact, self.now())) is not None:
+            self.sessions.tell_missed(absence)
         if isinstance(fact, Joined):
             self.is_member = True
             self.soon(self.sessions.go_on)

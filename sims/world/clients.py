@@ -11,7 +11,7 @@ import random
 from functools import partial
 from typing import Protocol
 
-from ges.client.state import ClientState
+from ges.client.state import Away, ClientState
 from ges.wire.client_messages import (
     CLIENT_CODEC,
     Accepted,
@@ -105,6 +105,7 @@ class SimulatedClient(Process):
         self._token = 0
         self._filters = 0
         self.protocol_errors: list[str] = []
+        self.gaps: list[float] = []  #: seconds in which its broker's place was in doubt, as told
 
     # ── for its user ──────────────────────────────────────────────────────────────────────────
 
@@ -268,6 +269,8 @@ class SimulatedClient(Process):
         action = self.state.take(message, self._seconds())
         if isinstance(action, KeepAlive):
             connection.send(CLIENT_CODEC.encode(action))
+        elif isinstance(action, Away):
+            self.gaps.append(action.seconds)
         elif isinstance(message, Accepted):
             self._user.on_accepted(message.link_class, message.sequence)
         elif isinstance(message, EventRefused):

@@ -16,12 +16,12 @@ from ges.sessions.replies import Replies
 from ges.sessions.session import CLIENT_QUEUE_BYTES, Session
 from ges.wire.client_messages import Alternates, Attached
 from overlay.errors import ProtocolError
-from overlay.ids import nanos
+from overlay.ids import Nanos, nanos
 from overlay.machine import Refused
 from overlay.wire.codec import FrameReader, FrameRun
 from overlay.wire.frames import EVENT, MAX_FRAME_BYTES
 from overlay.wire.greetings import GREETINGS, Hello, Refusal
-from overlay.wire.versions import ASKS, FOR_CLIENTS
+from overlay.wire.versions import ASKS, FOR_CLIENTS, MISSED
 from sims.world.connections import Connection
 from sims.world.processes import Process, Socket
 
@@ -80,6 +80,7 @@ class Sessions:
             connection,
             reader=reader,
             asks=ASKS in hello.capabilities,
+            hears_missed=MISSED in hello.capabilities,
         )
         served = self._served[session] = _Served(session, connection, reader)
         reader.limit(MAX_FRAME_BYTES)
@@ -99,6 +100,11 @@ class Sessions:
         message = self._alternates()
         for session in self._served:
             session.tell(message)
+
+    def tell_missed(self, absence: Nanos) -> None:
+        """This broker's place was in doubt for so long: tell all clients."""
+        for session in self._served:
+            session.tell_missed(absence)
 
     def go_on(self) -> None:
         """The broker has joined: take what has waited for that."""

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.stage.in_process import chordal_here
-from benchmarks.stage.processes import Fleet, chordal, whole
+from benchmarks.stage.processes import Broker, Fleet, chordal, whole
 from benchmarks.stage.waiting import eventually
+from ges.demo.processes import free_ports
 
 pytestmark = pytest.mark.live
 
@@ -47,12 +48,66 @@ def test_a_broker_waits_for_its_seed_and_says_so(brokers: Fleet) -> None:
     with listening() as server:
         port = server.getsockname()[1]
     late = brokers.broker("--join", f"chordal://127.0.0.1:{port}")
-    eventually(lambda: late.err.count("connection refused") >= 2)
-    assert "retry_in_s" in late.err
+    eventually(lambda: late.err.count("not joined yet") >= 2)
+    assert f'"seeds": {{"chordal://127.0.0.1:{port}": "connection refused"}}' in late.err
     seed = brokers.broker("--listen", f"127.0.0.1:{port}")
     assert seed.ready["ready"]
     assert late.ready["ready"]
     whole(seed.url, 2)
+
+
+def test_brokers_with_one_list_form_one_ring(brokers: Fleet) -> None:
+    ports = free_ports(4)
+    everybody = ",".join(f"chordal://127.0.0.1:{port}" for port in ports)
+
+    def start(number: int) -> Broker:
+        return brokers.broker("--listen", f"127.0.0.1:{ports[number]}", "--join", everybody)
+
+    first, second, third = (start(number) for number in range(3))
+    assert all(broker.ready["ready"] for broker in (first, second, third))
+    start(3)
+    whole(second.url, 4)
+    first.process.kill()
+    first.process.wait()
+    assert start(0).url == first.url
+    whole(second.url, 4)
+
+
+def test_bootstrap_waits_for_so_many(brokers: Fleet) -> None:
+    ports = free_ports(3)
+    everybody = ",".join(f"chordal://localhost:{port}" for port in ports)
+
+    def start(number: int) -> Broker:
+        return brokers.broker(
+            *("--listen", f"127.0.0.1:{ports[number]}", "--join", everybody, "--bootstrap", "3")
+        )
+
+    first, second = start(0), start(1)
+    eventually(lambda: first.err.count("not joined yet") >= 2)
+    eventually(lambda: second.err.count("not joined yet") >= 2)
+    assert f'"chordal://localhost:{ports[0]}": "this broker"' in first.err
+    assert (first.out, second.out) == ("", "")
+    start(2)
+    whole(first.url, 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--bootstrap", "2"), "--join"),
+        (("--bootstrap", "3", "--join", "chordal://127.0.0.1:9"), "names 2"),
+        (
+            ("--listen", "127.0.0.1:9", "--join", "chordal://127.0.0.1:9", "--bootstrap", "2"),
+            "names 1",
+        ),
+    ],
+)
+def test_a_bootstrap_that_would_never_end_is_refused(
+    arguments: tuple[str, ...], words: str
+) -> None:
+    refused = chordal_here("serve", *arguments)
+    assert refused.returncode == 2
+    assert words in refused.stderr
 
 
 def test_an_address_in_use_is_named() -> None:

@@ -56,6 +56,11 @@ DEATHS.add(
     "who is told of another's death does not believe it",
     around(Deaths, "on_failed", _only_about_self),
 )
+DEATHS.add(
+    "strangers-believed",
+    "a stranger's notice of a death is believed without a test",
+    (Deaths, "_is_trusted", lambda self, teller, subject: True),
+)
 DEATHS.add("no-backups", "no links are backed up", (LinkBackups, "exchange", nothing))
 DEATHS.add(
     "holders-not-told",

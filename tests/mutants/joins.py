@@ -1,9 +1,12 @@
-"""Broken rules of joining (:mod:`ring.joining.newcomer` and :mod:`ring.joining.gap_owner`)."""
+"""Broken rules of joining (:mod:`ring.joining.newcomer`, :mod:`ring.joining.gap_owner`) and of
+founding (:mod:`ring.joining.founding`).
+"""
 
 from __future__ import annotations
 
 import ring.joining.gap_owner
 from ring.geometry import gap, midway
+from ring.joining.founding import Founding, Seed
 from ring.joining.gap_owner import GapOwner
 from ring.joining.newcomer import Newcomer
 from ring.wire.messages import MAX_NEIGHBOURS, JoinAccept, JoinRequest
@@ -60,4 +63,29 @@ JOINS.add(
     "gives-up-joining",
     "a step of a join that takes too long is not started again",
     (Newcomer, "on_late", nothing),
+)
+
+
+def _unnamed(original: Method) -> Method:
+    def begin(self: Founding, seeds: tuple[str, ...], least: int) -> None:
+        original(self, seeds, least)
+        self.may_found = True
+
+    return begin
+
+
+JOINS.add(
+    "never-founds",
+    "of brokers that start with one list none founds a ring",
+    (Founding, "is_due", property(lambda self: False)),
+)
+JOINS.add(
+    "founds-out-of-turn",
+    "a broker founds a ring although others that start may found, or have not answered",
+    (Founding, "_stance", lambda self, uid: Seed.AFTER),
+)
+JOINS.add(
+    "founds-unnamed",
+    "a broker founds a ring although it stands in no list",
+    around(Founding, "begin", _unnamed),
 )

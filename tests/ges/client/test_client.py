@@ -12,8 +12,9 @@ import pytest
 import trio
 
 from benchmarks.stage.brokers import Brokers
+from benchmarks.stage.waiting import until
 from ges.broker import Broker, BrokerConfig
-from ges.client import Client, Subscription, connect
+from ges.client import Client, Gap, Subscription, connect
 from ges.client.subscription import why_refused
 from ges.errors import (
     ClientClosed,
@@ -31,6 +32,7 @@ from overlay.authority.authority import create_authority, issue_identity
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass
 from overlay.security.identity import Role
+from ring.facts import Reincarnated
 from tests.ges.conftest import Issue
 
 ROOT = Path(__file__).parents[3]
@@ -482,3 +484,37 @@ def test_what_a_page_imports_in_an_example_is_there(page: str) -> None:
     lines = re.findall(r"^(?:from|import) .*$", "\n".join(examples), re.MULTILINE)
     assert any("ges." in line for line in lines)
     exec("\n".join(lines), {})
+
+
+async def test_a_client_hears_when_its_brokers_place_on_the_ring_was_in_doubt(
+    brokers: Brokers,
+) -> None:
+    broker = await brokers.start()
+    member = broker.node.ring.member
+    assert member is not None
+    told: list[Gap] = []
+    async with connect(broker.url, on_gap=told.append) as client:
+        await client.status()
+        upper = broker._upper
+        upper.on_fact(Reincarnated(member, "0" * 32))
+        await until(lambda: len(told) == 1)
+        upper.on_fact(Reincarnated(member, "0" * 32))
+        await until(lambda: len(told) == 2)
+        [gap] = client.gaps
+    assert (gap.lost, gap.found) == (broker.url, broker.url)
+    assert told[0].seconds <= gap.seconds == told[1].seconds < 60
+
+
+async def test_a_client_that_does_not_know_that_word_is_not_told(brokers: Brokers) -> None:
+    broker = await brokers.start()
+    async with connect(broker.url) as client:
+        await client.status()
+        [session] = broker.clients._sessions
+        session.hears_missed = False
+        broker.clients.tell_missed(1_000_000)
+        await client.status()
+        assert client.gaps == []
+        session.hears_missed = True
+        broker.clients.tell_missed(1_000_000)
+        await client.status()
+        assert len(client.gaps) == 1

@@ -8,7 +8,7 @@ import pytest
 from ges.client.keepalive import Keepalive
 from ges.client.outgoing import CONFIRMED_BYTES, CONFIRMED_SECONDS
 from ges.client.resuming import SLACK_SECONDS
-from ges.client.state import MAX_ALTERNATES, ClientState, Ended
+from ges.client.state import MAX_ALTERNATES, Away, ClientState, Ended
 from ges.errors import ConnectionLost, PublishRefused
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.client_messages import (
@@ -19,6 +19,7 @@ from ges.wire.client_messages import (
     EventRefused,
     KeepAlive,
     Mark,
+    Missed,
     Resubscribe,
     Resubscription,
     Subscribe,
@@ -310,6 +311,10 @@ def test_a_list_of_revoked_identities_is_for_who_holds_the_credentials(state: Cl
 def test_what_the_broker_dropped(state: ClientState) -> None:
     tell(state, Dropped(3, 4))
     assert state.dropped == Dropped(3, 4)
+
+
+def test_a_broker_whose_place_was_in_doubt_says_for_how_long(state: ClientState) -> None:
+    assert state.take(Missed(3600), 2.0) == Away(3.6)
 
 
 def test_what_a_broker_says_of_a_refusal_is_escaped(state: ClientState) -> None:

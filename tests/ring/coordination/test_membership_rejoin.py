@@ -22,7 +22,17 @@ from ring.facts import (
     Rejoining,
     Suspected,
 )
-from ring.wire.messages import Failed, HeldDead, JoinAccept, Meet, Member, PeersRequest, Place, View
+from ring.wire.messages import (
+    Failed,
+    HeldDead,
+    JoinAccept,
+    Meet,
+    Member,
+    PeersRequest,
+    Place,
+    Stance,
+    View,
+)
 from ring.wire.record_messages import Reclaim, ReclaimAnswer
 from tests.helpers.bench import Bench, closed, member, opened, peer, sent, told, uid, view_of
 
@@ -82,7 +92,7 @@ def test_who_is_closed_as_dead_comes_back_and_asks_the_one_who_said_so() -> None
     effects = node.down(B, Closed.DECLARED_DEAD)
     assert [fact.incarnation for fact in told(effects, Rejoining)] == [2]
     assert B.peer.url in opened(effects)
-    assert sent(node.up(B), PeersRequest) == [(B.uid, PeersRequest())]
+    assert sent(node.up(B), PeersRequest) == [(B.uid, PeersRequest(stance=Stance.JOINS))]
 
 
 @pytest.mark.parametrize("expected", [None, B.uid])

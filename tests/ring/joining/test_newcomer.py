@@ -24,6 +24,7 @@ from ring.wire.messages import (
     Ping,
     Place,
     Pong,
+    Stance,
     View,
 )
 from tests.helpers.bench import Bench, member, opened, peer, sent, told, uid, view_of
@@ -271,7 +272,9 @@ def test_who_is_no_member_itself_refuses_and_the_newcomer_tries_again() -> None:
     bench = Bench(5001)
     bench.join(member(0))
     [delayed] = told(bench.receive(member(0), JoinRefuse(full=False)), JoinDelayed)
-    assert sent(bench.wait(delayed.retry_ns / 1e9), PeersRequest) == [(uid(0), PeersRequest())]
+    assert sent(bench.wait(delayed.retry_ns / 1e9), PeersRequest) == [
+        (uid(0), PeersRequest(named=True, stance=Stance.JOINS))
+    ]
 
 
 # The newcomer's way
@@ -281,7 +284,7 @@ def test_a_newcomer_asks_measures_and_requests() -> None:
     """Section 3.3: ping brokers, select y among the closest, send-join-request."""
     bench, seed = Bench(5001), member(0)
     assert bench.give(Join((seed.peer.url,))) == [OpenLink(seed.peer.url)]
-    assert bench.up(seed) == [Send(seed.uid, PeersRequest())]
+    assert bench.up(seed) == [Send(seed.uid, PeersRequest(named=True))]
     assert sent(bench.receive(seed, Peers((seed,))), Ping) == [(seed.uid, Ping(1))]
     for token in range(1, PINGS):
         assert sent(bench.receive(seed, Pong(token)), Ping) == [(seed.uid, Ping(token + 1))]
@@ -382,7 +385,9 @@ def test_a_lost_answer_is_asked_for_again() -> None:
     effects = bench.wait(LAN.join_ns / 1e9)
     [delayed] = told(effects, JoinDelayed)
     assert "asking" in delayed.reason
-    assert sent(bench.wait(delayed.retry_ns / 1e9), PeersRequest) == [(seed.uid, PeersRequest())]
+    assert sent(bench.wait(delayed.retry_ns / 1e9), PeersRequest) == [
+        (seed.uid, PeersRequest(named=True, stance=Stance.JOINS))
+    ]
 
 
 def test_seeds_that_are_down_are_tried_again_with_growing_pauses() -> None:
@@ -424,7 +429,7 @@ def test_where_no_seed_answers_any_more_those_that_it_named_are_called_too() -> 
     assert called(bench) == [seed.peer.url]
     bench.give(LinkRefused(seed.peer.url, None, Refused.UNREACHABLE))
     assert called(bench) == [seed.peer.url, other.peer.url]
-    assert sent(bench.up(other), PeersRequest) == [(other.uid, PeersRequest())]
+    assert sent(bench.up(other), PeersRequest) == [(other.uid, PeersRequest(stance=Stance.JOINS))]
 
 
 def test_a_stranger_where_a_member_was_said_to_be_does_not_end_a_join() -> None:

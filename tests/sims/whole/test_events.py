@@ -13,10 +13,12 @@ from overlay.ids import LinkClass
 from sims.experiments.service import Service
 from sims.stories.events import (
     event_flaps,
+    event_forgeries,
     event_freezes,
     event_halves,
     event_isolations,
     event_kills,
+    forge,
 )
 from sims.stories.stories import Story
 from sims.verdicts.deliveries import Fate, Why
@@ -24,7 +26,14 @@ from sims.workloads.traffic import Flowing
 from sims.world.world import CrashMode
 
 ROOT = Path(__file__).parent.parent.parent.parent
-STORIES = (event_flaps, event_freezes, event_halves, event_isolations, event_kills)
+STORIES = (
+    event_flaps,
+    event_forgeries,
+    event_freezes,
+    event_halves,
+    event_isolations,
+    event_kills,
+)
 #: A link of an earlier life took events that nobody got; an end was lost with bytes that were late.
 FOUND = [(event_kills, 5), (event_flaps, 119)]
 PER_RUN = 25  #: seeds
@@ -48,6 +57,37 @@ def test_what_was_lost_once_is_not_lost_again(story: Story, seed: int) -> None:
 def test_nothing_is_lost_in_many_runs(story: Story, first: int) -> None:
     found = {seed: story(seed) for seed in range(first, first + PER_RUN)}
     assert {seed: findings for seed, findings in found.items() if findings} == {}
+
+
+@pytest.mark.soak  # the story ``event_forgeries`` is shorter
+def test_six_false_brokers_keep_nobody_off_a_ring_of_sixteen() -> None:
+    service = Service.ring_of(16, seed=1)
+    service.subscribe_everywhere()
+    for at in (0, 5, 9):
+        service.publish(service.uids[at], Flowing(rate=10))
+    service.run(1)
+    assert forge(service, service.uids[3], seconds=60) == []
+    verdict = service.finish()
+    assert (verdict.findings, verdict.lost) == ([], {})
+
+
+def test_clients_are_told_that_their_broker_was_off_the_ring() -> None:
+    """It stands still, is held for dead, and comes back; its clients stay with it."""
+    service = Service(1, keeps_alive=False)
+    service.start(())
+    while len(service.brokers) < 5:
+        service.start(service.uids)
+        service.run(0.1)
+    service.rest()
+    victim = service.uids[2]
+    client, other = service.subscribe(victim), service.subscribe(service.uids[3])
+    service.run(0.5)
+    service.freeze(victim, 5)
+    service.run(10)
+    assert service.is_whole
+    assert len(client.gaps) == 1
+    assert 1 < client.gaps[0] < 10
+    assert other.gaps == []
 
 
 @pytest.mark.parametrize("link_class", list(LinkClass))
