@@ -5,7 +5,8 @@ Events
     (many with one header), ``source_route`` (an event that names its path), ``delivered`` (what a
     subscriber gets).
 Messages
-    ``broker_messages`` (between brokers), ``link_codec`` (all that brokers understand of each
+    ``broker_messages`` (between brokers), ``gateway_messages`` (links inside a cluster),
+    ``link_codec`` (all that brokers understand of each
     other), ``client_messages`` (between a client and its broker), ``status`` (what a broker says of
     itself).
 """
