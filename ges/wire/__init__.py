@@ -6,6 +6,7 @@ Events
     subscriber gets).
 Messages
     ``broker_messages`` (between brokers), ``gateway_messages`` (links inside a cluster),
+    ``recall_messages`` (what an edge asks a source),
     ``link_codec`` (all that brokers understand of each
     other), ``client_messages`` (between a client and its broker), ``status`` (what a broker says of
     itself).
