@@ -13,5 +13,7 @@ Over which links
 Kept for clients that lose their broker
     ``kept`` (what has passed of late), ``replay`` (what one client has missed), ``replays``.
 Once and in order
-    ``recent`` (what has come before), ``ordering``, ``losses`` (what is missing for good).
+    ``recent`` (what has come before), ``ordering``, ``losses`` (what is missing for good). What
+    takes their place where a broker sees only what it asked for: ``via`` (the way an event has
+    come), ``flow_order`` (order with gaps), ``recall`` (the log of a source).
 """

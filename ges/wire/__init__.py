@@ -5,7 +5,8 @@ Events
     (many with one header), ``source_route`` (an event that names its path), ``delivered`` (what a
     subscriber gets).
 Messages
-    ``broker_messages`` (between brokers), ``unit_messages`` (between brokers, about their cluster),
+    ``broker_messages`` (between brokers), ``unit_messages`` (about their cluster),
+    ``gateway_messages`` (links inside it), ``recall_messages`` (what an edge asks a source),
     ``link_codec`` (all that brokers understand of each other), ``client_messages`` (between a
     client and its broker), ``status`` (what a broker says of itself).
 """

@@ -1,0 +1,189 @@
+"""The routing cache: which next hops serve a set of destinations, and which of them each serves.
+
+An event is for brokers 2, 5 and 9, as a mask 0b1000100100. The table says that 2 and 9 are reached
+by 2, and 5 by 4. The decision is ((2, {2, 9}), (4, {5})): two copies. Each destination bit goes to
+exactly one next hop, so nothing comes twice while nothing fails.
+
+A decision depends on next hops alone. A change of the graph that alters no next hop drops no
+decision, and one that alters some drops those decisions that have one of these bits.
+
+While tables of brokers differ, a copy may be sent back to where it has been. A copy carries its
+*trace*, the mask of brokers it has passed. Where the next hop is in the trace, the best path that
+avoids the whole trace is taken instead. If there is none, the destination is ``stuck``: it waits
+for a way. So a copy passes no broker twice, and a loop ends.
+
+There is one table a class. Normal and secure events use links of their class alone. Express events
+use the express graph; for a destination that it does not reach they take the first hop of the
+fastest normal path, and are flagged (``rough``) if there is no express link to that broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ges.gateways.graph import Graph
+from ges.gateways.paths import NOBODY, Paths
+
+MAX_DECISIONS = 65536  #: kept; then the oldest goes
+MAX_DETOURS = 1024  #: traces with tables of their own
+
+_EMPTY = Graph()
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Where copies of an event go."""
+
+    hops: tuple[tuple[int, int], ...]  #: (next hop, destinations that it is to serve)
+    through: int  #: the next hops as a mask
+    stuck: int = 0  #: destinations without a way
+    rough: int = 0  #: next hops that are no express ones, for an express event
+    #: Next hops left and taken because of the trace: order on both may be broken.
+    strayed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """What a change of the graph has altered."""
+
+    changed: int = 0  #: destinations with another next hop than before
+    onto: int = 0  #: next hops that have taken over a destination
+
+
+def bits(mask: int) -> list[int]:
+    """Return the numbers of the bits set, rising."""
+    found = []
+    while mask:
+        low = mask & -mask
+        found.append(low.bit_length() - 1)
+        mask ^= low
+    return found
+
+
+class NextHops:
+    """The table of one class at one broker."""
+
+    def __init__(self, own: int) -> None:
+        """Take the slot of this broker."""
+        self._own = own
+        self._graph = _EMPTY
+        self._fallback: Graph | None = None
+        self._table: list[int] = [NOBODY] * 64
+        self._decisions: dict[int, Decision] = {}
+        self._detours: dict[tuple[int, int], Decision] = {}
+        self._tables: dict[int, Callable[[int], int]] = {}
+
+    def update(self, graph: Graph, fallback: Graph | None = None) -> Moves:
+        """Take a new graph; ``fallback``: the normal one, for express events."""
+        if graph == self._graph and fallback == self._fallback:
+            return Moves()
+        before_near = self._graph.adjacent.get(self._own)
+        self._graph, self._fallback = graph, fallback
+        self._detours.clear()
+        self._tables.clear()
+        before, find = self._table, self._find(0)
+        self._table = [find(node) for node in range(64)]
+        changed = onto = 0
+        for node, (old, new) in enumerate(zip(before, self._table, strict=True)):
+            if old != new:
+                changed |= 1 << node
+                if new != NOBODY:
+                    onto |= 1 << new
+        if changed:
+            self._decisions = {
+                mask: decision for mask, decision in self._decisions.items() if not mask & changed
+            }
+        if fallback is not None and graph.adjacent.get(self._own) != before_near:
+            self._decisions.clear()  # another hop is rough
+        return Moves(changed, onto)
+
+    def next_hop(self, node: int) -> int:
+        """Return the next hop to a destination; -1 if it cannot be reached, or is this broker."""
+        return self._table[node]
+
+    @property
+    def reached(self) -> int:
+        """Return the destinations that can be reached, as a mask, without this broker."""
+        return sum(1 << node for node, hop in enumerate(self._table) if hop != NOBODY)
+
+    @property
+    def cached(self) -> int:
+        """Return how many decisions are kept."""
+        return len(self._decisions)
+
+    def onward(self, destinations: int, trace: int = 0) -> Decision:
+        """Say where the copies of an event go; this broker's own bit counts for nothing.
+
+        ``trace``: brokers that the copy has passed; with or without this one.
+        """
+        decision = self._decisions.get(destinations)
+        if decision is None:
+            decision = self._decide(destinations, lambda node: self._table[node])
+            if len(self._decisions) >= MAX_DECISIONS:
+                del self._decisions[next(iter(self._decisions))]
+            self._decisions[destinations] = decision
+        if decision.through & trace:
+            return self._round(destinations, trace, decision)
+        return decision
+
+    # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _decide(self, destinations: int, hop_of: Callable[[int], int]) -> Decision:
+        hops: dict[int, int] = {}
+        stuck = through = 0
+        for node in bits(destinations & ~(1 << self._own)):
+            hop = hop_of(node) if node < 64 else NOBODY
+            if hop == NOBODY:
+                stuck |= 1 << node
+            else:
+                hops[hop] = hops.get(hop, 0) | 1 << node
+                through |= 1 << hop
+        rough = 0
+        if self._fallback is not None:
+            rough = through & ~self._graph.adjacent.get(self._own, 0)
+        return Decision(tuple(hops.items()), through, stuck, rough)
+
+    def _round(self, destinations: int, trace: int, usual: Decision) -> Decision:
+        """Decide for a copy that has been at a next hop already."""
+        key = destinations, trace
+        decision = self._detours.get(key)
+        if decision is None:
+            avoiding = self._avoiding(trace)
+
+            def hop_of(node: int) -> int:
+                hop = self._table[node]
+                return avoiding(node) if hop != NOBODY and trace >> hop & 1 else hop
+
+            found = self._decide(destinations, hop_of)
+            left = usual.through & trace
+            taken = sum(
+                1 << hop
+                for hop, served in found.hops
+                if any(self._table[node] != hop for node in bits(served))
+            )
+            decision = Decision(
+                found.hops, found.through, found.stuck, found.rough, strayed=left | taken
+            )
+            if len(self._detours) >= MAX_DETOURS:
+                self._detours.clear()
+            self._detours[key] = decision
+        return decision
+
+    def _avoiding(self, trace: int) -> Callable[[int], int]:
+        """Return the next hops of the paths that avoid a trace."""
+        table = self._tables.get(trace)
+        if table is None:
+            if len(self._tables) >= MAX_DETOURS:
+                self._tables.clear()
+            table = self._tables[trace] = self._find(trace)
+        return table
+
+    def _find(self, without: int) -> Callable[[int], int]:
+        """Compute next hops, over the graph of the class and then over the fallback."""
+        own, without = self._own, without & ~(1 << self._own)
+        first = Paths(self._graph, own, without).next_hop
+        if self._fallback is None:
+            return first.__getitem__
+        then = Paths(self._fallback, own, without).next_hop
+        return [a if a != NOBODY else b for a, b in zip(first, then, strict=True)].__getitem__

@@ -1,0 +1,237 @@
+"""What a source has sent of late, for edges that ask what they have missed.
+
+Edge E had event 4 of a publisher, and now gets event 9 by another way. Were 5 to 8 for others, or
+are they late, or lost? E asks the source, and the source answers with those of them that were for
+E. E delivers these, and then 9.
+
+The log has references to the runs as they were read, with the set of brokers that each was for. It
+is bounded in time and in bytes, a publisher and in all. What one answer holds is bounded, too: the
+events beyond 64 KiB are only *listed*, with their topics, and the edge asks for those it wants.
+
+A publisher may come from another broker, and go, and come back. Its stay here is a range of
+numbers; of numbers before it the broker knows nothing but who may know (``before``).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from ges.wire.event_runs import EventRun
+from ges.wire.events import Flow
+from ges.wire.recall_messages import (
+    MAX_LISTED,
+    MAX_SENT,
+    ListedEvent,
+    RangeDone,
+    RangeQuery,
+    WantedRange,
+)
+from overlay.ids import Nanos, nanos
+
+KEPT_NS = nanos(10)  #: events are kept for so long ...
+FLOW_BYTES = 4 * 1024 * 1024  #: ... and of a publisher no more than take this memory ...
+ALL_BYTES = 64 * 1024 * 1024  #: ... and no more of all; the latest
+ENTRY_BYTES = 256  #: of memory for a run, beside its topic and the bytes that were read
+ANSWER_BYTES = 64 * 1024  #: of events in one answer, but for a single one that is larger
+MAX_FLOWS = 65536
+MAX_STAYS = 16  #: of a publisher that comes and goes
+ROAMED_NS = nanos(3)  #: the events of a publisher that has come from elsewhere are marked so long
+
+
+class _Entry(msgspec.Struct, frozen=True, gc=False):
+    """A run, and whom it was for."""
+
+    run: EventRun
+    destinations: int
+    at: Nanos
+    size: int
+
+    @property
+    def first(self) -> int:
+        return self.run.head.sequence
+
+    @property
+    def end(self) -> int:
+        return self.run.head.sequence + self.run.count
+
+
+@dataclass(slots=True)
+class _Stay:
+    """A publisher was attached here."""
+
+    before: int | None  #: where it had been
+    first: int = 0  #: the first number it published here; 0: none yet
+    end: int = 0  #: what comes after the last one
+
+
+@dataclass(slots=True)
+class _FlowLog:
+    stays: list[_Stay]  #: the latest last
+    since: Nanos  #: when the latest began
+    numbers: deque[int] = field(default_factory=deque)  #: of its entries, oldest first
+    size: int = 0
+    dropped: int = 0  #: below that, entries were dropped
+
+
+class RecallLog:
+    """The log of the events published at this broker."""
+
+    def __init__(self) -> None:
+        self._flows: OrderedDict[Flow, _FlowLog] = OrderedDict()
+        self._entries: OrderedDict[int, tuple[Flow, _Entry]] = OrderedDict()
+        self._next = 0
+        self._data: bytes = b""  #: of the latest run: bytes that several share are counted once
+        self.bytes = 0  #: of memory that all entries take
+        self.answered = 0  #: ranges
+        self.unknown = 0  #: of these, how many began with what is not known here
+
+    def attach(self, flow: Flow, before: int | None, now: Nanos) -> None:
+        """A publisher has attached, and says at which broker it was before, if any."""
+        log = self._flows.get(flow)
+        if log is None:
+            self._begin(flow, before, now)
+            return
+        if not log.stays[-1].first:
+            log.stays.pop()  # it has published nothing meanwhile
+        log.stays.append(_Stay(before))
+        del log.stays[:-MAX_STAYS]
+        log.since = now
+
+    def has_roamed(self, flow: Flow, now: Nanos) -> bool:
+        """Say whether a publisher has just come from elsewhere: its events are to be marked."""
+        log = self._flows.get(flow)
+        if log is None or log.stays[-1].before is None:
+            return False
+        return now < log.since + ROAMED_NS
+
+    def keep(self, run: EventRun, destinations: int, now: Nanos) -> None:
+        """Keep a run that is published here, for the brokers of that mask."""
+        head = run.head
+        log = self._flows.get(head.flow) or self._begin(head.flow, None, now)
+        self._flows.move_to_end(head.flow)
+        size = ENTRY_BYTES + len(head.topic)
+        if run.data is not self._data:
+            self._data = run.data
+            size += len(run.data)
+        entry = _Entry(run, destinations, now, size)
+        stay = log.stays[-1]
+        if not stay.first:
+            stay.first = entry.first
+        stay.end = max(stay.end, entry.end)
+        self._entries[self._next] = head.flow, entry
+        log.numbers.append(self._next)
+        self._next += 1
+        log.size += size
+        self.bytes += size
+        while log.size > FLOW_BYTES and len(log.numbers) > 1:
+            self._drop(head.flow, log)
+        self.forget(now)
+
+    def forget(self, now: Nanos) -> None:
+        """Drop what is too old, and the oldest of what is too much."""
+        while self._entries:
+            flow, entry = next(iter(self._entries.values()))
+            if self.bytes <= ALL_BYTES and entry.at > now - KEPT_NS:
+                return
+            self._drop(flow, self._flows[flow])
+        self._data = b""
+
+    def answer(self, query: RangeQuery, now: Nanos) -> tuple[list[EventRun], list[RangeDone]]:
+        """Return the events that were for the asker, and how far each of its questions is settled.
+
+        The events are to be sent first, flagged as recalled.
+        """
+        self.forget(now)
+        events: list[EventRun] = []
+        ends: list[RangeDone] = []
+        room = ANSWER_BYTES
+        for wanted in query.ranges:
+            self.answered += 1
+            found, done = self._answer(wanted, 1 << query.asker, room, is_first=not events)
+            room -= sum(_bytes_of(run) for run in found)
+            events += found
+            ends.append(done)
+        return events, ends
+
+    # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _begin(self, flow: Flow, before: int | None, now: Nanos) -> _FlowLog:
+        log = self._flows[flow] = _FlowLog([_Stay(before)], now)
+        if len(self._flows) > MAX_FLOWS:
+            oldest = next(iter(self._flows))
+            while self._flows[oldest].numbers:
+                self._drop(oldest, self._flows[oldest])
+            del self._flows[oldest]
+        return log
+
+    def _drop(self, flow: Flow, log: _FlowLog) -> None:
+        """Drop the oldest entry of a flow."""
+        _, entry = self._entries.pop(log.numbers.popleft())
+        log.size -= entry.size
+        self.bytes -= entry.size
+        log.dropped = max(log.dropped, entry.end)
+
+    def _answer(
+        self, wanted: WantedRange, asker: int, room: int, *, is_first: bool
+    ) -> tuple[list[EventRun], RangeDone]:
+        log = self._flows.get((wanted.publisher, wanted.incarnation, wanted.link_class))
+        last = wanted.last
+        floor, before = _floor(log, last)
+        if wanted.first < floor:
+            self.unknown += 1
+        events: list[EventRun] = []
+        listed: list[ListedEvent] = []
+        for part in self._parts(log, wanted, floor, asker):
+            size = _bytes_of(part)
+            is_small = size <= room and len(events) < MAX_SENT
+            if not listed and (is_small or (is_first and not events)):
+                room -= size
+                events.append(part)
+                continue
+            if len(listed) == MAX_LISTED:
+                last = part.head.sequence - 1
+                break
+            listed.append(ListedEvent(part.head.sequence, part.head.topic))
+        sent = tuple(run.head.sequence for run in events)
+        return events, RangeDone(wanted.number, floor, last, before, sent, tuple(listed))
+
+    def _parts(
+        self, log: _FlowLog | None, wanted: WantedRange, floor: int, asker: int
+    ) -> Iterable[EventRun]:
+        """Yield the events asked for, one by one, in order."""
+        if log is None:
+            return
+        first, chosen = max(wanted.first, floor), set(wanted.chosen)
+        entries = (self._entries[number][1] for number in log.numbers)
+        for entry in sorted(entries, key=lambda entry: entry.first):
+            if not entry.destinations & asker or entry.end <= first:
+                continue
+            for sequence in range(max(first, entry.first), min(entry.end, wanted.last + 1)):
+                if not chosen or sequence in chosen:
+                    at = sequence - entry.first
+                    yield entry.run.part(at, at + 1)
+
+
+def _floor(log: _FlowLog | None, last: int) -> tuple[int, int | None]:
+    """Return from where on numbers up to ``last`` are known here, and who may know the others."""
+    if log is None:
+        return last + 1, None
+    after: Sequence[_Stay] = ()
+    for at in range(len(log.stays) - 1, -1, -1):
+        stay = log.stays[at]
+        if stay.first and stay.first <= last:
+            if after and last >= stay.end:  # published at the broker that it came back from
+                return last + 1, after[0].before
+            if log.dropped > stay.first:
+                return min(log.dropped, last + 1), None
+            return stay.first, stay.before
+        after = [stay]
+    return last + 1, after[0].before if after else None
+
+
+def _bytes_of(run: EventRun) -> int:
+    return run.bounds[-1] - run.bounds[0]

@@ -1,0 +1,85 @@
+"""Which way an event has come, as a digest of 32 bits.
+
+Each broker has a *token* for each outgoing stream. An event starts with the token of its flow at
+the source, and each broker on the way mixes in the token of the stream that it sends the event on.
+So two events with one digest have come the same way, over the same streams, which keep order: what
+is missing between their numbers was not for this broker.
+
+A way that was left and taken again must not look the same. Example: destination D moves from stream
+1 to stream 2 and back. Event 7 may still be under way on stream 2 while event 8 goes by stream 1.
+So the token of a stream is renewed
+
+* when a destination is moved onto it (:attr:`ges.gateways.next_hops.Moves.onto`),
+* when it is given what was kept for a broker that died: before that, and after it, as these events
+  come behind later ones, and the next new event must not look as if it came right behind them,
+* when its life is new (:meth:`Tokens.forget` when the old one ends),
+* when one event leaves the way of the tables: that of the way left and that of the way taken
+  (:attr:`ges.gateways.next_hops.Decision.strayed`).
+
+The token of a flow at its source is renewed when the publisher attaches.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable
+from typing import Generic, TypeVar
+
+from ges.wire.events import Flow
+
+MAX_FLOWS = 65536  #: whose start is known; then the one longest unused goes
+_BITS = 0xFFFFFFFF
+_ODD = 0x9E3779B1
+
+
+def mix(via: int, token: int) -> int:
+    """Return the digest of a way that goes on over a stream; the order of streams matters."""
+    mixed = ((via ^ token) * _ODD) & _BITS
+    return mixed ^ mixed >> 15
+
+
+S = TypeVar("S", bound=Hashable)
+
+
+class Tokens(Generic[S]):
+    """The tokens of one broker, by stream. A relay path is a stream of its own."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self._of: dict[S, int] = {}
+        self._starts: OrderedDict[Flow, int] = OrderedDict()
+        self.renewed = 0  #: tokens
+
+    def onto(self, via: int, stream: S) -> int:
+        """Return the digest of an event that is sent over a stream."""
+        token = self._of.get(stream)
+        if token is None:
+            token = self._of[stream] = self._rng.getrandbits(32)
+        return mix(via, token)
+
+    def renew(self, streams: Iterable[S]) -> None:
+        """Order may be broken on these streams."""
+        for stream in streams:
+            self._of[stream] = self._rng.getrandbits(32)
+            self.renewed += 1
+
+    def forget(self, stream: S) -> None:
+        """A stream has ended; if there is another of that name, it is a new one."""
+        self._of.pop(stream, None)
+
+    def start(self, flow: Flow) -> int:
+        """Return the digest with which events of a flow set out here."""
+        start = self._starts.get(flow)
+        if start is None:
+            return self.attach(flow)
+        self._starts.move_to_end(flow)
+        return start
+
+    def attach(self, flow: Flow) -> int:
+        """A publisher attaches: its events may have taken other ways meanwhile."""
+        start = self._starts[flow] = self._rng.getrandbits(32)
+        self._starts.move_to_end(flow)
+        if len(self._starts) > MAX_FLOWS:
+            self._starts.popitem(last=False)
+        return start

@@ -1,0 +1,38 @@
+"""What the brokers of a cluster tell each other of their links."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from overlay.ids import LinkClass, WireCount, WireUid
+from overlay.machine import Message
+
+MAX_SLOTS = 64  #: members of a cluster
+#: Links told: one of each class to each of 63 members, and some to spare while members change.
+MAX_STATE_LINKS = 256
+
+WireSlot = Annotated[int, msgspec.Meta(ge=0, lt=MAX_SLOTS)]
+WireBucket = Annotated[int, msgspec.Meta(ge=0, le=255)]
+
+
+class StateLink(msgspec.Struct, frozen=True, array_like=True):
+    """One link of the member that tells of it; express links only while inside their range."""
+
+    uid: WireUid  #: at its other end
+    link_class: LinkClass
+    bucket: WireBucket  #: of its cost (:mod:`ges.gateways.costs`)
+
+
+class LinkState(Message, frozen=True):
+    """The links of ``origin`` to members of its cluster; the latest incarnation and version count.
+
+    It goes to all members of the cluster.
+    """
+
+    origin: WireUid
+    slot: WireSlot
+    incarnation: WireCount
+    version: WireCount
+    links: Annotated[tuple[StateLink, ...], msgspec.Meta(max_length=MAX_STATE_LINKS)]

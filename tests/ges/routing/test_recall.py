@@ -1,0 +1,165 @@
+"""The log at the source."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from ges.routing import recall
+from ges.routing.recall import ANSWER_BYTES, FLOW_BYTES, KEPT_NS, ROAMED_NS, RecallLog
+from ges.wire.events import Flow
+from ges.wire.recall_messages import MAX_LISTED, RangeDone, RangeQuery, WantedRange
+from overlay.ids import LinkClass
+from tests.ges.routing.network_model import event
+from tests.ges.routing.test_ordering import numbers_of, run_of
+
+FLOW: Flow = (b"p" * 16, 1, LinkClass.NORMAL)
+OTHER: Flow = (b"q" * 16, 1, LinkClass.SECURE)
+EDGE = 3
+ALL = 2**64 - 1
+
+
+def ask(
+    log: RecallLog, first: int, last: int, *chosen: int, flow: Flow = FLOW, now: int = 0
+) -> tuple[list[int], RangeDone]:
+    """Return the events of an answer, and its end."""
+    wanted = WantedRange(9, *flow, first, last, chosen)
+    events, (done,) = log.answer(RangeQuery(EDGE, (wanted,)), now)
+    assert done.number == 9
+    assert done.sent == tuple(numbers_of(events))
+    return numbers_of(events), done
+
+
+def test_it_answers_with_what_was_for_the_asker() -> None:
+    log = RecallLog()
+    log.keep(run_of(FLOW, 1, count=4), 1 << EDGE, 0)
+    log.keep(run_of(FLOW, 5, count=2), 1 << 7, 0)
+    log.keep(run_of(FLOW, 7), 1 << 7 | 1 << EDGE, 0)
+    log.keep(run_of(OTHER, 1, count=9), ALL, 0)
+    sent, done = ask(log, 3, 7)
+    assert sent == [3, 4, 7]
+    assert (done.floor, done.last, done.before, done.listed) == (1, 7, None, ())
+    assert ask(log, 2, 6)[0] == [2, 3, 4]
+    assert ask(log, 1, 7, 2, 7)[0] == [2, 7]
+    assert ask(log, 8, 9)[0] == []
+
+
+def test_of_a_flow_that_it_does_not_know_it_knows_nothing() -> None:
+    log = RecallLog()
+    assert ask(log, 2, 7) == ([], RangeDone(9, 8, 7))
+    assert log.unknown == log.answered == 1
+
+
+def test_events_are_kept_for_10_s() -> None:
+    log = RecallLog()
+    log.keep(run_of(FLOW, 1, count=2), ALL, 0)
+    log.keep(run_of(FLOW, 3), ALL, 5)
+    assert ask(log, 1, 3, now=KEPT_NS - 1)[0] == [1, 2, 3]
+    sent, done = ask(log, 1, 3, now=KEPT_NS)
+    assert (sent, done.floor) == ([3], 3)
+    assert ask(log, 1, 3, now=KEPT_NS + 5) == ([], RangeDone(9, 4, 3))
+    assert log.bytes == 0
+
+
+def test_a_publisher_keeps_4_mib_and_all_of_them_64(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = RecallLog()
+    mib = 1024 * 1024 - 1024
+    for each in range(1, 10):
+        log.keep(event(FLOW, each, bytes(mib)), ALL, 0)
+    log.keep(event(OTHER, 1, bytes(mib)), ALL, 0)
+    assert ask(log, 1, 9)[1].floor == 6
+    assert log.bytes < FLOW_BYTES + 1024 * 1024
+    assert ask(log, 1, 1, flow=OTHER)[0] == [1]
+    monkeypatch.setattr(recall, "ALL_BYTES", 3 * 1024 * 1024)
+    assert ask(log, 1, 9)[1].floor == 8
+    assert ask(log, 1, 1, flow=OTHER)[0] == [1]
+
+
+def test_bytes_that_several_runs_share_are_counted_once() -> None:
+    log = RecallLog()
+    run = run_of(FLOW, 1, count=10, size=1000)
+    for part in run.split():
+        log.keep(part, ALL, 0)
+    assert len(run.data) < log.bytes < 1.5 * len(run.data)
+
+
+def test_an_answer_has_64_kib_of_events_and_lists_the_rest() -> None:
+    log = RecallLog()
+    for each in range(1, 6):
+        log.keep(event(FLOW, each, bytes(20_000), b"a/b"), ALL, 0)
+    sent, done = ask(log, 1, 5)
+    assert sent == [1, 2, 3]
+    assert [(each.sequence, each.topic) for each in done.listed] == [(4, b"a/b"), (5, b"a/b")]
+
+
+def test_one_event_larger_than_an_answer_is_sent_all_the_same() -> None:
+    log = RecallLog()
+    for each in (1, 2):
+        log.keep(event(FLOW, each, bytes(2 * ANSWER_BYTES)), ALL, 0)
+    assert ask(log, 1, 2)[0] == [1]
+    assert ask(log, 1, 2, 2)[0] == [2]
+
+
+def test_the_questions_of_one_message_share_an_answer() -> None:
+    log = RecallLog()
+    for flow in (FLOW, OTHER):
+        log.keep(event(flow, 1, bytes(ANSWER_BYTES - 1000)), ALL, 0)
+    wanted = tuple(WantedRange(at, *flow, 1, 1) for at, flow in enumerate((FLOW, OTHER)))
+    events, ends = log.answer(RangeQuery(EDGE, wanted), 0)
+    assert [run.head.flow for run in events] == [FLOW]
+    assert [len(done.listed) for done in ends] == [0, 1]
+
+
+def test_a_list_that_is_full_says_how_far_it_goes() -> None:
+    log = RecallLog()
+    log.keep(event(FLOW, 1, bytes(2 * ANSWER_BYTES)), ALL, 0)
+    for first in range(2, 2000, 100):
+        log.keep(run_of(FLOW, first, count=100), ALL, 0)
+    sent, done = ask(log, 1, 2001)
+    assert (sent, len(done.listed)) == ([1], MAX_LISTED)
+    assert done.last == MAX_LISTED + 1 == done.listed[-1].sequence
+
+
+def test_a_publisher_that_came_names_where_it_was() -> None:
+    log = RecallLog()
+    log.attach(FLOW, 8, 0)
+    assert log.has_roamed(FLOW, ROAMED_NS - 1)
+    assert not log.has_roamed(FLOW, ROAMED_NS)
+    assert ask(log, 2, 3) == ([], RangeDone(9, 4, 3, 8))
+    log.keep(run_of(FLOW, 4, count=2), ALL, 0)
+    assert ask(log, 2, 5) == ([4, 5], RangeDone(9, 4, 5, 8, (4, 5)))
+    assert not log.has_roamed(OTHER, 0)
+
+
+def test_between_two_stays_others_know() -> None:
+    log = RecallLog()
+    log.keep(run_of(FLOW, 1, count=3), ALL, 0)
+    log.attach(FLOW, 8, 0)
+    log.attach(FLOW, 6, 0)  # it had published nothing here meanwhile
+    log.keep(run_of(FLOW, 7), ALL, 0)
+    assert ask(log, 2, 7)[1] == RangeDone(9, 7, 7, 6, (7,))
+    assert ask(log, 2, 6) == ([], RangeDone(9, 7, 6, 6))
+    assert ask(log, 2, 3) == ([2, 3], RangeDone(9, 1, 3, None, (2, 3)))
+
+
+def test_flows_and_stays_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recall, "MAX_FLOWS", 2)
+    log = RecallLog()
+    flows: list[Flow] = [(bytes([at]) * 16, 1, LinkClass.NORMAL) for at in range(3)]
+    for flow in flows:
+        log.keep(run_of(flow, 1, count=2), ALL, 0)
+    assert [ask(log, 1, 2, flow=flow)[0] for flow in flows] == [[], [1, 2], [1, 2]]
+    for at in range(recall.MAX_STAYS + 5):
+        log.attach(flows[2], 5, 0)
+        log.keep(run_of(flows[2], 10 * at + 10), ALL, 0)
+    assert len(log._flows[flows[2]].stays) == recall.MAX_STAYS
+
+
+def test_questions_and_answers_go_over_the_wire() -> None:
+    query = RangeQuery(EDGE, (WantedRange(1, *OTHER, 2, 9, (3, 4)),))
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(query), type=RangeQuery) == query
+    done = RangeDone(1, 2, 9, 63, (3,))
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(done), type=RangeDone) == done
+    bad = msgspec.msgpack.encode(msgspec.structs.replace(done, before=64))
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.msgpack.decode(bad, type=RangeDone)
