@@ -8,6 +8,6 @@ Rooms, from the top
     ``broker`` (one process), ``operations`` (a whole overlay from outside); ``sessions`` (the
     broker's side of its clients), ``client`` (theirs), ``admin`` (for machines that watch);
     ``routing`` (the way of an event through a broker); ``gateways`` (paths and next hops inside a
-    cluster); ``units`` (who is in the cluster, under which address); ``topology`` (links as measured
+    cluster); ``units`` (who is in the cluster, and where); ``topology`` (links as measured
     and told), ``access`` (who may do what); ``matching`` (does it match); ``wire`` (bytes).
 """

@@ -45,7 +45,7 @@ class Forwarding:
         losses: Losses,
         counters: Counter[str],
     ) -> None:
-        self.told: dict[str, None] = {}  #: uids at the other end of normal links events went over
+        self.told: dict[str, None] = {}  #: uids of those to whom events went over a link
         self.stranded: list[Stranded] = []  #: to be taken by whoever has called
         self._lines = lines
         self._paths = paths
@@ -71,8 +71,8 @@ class Forwarding:
             if line is not None and way is None:
                 line.connection.send(run.patched(flags, hops, duty), run.count)
                 self._counters["events_forwarded"] += run.count
-                if link_class is LinkClass.NORMAL:
-                    self.told[uid] = None
+                # The normal link is asked for the secure one beside it, too: both go the same way.
+                self.told[uid] = None
                 continue
             if way is not None:
                 self._counters["events_forwarded"] += run.count

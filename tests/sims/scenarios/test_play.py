@@ -31,6 +31,7 @@ SMALL = {
     "partition-and-merge": ["nodes=16", "seconds=30", "faults.0.for_s=10"],
     "region": ["nodes=24", "seconds=30"],
     "rolling-restart": ["nodes=8", "seconds=25"],
+    "secure-under-cuts": ["nodes=6", "seconds=10", "faults.0.over_s=8", "faults.1.over_s=8"],
     "secure-under-churn": ["nodes=5", "seconds=15", "churn.0.mean_s=60"],
     "slow-brokers": ["nodes=24", "seconds=30", "faults.0.over_s=20"],
 }
