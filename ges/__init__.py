@@ -7,6 +7,7 @@ shows the main job. ``errors``, ``node`` (a broker's machine: control, no events
 Rooms, from the top
     ``broker`` (one process), ``operations`` (a whole overlay from outside); ``sessions`` (the
     broker's side of its clients), ``client`` (theirs), ``admin`` (for machines that watch);
-    ``routing`` (the way of an event through a broker); ``topology`` (links as measured and told),
+    ``routing`` (the way of an event through a broker); ``profiles`` (what clients want, told to all
+    brokers); ``topology`` (links as measured and told),
     ``access`` (who may do what); ``matching`` (does it match); ``wire`` (bytes).
 """

@@ -22,7 +22,7 @@ PURE_ROOMS = {
     *("overlay.wire", "overlay.queues", "overlay.multigraph"),
     *("ring.wire", "ring.circle", "ring.joining", "ring.detection", "ring.repair", "ring.records"),
     "ring.coordination",
-    *("ges.wire", "ges.matching", "ges.topology", "ges.routing"),
+    *("ges.wire", "ges.matching", "ges.topology", "ges.profiles", "ges.routing"),
     *(
         "sims.world",
         "sims.verdicts",

@@ -6,6 +6,6 @@ Events
     subscriber gets).
 Messages
     ``broker_messages`` (between brokers), ``link_codec`` (all that brokers understand of each
-    other), ``client_messages`` (between a client and its broker), ``status`` (what a broker says of
-    itself).
+    other), ``profile_messages`` (what their clients want), ``client_messages`` (between a client
+    and its broker), ``status`` (what a broker says of itself).
 """

@@ -37,6 +37,8 @@ SECURE_STATES = "secure_states"  #: lists of secure links are told again to who 
 
 QUICK_PROBES = "quick_probes"  #: answered before all that waits
 
+PROFILES = "profiles"  #: brokers tell each other what their clients want; none says so yet
+
 KEPT_EVENTS = "kept_events"  #: a broker sends a client that moves to it what it has missed
 
 ASKS = "asks"  #: a client asks where it waits for its events to be confirmed
