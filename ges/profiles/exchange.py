@@ -85,7 +85,7 @@ class ProfileExchange(Generic[K]):
         profile: Profile | None = None,
     ) -> None:
         self.counters: Counter[str] = Counter()
-        self.profile = profile or Profile(uid, incarnation)
+        self.profile = Profile(uid, incarnation) if profile is None else profile
         self.activity: Activity[K] = Activity(self.profile)
         self._uid = uid
         self._index = ProfileIndex(make_masks)

@@ -68,8 +68,9 @@ class ProfileIndex:
     def change(self, uid: str, added: Iterable[Interest], removed: Iterable[Interest]) -> None:
         """The profile held of a member has changed so."""
         held = self._interests.setdefault(uid, set())
-        more, less = set(added) - held, held.intersection(removed)
+        more = set(added) - held
         held |= more
+        less = held.intersection(removed)
         held -= less
         if (slot := self._slots.get(uid)) is not None:
             self._count(slot, more, 1)  # first, so that no topic is without both for a moment
