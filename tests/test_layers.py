@@ -45,6 +45,7 @@ PURE_FILES = {
     *("ges.access.rules", "ges.access.tokens", "ges.client.watermarks"),
     *("ges.sessions.parking", "ges.sessions.parked_events", "ges.sessions.session"),
     *("ges.sessions.intake", "ges.sessions.replies", "ges.sessions.subscriptions"),
+    "ges.sessions.active_notices",
     *("ges.client.keepalive", "ges.client.outgoing", "ges.client.resuming", "ges.client.state"),
 }
 IMPURE = {

@@ -12,9 +12,9 @@ import trio
 from ges.client.certified import stay_certified
 from ges.client.outgoing import OutgoingStream
 from ges.client.search import BrokerSearch, Wish
-from ges.client.state import ClientState, Ended
+from ges.client.state import Activated, ClientState, Ended
 from ges.client.subscription import Subscription
-from ges.errors import ClientClosed, ConnectionLost
+from ges.errors import ActivityUnknown, ClientClosed, ConnectionLost
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.client_messages import CLIENT_CODEC, KeepAlive, StatusRequest, Subscribe, Unsubscribe
 from ges.wire.delivered import read_delivery
@@ -143,6 +143,7 @@ class Attachment:
         request = Subscribe(number, subscription.filter, subscription.link_class)
         self.state.request(request)
         self._subscriptions[number] = subscription
+        self._await_activity(subscription)
         self.send(CLIENT_CODEC.encode(request))
         is_served = False
         try:
@@ -212,23 +213,37 @@ class Attachment:
                 await self._serve(wire, reader)
                 state.lose()
                 self.connection = None
+                for subscription in self._subscriptions.values():
+                    subscription.active.clear()
                 self._signal()
                 if not self.wish.reattach:
                     raise ConnectionLost(f"{state.lost_url}: the broker is gone")
         except ConnectionLost as error:
             self._lost_reason = str(error)
             self.is_lost = True
+            for subscription in self._subscriptions.values():
+                subscription.active.clear(error)
             self._signal()
             raise
 
     def _adopt(self, wire: Wire) -> None:
         """Send over a new connection what its broker is to know, and what none has confirmed."""
         state = self.state
+        for subscription in self._subscriptions.values():
+            self._await_activity(subscription)
         self.connection = Connection(wire.stream, secure=state.secure, limit_bytes=QUEUE_BYTES)
         for request in state.all_requests(trio.current_time()):
             self.send(CLIENT_CODEC.encode(request))
         self.connection.send_again((item, 1) for item in state.unconfirmed(time.time_ns()))
         self._signal()
+
+    def _await_activity(self, subscription: Subscription) -> None:
+        """Wait for the broker to say that it is active, if it is one that does."""
+        if self.state.tells_active:
+            subscription.active.clear()
+        else:
+            problem = f"{self.state.url}: this broker does not say when a subscription is active"
+            subscription.active.clear(ActivityUnknown(f"{problem}; it is of an earlier version"))
 
     async def _serve(self, wire: Wire, reader: FrameReader) -> None:
         """Read, write and keep alive until the connection breaks or falls silent."""
@@ -295,6 +310,8 @@ class Attachment:
                 self._learn(crl, voucher)
             case Ended(number, reason):
                 self._subscriptions.pop(number).end(reason)
+            case Activated(number, level):
+                self._subscriptions[number].active.set(level)
         self._signal()
 
     def _learn(self, crl: bytes, voucher: bytes) -> None:

@@ -18,6 +18,7 @@ from ges.errors import ConnectionLost, PublishRefused
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.client_messages import (
     Accepted,
+    Active,
     Alternates,
     Attached,
     Dropped,
@@ -33,7 +34,7 @@ from overlay.address import Address, is_loopback, parse_url
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass
 from overlay.machine import Message
-from overlay.wire.versions import KEPT_EVENTS
+from overlay.wire.versions import ACTIVE, KEPT_EVENTS
 from overlay.wording import printable
 
 MAX_ALTERNATES = 64
@@ -47,9 +48,17 @@ class Ended:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Activated:
+    """A subscription is active, so far."""
+
+    number: int
+    level: int
+
+
 #: What is to be done on account of a message: send an answer, learn a list of revoked identities,
-#: or end a subscription.
-Action = KeepAlive | RevocationNotice | Ended
+#: end a subscription, or say that one is active.
+Action = KeepAlive | RevocationNotice | Ended | Activated
 
 
 class ClientState:
@@ -79,6 +88,7 @@ class ClientState:
         self.requests: dict[int, Subscribe] = {}  #: to be made of every broker
         self._served: dict[int, float] = {}  #: by number of request, when one first served it
         self._keeps_events = False  #: the broker can send what was missed before
+        self.tells_active = True  #: it says when a subscription is active
         self.refusals: list[str] = []  #: of the client's events
         self.statuses: list[Status] = []
         self.taken: list[RevocationTaken] = []
@@ -114,6 +124,7 @@ class ClientState:
         self.url, self.broker_uid, self.secure = url, attached.broker, attached.secure
         self.keepalive = Keepalive(now)
         self._keeps_events = KEPT_EVENTS in attached.capabilities
+        self.tells_active = ACTIVE in attached.capabilities
         self.watermarks.move()
         return None if self._lost_at is None else now - self._lost_at
 
@@ -221,6 +232,8 @@ class ClientState:
                 self._served.setdefault(number, now)
                 if number in self._unsettled:
                     self._decisions.setdefault(number, None)
+            case Active(number, level) if number in self.requests:
+                return Activated(number, level)
             case SubscriptionRefused(number, told):
                 reason = printable(told)
                 if number in self._unsettled:

@@ -64,6 +64,7 @@ class Session:
         "connection",
         "filter_bytes",
         "filters",
+        "hears_active",
         "identity",
         "incarnation",
         "is_asking",
@@ -90,8 +91,13 @@ class Session:
         reader: FrameReader | None = None,
         *,
         asks: bool = False,
+        hears_active: bool = False,
     ) -> None:
-        """``asks``: it says when it waits for its events to be confirmed."""
+        """Take who it is, and what it says that it can.
+
+        ``asks``: it says when it waits for its events to be confirmed. ``hears_active``: it is told
+        when its subscriptions are active.
+        """
         self.admission = admission  #: who it is, and what it may
         self.verdicts: dict[bytes, str | None] = {}  #: why not, by topic
         self.verdict_bytes = 0
@@ -106,6 +112,7 @@ class Session:
         self.is_detached = False  #: it is served no more
         self.filters: dict[int, tuple[str, LinkClass | None]] = {}  #: by subscription number
         self.asks = asks
+        self.hears_active = hears_active
         self.is_asking = False  #: it waits, and has not been answered
         self.unsaid = 0  #: events taken, but not yet told the client
         self.accepted: dict[LinkClass, int] = {}  #: taken, but not yet told the client

@@ -43,10 +43,12 @@ KEPT_EVENTS = "kept_events"  #: a broker sends a client that moves to it what it
 
 ASKS = "asks"  #: a client asks where it waits for its events to be confirmed
 
+ACTIVE = "active"  #: a broker tells when a subscription is active, to clients that have this too
+
 #: What a broker tells its clients that it has ...
-FOR_CLIENTS = (KEPT_EVENTS,)
+FOR_CLIENTS = (KEPT_EVENTS, ACTIVE)
 #: ... and what a client tells its broker, beside what it has in common with brokers.
-OF_CLIENTS = (ASKS,)
+OF_CLIENTS = (ASKS, ACTIVE)
 
 CAPABILITIES = frozenset({EXPRESS, STREAMS, SECURE_STATES, QUICK_PROBES})
 
