@@ -45,7 +45,7 @@ def merge(interests: Collection[Interest], most: int, most_bytes: int) -> set[In
             made.add(wide)
             size += size_of(wide) - sum(map(size_of, together))
         depth -= 1
-    if len(left) > room or size > room_bytes:
+    if left and (len(left) > room or size > room_bytes):
         classes = 0
         for each in left:
             classes |= each.classes

@@ -27,7 +27,7 @@ from ges.wire.profile_messages import (
 
 MAX_INTERESTS = 16_384  #: of one broker; what is more is merged ...
 MAX_BYTES = 1024 * 1024  #: ... as is what takes more bytes
-MAX_GROUPED = 4096  #: interests of one broker with a group, which are not merged
+MAX_GROUPED = 1024  #: interests of one broker with a group, which are not merged
 MESSAGE_BYTES = 48 * 1024  #: of interests in one message
 
 
@@ -229,10 +229,12 @@ class Profile:
         """Merge down to three quarters, so that the next subscription need not merge again."""
         if len(self._minimal) <= self._limit and self._bytes <= self._limit_bytes:
             return
-        self.counters["profiles_merged"] += 1
-        self._merged_at = len(self._all)
         wider = merge(self._minimal, self._limit * 3 // 4, self._limit_bytes * 3 // 4)
-        for interest in sorted(wider - self._merged, key=order):
+        wider -= self._merged
+        if wider:
+            self.counters["profiles_merged"] += 1
+            self._merged_at = len(self._all)
+        for interest in sorted(wider, key=order):
             self._merged.add(interest)
             if not self._subscribers[interest]:
                 self._enter(interest)

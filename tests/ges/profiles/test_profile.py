@@ -290,6 +290,17 @@ def test_groups_are_bounded_and_not_merged(monkeypatch: pytest.MonkeyPatch) -> N
     profile.add(interest_in("a/3", group="g"))
 
 
+def test_groups_that_take_all_the_room_leave_everything_to_others() -> None:
+    grouped = [interest_in(f"a/{number}", group="g") for number in range(9)]
+    assert merge(grouped, 4, 10**6) == set(), "there is nothing to merge"
+    assert merge([*grouped, interest_in("b", LinkClass.NORMAL)], 4, 10**6) == {everything(1)}
+    profile = Profile(UID, LIFE, limit=4)
+    for each in [*grouped, interest_in("b"), interest_in("c")]:
+        profile.add(each)
+    assert profile.interests == {*grouped, everything()}
+    assert profile.counters["profiles_merged"] == 1
+
+
 def test_the_delta_names_what_it_builds_upon() -> None:
     profile = made_of("a")
     profile.add(interest_in("b"))
