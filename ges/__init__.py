@@ -7,7 +7,8 @@ shows the main job. ``errors``, ``node`` (a broker's machine: control, no events
 Rooms, from the top
     ``broker`` (one process), ``operations`` (a whole overlay from outside); ``sessions`` (the
     broker's side of its clients), ``client`` (theirs), ``admin`` (for machines that watch);
-    ``routing`` (the way of an event through a broker); ``gateways`` (paths and next hops inside a
-    cluster); ``units`` (who is in the cluster, and where); ``topology`` (links as measured
-    and told), ``access`` (who may do what); ``matching`` (does it match); ``wire`` (bytes).
+    ``routing`` (the way of an event through a broker); ``profiles`` (what clients want, told to all
+    brokers), ``gateways`` (paths and next hops inside a cluster); ``units`` (who is in the cluster,
+    and where); ``topology`` (links as measured and told), ``access`` (who may do what);
+    ``matching`` (does it match); ``wire`` (bytes).
 """

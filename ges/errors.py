@@ -9,6 +9,8 @@
         ├── TopicError          a topic or filter is malformed (also a ConfigError)
         ├── PublishRefused      the broker did not take an event: it definitely was not delivered
         ├── SubscribeRefused    the broker did not take a subscription
+        ├── ActivityUnknown     the broker does not say when a subscription is active
+        ├── ProfileFull         a broker can tell others of no more queue groups
         ├── SpreadRefused       the broker did not take a list of revoked identities
         ├── ConnectionLost      the broker is gone; an unconfirmed event may or may not be delivered
         ├── ClientClosed        the client is used after its block has ended
@@ -42,6 +44,14 @@ class PublishRefused(EventError):
 
 class SubscribeRefused(EventError):
     """The broker refused a subscription."""
+
+
+class ActivityUnknown(EventError):
+    """The broker does not say when a subscription is active, as it is of an earlier version."""
+
+
+class ProfileFull(EventError):
+    """A broker has subscribers in so many queue groups that it can tell others of no more."""
 
 
 class SpreadRefused(EventError):

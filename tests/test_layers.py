@@ -22,7 +22,8 @@ PURE_ROOMS = {
     *("overlay.wire", "overlay.queues", "overlay.multigraph"),
     *("ring.wire", "ring.circle", "ring.joining", "ring.detection", "ring.repair", "ring.records"),
     "ring.coordination",
-    *("ges.wire", "ges.matching", "ges.topology", "ges.units", "ges.gateways", "ges.routing"),
+    *("ges.wire", "ges.matching", "ges.topology", "ges.units", "ges.gateways"),
+    *("ges.profiles", "ges.routing"),
     *(
         "sims.world",
         "sims.verdicts",
@@ -45,6 +46,7 @@ PURE_FILES = {
     *("ges.errors", "ges.node", "ges.stack"),
     *("ges.access.rules", "ges.access.tokens", "ges.client.watermarks"),
     *("ges.sessions.parking", "ges.sessions.parked_events", "ges.sessions.session"),
+    "ges.sessions.active_notices",
     *(
         "ges.sessions.absences",
         "ges.sessions.intake",

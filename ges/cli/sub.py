@@ -24,7 +24,7 @@ from overlay.ids import LinkClass
 from overlay.wording import counted, printable
 
 if TYPE_CHECKING:
-    from ges.client import Gap
+    from ges.client import Gap, Subscription
     from ges.wire.delivered import Event
 
 
@@ -64,7 +64,8 @@ def sub(
 
     It waits for a broker, for ever unless --timeout or --wait says for how long. If its broker
     dies, it attaches to another by itself and says on stderr for how long events may have been
-    missed. So it does if it reads too slowly, and events are dropped.
+    missed. So it does if it reads too slowly, and events are dropped. When the subscription is
+    active, so that no event is missed wherever it is published, it says so on stderr.
     """
     check_filter(filter)  # before a broker is looked for
     if raw is not None and as_json:
@@ -121,9 +122,13 @@ async def _subscribe(
             on_waiting=tell_waiting,
         ) as client:
             scope.deadline = end
-            async with client.subscribe(text, link_class=link_class) as events:
+            async with (
+                client.subscribe(text, link_class=link_class) as events,
+                trio.open_nursery() as nursery,
+            ):
                 is_subscribed = True
                 click.echo(f"chordal: subscribed to {text} at {client.broker_url}", err=True)
+                nursery.start_soon(_tell_active, events)
                 while batch := await events.batch():
                     if left is not None:
                         batch = batch[:left]
@@ -132,6 +137,7 @@ async def _subscribe(
                     await trio.to_thread.run_sync(_write, lines, abandon_on_cancel=True)
                     told = _tell_dropped(sum(client.dropped) + events.dropped, told)
                     if left == 0:
+                        nursery.cancel_scope.cancel()
                         return
     if not is_subscribed:
         raise EventError(f"not subscribed to {text} within {wait:g} s")
@@ -142,6 +148,20 @@ async def _subscribe(
 def _write(lines: bytes) -> None:
     sys.stdout.buffer.write(lines)
     sys.stdout.buffer.flush()
+
+
+async def _tell_active(events: Subscription) -> None:
+    """Say once when nothing that anybody publishes is missed any more, or why nobody knows."""
+    from ges.errors import ActivityUnknown, EventError
+
+    try:
+        await events.active.wait()
+    except ActivityUnknown as error:
+        click.echo(f"chordal: {printable(str(error))}", err=True)
+    except EventError:
+        pass  # whoever reads the events says so
+    else:
+        click.echo(f"chordal: {events.filter} is active: all brokers know of it", err=True)
 
 
 def _tell_gap(gap: Gap) -> None:

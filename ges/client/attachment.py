@@ -14,9 +14,9 @@ from ges.client.certified import stay_certified
 from ges.client.open_run import OpenRun
 from ges.client.outgoing import OutgoingStream
 from ges.client.search import BrokerSearch, Wish
-from ges.client.state import Away, ClientState, Ended
+from ges.client.state import Activated, Away, ClientState, Ended
 from ges.client.subscription import Subscription
-from ges.errors import ClientClosed, ConnectionLost
+from ges.errors import ActivityUnknown, ClientClosed, ConnectionLost
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.client_messages import CLIENT_CODEC, KeepAlive, StatusRequest, Subscribe, Unsubscribe
 from ges.wire.delivered import read_delivery
@@ -147,6 +147,7 @@ class Attachment:
         request = Subscribe(number, subscription.filter, subscription.link_class)
         self.state.request(request)
         self._subscriptions[number] = subscription
+        self._await_activity(subscription)
         self.send(CLIENT_CODEC.encode(request))
         is_served = False
         try:
@@ -216,18 +217,24 @@ class Attachment:
                 await self._serve(wire, reader)
                 self._disconnect()
                 state.lose()
+                for subscription in self._subscriptions.values():
+                    subscription.active.clear()
                 self._signal()
                 if not self.wish.reattach:
                     raise ConnectionLost(f"{state.lost_url}: the broker is gone")
         except ConnectionLost as error:
             self._lost_reason = str(error)
             self.is_lost = True
+            for subscription in self._subscriptions.values():
+                subscription.active.clear(error)
             self._signal()
             raise
 
     def _adopt(self, wire: Wire) -> None:
         """Send over a new connection what its broker is to know, and what none has confirmed."""
         state = self.state
+        for subscription in self._subscriptions.values():
+            self._await_activity(subscription)
         connection = Connection(wire.stream, secure=state.secure, limit_bytes=QUEUE_BYTES)
         connection.outbox.normal = self.run_of_events.lane(QUEUE_BYTES)
         self.connection = connection
@@ -239,6 +246,14 @@ class Attachment:
     def _disconnect(self) -> None:
         self.run_of_events.detach()
         self.connection = None
+
+    def _await_activity(self, subscription: Subscription) -> None:
+        """Wait for the broker to say that it is active, if it is one that does."""
+        if self.state.tells_active:
+            subscription.active.clear()
+        else:
+            problem = f"{self.state.url}: this broker does not say when a subscription is active"
+            subscription.active.clear(ActivityUnknown(f"{problem}; it is of an earlier version"))
 
     async def _serve(self, wire: Wire, reader: FrameReader) -> None:
         """Read, write and keep alive until the connection breaks or falls silent."""
@@ -312,6 +327,8 @@ class Attachment:
                 self.on_gap(self.state.url, self.state.url, seconds)
             case Ended(number, reason):
                 self._subscriptions.pop(number).end(reason)
+            case Activated(number, level):
+                self._subscriptions[number].active.set(level)
         if self.state.refusals:
             self.run_of_events.close()  # so that the next publish tells of them
         self._signal()

@@ -236,7 +236,8 @@ class Client:
     ) -> AsyncIterator[Subscription]:
         """Subscribe for the length of the block. ``link_class``: only events of that class.
 
-        Once entered, nothing published anywhere is missed while nothing fails.
+        Once it is active, nothing published anywhere is missed while nothing fails; wait for that
+        with ``await subscription.active.wait()`` (:class:`~ges.client.subscription.Activity`).
 
         Raises:
             TopicError: the filter is malformed.

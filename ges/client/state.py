@@ -18,6 +18,7 @@ from ges.errors import ConnectionLost, PublishRefused
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.client_messages import (
     Accepted,
+    Active,
     Alternates,
     Attached,
     Dropped,
@@ -34,7 +35,7 @@ from overlay.address import Address, is_loopback, parse_url
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass
 from overlay.machine import Message
-from overlay.wire.versions import KEPT_EVENTS
+from overlay.wire.versions import ACTIVE, KEPT_EVENTS
 from overlay.wording import printable
 
 MAX_ALTERNATES = 64
@@ -55,9 +56,17 @@ class Away:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class Activated:
+    """A subscription is active, so far."""
+
+    number: int
+    level: int
+
+
 #: What is to be done on account of a message: send an answer, learn a list of revoked identities,
-#: end a subscription, or note a gap.
-Action = KeepAlive | RevocationNotice | Ended | Away
+#: end a subscription, note a gap, or say that a subscription is active.
+Action = KeepAlive | RevocationNotice | Ended | Away | Activated
 
 
 class ClientState:
@@ -87,6 +96,7 @@ class ClientState:
         self.requests: dict[int, Subscribe] = {}  #: to be made of every broker
         self._served: dict[int, float] = {}  #: by number of request, when one first served it
         self._keeps_events = False  #: the broker can send what was missed before
+        self.tells_active = True  #: it says when a subscription is active
         self.refusals: list[str] = []  #: of the client's events
         self.statuses: list[Status] = []
         self.taken: list[RevocationTaken] = []
@@ -122,6 +132,7 @@ class ClientState:
         self.url, self.broker_uid, self.secure = url, attached.broker, attached.secure
         self.keepalive = Keepalive(now)
         self._keeps_events = KEPT_EVENTS in attached.capabilities
+        self.tells_active = ACTIVE in attached.capabilities
         self.watermarks.move()
         return None if self._lost_at is None else now - self._lost_at
 
@@ -229,6 +240,8 @@ class ClientState:
                 self._served.setdefault(number, now)
                 if number in self._unsettled:
                     self._decisions.setdefault(number, None)
+            case Active(number, level) if number in self.requests:
+                return Activated(number, level)
             case SubscriptionRefused(number, told):
                 reason = printable(told)
                 if number in self._unsettled:

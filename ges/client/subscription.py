@@ -1,4 +1,4 @@
-"""What a client reads: the events of one subscription, and the times that it had no broker."""
+"""What a client has of a subscription: its events, whether it is active, and gaps in between."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import trio
 
-from ges.errors import SubscribeRefused
+from ges.errors import ClientClosed, EventError, SubscribeRefused
 from ges.wire.delivered import Event
 from overlay.ids import LinkClass
 
@@ -27,6 +27,52 @@ class Gap:
     seconds: float
 
 
+class Activity:
+    """Whether a subscription is active: a flag to be asked and waited for, as a ``trio.Event`` is.
+
+    A subscription is *active* when all brokers know of it: then no event is missed that anybody
+    publishes from now on, wherever it is. After the broker is lost it is not active until the next
+    one says that it is.
+    """
+
+    def __init__(self) -> None:
+        self.level = 0  #: how far, as told: 1 is the cluster of the broker; 0: it is not active
+        self._problem: EventError | None = None
+        self._changed = trio.Event()
+
+    def is_set(self) -> bool:
+        """Say whether it is active now; always no where the broker does not tell."""
+        return self.level > 0
+
+    async def wait(self) -> None:
+        """Wait until it is active.
+
+        Raises:
+            ActivityUnknown: the broker is of an earlier version, and does not tell when it is.
+            SubscribeRefused: a broker no longer serves the subscription.
+            ConnectionLost: no broker was found in time.
+            ClientClosed: the subscription's block, or the client's, has ended.
+        """
+        await trio.lowlevel.checkpoint()
+        while not self.level:
+            if self._problem is not None:
+                raise type(self._problem)(str(self._problem))
+            await self._changed.wait()
+
+    def set(self, level: int) -> None:
+        """Called by the connection: the broker says so."""
+        self._become(max(level, self.level), None)
+
+    def clear(self, problem: EventError | None = None) -> None:
+        """Called by the connection: it is not active, and with ``problem`` nobody will say so."""
+        self._become(0, problem)
+
+    def _become(self, level: int, problem: EventError | None) -> None:
+        self.level, self._problem = level, problem
+        self._changed.set()
+        self._changed = trio.Event()
+
+
 class Subscription:
     """Events that match one filter: an asynchronous iterator, in order of arrival."""
 
@@ -34,6 +80,7 @@ class Subscription:
         self.number = number
         self.filter = text
         self.link_class = link_class
+        self.active = Activity()
         self.dropped = 0  #: events thrown away because this was not read fast enough
         self._events: deque[Event] = deque(maxlen=MAX_UNREAD)
         self._arrived = trio.Event()
@@ -78,6 +125,10 @@ class Subscription:
         """Let the iteration end after what has arrived; with an error if it was refused."""
         self._closed = True
         self._refusal = refusal
+        if refusal is not None:
+            self.active.clear(SubscribeRefused(why_refused(self.filter, refusal)))
+        else:
+            self.active.clear(ClientClosed(f"the subscription to {self.filter} has ended"))
         self._arrived.set()
 
     def _raise_refusal(self) -> None:

@@ -26,7 +26,7 @@ from overlay.security.identity import PeerIdentity
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import MAX_FRAME_BYTES
 from overlay.wire.greetings import GREETINGS, Hello, Refusal
-from overlay.wire.versions import ASKS, FOR_CLIENTS, MISSED
+from overlay.wire.versions import ACTIVE, ASKS, FOR_CLIENTS, MISSED
 from overlay.wording import counted
 
 NOTHING = AccessRules(())  #: allows nothing
@@ -102,6 +102,7 @@ class Clients:
             reader,
             asks=ASKS in hello.capabilities,
             hears_missed=MISSED in hello.capabilities,
+            hears_active=ACTIVE in hello.capabilities,
         )
         reader.limit(MAX_FRAME_BYTES)
         self._sessions.add(session)

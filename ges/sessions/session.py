@@ -59,6 +59,7 @@ class Session:
         "connection",
         "filter_bytes",
         "filters",
+        "hears_active",
         "hears_missed",
         "identity",
         "incarnation",
@@ -87,12 +88,14 @@ class Session:
         *,
         asks: bool = False,
         hears_missed: bool = False,
+        hears_active: bool = False,
     ) -> None:
         """Begin to serve it.
 
         Args:
             asks: it says when it waits for its events to be confirmed.
             hears_missed: it knows what :class:`Missed` says.
+            hears_active: it is told when its subscriptions are active.
         """
         self.admission = admission  #: who it is, and what it may
         self.verdicts: dict[bytes, str | None] = {}  #: why not, by topic
@@ -110,6 +113,7 @@ class Session:
         self.filters: dict[int, tuple[str, LinkClass | None]] = {}  #: by subscription number
         self.asks = asks
         self.hears_missed = hears_missed
+        self.hears_active = hears_active
         self.is_asking = False  #: it waits, and has not been answered
         self.unsaid = 0  #: events taken, but not yet told the client
         self.accepted: dict[LinkClass, int] = {}  #: taken, but not yet told the client

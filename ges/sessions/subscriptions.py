@@ -5,6 +5,7 @@ from __future__ import annotations
 from ges.errors import TopicError
 from ges.matching.filter_tree import filter_cost
 from ges.routing.delivery import Deliveries
+from ges.sessions.active_notices import tell_active
 from ges.sessions.session import Session
 from ges.wire.client_messages import Subscribe, Subscribed, SubscriptionRefused
 from ges.wire.topics import check_filter
@@ -47,6 +48,7 @@ class Subscriptions:
         self._charge(session, filter_cost(request.filter))
         self._deliveries.subscribe(session, request.number, request.filter, request.link_class)
         session.tell(Subscribed(request.number))
+        tell_active([(session, request.number)])
 
     def unsubscribe(self, session: Session, number: int) -> None:
         """Serve a filter no longer, if there is one of that number."""

@@ -7,6 +7,7 @@ Events
 Messages
     ``broker_messages`` (between brokers), ``unit_messages`` (about their cluster),
     ``gateway_messages`` (links inside it), ``recall_messages`` (what an edge asks a source),
+    ``profile_messages`` (what clients want),
     ``link_codec`` (all that brokers understand of each other), ``client_messages`` (between a
     client and its broker), ``status`` (what a broker says of itself).
 """

@@ -104,6 +104,17 @@ class Subscribed(Message, frozen=True):
     number: Number
 
 
+class Active(Message, frozen=True):
+    """All brokers of a unit know of it: no event published there from now on is missed.
+
+    Only to a client that has said :data:`overlay.wire.versions.ACTIVE`. Level 1 is the cluster,
+    level 2 the super-cluster, and so on; a wider one may follow.
+    """
+
+    number: Number
+    level: Annotated[int, msgspec.Meta(ge=1, le=15)]
+
+
 class SubscriptionRefused(Message, frozen=True):
     """It is not served, and why."""
 
@@ -159,6 +170,7 @@ CLIENT_CODEC = MessageCodec(
     Attached,
     Alternates,
     Subscribed,
+    Active,
     SubscriptionRefused,
     Accepted,
     EventRefused,

@@ -38,17 +38,19 @@ SECURE_STATES = "secure_states"  #: lists of secure links are told again to who 
 QUICK_PROBES = "quick_probes"  #: answered before all that waits
 
 UNITS = "units"  #: brokers have addresses, and tell things to all members of their cluster
+PROFILES = "profiles"  #: brokers tell each other what their clients want; none says so yet
 
 KEPT_EVENTS = "kept_events"  #: a broker sends a client that moves to it what it has missed
 
 ASKS = "asks"  #: a client asks where it waits for its events to be confirmed
 
 MISSED = "missed"  #: a client wants to hear when its broker's place on the ring was in doubt
+ACTIVE = "active"  #: a broker tells when a subscription is active, to clients that have this too
 
 #: What a broker tells its clients that it has ...
-FOR_CLIENTS = (KEPT_EVENTS,)
+FOR_CLIENTS = (KEPT_EVENTS, ACTIVE)
 #: ... and what a client tells its broker, beside what it has in common with brokers.
-OF_CLIENTS = (ASKS, MISSED)
+OF_CLIENTS = (ASKS, MISSED, ACTIVE)
 
 CAPABILITIES = frozenset({EXPRESS, STREAMS, SECURE_STATES, QUICK_PROBES, UNITS})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 from collections import defaultdict
@@ -11,6 +12,7 @@ import pytest
 
 from benchmarks.stage.in_process import chordal_here
 from benchmarks.stage.processes import Broker, Fleet, chordal, fleet
+from benchmarks.stage.waiting import eventually
 from overlay.address import parse_url
 
 pytestmark = pytest.mark.live
@@ -55,6 +57,21 @@ def test_each_subscriber_gets_each_event_once_and_in_order(brokers: Fleet, n: in
     assert quiet.out == ""
     counters = [broker.status()["counters"] for broker in ring]  # to tell why, if not
     assert forwarded(brokers) == total * (len(ring) - 1), counters
+
+
+def test_what_is_published_anywhere_comes_once_a_subscription_is_active(brokers: Fleet) -> None:
+    ring = brokers.ring_of(3)
+    subscriber = brokers.run(
+        *("sub", "calm/#", "--broker", ring[0].url, "--count", str(len(ring)), "--json")
+    )
+    eventually(lambda: "calm/# is active: all brokers know of it" in subscriber.err)
+    for broker in ring:
+        assert chordal("pub", "calm/sea", broker.url, "--broker", broker.url).returncode == 0
+    assert subscriber.ended() == 0
+    assert {json.loads(line)["payload"] for line in subscriber.out.splitlines()} == {
+        broker.url for broker in ring
+    }
+    assert subscriber.err.count("is active") == 1
 
 
 def test_strangers_do_no_harm(brokers: Fleet) -> None:

@@ -1,0 +1,277 @@
+"""The profiles of the other members, as this broker holds them.
+
+Each member tells its own profile, and nobody tells that of another. A member that is *behind*
+counts as interested in everything: one that has told nothing yet, and one that has told of a later
+version than the one that is held, or of one whose digest differs from what is held.
+
+So does one that has not *greeted* this broker: sent it something that names its present life. A
+broker that was taken for dead and is back hears what others tell all, but they may not know yet
+that it is back. Until they do, they do not wait for it before a subscription is active.
+
+For example, version 3 of a member's profile is held and the change from 4 to 5 comes. It is kept,
+as the one from 3 to 4 may only be late, and the whole profile is asked for, as that one may be
+lost. Whichever comes first makes version 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ges.profiles.interest import add_marks, digest_of, mark_of
+from ges.wire.profile_messages import (
+    HeldProfile,
+    Interest,
+    ProfileDelta,
+    ProfilePage,
+    ProfileVersion,
+)
+from overlay.circular import is_after
+
+MAX_HELD = 32_768  #: interests of one member; who tells of more counts as interested in everything
+MAX_EARLY = 64  #: changes of one member that came before the one they build upon
+NOTHING = ProfileVersion(0, 0)
+
+
+class Listener(Protocol):
+    """Who is told what is held; :class:`ges.profiles.index.ProfileIndex`."""
+
+    def change(self, uid: str, added: Iterable[Interest], removed: Iterable[Interest]) -> None:
+        """The profile held of a member has changed so."""
+
+    def replace(self, uid: str, interests: Iterable[Interest]) -> None:
+        """All that is held of a member is this."""
+
+    def set_behind(self, uid: str, is_behind: bool) -> None:
+        """A member is to be counted as interested in everything, or no longer."""
+
+
+@dataclass(slots=True)
+class _Held:
+    """What is held of one member."""
+
+    incarnation: int
+    version: ProfileVersion | None = None  #: None: the member has told nothing yet
+    digest: int = 0  #: of that version, as its member says
+    interests: set[Interest] = field(default_factory=set)
+    newest: ProfileVersion = NOTHING  #: that the member has told of
+    is_greeted: bool = False  #: the member knows that this broker is there, in its present life
+    is_doubtful: bool = False  #: what is held has another digest than it should
+    early: dict[ProfileVersion, ProfileDelta] = field(default_factory=dict)  #: by version before
+    pages: dict[int, ProfilePage] = field(default_factory=dict)  #: of one version, not all yet
+
+    @property
+    def is_behind(self) -> bool:
+        version = self.version
+        if version is None or self.is_doubtful or not self.is_greeted:
+            return True
+        return is_later(self.newest, version)
+
+
+class MemberProfiles:
+    """What this broker holds of all others."""
+
+    def __init__(self, listener: Listener, life: int) -> None:
+        self._listener = listener
+        self._life = life  #: incarnation of this broker
+        self._held: dict[str, _Held] = {}
+
+    @property
+    def members(self) -> Mapping[str, object]:
+        """Those whose profiles are held, or to be."""
+        return self._held
+
+    def set_members(self, members: Mapping[str, int]) -> None:
+        """These are the other members, each with its incarnation."""
+        for uid in [*self._held]:
+            if uid not in members or self._held[uid].incarnation != members[uid]:
+                del self._held[uid]
+                self._listener.replace(uid, ())
+        for uid, incarnation in members.items():
+            if uid not in self._held:
+                self._held[uid] = _Held(incarnation)
+                self._listener.set_behind(uid, True)
+
+    def forget(self, life: int) -> None:
+        """This broker was away, and others did not wait for it: nothing that it holds counts."""
+        self._life = life
+        for uid, held in self._held.items():
+            self._held[uid] = _Held(held.incarnation)
+            self._listener.replace(uid, ())
+            self._listener.set_behind(uid, True)
+
+    def version_of(self, uid: str) -> ProfileVersion | None:
+        """Return which version of a member's profile is held; None: none that counts."""
+        held = self._held.get(uid)
+        return None if held is None or held.is_doubtful else held.version
+
+    def is_behind(self, uid: str) -> bool:
+        """Say whether a member counts as interested in everything."""
+        held = self._held.get(uid)
+        return held is not None and held.is_behind
+
+    def interests_of(self, uid: str) -> frozenset[Interest]:
+        """Return what is held of a member."""
+        held = self._held.get(uid)
+        return frozenset(held.interests) if held is not None else frozenset()
+
+    def rows(self) -> list[HeldProfile]:
+        """Return which version of each profile is held, with the digest of what is held."""
+        return [
+            HeldProfile(uid, held.version or NOTHING, held.digest)
+            for uid, held in sorted(self._held.items())
+        ]
+
+    def audit(self, uid: str) -> bool:
+        """Reckon anew whether what is held of a member is what it should be."""
+        held = self._held.get(uid)
+        if held is None or held.version is None or digest_of(held.interests) == held.digest:
+            return True
+        self.doubt(uid)
+        return False
+
+    def doubt(self, uid: str) -> None:
+        """What is held of a member is wrong: it counts as interested in everything."""
+        held = self._held.get(uid)
+        if held is not None:
+            held.is_doubtful = True
+            self._listener.set_behind(uid, True)
+
+    def note(self, uid: str, version: ProfileVersion) -> bool:
+        """A member has made a version; says whether that was not known."""
+        held = self._of(uid, version)
+        if held is None or not is_later(version, held.newest) or not is_later_than(version, held):
+            return False
+        held.newest = version
+        self._listener.set_behind(uid, held.is_behind)
+        return True
+
+    # ── what members tell ─────────────────────────────────────────────────────────────────────
+
+    def take_delta(self, delta: ProfileDelta) -> bool:
+        """Take a change; says whether its version, or a later one, is held then."""
+        held = self._of(delta.origin, delta.after)
+        if held is None:
+            return False
+        if is_later(delta.after, held.newest):
+            held.newest = delta.after
+        held.is_greeted |= delta.life == self._life
+        is_made = self._apply(delta.origin, held, delta)
+        if not is_made and delta.before != delta.after and is_later_than(delta.after, held):
+            if len(held.early) >= MAX_EARLY:
+                held.early.pop(next(iter(held.early)))
+            held.early[delta.before] = delta
+        self._go_on(delta.origin, held)
+        return not held.is_doubtful and not is_later_than(delta.after, held)
+
+    def take_page(self, page: ProfilePage) -> bool:
+        """Take a part of a profile; says whether it was the last one that was missing."""
+        uid = page.origin
+        held = self._of(uid, page.version)
+        if held is None or page.page >= page.pages:
+            return False
+        if is_later(page.version, held.newest):
+            held.newest = page.version
+        held.is_greeted |= page.life == self._life
+        if not held.is_doubtful and not is_later_than(page.version, held):
+            self._listener.set_behind(uid, held.is_behind)
+            return False
+        if any(
+            (other.version, other.pages) != (page.version, page.pages)
+            for other in held.pages.values()
+        ):
+            held.pages.clear()  # the member has begun anew, as its profile has changed
+        held.pages[page.page] = page
+        if len(held.pages) < page.pages:
+            return False
+        interests = {each for part in held.pages.values() for each in part.interests}
+        held.pages.clear()
+        if digest_of(interests) != page.digest or len(interests) > MAX_HELD:
+            return False
+        # What this broker has said that it holds stays the least that it is to hold.
+        known = [held.version, *(delta.after for delta in held.early.values())]
+        held.newest = page.version
+        for version in known:
+            if version is not None and is_later(version, held.newest):
+                held.newest = version
+        self._install(uid, held, page.version, page.digest, interests)
+        self._go_on(uid, held)
+        return True
+
+    def _of(self, uid: str, version: ProfileVersion) -> _Held | None:
+        """Return what is held of a member in the life that a version is of, or None."""
+        held = self._held.get(uid)
+        return held if held is not None and held.incarnation == version.epoch else None
+
+    def _apply(self, uid: str, held: _Held, delta: ProfileDelta) -> bool:
+        """Make the change, if it builds upon what is held and gives the digest that it should."""
+        if not is_later_than(delta.after, held):
+            if delta.after == held.version and delta.digest != held.digest:
+                self.doubt(uid)
+            return False
+        if delta.before.count == 0:
+            interests = set(delta.added)
+            if digest_of(interests) != delta.digest:
+                return False  # it is behind, as it has told of a later version
+            self._install(uid, held, delta.after, delta.digest, interests)
+            return True
+        if held.is_doubtful or delta.before != held.version:
+            return False
+        digest = held.digest
+        for interest in delta.added:
+            digest = add_marks(digest, mark_of(interest))
+        for interest in delta.removed:
+            digest = add_marks(digest, -mark_of(interest))
+        is_sound = digest == delta.digest and (
+            held.interests.isdisjoint(delta.added)
+            and held.interests.issuperset(delta.removed)
+            and len(held.interests) + len(delta.added) <= MAX_HELD
+        )
+        if not is_sound:
+            self.doubt(uid)
+            return False
+        held.interests.difference_update(delta.removed)
+        held.interests.update(delta.added)
+        held.version, held.digest = delta.after, digest
+        self._listener.change(uid, delta.added, delta.removed)
+        return True
+
+    def _install(
+        self,
+        uid: str,
+        held: _Held,
+        version: ProfileVersion,
+        digest: int,
+        interests: set[Interest],
+    ) -> None:
+        held.version, held.digest, held.interests = version, digest, interests
+        held.is_doubtful = False
+        self._listener.replace(uid, interests)
+
+    def _go_on(self, uid: str, held: _Held) -> None:
+        """Make the changes that came early, and say whether the member is behind then."""
+        while held.version is not None and (delta := held.early.pop(held.version, None)):
+            if not self._apply(uid, held, delta):
+                break
+        for before in [*held.early]:
+            if not is_later_than(held.early[before].after, held):
+                del held.early[before]
+        if not held.is_doubtful:
+            for page in [*held.pages.values()]:
+                if not is_later_than(page.version, held):
+                    held.pages.clear()
+                    break
+        self._listener.set_behind(uid, held.is_behind)
+
+
+def is_later(one: ProfileVersion, other: ProfileVersion) -> bool:
+    """Say whether a version of a member's profile is later than another one."""
+    if one.epoch != other.epoch:
+        return is_after(one.epoch, other.epoch)
+    return one.count > other.count
+
+
+def is_later_than(version: ProfileVersion, held: _Held) -> bool:
+    """Say whether a version is later than the one that is held."""
+    return held.version is None or is_later(version, held.version)

@@ -1,0 +1,126 @@
+"""Which members of the cluster want a topic: one bit for each slot.
+
+For example, the member in slot 0 has ``a/#`` in its profile and the one in slot 1 has ``b``, and
+nothing is known of the one in slot 2: ``a/x`` goes to 0b101. In doubt a member is included.
+
+There is a mask for each class of events. What finds and remembers them by topic is a
+:class:`TopicMasks`, one for each class, in a broker :class:`ges.matching.mask_index.MaskIndex`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
+
+from ges.profiles.interest import CLASS_BITS, Engine
+from ges.wire.profile_messages import Interest
+from overlay.ids import LinkClass
+
+
+class TopicMasks(Protocol):
+    """Filters and the slots that hold them; remembers the mask of a topic until it changes."""
+
+    def add(self, interest: str, slot: int) -> None:
+        """Let a slot have a filter; having it twice is having it once."""
+
+    def remove(self, interest: str, slot: int) -> None:
+        """Take a filter from a slot, if it has it."""
+
+    def mask_of(self, topic: bytes) -> int:
+        """Return the slots that hold a filter which matches: bit n is slot n."""
+
+
+class ProfileIndex:
+    """The profiles of all members, this broker among them, by slot and class."""
+
+    def __init__(self, make_masks: Callable[[], TopicMasks]) -> None:
+        self._masks = {each: make_masks() for each in LinkClass}
+        #: How many interests hold a filter in a slot: they may differ in group, and two members
+        #: may claim one slot for a moment.
+        self._uses: Counter[tuple[LinkClass, str, int]] = Counter()
+        self._everything: Counter[tuple[LinkClass, int]] = Counter()  #: likewise, without filters
+        self._all = dict.fromkeys(LinkClass, 0)  #: mask of these
+        self._interests: dict[str, set[Interest]] = {}  #: by member
+        self._behind: set[str] = set()
+        self._slots: dict[str, int] = {}
+        self._unknown = 0  #: mask of members that are behind
+
+    def mask_of(self, link_class: LinkClass, topic: bytes) -> int:
+        """Return the slots of the members that want an event, or may want it: bit n is slot n."""
+        found = self._masks[link_class].mask_of(topic)
+        return found | self._all[link_class] | self._unknown
+
+    def set_slots(self, slots: Mapping[str, int]) -> None:
+        """Members have these slots, each from 0 to 63; others have none."""
+        for uid, slot in [*self._slots.items()]:
+            if slots.get(uid) != slot:
+                self._count(slot, self._interests.get(uid, ()), -1)
+                del self._slots[uid]
+        for uid, slot in slots.items():
+            if uid not in self._slots:
+                self._slots[uid] = slot
+                self._count(slot, self._interests.get(uid, ()), 1)
+        self._reckon_unknown()
+
+    # ── what is held of members ───────────────────────────────────────────────────────────────
+
+    def change(self, uid: str, added: Iterable[Interest], removed: Iterable[Interest]) -> None:
+        """The profile held of a member has changed so."""
+        held = self._interests.setdefault(uid, set())
+        more = set(added) - held
+        held |= more
+        less = held.intersection(removed)
+        held -= less
+        if (slot := self._slots.get(uid)) is not None:
+            self._count(slot, more, 1)  # first, so that no topic is without both for a moment
+            self._count(slot, less, -1)
+        if not held:
+            del self._interests[uid]
+
+    def replace(self, uid: str, interests: Iterable[Interest]) -> None:
+        """All that is held of a member is this."""
+        wanted = set(interests)
+        self.change(uid, wanted, self._interests.get(uid, set()) - wanted)
+
+    def set_behind(self, uid: str, is_behind: bool) -> None:
+        """A member is to be counted as interested in everything, or no longer."""
+        if is_behind != (uid in self._behind):
+            (self._behind.add if is_behind else self._behind.discard)(uid)
+            self._reckon_unknown()
+
+    # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _reckon_unknown(self) -> None:
+        self._unknown = 0
+        for uid in self._behind:
+            if (slot := self._slots.get(uid)) is not None:
+                self._unknown |= 1 << slot
+
+    def _count(self, slot: int, interests: Iterable[Interest], by: int) -> None:
+        for interest in interests:
+            for link_class, bit in CLASS_BITS.items():
+                if not interest.classes & bit:
+                    continue
+                if interest.engine == Engine.TOPICS:
+                    self._count_filter(link_class, interest.filter, slot, by)
+                else:  # of a kind that is not known here: it may want anything
+                    self._count_everything(link_class, slot, by)
+
+    def _count_filter(self, link_class: LinkClass, text: str, slot: int, by: int) -> None:
+        uses, key, masks = self._uses, (link_class, text, slot), self._masks[link_class]
+        uses[key] += by
+        if by > 0 and uses[key] == 1:
+            masks.add(text, slot)
+        elif uses[key] == 0:
+            del uses[key]
+            masks.remove(text, slot)
+
+    def _count_everything(self, link_class: LinkClass, slot: int, by: int) -> None:
+        key = link_class, slot
+        self._everything[key] += by
+        if self._everything[key]:
+            self._all[link_class] |= 1 << slot
+        else:
+            del self._everything[key]
+            self._all[link_class] &= ~(1 << slot)

@@ -1,0 +1,69 @@
+"""What a profile is merged to when it has become too large: few interests that cover many.
+
+For example, ``s/1/t``, ``s/1/u`` and ``s/2/t`` are merged to ``s/1/#`` and ``s/2/t``, and if that
+is still too much to ``s/#``: what has the deepest prefix in common goes first. Merged, a broker
+gets events that none of its clients asked for, and misses none that one did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ges.profiles.interest import Engine, everything, size_of
+from ges.wire.profile_messages import Interest
+from ges.wire.topics import REST
+
+#: Levels of the common prefix, the classes, and the prefix.
+_Prefix = tuple[int, int, tuple[str, ...]]
+
+
+def merge(interests: Collection[Interest], most: int, most_bytes: int) -> set[Interest]:
+    """Return what covers some of the interests, so that at most so many are left with it.
+
+    Those with a group are left as they are, as one that is wider than what its members want would
+    be chosen to serve what none of them does.
+
+    Args:
+        interests: a minimal set; it is minimal no more with what is returned beside it.
+        most: interests that may be left.
+        most_bytes: and what they may take, as :func:`~ges.profiles.interest.size_of` says.
+    """
+    left = {each for each in interests if each.group is None and each.engine == Engine.TOPICS}
+    fixed = [each for each in interests if each not in left]
+    room, room_bytes = most - len(fixed), most_bytes - sum(map(size_of, fixed))
+    size = sum(map(size_of, left))
+    made: set[Interest] = set()
+    depth = max((each.filter.count("/") for each in left), default=0)
+    while depth > 0 and (len(left) > room or size > room_bytes):
+        for together in _groups(left, depth):
+            if len(left) <= room and size <= room_bytes:
+                break
+            wide = _above(together[0], depth)
+            left.difference_update(together)
+            made.difference_update(together)
+            left.add(wide)
+            made.add(wide)
+            size += size_of(wide) - sum(map(size_of, together))
+        depth -= 1
+    if left and (len(left) > room or size > room_bytes):
+        classes = 0
+        for each in left:
+            classes |= each.classes
+        made = {everything(classes)}
+    return made
+
+
+def _groups(left: set[Interest], depth: int) -> list[list[Interest]]:
+    """Return those that have so many levels in front in common, the largest group first."""
+    found: dict[_Prefix, list[Interest]] = {}
+    for each in left:
+        levels = each.filter.split("/")
+        if len(levels) > depth:
+            found.setdefault((depth, each.classes, tuple(levels[:depth])), []).append(each)
+    groups = [together for together in found.values() if len(together) > 1]
+    return sorted(groups, key=lambda together: (-len(together), min(e.filter for e in together)))
+
+
+def _above(interest: Interest, depth: int) -> Interest:
+    levels = interest.filter.split("/")[:depth]
+    return Interest(interest.engine, "/".join([*levels, REST]), interest.classes)

@@ -1,0 +1,269 @@
+"""The profile of this broker: what its clients want, as few interests as say it.
+
+For example, three clients subscribe to ``a/b`` and one to ``a/#``: the profile is ``a/#`` alone.
+When that one goes, the next change of the profile takes ``a/#`` out and puts ``a/b`` in, at once.
+
+Who holds a profile has it in some *version*. Subscriptions change the profile, and :meth:`cut`
+makes a version of all changes since the last one, with what others are to be told: one delta, or
+several versions one behind the other where that is too much for one message. Then what is added
+goes first, so that each of these versions covers what both the one before and the last one cover.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ges.errors import ProfileFull
+from ges.profiles.covering import CoverTree
+from ges.profiles.interest import add_marks, mark_of, order, size_of
+from ges.profiles.merging import merge
+from ges.wire.profile_messages import (
+    MAX_INTERESTS_TOLD,
+    Interest,
+    ProfileDelta,
+    ProfilePage,
+    ProfileVersion,
+)
+
+MAX_INTERESTS = 16_384  #: of one broker; what is more is merged ...
+MAX_BYTES = 1024 * 1024  #: ... as is what takes more bytes
+MAX_GROUPED = 1024  #: interests of one broker with a group, which are not merged
+MESSAGE_BYTES = 48 * 1024  #: of interests in one message
+
+
+class Profile:
+    """What the clients of this broker want, with what others have been told of it."""
+
+    def __init__(
+        self, uid: str, epoch: int, *, limit: int = MAX_INTERESTS, limit_bytes: int = MAX_BYTES
+    ) -> None:
+        """Begin without an interest, as version 0 of the broker's life ``epoch``."""
+        self.counters: Counter[str] = Counter()
+        self.version = ProfileVersion(epoch, 0)  #: as cut last
+        self.digest = 0  #: of that version
+        self._uid = uid
+        self._limit, self._limit_bytes = limit, limit_bytes
+        self._subscribers: Counter[Interest] = Counter()
+        self._grouped = 0
+        self._merged: set[Interest] = set()
+        self._merged_at = 0  #: how many interests were there when they were merged
+        self._all = CoverTree()  #: what anybody asked for, and what is merged
+        self._since: dict[Interest, int | None] = {}  #: of all those; see :meth:`since`
+        self._fresh: list[Interest] = []  #: of all those, in no version yet
+        self._minimal: set[Interest] = set()
+        self._bytes = 0  #: of these
+        self._added: set[Interest] = set()  #: to these, since the last cut
+        self._removed: set[Interest] = set()
+
+    def __len__(self) -> int:
+        """Return how many interests others are told."""
+        return len(self._minimal)
+
+    @property
+    def interests(self) -> frozenset[Interest]:
+        """The profile as it is now; the next cut makes a version of it."""
+        return frozenset(self._minimal)
+
+    @property
+    def told(self) -> frozenset[Interest]:
+        """The profile as it was cut last."""
+        return frozenset((self._minimal - self._added) | self._removed)
+
+    @property
+    def is_merged(self) -> bool:
+        """Whether it covers more than anybody asked for, as it would be too large otherwise."""
+        return bool(self._merged)
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether a cut has something to do."""
+        return bool(self._added or self._removed or self._fresh)
+
+    def since(self, interest: Interest) -> int | None:
+        """Return the count from which on all versions cover what somebody asked for.
+
+        None: the next cut makes that version, or nobody asked for it.
+        """
+        return self._since.get(interest)
+
+    # ── subscriptions ─────────────────────────────────────────────────────────────────────────
+
+    def add(self, interest: Interest) -> None:
+        """Somebody asked for it.
+
+        Raises:
+            ProfileFull: there are too many interests with a group.
+        """
+        if interest.group is not None and not self._subscribers[interest]:
+            if self._grouped >= MAX_GROUPED:
+                raise ProfileFull(
+                    f"this broker has subscribers in {MAX_GROUPED} queue groups and filters, "
+                    "which is the most; attach to another"
+                )
+            self._grouped += 1
+        self._subscribers[interest] += 1
+        if self._subscribers[interest] == 1 and interest not in self._merged:
+            self._enter(interest)
+            self._keep_small()
+
+    def remove(self, interest: Interest) -> None:
+        """One of those who asked for it wants it no more."""
+        if not self._subscribers[interest]:
+            return
+        self._subscribers[interest] -= 1
+        if not self._subscribers[interest]:
+            del self._subscribers[interest]
+            self._grouped -= interest.group is not None
+            if interest not in self._merged:
+                self._leave(interest)
+            self._keep_exact()
+
+    def renew(self, epoch: int) -> None:
+        """This broker begins another life: what others held of the last one counts no more."""
+        self._added, self._removed, self.digest = set(self._minimal), set(), 0
+        self.version = ProfileVersion(epoch, 0)
+        self._fresh = list(self._since)
+        self._since = dict.fromkeys(self._since)
+
+    # ── telling ───────────────────────────────────────────────────────────────────────────────
+
+    def cut(self) -> list[ProfileDelta]:
+        """Make a version of what has changed; return what others are to be told, in order."""
+        deltas = [
+            *(self._step(chunk, ()) for chunk in _chunks(self._added)),
+            *(self._step((), chunk) for chunk in _chunks(self._removed)),
+        ]
+        if self._added and self._removed and len(deltas) == 2 and _fit(self._added, self._removed):
+            first, last = deltas
+            after = ProfileVersion(first.before.epoch, first.after.count)
+            deltas = [
+                ProfileDelta(self._uid, first.before, after, first.added, last.removed, last.digest)
+            ]
+            self.version = after
+        self._added.clear()
+        self._removed.clear()
+        for interest in self._fresh:
+            if self._since.get(interest, 0) is None:
+                self._since[interest] = self.version.count
+        self._fresh.clear()
+        return deltas
+
+    def statement(self, life: int) -> ProfileDelta:
+        """Return what a newcomer in that life is told: all in one, or which version holds."""
+        told = self.told
+        if len(told) <= MAX_INTERESTS_TOLD and sum(map(size_of, told)) <= MESSAGE_BYTES:
+            nothing = ProfileVersion(self.version.epoch, 0)
+            interests = tuple(sorted(told, key=order))
+            return ProfileDelta(self._uid, nothing, self.version, interests, (), self.digest, life)
+        return self.reminder(life)
+
+    def reminder(self, life: int) -> ProfileDelta:
+        """Return which version holds, for a member in that life."""
+        return ProfileDelta(self._uid, self.version, self.version, (), (), self.digest, life)
+
+    def pages(self, life: int) -> list[ProfilePage]:
+        """Return all of the version cut last, for a member in that life."""
+        chunks = _chunks(self.told) or [()]
+        return [
+            ProfilePage(self._uid, self.version, self.digest, page, len(chunks), chunk, life)
+            for page, chunk in enumerate(chunks)
+        ]
+
+    def _step(self, added: tuple[Interest, ...], removed: tuple[Interest, ...]) -> ProfileDelta:
+        before = self.version
+        self.version = ProfileVersion(before.epoch, before.count + 1)
+        for interest in added:
+            self.digest = add_marks(self.digest, mark_of(interest))
+        for interest in removed:
+            self.digest = add_marks(self.digest, -mark_of(interest))
+        return ProfileDelta(self._uid, before, self.version, added, removed, self.digest)
+
+    # ── the minimal set ───────────────────────────────────────────────────────────────────────
+
+    def _enter(self, interest: Interest) -> None:
+        """Put in what nobody asked for before."""
+        covering = list(self._all.covering(interest))
+        self._all.add(interest)
+        since: int | None = None
+        if covering:
+            known = [at for wide in covering if (at := self._since[wide]) is not None]
+            since = min(known, default=None)
+        else:
+            self._put(interest)
+            for narrow in self._all.covered(interest):
+                if narrow in self._minimal:
+                    self._drop(narrow)
+        self._since[interest] = since
+        if since is None:
+            self._fresh.append(interest)
+
+    def _leave(self, interest: Interest) -> None:
+        """Take out what nobody asks for any more; what it alone covered comes in its place."""
+        self._all.remove(interest)
+        del self._since[interest]
+        if interest in self._minimal:
+            self._drop(interest)
+            for narrow in self._all.covered(interest):
+                if not any(True for _ in self._all.covering(narrow)):
+                    self._put(narrow)
+
+    def _put(self, interest: Interest) -> None:
+        self._minimal.add(interest)
+        self._bytes += size_of(interest)
+        if interest in self._removed:
+            self._removed.discard(interest)
+        else:
+            self._added.add(interest)
+
+    def _drop(self, interest: Interest) -> None:
+        self._minimal.discard(interest)
+        self._bytes -= size_of(interest)
+        if interest in self._added:
+            self._added.discard(interest)
+        else:
+            self._removed.add(interest)
+
+    # ── what is too large ─────────────────────────────────────────────────────────────────────
+
+    def _keep_small(self) -> None:
+        """Merge down to three quarters, so that the next subscription need not merge again."""
+        if len(self._minimal) <= self._limit and self._bytes <= self._limit_bytes:
+            return
+        wider = merge(self._minimal, self._limit * 3 // 4, self._limit_bytes * 3 // 4)
+        wider -= self._merged
+        if wider:
+            self.counters["profiles_merged"] += 1
+            self._merged_at = len(self._all)
+        for interest in sorted(wider, key=order):
+            self._merged.add(interest)
+            if not self._subscribers[interest]:
+                self._enter(interest)
+
+    def _keep_exact(self) -> None:
+        """Give up what was merged when half of what led to it has gone."""
+        if self._merged and len(self._all) <= self._merged_at // 2:
+            merged, self._merged = self._merged, set()
+            for interest in sorted(merged, key=order):
+                if not self._subscribers[interest]:
+                    self._leave(interest)
+            self._keep_small()
+
+
+def _chunks(interests: set[Interest] | frozenset[Interest]) -> list[tuple[Interest, ...]]:
+    """Return the interests in parts that fit into one message each."""
+    chunks: list[tuple[Interest, ...]] = []
+    part: list[Interest] = []
+    size = 0
+    for interest in sorted(interests, key=order):
+        cost = size_of(interest)
+        if part and (size + cost > MESSAGE_BYTES or len(part) == MAX_INTERESTS_TOLD):
+            chunks.append(tuple(part))
+            part, size = [], 0
+        part.append(interest)
+        size += cost
+    return [*chunks, tuple(part)] if part else chunks
+
+
+def _fit(added: set[Interest], removed: set[Interest]) -> bool:
+    """Say whether both fit into one message."""
+    return sum(map(size_of, added)) + sum(map(size_of, removed)) <= MESSAGE_BYTES

@@ -1,0 +1,124 @@
+"""``subscription.active``: set when the broker says so, and never waited for without an end."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from benchmarks.stage.brokers import Brokers
+from benchmarks.stage.waiting import until
+from ges.client import Gap, Subscription, connect
+from ges.client.subscription import Activity
+from ges.errors import ActivityUnknown, ClientClosed, ConnectionLost, SubscribeRefused
+from ges.sessions import clients
+from tests.ges.client.test_client import next_of
+
+DEADLINE_SECONDS = 20
+
+
+@pytest.fixture
+def old_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brokers that know nothing of active subscriptions."""
+    monkeypatch.setattr(clients, "FOR_CLIENTS", ())
+    monkeypatch.setattr(clients, "ACTIVE", "not known")
+
+
+async def test_active_means_that_an_event_from_any_broker_comes(brokers: Brokers) -> None:
+    ring = await brokers.ring_of(3)
+    async with connect(ring[0].url) as client, client.subscribe("a/#") as events:
+        with trio.fail_after(DEADLINE_SECONDS):
+            await events.active.wait()
+        assert events.active.is_set()
+        assert events.active.level == 1
+        for broker in ring[1:]:
+            async with connect(broker.url) as publisher:
+                await publisher.publish("a/b", broker.url.encode())
+            assert [event.payload for event in await next_of(events)] == [broker.url.encode()]
+
+
+async def test_a_broker_of_an_earlier_version_is_named(brokers: Brokers, old_brokers: None) -> None:
+    broker = await brokers.start()
+    async with connect(broker.url) as client, client.subscribe("a") as events:
+        with trio.fail_after(DEADLINE_SECONDS):
+            with pytest.raises(ActivityUnknown, match=f"{broker.url}: this broker does not say"):
+                await events.active.wait()
+        assert not events.active.is_set()
+        await client.publish("a", b"1")
+        assert len(await next_of(events)) == 1
+
+
+async def test_after_a_move_the_next_broker_says_it_again(brokers: Brokers) -> None:
+    a, b = await brokers.ring_of(2)
+    seen: list[Subscription] = []
+    was_active: list[bool] = []
+
+    def note(gap: Gap) -> None:
+        was_active.append(seen[0].active.is_set())
+
+    async with connect(a.url, b.url, on_gap=note) as client, client.subscribe("a") as events:
+        seen.append(events)
+        with trio.fail_after(DEADLINE_SECONDS):
+            await events.active.wait()
+            brokers.kill(a)
+            await until(lambda: client.broker_url == b.url)
+            await events.active.wait()
+        assert was_active == [False]
+
+
+async def test_a_move_to_a_broker_of_an_earlier_version_ends_the_wait() -> None:
+    activity = Activity()
+    activity.set(1)
+    activity.clear()
+    async with trio.open_nursery() as nursery:
+
+        async def wait() -> None:
+            with pytest.raises(ActivityUnknown):
+                await activity.wait()
+
+        nursery.start_soon(wait)
+        await wait_all_tasks_blocked()
+        activity.clear(ActivityUnknown("old"))
+    activity.clear()
+    activity.set(1)
+    await activity.wait()
+
+
+async def test_who_waits_is_told_that_the_block_has_ended(brokers: Brokers) -> None:
+    broker = await brokers.start()
+    with trio.fail_after(DEADLINE_SECONDS):
+        async with connect(broker.url) as client:
+            async with client.subscribe("a") as events:
+                await events.active.wait()
+            assert not events.active.is_set()
+            with pytest.raises(ClientClosed, match="the subscription to a has ended"):
+                await events.active.wait()
+
+
+async def test_who_waits_is_told_that_there_is_no_broker_any_more(brokers: Brokers) -> None:
+    broker = await brokers.start()
+    kept: list[Subscription] = []
+
+    async def lose() -> None:
+        async with connect(broker.url, reattach=False) as client, client.subscribe("a") as events:
+            kept.append(events)
+            await events.active.wait()
+            brokers.kill(broker)
+            await until(lambda: not events.active.is_set())
+            await events.active.wait()
+
+    with trio.fail_after(DEADLINE_SECONDS), pytest.raises(ConnectionLost):
+        await lose()
+    assert not kept[0].active.is_set()
+
+
+def test_one_that_is_refused_later_says_so() -> None:
+    subscription = Subscription(1, "a", None)
+    subscription.active.set(1)
+    subscription.end("no more")
+
+    async def wait() -> None:
+        with pytest.raises(SubscribeRefused, match="a: no more"):
+            await subscription.active.wait()
+
+    trio.run(wait)

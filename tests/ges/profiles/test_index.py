@@ -1,0 +1,95 @@
+"""From a topic to the slots that want it, compared with the rules applied one by one."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ges.profiles.index import ProfileIndex
+from ges.profiles.interest import everything, interest_in
+from ges.wire.profile_messages import Interest
+from overlay.ids import LinkClass
+from tests.ges.profiles.cluster import TOPICS, TreeMasks, asks_for
+from tests.ges.profiles.test_interest import interests
+
+A, B, C = "abc"
+NORMAL = LinkClass.NORMAL
+
+
+def index_of(**slots: int) -> ProfileIndex:
+    index = ProfileIndex(TreeMasks)
+    index.set_slots(slots)
+    return index
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([A, B, C]),
+            st.lists(interests, max_size=4),
+            st.lists(interests, max_size=4),
+            st.dictionaries(st.sampled_from([A, B, C]), st.integers(0, 63), max_size=3),
+            st.sets(st.sampled_from([A, B, C])),
+        ),
+        max_size=12,
+    )
+)
+def test_as_the_rules_say(
+    steps: list[tuple[str, list[Interest], list[Interest], dict[str, int], set[str]]],
+) -> None:
+    """Two members may have one slot for a moment: its bit then means both."""
+    index = index_of()
+    held: dict[str, set[Interest]] = {A: set(), B: set(), C: set()}
+    for uid, added, removed, slots, behind in steps:
+        index.change(uid, added, removed)
+        held[uid] = (held[uid] | set(added)) - set(removed)
+        index.set_slots(slots)
+        for each in held:
+            index.set_behind(each, each in behind)
+        for topic in TOPICS:
+            for link_class in LinkClass:
+                expected = 0
+                for member, slot in slots.items():
+                    wants = any(asks_for(each, link_class, topic) for each in held[member])
+                    if wants or member in behind:
+                        expected |= 1 << slot
+                assert index.mask_of(link_class, topic.encode()) == expected
+
+
+def test_who_is_behind_wants_everything_and_only_while_it_is() -> None:
+    index = index_of(a=0, b=63)
+    index.set_behind(B, True)
+    assert index.mask_of(NORMAL, b"$x") == 1 << 63
+    index.set_behind(B, False)
+    assert index.mask_of(NORMAL, b"$x") == 0
+
+
+def test_a_kind_of_filter_that_is_not_known_here_wants_everything() -> None:
+    index = index_of(a=5)
+    later = Interest(9, "price > 7", 1)
+    index.change(A, [later, everything(1)], ())
+    assert index.mask_of(NORMAL, b"x") == 1 << 5
+    assert index.mask_of(LinkClass.SECURE, b"x") == 0, "of its classes"
+    index.change(A, (), [later])
+    assert index.mask_of(NORMAL, b"x") == 1 << 5, "the other one is left"
+    index.change(A, (), [everything(1)])
+    assert index.mask_of(NORMAL, b"x") == 0
+
+
+def test_a_filter_that_two_interests_share_goes_with_the_last() -> None:
+    index = index_of(a=5)
+    plain, group = interest_in("a"), interest_in("a", group="g")
+    index.change(A, [plain, group], ())
+    index.change(A, (), [plain])
+    assert index.mask_of(NORMAL, b"a") == 1 << 5
+    index.change(A, (), [group])
+    assert index.mask_of(NORMAL, b"a") == 0
+
+
+def test_a_slot_that_changes_hands() -> None:
+    index = index_of(a=5)
+    index.change(A, [interest_in("a")], ())
+    index.set_slots({A: 6, B: 5})
+    assert index.mask_of(NORMAL, b"a") == 1 << 6
+    index.set_slots({B: 5})
+    assert index.mask_of(NORMAL, b"a") == 0

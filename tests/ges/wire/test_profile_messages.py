@@ -1,0 +1,86 @@
+"""Profiles on the wire: what is sent arrives, nothing is without a bound, all of it fits."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+
+from ges.wire.profile_messages import (
+    MAX_PROFILES,
+    PROFILE_MESSAGES,
+    HeldProfile,
+    HeldProfiles,
+    ProfileDelta,
+    ProfileVersion,
+)
+from overlay.errors import CodecError
+from overlay.machine import Message
+from overlay.wire.codec import FrameReader, MessageCodec
+from overlay.wire.frames import MAX_CONTROL_BYTES
+from overlay.wire.versions import CAPABILITIES, PROFILES
+from tests.helpers.strategies import structs
+
+CODEC = MessageCodec(*PROFILE_MESSAGES)
+
+
+def read(item: bytes) -> list[Message]:
+    reader = FrameReader()
+    reader.feed(item)
+    return [CODEC.decode(body) for _, body in reader.frames()]
+
+
+@pytest.mark.parametrize("kind", PROFILE_MESSAGES, ids=lambda kind: kind.__name__)
+def test_a_message_arrives_as_it_was_sent(kind: type[Message]) -> None:
+    @settings(max_examples=25)
+    @given(structs(kind))
+    def arrives(message: Message) -> None:
+        assert read(CODEC.encode(message)) == [message]
+
+    arrives()
+
+
+def test_what_is_held_of_all_members_fits_into_one_frame() -> None:
+    highest = 2**63 - 1
+    row = HeldProfile("a" * 32, ProfileVersion(highest, highest), highest)
+    assert len(CODEC.encode(HeldProfiles((row,) * MAX_PROFILES))) < MAX_CONTROL_BYTES
+
+
+@pytest.mark.parametrize(
+    "interest",
+    [
+        [1, "a", 0, None],
+        [1, "a", 8, None],
+        [1, "a" * 1025, 7, None],
+        [1, "a", 7, ""],
+        [256, "a", 7],
+    ],
+    ids=["no class", "an unknown class", "too long", "no group", "no kind of filter"],
+)
+def test_what_is_no_interest_is_refused(interest: list[object]) -> None:
+    version = [1, 1]
+    body = ["ProfileDelta", "a" * 32, version, version, [interest], [], 0, 0]
+    with pytest.raises(CodecError):
+        CODEC.decode(msgspec.msgpack.encode(body))
+
+
+def test_a_field_of_a_later_version_is_ignored() -> None:
+    body = [
+        "ProfileDelta",
+        "a" * 32,
+        [1, 0],
+        [1, 1],
+        [[1, "a", 7, None, "later"]],
+        [],
+        0,
+        0,
+        "later",
+    ]
+    found = CODEC.decode(msgspec.msgpack.encode(body))
+    assert isinstance(found, ProfileDelta)
+    assert found.added[0].filter == "a"
+
+
+def test_none_is_sent_to_a_broker_that_does_not_know_of_profiles() -> None:
+    assert {kind.capability for kind in PROFILE_MESSAGES} == {PROFILES}
+    assert PROFILES not in CAPABILITIES, "until brokers tell each other, none says that it has it"
