@@ -221,6 +221,7 @@ def test_a_subscriber_whose_reader_has_gone_ends_quietly(brokers: Fleet) -> None
         assert subscriber.stderr is not None
         assert subscriber.stdout is not None
         assert b"subscribed" in subscriber.stderr.readline()
+        assert b"a is active" in subscriber.stderr.readline()
         subscriber.stdout.close()
         assert chordal("pub", "a", "b", "--broker", broker.url).returncode == 0
         assert subscriber.wait(LIMIT_SECONDS) == 0
