@@ -20,6 +20,7 @@ from ges.topology.survey_part import Misled
 from ges.wire.event_runs import EventRun, event_runs
 from ges.wire.events import DEFAULT_BUDGET_US, Head, read_head
 from ges.wire.source_route import read_route
+from ges.wire.topics import KnownTopics
 from overlay.errors import ProtocolError
 from overlay.ids import LinkClass, Nanos, Peer
 from overlay.machine import Fact, Input
@@ -62,6 +63,7 @@ class Stack:
         self.now = now
         self._lines = lines
         self._give = give
+        self._topics = KnownTopics()
         self._graph = node.secure_graph
         survey = node.survey
         routing = RoutingParts.build(
@@ -122,6 +124,9 @@ class Stack:
             if known == run.count:
                 return
             run = run.part(known, run.count)
+        if self._topics.problem(run.head.topic) is not None:
+            self._refuse(run.head, run.count)
+            return
         self.router.relay(line, run, self.now())
 
     def _take_detour(self, line: Line, body: bytes) -> None:
@@ -129,6 +134,10 @@ class Stack:
         head = read_head(event)
         if head.secure and line.link_class is not LinkClass.SECURE:
             raise ProtocolError("a secure event on its way over links that are not")
+        if self._topics.problem(head.topic) is not None:
+            line.arrived(0 if head.express else 1)
+            self._refuse(head, 1)
+            return
         if (way[0], line.link_class) not in self._lines:
             # Before the event goes on: it may go back to that neighbour, which then knows better.
             self._give(Misled(line.peer.uid))
@@ -203,6 +212,15 @@ class Stack:
         self.replays.go_on(now)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _refuse(self, head: Head, count: int) -> None:
+        """Drop events that an older broker has taken, and whose topic no broker takes any more.
+
+        The link stays. If it ended, they would be sent again over the next one, and whoever may
+        publish at an older broker could put an end to all its links.
+        """
+        self.counters["events_topic_refused"] += count
+        self.router.lose(head)
 
     def _one_way_us(self, key: LinkKey, kernel_us: int) -> int:
         """An express event has come: have its link sounded, and say how long that takes."""

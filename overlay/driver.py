@@ -64,8 +64,8 @@ class Driver:
         self._started = trio.current_time()
         self._alarm = Alarm(machine.next_deadline, self._handle_timers, now=self.now)
         log = structlog.get_logger("chordal.overlay").bind(broker=short(machine.peer.uid))
-        self._bulkhead = Bulkhead(self.counters, log)
         self.counted_log = CountedLog(self.counters, log, self.now)
+        self._bulkhead = Bulkhead(self.counters, log, self.counted_log)
         table = LinkTable(machine.peer.uid)
         self._links = Links(
             table,

@@ -24,6 +24,7 @@ COUNTED = (
     "internal_errors",
     "links_given_up",
     "protocol_errors",
+    "resource_shortages",
     "strangers_dropped",
     "strangers_evicted",
     "strangers_gone",

@@ -111,6 +111,11 @@ class Router:
         else:
             self._passing.send_round(way, event, line.link_class, now)
 
+    def lose(self, head: Head) -> None:
+        """Events were dropped here: the next of that publisher is not to wait for them."""
+        if not head.express:
+            self._losses.note(head)
+
     def expire(self, now: Nanos) -> None:
         """Give up events that do not come; go on with what has waited for them."""
         for run in self._ordering.expire(now):

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable
 from functools import partial
 
-from ges.errors import TopicError
 from ges.sessions.parked_events import ParkedEvents
 from ges.sessions.replies import Replies
 from ges.sessions.session import Session
@@ -26,15 +25,13 @@ from ges.wire.client_messages import (
     Unsubscribe,
 )
 from ges.wire.event_runs import EventRun, event_runs
-from ges.wire.events import NO_DUTY, Head
+from ges.wire.events import NO_DUTY
 from ges.wire.status import Status
-from ges.wire.topics import check_topic
+from ges.wire.topics import KnownTopics
 from overlay.errors import ProtocolError
 from overlay.machine import Message
 from overlay.wire.codec import FrameRun
 from overlay.wire.frames import CONTROL, EVENT
-
-MAX_KNOWN_TOPICS = 16384
 
 
 class Intake:
@@ -61,7 +58,7 @@ class Intake:
         self._replies = replies
         self._take_notice = take_notice
         self._describe = describe
-        self._topics: set[bytes] = set()  #: topics found to be well-formed
+        self._topics = KnownTopics()
 
     def steps(self, session: Session, runs: list[FrameRun]) -> Generator[None, None, None]:
         """Take what a client sent; yields where others may have their turn."""
@@ -146,7 +143,7 @@ class Intake:
             run.check_attributes()
         if head.hops or head.duty != NO_DUTY:
             run = run.unpatched()
-        problem = self._topic_problem(head)
+        problem = self._topics.problem(head.topic)
         if problem is None and (problem := session.why_not(head.topic)) is not None:
             self._replies.note_denied(session)
         elif problem is None:
@@ -171,18 +168,3 @@ class Intake:
             refusal = self._parked.take(session, head, body, problem, park_ms)
             if refusal is not None:
                 self._replies.refuse(session, head.link_class, head.sequence, refusal)
-
-    def _topic_problem(self, head: Head) -> str | None:
-        topic = head.topic
-        if topic in self._topics:
-            return None
-        try:
-            check_topic(topic.decode())
-        except UnicodeDecodeError:
-            return "the topic is not UTF-8"
-        except TopicError as error:
-            return str(error)
-        if len(self._topics) >= MAX_KNOWN_TOPICS:
-            self._topics.clear()
-        self._topics.add(topic)
-        return None

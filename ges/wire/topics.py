@@ -14,6 +14,7 @@ from ges.errors import TopicError
 
 MAX_TOPIC_BYTES = 1024
 MAX_LEVELS = 64
+MAX_KNOWN_TOPICS = 16384
 
 #: C0, DEL and C1: whoever prints a topic must be sure that it does nothing to the terminal.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -54,6 +55,30 @@ def check_filter(text: str) -> str:
         if level == REST and at != len(levels) - 1:
             raise TopicError(f"filter {text!r}: '#' can only be the last level, as in a/#")
     return text
+
+
+class KnownTopics:
+    """Topics as they come over the wire; each is checked once, as most come again."""
+
+    __slots__ = ("_good",)
+
+    def __init__(self) -> None:
+        self._good: set[bytes] = set()  #: bounded, as strangers name them
+
+    def problem(self, topic: bytes) -> str | None:
+        """Return why no event may have that topic, or None."""
+        if topic in self._good:
+            return None
+        try:
+            check_topic(topic.decode())
+        except UnicodeDecodeError:
+            return "the topic is not UTF-8"
+        except TopicError as error:
+            return str(error)
+        if len(self._good) >= MAX_KNOWN_TOPICS:
+            self._good.clear()
+        self._good.add(topic)
+        return None
 
 
 def _check_shape(text: str, what: str) -> None:

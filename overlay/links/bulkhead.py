@@ -2,30 +2,69 @@
 
 from __future__ import annotations
 
+import errno
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import structlog
 
+from overlay.links.counted_log import CountedLog
+
 T = TypeVar("T")
 R = TypeVar("R")
+
+_FULL = "the disk is full; make room on it"
+_FILES = "too many files are open; raise the limit (ulimit -n)"
+_MEMORY = "there is no memory left; give the broker more, or serve fewer clients (--max-clients)"
+
+#: What the machine lacks, which is no fault of ours, and the mend.
+_LACKS = {
+    errno.ENOSPC: _FULL,
+    errno.EDQUOT: "the disk quota is used up; make room, or raise it",
+    errno.EROFS: "the file system is read-only; mount it for writing",
+    errno.EIO: "the disk fails; replace it",
+    errno.EMFILE: _FILES,
+    errno.ENFILE: _FILES,
+    errno.ENOMEM: _MEMORY,
+    errno.ENOBUFS: _MEMORY,
+}
+
+
+def lack(error: BaseException) -> str | None:
+    """Return what the machine lacks if that is why ``error`` was raised, and the mend; or None."""
+    if isinstance(error, MemoryError):
+        return _MEMORY
+    if isinstance(error, OSError) and error.errno is not None:
+        return _LACKS.get(error.errno)
+    return None
 
 
 class Bulkhead:
     """Where the unforeseen is stopped, counted and logged."""
 
-    __slots__ = ("_counters", "_log")
+    __slots__ = ("_counted_log", "_counters", "_log")
 
-    def __init__(self, counters: Counter[str], log: structlog.stdlib.BoundLogger) -> None:
+    def __init__(
+        self,
+        counters: Counter[str],
+        log: structlog.stdlib.BoundLogger,
+        counted_log: CountedLog,
+    ) -> None:
         self._counters = counters
         self._log = log
+        self._counted_log = counted_log
 
     async def contain(self, work: Callable[[T], Awaitable[R]], subject: T) -> R | None:
         """Do the work of one connection; a fault of ours in it ends that connection, not us all."""
         try:
             return await work(subject)
         except Exception as error:  # noqa: BLE001 - the one place where the unforeseen is stopped
+            missing = lack(error)
+            if missing is not None:
+                text = "connection closed, the machine lacks something"
+                self._counted_log.note("resource_shortages", text, why=missing)
+                return None
             self._counters["internal_errors"] += 1
             self._log.error("BUG: internal error, connection closed", why=repr(error))
             self._log.debug("where it happened", exc_info=True)

@@ -113,3 +113,14 @@ def test_what_came_over_an_earlier_connection_is_dropped() -> None:
     line.known = 0
     bench.take("c", EVENT, event()[1])
     assert bench.counters["events_received"] == 1
+
+
+@pytest.mark.parametrize("kind", [EVENT, DETOUR])
+def test_an_event_of_an_older_broker_whose_topic_acts_on_terminals_is_dropped(kind: int) -> None:
+    bench = Bench()
+    way = pack_route(("b" * 32,)) if kind == DETOUR else b""
+    bench.take("c", kind, way + event(1, topic=b"a\x1b[2J")[1])
+    assert bench.counters == {"events_topic_refused": 1}
+    assert bench.lines["b" * 32, NORMAL].connection.items == []
+    bench.take("c", kind, way + event(2, topic=b"a")[1])
+    assert bench.counters["events_topic_refused"] == 1, "the link goes on"

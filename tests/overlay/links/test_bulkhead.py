@@ -1,0 +1,52 @@
+"""What is no bug is not called one: the machine lacks something, and the log says what."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections import Counter
+
+import pytest
+import structlog
+
+from overlay.links.bulkhead import Bulkhead
+from overlay.links.counted_log import CountedLog
+
+
+@pytest.mark.parametrize(
+    ("error", "mend"),
+    [
+        (MemoryError(), "give the broker more"),
+        (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), "make room"),
+        (OSError(errno.EMFILE, os.strerror(errno.EMFILE)), "ulimit -n"),
+    ],
+)
+async def test_a_shortage_is_named_with_its_mend_and_is_no_bug(error: Exception, mend: str) -> None:
+    counters: Counter[str] = Counter()
+
+    async def fail(_: object) -> None:
+        raise error
+
+    with structlog.testing.capture_logs() as lines:
+        log = structlog.get_logger()
+        bulkhead = Bulkhead(counters, log, CountedLog(counters, log, lambda: 0))
+        for _ in range(1000):
+            await bulkhead.contain(fail, None)
+    assert counters == {"resource_shortages": 1000}
+    told = [line for line in lines if line["log_level"] != "debug"]
+    assert len(told) == 1, "a full disk does not fill the log"
+    assert mend in told[0]["why"]
+
+
+async def test_what_is_neither_is_a_bug() -> None:
+    counters: Counter[str] = Counter()
+
+    async def fail(_: object) -> None:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+    with structlog.testing.capture_logs() as lines:
+        log = structlog.get_logger()
+        bulkhead = Bulkhead(counters, log, CountedLog(counters, log, lambda: 0))
+        await bulkhead.contain(fail, None)
+    assert counters == {"internal_errors": 1}
+    assert lines[0]["event"].startswith("BUG:")
