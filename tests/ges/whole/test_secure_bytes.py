@@ -270,10 +270,6 @@ def check(scene: Scene, identities: Identities) -> Play:
     return played
 
 
-# Rarely, on a busy machine, a scene leaves a socket of a connection that was cut or killed to the
-# garbage collector (twice in six runs of all tests; not traced). What the test is for holds then.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 @settings(
     max_examples=5,
     deadline=None,
