@@ -158,13 +158,18 @@ class BrokerSearch:
         answers: dict[str, str] = {}
         found: Found | None = None
         problem: ConnectionLost | None = None
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._tell, choices, answers)
-            try:
-                found = await self._try(choices, answers, is_first=is_first)
-            except ConnectionLost as error:  # carried out of the nursery, which would wrap it
-                problem = error
-            nursery.cancel_scope.cancel()
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._tell, choices, answers)
+                try:
+                    found = await self._try(choices, answers, is_first=is_first)
+                except ConnectionLost as error:  # carried out of the nursery, which would wrap it
+                    problem = error
+                nursery.cancel_scope.cancel()
+        except BaseException:  # who called us was cancelled just as a broker had taken us
+            if found is not None:
+                await close(found[1].stream)
+            raise
         if problem is not None:
             raise problem
         if found is not None:

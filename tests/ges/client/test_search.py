@@ -12,11 +12,13 @@ from trio.testing import MockClock
 
 from ges.client.search import BrokerSearch, Wish
 from ges.errors import ConnectionLost
+from ges.wire.client_messages import CLIENT_CODEC, Attached
 from overlay.address import Address
 from overlay.errors import ConnectionFailed
 from overlay.ids import NANOS_PER_SECOND
 from overlay.net.transport import TcpTransport, Wire
 from overlay.rng import rng_for
+from overlay.wire.versions import DIALECT, FOR_CLIENTS
 
 BROKERS = (Address("a.test", 1), Address("b.test", 1))
 WISH = Wish(
@@ -82,6 +84,50 @@ async def told(
     with pytest.raises(ConnectionLost, match=r"it says no|no answer"):
         await search.find(lambda: BROKERS, is_first=is_first)
     return words, trio.current_time() - began
+
+
+class Taken(trio.abc.Stream):
+    """A broker at the other end takes the client, which is cancelled in that moment."""
+
+    def __init__(self, scope: trio.CancelScope) -> None:
+        self._scope = scope
+        self.is_closed = False
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        await trio.lowlevel.checkpoint()
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        await trio.lowlevel.checkpoint()
+        self._scope.cancel()
+        url = BROKERS[0].url
+        return CLIENT_CODEC.encode(Attached("b" * 32, url, False, DIALECT.highest, "", FOR_CLIENTS))
+
+    async def aclose(self) -> None:
+        self.is_closed = True
+        await trio.lowlevel.checkpoint()
+
+
+class Taking(TcpTransport):
+    """Connects to whoever it is given."""
+
+    def __init__(self, stream: Taken) -> None:
+        super().__init__(None)
+        self._stream = stream
+
+    async def connect(self, address: Address) -> Wire:
+        return Wire(self._stream, None)
+
+
+async def test_a_search_that_is_cancelled_as_it_succeeds_leaves_no_connection() -> None:
+    with trio.CancelScope() as scope:
+        stream = Taken(scope)
+        await BrokerSearch(WISH, Taking(stream), rng_for(1)).find(lambda: BROKERS[:1])
+        raise AssertionError("it was cancelled")
+    assert scope.cancelled_caught
+    assert stream.is_closed
 
 
 async def test_one_line_says_for_whom_a_client_waits(autojump_clock: MockClock) -> None:
