@@ -79,15 +79,15 @@ def _measure_relay(events: int, size: int) -> float:
 def _measure_broker(events: int, size: int) -> float:
     command = [sys.executable, "-m", "ges.cli.main", "serve", "--listen", "127.0.0.1:0"]
     command += ["--log-level", "error"]
-    with _process(command) as broker:
-        url = json.loads(_line(broker))["url"]
+    with running_process(command) as broker:
+        url = json.loads(line_of(broker))["url"]
         with _spawn("sub", url, events) as (sub, _):
             trio.run(publisher, url, events, size)
             return _rate(sub, events)
 
 
 def _rate(subscriber: subprocess.Popen[str], events: int) -> float:
-    return events / float(_line(subscriber))
+    return events / float(line_of(subscriber))
 
 
 # ── the bare relay and its ends ───────────────────────────────────────────────────────────────
@@ -171,12 +171,13 @@ def _spawn(role: str, *args: object) -> Iterator[tuple[subprocess.Popen[str], st
     command = [sys.executable, "-m", "benchmarks.speed.events", "--role", role]
     if args:
         command += ["--at", str(args[0]), "--events", str(args[1])]
-    with _process(command) as process:
-        yield process, _line(process)
+    with running_process(command) as process:
+        yield process, line_of(process)
 
 
 @contextmanager
-def _process(command: list[str]) -> Iterator[subprocess.Popen[str]]:
+def running_process(command: list[str]) -> Iterator[subprocess.Popen[str]]:
+    """Start a process whose output is read by the line, and end it in the end."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         yield process
@@ -185,7 +186,8 @@ def _process(command: list[str]) -> Iterator[subprocess.Popen[str]]:
         process.wait(10)
 
 
-def _line(process: subprocess.Popen[str]) -> str:
+def line_of(process: subprocess.Popen[str]) -> str:
+    """Return the next line that a process prints."""
     assert process.stdout is not None
     return process.stdout.readline().strip()
 

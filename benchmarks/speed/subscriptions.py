@@ -17,10 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import count, product
 from string import ascii_letters
 
@@ -28,7 +25,7 @@ import trio
 
 from benchmarks.arguments import above, at_least, listed, one_of
 from benchmarks.report import Bars, print_line
-from benchmarks.speed.events import publisher
+from benchmarks.speed.events import line_of, publisher, running_process
 from benchmarks.stage.greetings import client_hello
 from ges.wire.client_messages import (
     CLIENT_CODEC,
@@ -84,20 +81,22 @@ def main() -> None:
 
 def _measure(options: argparse.Namespace, kind: str, *, is_loud: bool) -> float:
     command = [sys.executable, "-m", "ges.cli.main", "serve", "--listen", "127.0.0.1:0"]
-    with _process([*command, "--log-level", "error"]) as broker:
-        url = json.loads(_line(broker))["url"]
+    with running_process([*command, "--log-level", "error"]) as broker:
+        url = json.loads(line_of(broker))["url"]
         beside = [sys.executable, "-m", "benchmarks.speed.subscriptions", "--at", url]
         beside += ["--kinds", kind, "--clients", str(options.clients)]
         beside += ["--filters", str(options.filters if is_loud else 1)]
         beside += ["--rate", str(options.rate if is_loud else 0)]
-        with _process(beside) as others:
-            if _line(others) != "ready":
+        with running_process(beside) as others:
+            if line_of(others) != "ready":
                 sys.exit("the broker refuses some of the filters")
             role = [sys.executable, "-m", "benchmarks.speed.events", "--role", "sub"]
-            with _process([*role, "--at", url, "--events", str(options.events)]) as subscriber:
-                _line(subscriber)
+            with running_process(
+                [*role, "--at", url, "--events", str(options.events)]
+            ) as subscriber:
+                line_of(subscriber)
                 trio.run(publisher, url, options.events, options.size)
-                return float(options.events / float(_line(subscriber)))
+                return float(options.events / float(line_of(subscriber)))
 
 
 # ── the clients beside ────────────────────────────────────────────────────────────────────────
@@ -157,24 +156,6 @@ async def _subscribe(stream: trio.SocketStream, kind: str, filters: int, rate: f
     for turn in count():
         await trio.sleep(1 / rate)
         await stream.send_all(_subscription(kind, turn % filters, (turn + filters) % len(NAMES)))
-
-
-# ── processes ─────────────────────────────────────────────────────────────────────────────────
-
-
-@contextmanager
-def _process(command: list[str]) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.wait(10)
-
-
-def _line(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    return process.stdout.readline().strip()
 
 
 if __name__ == "__main__":

@@ -18,7 +18,8 @@ from typing import NamedTuple
 import msgspec
 
 from ges.gateways.costs import LAST_BUCKET
-from ges.wire.gateway_messages import MAX_SLOTS, MAX_STATE_LINKS, LinkState, StateLink
+from ges.wire.gateway_messages import MAX_STATE_LINKS, LinkState, StateLink
+from ges.wire.unit_messages import MAX_SLOTS
 from overlay.circular import following, is_after
 from overlay.ids import LinkClass
 

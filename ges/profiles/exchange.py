@@ -14,7 +14,7 @@ One profile a second is also reckoned anew from what is held, so that what was l
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Generic, TypeVar
@@ -23,7 +23,7 @@ import msgspec
 
 from ges.profiles.activity import Active, Activity
 from ges.profiles.held import MemberProfiles, is_later
-from ges.profiles.index import ProfileIndex, TopicMasks
+from ges.profiles.index import ProfileIndex
 from ges.profiles.interest import add_marks
 from ges.profiles.profile import Profile
 from ges.profiles.telling import Acknowledgements, Pace
@@ -81,14 +81,13 @@ class ProfileExchange(Generic[K]):
         self,
         uid: str,
         incarnation: int,
-        make_masks: Callable[[], TopicMasks],
         profile: Profile | None = None,
     ) -> None:
         self.counters: Counter[str] = Counter()
         self.profile = Profile(uid, incarnation) if profile is None else profile
         self.activity: Activity[K] = Activity(self.profile)
         self._uid = uid
-        self._index = ProfileIndex(make_masks)
+        self._index = ProfileIndex()
         self._held = MemberProfiles(self._index, incarnation)
         self._is_here = False  #: this broker is a member
         self._acks = Acknowledgements()

@@ -3,39 +3,26 @@
 For example, the member in slot 0 has ``a/#`` in its profile and the one in slot 1 has ``b``, and
 nothing is known of the one in slot 2: ``a/x`` goes to 0b101. In doubt a member is included.
 
-There is a mask for each class of events. What finds and remembers them by topic is a
-:class:`TopicMasks`, one for each class, in a broker :class:`ges.matching.mask_index.MaskIndex`.
+There is a mask for each class of events. What finds and remembers them by topic is one
+:class:`~ges.matching.mask_index.MaskIndex` for each class.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from typing import Protocol
+from collections.abc import Iterable, Mapping
 
+from ges.matching.mask_index import MaskIndex
 from ges.profiles.interest import CLASS_BITS, Engine
 from ges.wire.profile_messages import Interest
 from overlay.ids import LinkClass
 
 
-class TopicMasks(Protocol):
-    """Filters and the slots that hold them; remembers the mask of a topic until it changes."""
-
-    def add(self, interest: str, slot: int) -> None:
-        """Let a slot have a filter; having it twice is having it once."""
-
-    def remove(self, interest: str, slot: int) -> None:
-        """Take a filter from a slot, if it has it."""
-
-    def mask_of(self, topic: bytes) -> int:
-        """Return the slots that hold a filter which matches: bit n is slot n."""
-
-
 class ProfileIndex:
     """The profiles of all members, this broker among them, by slot and class."""
 
-    def __init__(self, make_masks: Callable[[], TopicMasks]) -> None:
-        self._masks = {each: make_masks() for each in LinkClass}
+    def __init__(self) -> None:
+        self._masks = {each: MaskIndex() for each in LinkClass}
         #: How many interests hold a filter in a slot: they may differ in group, and two members
         #: may claim one slot for a moment.
         self._uses: Counter[tuple[LinkClass, str, int]] = Counter()

@@ -6,14 +6,13 @@ from typing import Annotated
 
 import msgspec
 
+from ges.wire.unit_messages import Slot
 from overlay.ids import LinkClass, WireCount, WireUid
 from overlay.machine import Message
 
-MAX_SLOTS = 64  #: members of a cluster
 #: Links told: one of each class to each of 63 members, and some to spare while members change.
 MAX_STATE_LINKS = 256
 
-WireSlot = Annotated[int, msgspec.Meta(ge=0, lt=MAX_SLOTS)]
 WireBucket = Annotated[int, msgspec.Meta(ge=0, le=255)]
 
 
@@ -32,7 +31,7 @@ class LinkState(Message, frozen=True):
     """
 
     origin: WireUid
-    slot: WireSlot
+    slot: Slot
     incarnation: WireCount
     version: WireCount
     links: Annotated[tuple[StateLink, ...], msgspec.Meta(max_length=MAX_STATE_LINKS)]

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import msgspec
 
-from ges.wire.gateway_messages import WireSlot
 from ges.wire.topics import MAX_TOPIC_BYTES
+from ges.wire.unit_messages import Slot
 from overlay.ids import LinkClass, WireCount
 from overlay.machine import Message
 
@@ -36,7 +36,7 @@ class WantedRange(msgspec.Struct, frozen=True, array_like=True):
 class RangeQuery(Message, frozen=True):
     """What did you send to me of these? ``asker`` is a member of the same cluster."""
 
-    asker: WireSlot
+    asker: Slot
     ranges: Annotated[tuple[WantedRange, ...], msgspec.Meta(max_length=MAX_RANGES)]
 
 
@@ -57,6 +57,6 @@ class RangeDone(Message, frozen=True):
     number: WireCount
     floor: WireSequence
     last: WireCount
-    before: WireSlot | None = None
+    before: Slot | None = None
     sent: Annotated[tuple[WireSequence, ...], msgspec.Meta(max_length=MAX_SENT)] = ()
     listed: Annotated[tuple[ListedEvent, ...], msgspec.Meta(max_length=MAX_LISTED)] = ()

@@ -14,7 +14,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
-from overlay.errors import ChordalError
+from overlay.errors import ChordalError, ConfigError
 from sims.errors import SimulationError
 from sims.scenarios.files import ScenarioFile, parse
 from sims.scenarios.play import play
@@ -67,11 +67,10 @@ def shrink(
         told: a line for each step that made it smaller.
 
     Raises:
-        ConfigError: the scenario makes no sense.
+        ConfigError: the scenario makes no sense, or the sim extra is missing.
         SimulationError: nothing goes wrong with that seed.
     """
-    import tomli_w
-
+    dumps = _writer()
     parse(file)
     tables = tomllib.loads(file.text)
     broken = _broken(file, tables, seed)
@@ -89,19 +88,32 @@ def shrink(
                 tables, broken, smaller = candidate, found, True
                 told(what)
                 break
-    return Shrunk(tomli_w.dumps(tables), broken, tries)
+    return Shrunk(dumps(tables), broken, tries)
 
 
 def _broken(file: ScenarioFile, tables: Tables, seed: int) -> str | None:
     """Return the first promise that is broken, or None; a scenario without sense breaks none."""
-    import tomli_w
-
     try:
-        scenario = parse(ScenarioFile(file.name, tomli_w.dumps(tables), file.folder))
+        scenario = parse(ScenarioFile(file.name, _writer()(tables), file.folder))
         broken = play(file.name, scenario, seed, file.folder).broken
     except ChordalError:
         return None
     return broken[0] if broken else None
+
+
+def _writer() -> Callable[[Tables], str]:
+    """Return what writes TOML; it is an extra.
+
+    Raises:
+        ConfigError: it is missing.
+    """
+    try:
+        import tomli_w
+    except ImportError:
+        raise ConfigError(
+            "making a scenario smaller needs the sim extra; in a checkout: pip install '.[sim]'"
+        ) from None
+    return tomli_w.dumps
 
 
 def _kind(broken: str) -> str:

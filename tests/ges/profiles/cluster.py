@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
-from ges.matching.filter_tree import FilterTree
+from ges.matching.linear import does_match
 from ges.profiles.activity import Active
 from ges.profiles.exchange import Act, ProfileExchange, SendTo, TellAll
 from ges.profiles.interest import CLASS_BITS, interest_in
@@ -19,7 +19,6 @@ from ges.wire.profile_messages import (
     ProfileTaken,
     ProfileWanted,
 )
-from ges.wire.topics import ONE, REST
 from overlay.ids import LinkClass, nanos
 from overlay.machine import Message
 
@@ -35,42 +34,8 @@ FILTERS = [
 ]
 
 
-def does_match(text: str, topic: str) -> bool:
-    """Say whether a filter matches a topic, as plainly as can be."""
-    wanted, levels = text.split("/"), topic.split("/")
-    if levels[0].startswith("$") and wanted[0] in (ONE, REST):
-        return False
-    if wanted[-1] == REST:
-        wanted.pop()
-        if len(levels) < len(wanted):
-            return False
-        levels = levels[: len(wanted)]
-    return len(wanted) == len(levels) and all(
-        want in (ONE, level) for want, level in zip(wanted, levels, strict=True)
-    )
-
-
 def asks_for(interest: Interest, link_class: LinkClass, topic: str) -> bool:
     return bool(interest.classes & CLASS_BITS[link_class]) and does_match(interest.filter, topic)
-
-
-class TreeMasks:
-    """Filters by slot, in the tree that there is."""
-
-    def __init__(self) -> None:
-        self._tree: FilterTree[int] = FilterTree()
-
-    def add(self, interest: str, slot: int) -> None:
-        self._tree.add(interest, slot)
-
-    def remove(self, interest: str, slot: int) -> None:
-        self._tree.remove(interest, slot)
-
-    def mask_of(self, topic: bytes) -> int:
-        mask = 0
-        for slot in self._tree.matches(topic.decode()):
-            mask |= 1 << slot
-        return mask
 
 
 @dataclass
@@ -113,7 +78,7 @@ class Cluster:
     def join(self, uid: str) -> Broker:
         life = self.lives[uid] = self.lives.get(uid, 0) + 1
         profile = Profile(uid, life, limit=self.limit)
-        broker = Broker(uid, life, ProfileExchange(uid, life, TreeMasks, profile))
+        broker = Broker(uid, life, ProfileExchange(uid, life, profile))
         self.brokers[uid] = broker
         self._add(uid, life)
         self.show(uid, len(self.views) - 1)

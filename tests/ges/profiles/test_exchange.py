@@ -18,7 +18,7 @@ from ges.wire.profile_messages import (
     ProfileWanted,
 )
 from overlay.ids import LinkClass
-from tests.ges.profiles.cluster import MILLISECOND, Cluster, TreeMasks
+from tests.ges.profiles.cluster import MILLISECOND, Cluster
 
 A, B, C = "a" * 32, "b" * 32, "c" * 32
 
@@ -46,7 +46,7 @@ def test_alone_a_subscription_is_active_at_once() -> None:
 
 def test_before_it_is_a_member_nothing_is_active() -> None:
     """Nobody sends to a broker that has no slot."""
-    exchange: ProfileExchange[int] = ProfileExchange(A, 1, TreeMasks)
+    exchange: ProfileExchange[int] = ProfileExchange(A, 1)
     _, active = exchange.subscribe(1, interest_in("a"), 0)
     assert not active
     _, active = exchange.set_members({A: 0}, {A: 1}, 0)

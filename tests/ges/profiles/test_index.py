@@ -9,7 +9,7 @@ from ges.profiles.index import ProfileIndex
 from ges.profiles.interest import everything, interest_in
 from ges.wire.profile_messages import Interest
 from overlay.ids import LinkClass
-from tests.ges.profiles.cluster import TOPICS, TreeMasks, asks_for
+from tests.ges.profiles.cluster import TOPICS, asks_for
 from tests.ges.profiles.test_interest import interests
 
 A, B, C = "abc"
@@ -17,7 +17,7 @@ NORMAL = LinkClass.NORMAL
 
 
 def index_of(**slots: int) -> ProfileIndex:
-    index = ProfileIndex(TreeMasks)
+    index = ProfileIndex()
     index.set_slots(slots)
     return index
 

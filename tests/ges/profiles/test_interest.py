@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ges.errors import TopicError
+from ges.matching.linear import does_match
 from ges.profiles.covering import CoverTree
 from ges.profiles.interest import (
     CLASS_BITS,
@@ -24,7 +25,7 @@ from ges.profiles.interest import (
 from ges.wire.profile_messages import Interest
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass
-from tests.ges.profiles.cluster import FILTERS, TOPICS, does_match
+from tests.ges.profiles.cluster import FILTERS, TOPICS
 
 interests = st.builds(
     interest_in,

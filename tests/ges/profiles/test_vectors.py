@@ -11,14 +11,13 @@ import pytest
 from ges.profiles.index import ProfileIndex
 from ges.profiles.interest import interest_in
 from overlay.ids import LinkClass
-from tests.ges.profiles.cluster import TreeMasks
 
 U1, U2 = 0b01, 0b10
 
 
 def index_of(*profiles: list[str]) -> ProfileIndex:
     """Return the index of members in slots 0, 1 and so on, with these filters."""
-    index = ProfileIndex(TreeMasks)
+    index = ProfileIndex()
     index.set_slots({str(slot): slot for slot in range(len(profiles))})
     for slot, profile in enumerate(profiles):
         index.replace(str(slot), map(interest_in, profile))

@@ -184,3 +184,12 @@ def test_what_goes_right_has_nothing_smaller(scenario: Path) -> None:
     result = chordal("shrink", scenario, "--seed", "1")
     assert isinstance(result.exception, SimulationError)
     assert "breaks no promise with seed 1" in str(result.exception)
+
+
+def test_without_its_extra_it_is_named(
+    scenario: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "tomli_w", None)
+    result = chordal("shrink", scenario, "--seed", "1", "--out", tmp_path / "s.toml")
+    assert isinstance(result.exception, ConfigError)
+    assert "needs the sim extra" in str(result.exception)

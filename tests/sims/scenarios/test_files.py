@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,14 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigError, match="is not text in UTF-8"):
         read(tmp_path / "bytes.toml")
+
+
+def test_the_library_goes_with_the_package() -> None:
+    """An installed chordal has the scenarios, and the files that they name."""
+    settings = tomllib.loads((DOCS.parent / "pyproject.toml").read_text())
+    patterns = settings["tool"]["setuptools"]["package-data"]["sims.scenarios"]
+    packed = {path for pattern in patterns for path in library.FOLDER.parent.glob(pattern)}
+    assert packed == {path for path in library.FOLDER.iterdir() if path.is_file()}
 
 
 def test_the_page_is_what_the_structs_say() -> None:
