@@ -47,8 +47,9 @@ def merge(interests: Collection[Interest], most: int, most_bytes: int) -> set[In
         depth -= 1
     if left and (len(left) > room or size > room_bytes):
         classes = 0
-        for each in left:
-            classes |= each.classes
+        for each in interests:  # what is everything of some classes already grows to these
+            if each.group is None:
+                classes |= each.classes
         made = {everything(classes)}
     return made
 

@@ -241,7 +241,8 @@ class Profile:
 
     def _keep_exact(self) -> None:
         """Give up what was merged when half of what led to it has gone."""
-        if self._merged and len(self._all) <= self._merged_at // 2:
+        is_far_fewer = not self._subscribers or len(self._all) <= self._merged_at // 2
+        if self._merged and is_far_fewer:
             merged, self._merged = self._merged, set()
             for interest in sorted(merged, key=order):
                 if not self._subscribers[interest]:
