@@ -8,6 +8,8 @@ from ges.wire.broker_messages import (
     SecureState,
     SecureStatesWanted,
 )
+from ges.wire.gateway_messages import GATEWAY_MESSAGES
+from ges.wire.profile_messages import PROFILE_MESSAGES
 from ges.wire.unit_messages import UNIT_MESSAGES
 from overlay.machine import Message
 from overlay.multigraph.probes import LinkEcho, LinkProbe
@@ -29,6 +31,8 @@ LINK_MESSAGES: tuple[type[Message], ...] = (
     QuickProbe,
     QuickEcho,
     *UNIT_MESSAGES,
+    *GATEWAY_MESSAGES,
+    *PROFILE_MESSAGES,
     Goodbye,
 )
 LINK_CODEC = MessageCodec(*LINK_MESSAGES)
