@@ -22,11 +22,13 @@ from ges.topology.secure_part import SecurePart
 from ges.topology.survey import Survey
 from ges.topology.survey_part import SurveyPart
 from ges.topology.uid_in_use import UidWatch
+from ges.units.mailbox import Mailbox
 from ges.units.post import Post
 from ges.units.units_part import UnitsPart
 from ges.wire.gateway_messages import GATEWAY_MESSAGES
 from ges.wire.link_codec import LINK_CODEC
 from ges.wire.profile_messages import PROFILE_MESSAGES
+from ges.wire.recall_messages import RECALL_MESSAGES
 from overlay.ids import LinkClass, Nanos, Peer
 from overlay.machine import (
     CloseLink,
@@ -48,9 +50,8 @@ from overlay.security.revocation import Revocations
 from ring.config import RingConfig
 from ring.node import RingNode
 
-
 #: What members send each other by :mod:`ges.units.post`, whether they are linked or not.
-BY_POST = (*PROFILE_MESSAGES, *GATEWAY_MESSAGES)
+BY_POST = (*PROFILE_MESSAGES, *GATEWAY_MESSAGES, *RECALL_MESSAGES)
 
 
 class BrokerNode:
@@ -88,9 +89,7 @@ class BrokerNode:
         #: Messages for members that are not linked to here.
         self.post = post = Post(self.units.around, LINK_CODEC, self._deliver)
         up = {LinkClass.SECURE: self._secure_links.up, LinkClass.EXPRESS: self._express_links.up}
-        self.gateways = GatewaysPart(
-            self.ring, self.units, self.survey, post, up, lists.forbids
-        )
+        self.gateways = GatewaysPart(self.ring, self.units, self.survey, post, up, lists.forbids)
         self.profiles = ProfilesPart(self.ring, self.units, post)
         self._uid_watch = UidWatch(self.ring)
         #: In the order in which they hear of links and facts, run their timers and settle: later
@@ -103,6 +102,7 @@ class BrokerNode:
             lists,
             self.units,
             post,
+            Mailbox(),
             self.gateways,
             self.profiles,
         )

@@ -21,7 +21,7 @@ def describe(parts: Parts) -> Status:
     counters["events_lost"] = stack.ordering.lost
     counters += parts.clients.dropped
     survey, paths, units = node.survey, node.relay_paths, node.units
-    counters += units.counters
+    counters += units.counters + node.gateways.counters + node.profiles.counters
     counters["path_changes"] = paths.choice.changes
     counters["express_demotions"] = survey.express_range.demotions
     counters["express_promotions"] = survey.express_range.promotions

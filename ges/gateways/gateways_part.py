@@ -79,6 +79,7 @@ class GatewaysPart(Part):
         self._slot: int | None = None
         self._slots: dict[str, int] = {}
         self._uids: dict[int, str] = {}
+        self._places: dict[int, str] = {}
         self._moves: dict[LinkClass, Moves] = {}
         self._is_touched = False  #: links or members have changed
         self._is_again = False  #: this broker's own state is to be told even if it is known
@@ -100,6 +101,11 @@ class GatewaysPart(Part):
         return self._slot
 
     @property
+    def is_for_all(self) -> bool:
+        """This broker has a slot, and so has every other one: events can name whom they are for."""
+        return self._slot is not None and self._units.is_for_all
+
+    @property
     def slots(self) -> Mapping[str, int]:
         """The slots of the members, by uid."""
         return self._slots
@@ -108,6 +114,11 @@ class GatewaysPart(Part):
     def uids(self) -> Mapping[int, str]:
         """The members, by slot."""
         return self._uids
+
+    @property
+    def places(self) -> Mapping[int, str]:
+        """The members, by ring id."""
+        return self._places
 
     @property
     def digest(self) -> int:
@@ -178,6 +189,7 @@ class GatewaysPart(Part):
         self._members_digest = units.digest
         self._slots = {uid: row.slot for uid, row in units.members.items()}
         self._uids = {slot: uid for uid, slot in self._slots.items()}
+        self._places = {row.member.ring_id: uid for uid, row in units.members.items()}
         for state in self._states.states:
             if state.origin not in self._slots and units.has_rested(state.origin):
                 self._states.forget(state.origin)
@@ -188,6 +200,7 @@ class GatewaysPart(Part):
             self.tables = {each: NextHops(own if own is not None else 0) for each in LinkClass}
             self._moves = dict.fromkeys(LinkClass, Moves(ALL_SLOTS, ALL_SLOTS))
         self._is_touched = self._is_stale = True
+        self.version += 1
         if not is_new:
             return []
         # Others have forgotten what this broker told in an earlier stay, and it lacks their states.
@@ -281,7 +294,7 @@ class GatewaysPart(Part):
                 )
         if changed:
             self.counters["next_hops_changed"] += 1
-        self.version += 1
+            self.version += 1
 
     def _on_told(self, state: LinkState, uid: str, now: Nanos) -> tuple[bool, list[Effect]]:
         return True, self._learn(state, now)

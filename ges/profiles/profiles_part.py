@@ -14,6 +14,7 @@ from typing import Any
 
 from ges.profiles.activity import Active
 from ges.profiles.exchange import Act, ProfileExchange, TellAll
+from ges.profiles.index import ProfileIndex
 from ges.topology.part import CommandHandler, MessageHandler, Part, RingView
 from ges.units.post import Post
 from ges.units.units_part import UnitsPart
@@ -27,7 +28,7 @@ from ges.wire.profile_messages import (
     ProfileWanted,
 )
 from ges.wire.unit_messages import Kind
-from overlay.ids import LinkClass, Nanos
+from overlay.ids import Nanos
 from overlay.machine import Command, Effect, Message, Notify
 from overlay.multigraph.weights import LinkKey
 
@@ -65,9 +66,10 @@ class ProfilesPart(Part):
 
     # ── what others see ───────────────────────────────────────────────────────────────────────
 
-    def mask_of(self, link_class: LinkClass, topic: bytes) -> int:
-        """Return the slots of the members that want an event, or may want it: bit n is slot n."""
-        return self.exchange.mask_of(link_class, topic)
+    @property
+    def index(self) -> ProfileIndex:
+        """Who wants what."""
+        return self.exchange.index
 
     @property
     def digest(self) -> int:

@@ -9,19 +9,28 @@ It may be lost; whoever sends it sees to it that it is sent again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
-from ges.topology.part import MessageHandler, Part
+from ges.topology.part import CommandHandler, MessageHandler, Part
 from ges.units.spread import Surroundings
 from ges.wire.unit_messages import Letter
 from overlay.errors import CodecError
 from overlay.ids import LinkClass, Nanos
-from overlay.machine import Effect, Message, Send
+from overlay.machine import Command, Effect, Message, Send
 from overlay.multigraph.weights import LinkKey
 from overlay.wire.codec import MessageCodec
 from overlay.wire.frames import HEADER
 from ring.geometry import clockwise
 
 MAX_HOPS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Mail(Command):
+    """Send a member a message."""
+
+    uid: str
+    message: Message
 
 
 class Post(Part):
@@ -55,7 +64,15 @@ class Post(Part):
         """Letters."""
         return {Letter: self._on_letter}
 
+    @property
+    def commands(self) -> Mapping[type[Command], CommandHandler]:
+        """What the way of events has to say to members."""
+        return {Mail: self._on_mail}
+
     # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _on_mail(self, mail: Mail, now: Nanos) -> list[Effect]:
+        return self.send(mail.uid, mail.message)
 
     def _on_letter(self, key: LinkKey, letter: Letter, now: Nanos) -> list[Effect]:
         if key[1] is not LinkClass.NORMAL or letter.origin == self._around.peer.uid:

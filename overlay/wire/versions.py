@@ -18,7 +18,7 @@ from typing import Annotated
 
 import msgspec
 
-from overlay.wire.frames import LOWEST_VERSION, PROTOCOL_VERSION
+from overlay.wire.frames import LOWEST_VERSION, OLDEST_SPOKEN, PROTOCOL_VERSION
 
 MAX_CAPABILITIES = 64
 
@@ -70,7 +70,7 @@ OLDEST = Agreement()
 class Dialect:
     """What one end speaks."""
 
-    lowest: int = LOWEST_VERSION
+    lowest: int = OLDEST_SPOKEN
     highest: int = PROTOCOL_VERSION
     capabilities: frozenset[str] = CAPABILITIES
 
