@@ -33,6 +33,7 @@ from overlay.ids import LinkClass, Nanos, nanos
 
 ACTIVE_NS = nanos(1.0)  #: subscriptions are waited for so long before others are asked
 ROUND_NS = nanos(2.0)  #: answers are waited for so long
+LOOK_NS = nanos(0.1)  #: it is looked so often whether those that are silent are dead
 GATHER_NS = nanos(0.02)  #: clients that come within this are in one round
 MAX_INTERESTS = 512  #: asked for in one round; beyond, everything
 ANSWER_BYTES = 4 * 1024 * 1024  #: in one answer; the latest
@@ -75,6 +76,7 @@ class Past:
         self._waiting: dict[Subscriber, Nanos] = {}  #: and since when
         self._round: _Round | None = None
         self._number = 0
+        self._look_at: Nanos = 0  #: whether all that are waited for live
 
     # ── as the broker that they move to ───────────────────────────────────────────────────────
 
@@ -104,11 +106,12 @@ class Past:
     def next_deadline(self) -> Nanos | None:
         """Return when :meth:`expire` has something to do."""
         if self._round is not None:
-            return self._round.until
+            return min(self._round.until, self._look_at)
         return min((self._due(each) for each in self._waiting), default=None)
 
     def expire(self, now: Nanos) -> Outbound:
         """Begin a round, or end one without those that are silent."""
+        self._look_at = now + LOOK_NS
         self._finish(now)
         out = Outbound()
         if self._round is None and self._waiting:
@@ -167,7 +170,11 @@ class Past:
 
     def _finish(self, now: Nanos) -> None:
         current = self._round
-        if current is None or not (current.is_done or now >= current.until):
+        if current is None:
+            return
+        for slot in current.expected.keys() - self._cluster.uids.keys():
+            del current.expected[slot]  # it has died
+        if not current.is_done and now < current.until:
             return
         self._round = None
         keyed = sorted(((run.first, at, run) for at, run in enumerate(current.runs)), key=_order)

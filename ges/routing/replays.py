@@ -114,6 +114,7 @@ class Replays:
         replay = self._behind.get(client)
         if replay is not None:
             replay.past.extend(runs)
+            replay.position = max(replay.position, self.kept.first)  # others were waited for
             replay.is_ready = True
             self._due = now
             self.go_on(now)
