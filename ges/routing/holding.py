@@ -15,7 +15,7 @@ from overlay.ids import LinkClass, Nanos, Peer, nanos
 from overlay.queues.resend import Item
 from overlay.queues.streams import Key, Streams
 from overlay.wire.codec import FrameReader
-from overlay.wire.frames import MAX_FRAME_BYTES, PROTOCOL_VERSION, Bytes
+from overlay.wire.frames import MAX_FRAME_BYTES, Bytes
 from ring.wire.messages import Member
 
 HOLD_NS = nanos(0.4)  #: then others serve its part of the ring, unless it is a ring neighbour ...
@@ -128,7 +128,6 @@ class Holding:
 def frames_of(items: list[Item]) -> Iterator[tuple[int, bytes]]:
     """Yield kind and body of each frame in what was kept."""
     reader = FrameReader(MAX_FRAME_BYTES)
-    reader.agree(PROTOCOL_VERSION)
     for item, _ in items:
         reader.feed(bytes(item))
         yield from reader.frames()

@@ -19,10 +19,9 @@ from benchmarks.stage.waiting import until
 from ges.broker import Broker, BrokerConfig
 from ges.client import connect
 from ges.errors import PublishRefused
-from ges.routing.ordering import LONG_GAP_NS
 from ges.sessions import reader
 from ges.wire.client_messages import CLIENT_CODEC, KeepAlive, StatusRequest, Subscribe
-from ges.wire.events import MARK_FLAG, MAX_HOPS, PATCH, PATCH_AT, PATCH_END, pack_event
+from ges.wire.events import MARK_FLAG, MAX_HOPS, Duty, pack_event
 from overlay.address import parse_url
 from overlay.errors import ConfigError, IdentityError
 from overlay.ids import NANOS_PER_SECOND, LinkClass, Peer
@@ -35,6 +34,7 @@ from overlay.wire.greetings import GREETINGS, Hello, Welcome
 from ring.detection.local_health import LocalHealth
 from ring.errors import JoinFailed
 from tests.ges.conftest import Issue
+from tests.helpers.runs import under_way
 
 DEADLINE_SECONDS = 20
 STRANGER = Peer("f" * 32, 1, "chordal://127.0.0.1:1")
@@ -104,7 +104,7 @@ def event(sequence: int, *, hops: int = 0, limit: int = 0, **changes: Any) -> by
         "payload": b"%d" % sequence,
     }
     body = pack_event(sequence=sequence, **fields | changes)
-    return body[:PATCH_AT] + PATCH.pack(hops, limit.to_bytes(4)) + body[PATCH_END:]
+    return under_way(body, Duty(0, limit), hops=hops)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ async def test_a_marked_event_does_not_wait_for_what_another_waits_for(
             assert [(await anext(events)).sequence for _ in range(2)] == [1, 1]
         await until(lambda: broker.stack.ordering.next_deadline() is not None)
         await stream.send_all(frame(EVENT, marked))
-        with trio.fail_after(LONG_GAP_NS / NANOS_PER_SECOND / 2):
+        with trio.fail_after(PATIENCE_NS / NANOS_PER_SECOND / 2):
             assert (await anext(events)).publisher == other.hex()
 
 

@@ -12,7 +12,7 @@ from ges.routing.catch_up import KEPT_BYTES, KEPT_NS, UNSURE_NS, CatchUp
 from ges.routing.holding import Holding
 from ges.routing.plans import Plans
 from ges.wire.event_runs import EventRun, event_runs
-from ges.wire.events import PATCH, PATCH_AT, PATCH_END, pack_event, read_head
+from ges.wire.events import pack_event, read_head
 from overlay.ids import LinkClass, nanos
 from overlay.links.link import Link
 from overlay.queues.streams import Streams
@@ -28,6 +28,7 @@ from tests.helpers.router_bench import (
     limit_of,
     member,
 )
+from tests.helpers.runs import under_way
 
 D, E = member("d", 5), member("e", 15)
 
@@ -80,7 +81,7 @@ async def test_who_turns_up_in_another_part_of_the_ring_gets_nothing() -> None:
     bench = unsure()
     know(bench, "c")
     _, body = event()
-    body = body[:PATCH_AT] + PATCH.pack(1, whole_ring(10)) + body[PATCH_END:]
+    body = under_way(body, whole_ring(10), hops=1)
     bench.relay(read_head(body), body)
     assert bench.sent("c") == []
     for name in "de":
@@ -280,7 +281,7 @@ async def test_what_went_to_nobody_goes_to_those_that_serve_that_part_of_the_rin
     bench = Bench()
     know(bench)
     _, body = event()
-    body = body[:PATCH_AT] + PATCH.pack(1, whole_ring(10)) + body[PATCH_END:]
+    body = under_way(body, whole_ring(10), hops=1)
     bench.relay(read_head(body), body)
     link(bench, "d")
     linked = {m.uid: m for m in (RING["b"], RING["c"], D)}

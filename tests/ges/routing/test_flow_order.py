@@ -11,7 +11,6 @@ from ges.gateways.graph import Graph, Link
 from ges.gateways.next_hops import NextHops
 from ges.routing import flow_order
 from ges.routing.flow_order import BATCH_NS, CHANGED_NS, MAX_OPEN, PATIENCE_NS, FlowOrdering
-from ges.routing.ordering import Ordering
 from ges.routing.recall import ANSWER_BYTES, RecallLog
 from ges.routing.via import Tokens
 from ges.wire.event_runs import EventRun
@@ -19,7 +18,7 @@ from ges.wire.events import Flow
 from ges.wire.recall_messages import ListedEvent, RangeDone, RangeQuery, WantedRange
 from overlay.ids import LinkClass, nanos
 from tests.ges.routing.network_model import event
-from tests.ges.routing.test_ordering import run_of
+from tests.helpers.runs import run_of
 
 FLOW: Flow = (b"p" * 16, 1, LinkClass.NORMAL)
 A, B, C = 10, 11, 12  #: ways
@@ -388,9 +387,3 @@ def test_the_flow_longest_without_an_event_is_forgotten(monkeypatch: pytest.Monk
     assert order.holds == 0
     assert order.take_questions(0) == []
     assert order.expire(PATIENCE_NS) == []
-
-
-def test_it_is_an_ordering() -> None:
-    order: Ordering = FlowOrdering()
-    assert numbers(order.admit(run_of(FLOW, 1), 0, marked=False)) == [1]
-    assert list(order.flows) == [FLOW]

@@ -11,7 +11,7 @@ from ges.wire.events import Flow
 from ges.wire.recall_messages import MAX_LISTED, RangeDone, RangeQuery, WantedRange
 from overlay.ids import LinkClass
 from tests.ges.routing.network_model import event
-from tests.ges.routing.test_ordering import numbers_of, run_of
+from tests.helpers.runs import numbers_of, run_of
 
 FLOW: Flow = (b"p" * 16, 1, LinkClass.NORMAL)
 OTHER: Flow = (b"q" * 16, 1, LinkClass.SECURE)

@@ -33,7 +33,7 @@ from ges.wire.client_messages import (
     Unsubscribe,
 )
 from ges.wire.delivered import read_delivery
-from ges.wire.events import PATCH, PATCH_AT, PATCH_END, pack_event
+from ges.wire.events import MARK_FLAG, RECALLED_FLAG, Duty, pack_event
 from ges.wire.status import Status
 from overlay.address import parse_url
 from overlay.ids import LinkClass
@@ -45,6 +45,7 @@ from overlay.wire.fragments import MIN_SLICE_BYTES
 from overlay.wire.frames import CONTROL, DELIVERY, EVENT, FRAGMENT, frame
 from overlay.wire.greetings import GREETINGS, Refusal
 from overlay.wire.versions import FOR_CLIENTS
+from tests.helpers.runs import under_way
 
 DEADLINE_SECONDS = 20
 
@@ -220,7 +221,9 @@ async def test_one_who_breaks_the_protocol_is_cut_off_and_nobody_else(
 async def test_a_client_cannot_steer_its_events(broker: Broker) -> None:
     """Hops and limit are the brokers' own; what a client writes there does not count."""
     body = event(1)
-    steered = body[:PATCH_AT] + PATCH.pack(255, b"1234") + body[PATCH_END:]
+    steered = under_way(
+        body, Duty(1, 1, 1, 1), flags=MARK_FLAG | RECALLED_FLAG, hops=255, via=1, source=1
+    )
     async with (
         raw(broker) as client,
         connect(broker.url) as other,

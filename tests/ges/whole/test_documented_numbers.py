@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from ges.routing.ordering import GAP_NS, LONG_GAP_NS, MET_GAP_NS
 
 from ges.broker import broker
 from ges.client import keepalive, outgoing, resuming, search
 from ges.client.attachment import KEPT_BYTES as UNCONFIRMED_BYTES
 from ges.routing import forwarding, holding, kept
-from ges.routing.ordering import GAP_NS, LONG_GAP_NS, MET_GAP_NS
 from ges.sessions import reader
 from ges.sessions import session as sessions
 from ges.topology import horizon, parallel_links, relay_paths, survey
