@@ -36,6 +36,7 @@ from overlay.ids import Nanos, nanos
 from overlay.machine import TimerTable
 
 PATIENCE_NS = nanos(4)  #: an answer is waited for so long
+ASK_AGAIN_NS = nanos(0.5)  #: questions and answers may be lost: it is asked again after this
 UNKNOWN_NS = nanos(1)  #: and so long for what nobody knows anything of
 CHANGED_NS = nanos(3)  #: after a change here, first events of publishers are doubtful so long
 BATCH_NS = nanos(1 / 64)  #: between two batches of questions to one source
@@ -91,6 +92,7 @@ class FlowOrdering:
         self._questions: dict[int, _Question] = {}  #: all, by number
         self._next = 0
         self._patience: TimerTable[int] = TimerTable()
+        self._again: TimerTable[int] = TimerTable()  #: questions that were asked
         self._unasked: dict[int, dict[int, None]] = {}  #: source -> numbers of questions
         self._asked_at: dict[int, Nanos] = {}  #: source -> when it was asked last
         self._held_bytes = 0
@@ -220,6 +222,8 @@ class FlowOrdering:
                 for number, each in questions
             )
             self._asked_at[source] = now
+            for number in numbers[:MAX_RANGES]:
+                self._again.set(number, now + ASK_AGAIN_NS)
             taken.append((source, asked))
         if len(self._asked_at) > 4096:
             self._asked_at = {s: at for s, at in self._asked_at.items() if now < at + BATCH_NS}
@@ -228,14 +232,16 @@ class FlowOrdering:
     def next_deadline(self) -> Nanos | None:
         """Return when :meth:`expire` or :meth:`take_questions` has something to do."""
         due = [self._asked_at.get(source, -BATCH_NS) + BATCH_NS for source in self._unasked]
-        patience = self._patience.next_deadline()
-        return min(due + ([patience] if patience is not None else []), default=None)
+        ends = (self._patience.next_deadline(), self._again.next_deadline(), *due)
+        return min((end for end in ends if end is not None), default=None)
 
     def expire(self, now: Nanos) -> list[EventRun]:
         """Give up what has been waited for too long; return what is to be delivered now."""
         ready: list[EventRun] = []
         while (number := self._patience.pop_expired(now)) is not None:
             ready += self._give_up(number)
+        while (number := self._again.pop_expired(now)) is not None:
+            self._unasked.setdefault(self._questions[number].source, {})[number] = None
         return ready
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
@@ -282,6 +288,7 @@ class FlowOrdering:
     def _drop(self, number: int) -> _Question:
         question = self._questions.pop(number)
         self._patience.cancel(number)
+        self._again.cancel(number)
         unasked = self._unasked.get(question.source, {})
         unasked.pop(number, None)
         if not unasked:

@@ -29,6 +29,9 @@ class Interests:
     def want(self, client: Subscriber, number: int, text: str, only: LinkClass | None) -> None:
         """A client has a subscription with a checked filter; the same number again replaces it."""
         key = client, number
+        if only is LinkClass.SECURE and not client.secure:
+            self.unwant(client, (number,))  # no such event goes over this hop
+            return
         self._pending.add(key)
         self._give(Wanted(key, interest_in(text, only, secure=client.secure)))
 

@@ -181,7 +181,7 @@ class Passing:
         tried, over = self._stuck.take(self.plans.cluster.version, now)
         self._give_up(over)
         for waiting in tried:
-            split = self.plans.split(waiting.duty, waiting.link_class)
+            split = self.plans.split(waiting.duty_at(now), waiting.link_class)
             flags = waiting.flags | AGAIN_FLAG
             self._forwarding.forward(waiting.run, split.onward, flags, waiting.link_class, now)
             if split.stuck:

@@ -17,6 +17,7 @@ from overlay.ids import LinkClass, Nanos, nanos
 
 WAIT_NS = nanos(20)  #: an event waits no longer than that
 AGAIN_NS = nanos(0.25)  #: it is tried again after this, should nothing have changed here
+TRACED_NS = nanos(0.5)  #: after this it may go back to where it has been: tables agree by then
 MAX_BYTES = 16 * 1024 * 1024
 RUN_BYTES = 512  #: of memory for a run, beside its own bytes
 
@@ -30,6 +31,12 @@ class Waiting:
     flags: int
     link_class: LinkClass
     until: Nanos
+
+    def duty_at(self, now: Nanos) -> Duty:
+        """Return the duty with which the events may go on now."""
+        if now < self.until - WAIT_NS + TRACED_NS:
+            return self.duty
+        return self.duty._replace(trace=0)
 
     @property
     def size(self) -> int:

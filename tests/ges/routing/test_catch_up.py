@@ -17,6 +17,7 @@ from overlay.ids import LinkClass, nanos
 from overlay.links.link import Link
 from overlay.queues.streams import Streams
 from overlay.wire.frames import EVENT, frame
+from tests.helpers.clusters import HandCluster
 from tests.helpers.router_bench import (
     NORMAL,
     PUBLISHER,
@@ -257,7 +258,7 @@ async def test_however_many_duties_events_come_with_what_is_kept_of_them_is_boun
 ) -> None:
     monkeypatch.setattr("ges.routing.arc_plan.MAX_CACHED", 16)  # what plans remember is theirs
     holding = Holding(Streams(), lambda peer: False)
-    plans = Plans({}, holding)
+    plans = Plans({}, holding, HandCluster())
     plans.here = 0
     others = [member(f"{number:032x}", 1000 * number) for number in range(1, 61)]
     holding.note({m.uid: m for m in others}, others, is_member=True)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from ges.wire.events import (
+    EXPRESS_FLAG,
     HEADER,
     MARK_FLAG,
     MAX_ATTRIBUTE_BYTES,
@@ -74,7 +75,7 @@ def test_garbage_raises_nothing_but_codec_errors(body: bytes) -> None:
         packed(attributes=b"a" * (MAX_ATTRIBUTE_BYTES + 1)),
         packed(payload=b"a" * (MAX_PAYLOAD_BYTES + 1)),
         packed(sequence=0),
-        bytes([0, SECURE_FLAG + 2]) + packed()[2:],
+        bytes([0, SECURE_FLAG | EXPRESS_FLAG]) + packed()[2:],
     ],
     ids=["half a header", "no topic", "empty", "topic", "attributes", "payload", "0th", "flags"],
 )
