@@ -42,7 +42,7 @@ from overlay.links.first_message import read_greeting
 from overlay.machine import Message, Refused
 from overlay.wire.codec import FrameReader
 from overlay.wire.fragments import MIN_SLICE_BYTES
-from overlay.wire.frames import CONTROL, DELIVERY, EVENT, FRAGMENT, frame
+from overlay.wire.frames import CONTROL, DELIVERY, EVENT, FRAGMENT, PROTOCOL_VERSION, frame
 from overlay.wire.greetings import GREETINGS, Refusal
 from overlay.wire.versions import FOR_CLIENTS
 from tests.helpers.runs import under_way
@@ -114,7 +114,11 @@ async def raw(broker: Broker, weather: Weather | None = None) -> AsyncIterator[R
         client = Raw(stream)
         await stream.send_all(GREETINGS.encode(client_hello()))
         attached = Attached(
-            broker.node.peer.uid, broker.url, secure=False, capabilities=FOR_CLIENTS
+            broker.node.peer.uid,
+            broker.url,
+            secure=False,
+            version=PROTOCOL_VERSION,
+            capabilities=FOR_CLIENTS,
         )
         assert await client.hear() == attached
         assert isinstance(await client.hear(), Alternates)
