@@ -7,8 +7,8 @@ them computes its next hops anew.
 
 A link counts as there while the ring goes round it, so that paths do not move for a link that is
 back in a moment. Links to ring neighbours count at once, others when they have lasted for 5 s: a
-broker that seeks a chord is linked to many for a moment. Changes of who is linked are told within 50 ms, changes of cost alone every 8 s at
-most.
+broker that seeks a chord is linked to many for a moment. Changes of who is linked are told within
+50 ms, changes of cost alone every 8 s at most.
 """
 
 from __future__ import annotations

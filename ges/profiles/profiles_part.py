@@ -1,7 +1,7 @@
 """The part of a broker's machine that tells what the clients here want, and knows it of others.
 
-The rules are those of :mod:`ges.profiles.exchange`; this joins them to the cluster: who is a member,
-how all are told something (:mod:`ges.units.spread`), how one member is
+The rules are those of :mod:`ges.profiles.exchange`. This joins them to the cluster: who is a
+member, how all are told something (:mod:`ges.units.spread`), how one member is
 (:mod:`ges.units.post`), and how neighbours compare what they hold (:mod:`ges.units.held`).
 """
 

@@ -148,7 +148,7 @@ class Express:
         is_for_us: bool = True,
     ) -> None:
         head = single.head
-        # By destination each copy is for others, and goes on; by arcs what has come before does not.
+        # By destination each copy is for others, and goes on; by arcs what came before does not.
         if (is_for_us or not head.duty.shape) and not self._recent.fresh(single):
             self._counters["events_duplicate"] += 1
             if not head.duty.shape:
@@ -174,11 +174,13 @@ class Express:
             self._counters["events_delivered"] += 1
 
     def _forward(self, head: Head, event: bytearray, onward: Onward) -> None:
-        is_meant = bool(head.ttl and head.hops >= head.ttl)
-        if is_meant or head.hops >= MAX_HOPS:
-            self._counters["events_ttl_ended" if is_meant else "events_too_many_hops"] += bool(
-                onward
-            )
+        if not onward:
+            return
+        if head.ttl and head.hops >= head.ttl:
+            self._counters["events_ttl_ended"] += 1
+            return
+        if head.hops >= MAX_HOPS:
+            self._counters["events_too_many_hops"] += 1
             return
         flags = int.from_bytes(event[: FLAGS_AT + 1])
         for uid, duty in onward:

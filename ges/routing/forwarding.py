@@ -68,9 +68,11 @@ class Forwarding:
         if not onward:
             return
         head = run.head
-        if head.hops >= MAX_HOPS or (head.ttl and head.hops >= head.ttl):
-            is_meant = bool(head.ttl and head.hops >= head.ttl)
-            self._counters["events_ttl_ended" if is_meant else "events_too_many_hops"] += run.count
+        if head.ttl and head.hops >= head.ttl:
+            self._counters["events_ttl_ended"] += run.count
+            return
+        if head.hops >= MAX_HOPS:
+            self._counters["events_too_many_hops"] += run.count
             return
         hops = head.hops + 1
         for uid, duty in onward:

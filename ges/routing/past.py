@@ -3,8 +3,8 @@
 Subscriber S was attached to broker B, which has died, and comes here. This broker has not had what
 was for S: it was sent to B. But whoever published it keeps it for a while
 (:mod:`ges.routing.recall`). So when the subscriptions of S are active here, all members are asked
-for what they want of the last seconds. What comes goes to S in its publishers' order, then what this
-broker has kept itself, then what comes now (:mod:`ges.routing.replays`).
+for what they have published of late that S wants. What comes goes to S in its publishers' order,
+then what this broker has kept itself, then what comes now (:mod:`ges.routing.replays`).
 
 Clients of one broker come together, so there is one question for all that wait: one *round* at a
 time. Whoever does not answer within 2 s is not waited for. Pure.
@@ -27,6 +27,7 @@ from ges.routing.recalls import Answer, Outbound
 from ges.routing.subscriber import Subscriber
 from ges.units.post import Mail
 from ges.wire.event_runs import EventRun
+from ges.wire.events import Flow
 from ges.wire.profile_messages import Interest
 from ges.wire.recall_messages import PastDone, PastWanted
 from overlay.ids import LinkClass, Nanos, nanos

@@ -4,9 +4,9 @@ An edge that doubts whether it has had all asks the broker where the events were
 (:mod:`ges.routing.flow_order`), which looks into its log (:mod:`ges.routing.recall`). What is asked
 for comes as events for the asker alone; the end of the answer is a message.
 
-Of the last events of a publisher no later one raises a doubt. So when a broker has died, each source
-tells all that it has sent events to of late which of them was the last one (:class:`Tails`). Whoever
-lacks it asks.
+Of the last events of a publisher no later one raises a doubt. So when a broker has died, each
+source tells all that it has sent events to of late which of them was the last one
+(:class:`Tails`). Whoever lacks it asks.
 
 What is to be sent is returned, as letters (:class:`Mail`) and as events (:class:`Answer`). Pure.
 """

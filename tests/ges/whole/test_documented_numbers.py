@@ -251,11 +251,8 @@ RELIABILITY: list[Statement] = [
     ("Up to 8 MiB of each class are kept", UNCONFIRMED_BYTES, 8 * MIB),
     ("up to 1 MiB of each class", outgoing.CONFIRMED_BYTES, MIB),
     ("confirmed in the last second in which", outgoing.CONFIRMED_SECONDS, 1),
-    (
-        "*kept in memory for 10 seconds, 16 MiB*",
-        (kept.KEPT_NS, kept.KEPT_BYTES),
-        (nanos(10), 16 * MIB),
-    ),
+    ("*in memory for 10 seconds*", recall.KEPT_NS, nanos(10)),
+    ("in the last 10 s (16 MiB)", (kept.KEPT_NS, kept.KEPT_BYTES), (nanos(10), 16 * MIB)),
     ("from up to 0.25 s before it", resuming.SLACK_SECONDS, 0.25),
     ("What others miss is given up after 4 s", flow_order.PATIENCE_NS, nanos(4)),
     (
