@@ -58,7 +58,7 @@ def describe(parts: Parts) -> Status:
         identity=identity_watch.status() if identity_watch is not None else None,
         ways=relay_path_statuses(node),
         express_range_ms=survey.express_range.range_ns / 1e6,
-        kept_bytes=driver.streams.waiting_bytes,
+        kept_bytes=driver.streams.waiting_bytes + stack.passing.stuck_bytes,
         replay_bytes=stack.replays.kept.bytes,
         address=str(units.address) if units.address is not None else None,
         members=len(units.members),

@@ -5,8 +5,8 @@ links cost (:mod:`ges.gateways.link_state`). All hold the same table then, and c
 paths. For example, a link between brokers 3 and 7 becomes dearer: 3 tells all members, and each of
 them computes its next hops anew.
 
-A link counts as there while the ring goes round it, so that paths do not move for a link that is
-back in a moment. Links to ring neighbours count at once, others when they have lasted for 5 s: a
+A link counts as there for 0.4 s after it was lost, and while the ring goes round it, so that paths
+do not move for a link that is back in a moment. Links to ring neighbours count at once, others when they have lasted for 5 s: a
 broker that seeks a chord is linked to many for a moment. Changes of who is linked are told within
 50 ms, changes of cost alone every 8 s at most.
 """
@@ -43,6 +43,7 @@ UNMEASURED_NS = nanos(0.002)  #: cost of a link that is not measured yet
 GATHER_NS = nanos(0.05)  #: between two states told of who is linked ...
 COST_NS = nanos(8.0)  #: ... and of costs alone
 LASTED_NS = nanos(5.0)  #: a link to a broker that is no ring neighbour counts after so long
+GRACE_NS = nanos(0.4)  #: a link that was lost counts for so long, unless its other end is dead
 PULL_NS = nanos(0.3)  #: between two questions for states
 
 ALL_SLOTS = 2**64 - 1
@@ -89,6 +90,7 @@ class GatewaysPart(Part):
         self._told_links: frozenset[LinkKey] = frozenset()
         self._look_at: Nanos | None = None
         self._since: dict[str, Nanos] = {}  #: who is linked, and since when
+        self._lost: dict[str, Nanos] = {}  #: who was linked just now, and until when
         self._pulled_at: Nanos | None = None
         units.spread.register(Kind.LINK_STATES, LinkState, self._on_told)
         units.comparison.register(Kind.LINK_STATES, self)
@@ -212,8 +214,19 @@ class GatewaysPart(Part):
         """Return who is linked and counts; those that will are looked at then."""
         ring, since = self._ring, self._since
         near = {m.uid for m in (*ring.left, *ring.right)}
-        self._since = {uid: since.get(uid, now) for uid in ring.linked}
-        lasting = set()
+        linked = ring.linked
+        self._since = {uid: since.get(uid, now) for uid in linked}
+        self._lost = {
+            uid: self._lost.get(uid, now)
+            for uid in {*self._lost, *since}
+            if uid not in linked
+            and uid in self._slots
+            and now < self._lost.get(uid, now) + GRACE_NS
+            and not self._units.is_gone(uid)
+        }
+        lasting = set(self._lost)  # it may be back in a moment
+        for lost_at in self._lost.values():
+            self._look_by(lost_at + GRACE_NS)
         for uid, begun in self._since.items():
             if uid in near or now >= begun + LASTED_NS:
                 lasting.add(uid)

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
-from ges.gateways.next_hops import Moves, NextHops
+from ges.gateways.next_hops import Moves, NextHops, bits
+from ges.routing.outlets import Lines
 from ges.routing.plan import Onward
 from ges.wire.events import Duty
 from overlay.ids import LinkClass
@@ -67,8 +68,10 @@ class Split(NamedTuple):
 class MaskPlan:
     """A :class:`~ges.routing.plan.Plan` by destinations, for links of one class."""
 
-    def __init__(self, cluster: Cluster, link_class: LinkClass) -> None:
+    def __init__(self, cluster: Cluster, link_class: LinkClass, lines: Lines) -> None:
+        """``lines``: the links that are up."""
         self._cluster = cluster
+        self._lines = lines
         self._class = link_class
         self._version = -1
         self._cache: dict[Duty, Split] = {}
@@ -107,7 +110,12 @@ class MaskPlan:
         for slot in uids:
             wanted |= duty.destinations & 1 << slot  # those that have died want nothing
         decision = cluster.tables[self._class].onward(wanted & ~own, avoid)
-        trace = duty.trace | own
-        hops = tuple((uids[hop], Duty(1, 0, served, trace)) for hop, served in decision.hops)
+        trace, stuck = duty.trace | own, decision.stuck
+        hops = [(uids[hop], Duty(1, 0, served, trace)) for hop, served in decision.hops]
+        for slot in bits(stuck):
+            # Nobody has told of a way, as one of us has just joined: but there may be a link.
+            if not avoid >> slot & 1 and (uids[slot], self._class) in self._lines:
+                hops.append((uids[slot], Duty(1, 0, 1 << slot, trace)))
+                stuck &= ~(1 << slot)
         strayed = tuple(uid for slot, uid in uids.items() if decision.strayed >> slot & 1)
-        return Split(hops, decision.stuck, strayed)
+        return Split(tuple(hops), stuck, strayed)

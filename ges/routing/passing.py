@@ -123,6 +123,11 @@ class Passing:
         self._rerouting.take_stranded(now)
 
     @property
+    def stuck_bytes(self) -> int:
+        """Bytes of memory that events take which wait for a way."""
+        return self._stuck.bytes
+
+    @property
     def keeps_events(self) -> bool:
         """Events wait here for a link."""
         return bool(self._stuck) or not self._holding.is_empty

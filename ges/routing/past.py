@@ -27,7 +27,6 @@ from ges.routing.recalls import Answer, Outbound
 from ges.routing.subscriber import Subscriber
 from ges.units.post import Mail
 from ges.wire.event_runs import EventRun
-from ges.wire.events import Flow
 from ges.wire.profile_messages import Interest
 from ges.wire.recall_messages import PastDone, PastWanted
 from overlay.ids import LinkClass, Nanos, nanos

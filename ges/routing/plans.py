@@ -22,7 +22,7 @@ class Plans:
         """``holding`` knows who is linked, and for whom events wait."""
         self.here: int | None = None  #: this broker's ring id; None: it is not on the ring
         self.cluster = cluster
-        self.masks = {each: MaskPlan(cluster, each) for each in LinkClass}
+        self.masks = {each: MaskPlan(cluster, each, lines) for each in LinkClass}
         self.normal = ArcPlan()
         self.secure = ArcPlan()
         self.flood = FloodPlan()

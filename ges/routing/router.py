@@ -164,6 +164,16 @@ class Router:
             self._passing.pass_on(run, duty, flags, head.link_class, now)
         self.deliver(out.ready, now)
 
+    def _admit(
+        self, run: EventRun, now: Nanos, *, marked: bool, via: int, source: int
+    ) -> Sequence[EventRun]:
+        ordering = self._ordering
+        before = ordering.too_late
+        ready = ordering.admit(run, now, marked=marked, via=via, source=source)
+        if ordering.too_late != before:
+            self._counters["events_duplicate"] += ordering.too_late - before
+        return ready
+
     def deliver(self, runs: Iterable[EventRun], now: Nanos) -> None:
         """Give clients what is in order now."""
         for run in runs:
@@ -188,7 +198,7 @@ class Router:
             if head.again:
                 via = self._tokens.stray()
             marked = head.marked or has_roamed
-            self.deliver(self._ordering.admit(run, now, marked=marked, via=via, source=source), now)
+            self.deliver(self._admit(run, now, marked=marked, via=via, source=source), now)
 
     def _take_by_mask(self, run: EventRun, now: Nanos) -> None:
         head = run.head
@@ -203,7 +213,7 @@ class Router:
             return
         if head.secure:
             self._recent.fresh(run)
-        ready = self._ordering.admit(run, now, marked=head.marked, via=head.via, source=head.source)
+        ready = self._admit(run, now, marked=head.marked, via=head.via, source=head.source)
         self.deliver(ready, now)
 
     def _express_onward(self, head: Head) -> Onward:
@@ -232,7 +242,7 @@ class Router:
         if self._plans.here is not None:
             self._pass_on(run, fresh, duty, now, flood=flood)
         for part in fresh:
-            ready = self._ordering.admit(part, now, marked=head.marked, via=via, source=source)
+            ready = self._admit(part, now, marked=head.marked, via=via, source=source)
             self.deliver(ready, now)
 
     def _pass_on(

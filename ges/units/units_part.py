@@ -166,6 +166,10 @@ class UnitsPart(Part):
         """What this broker sees of the ring and the cluster."""
         return self._view
 
+    def is_gone(self, uid: str) -> bool:
+        """Say whether a broker was seen to die or leave, and is not linked again."""
+        return uid in self._view.gone
+
     def has_rested(self, uid: str) -> bool:
         """Say whether a broker has a slot no more: it rests, or somebody else has it."""
         row = self._table.row(uid)
