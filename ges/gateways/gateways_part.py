@@ -6,9 +6,9 @@ paths. For example, a link between brokers 3 and 7 becomes dearer: 3 tells all m
 them computes its next hops anew.
 
 A link counts as there for 0.4 s after it was lost, and while the ring goes round it, so that paths
-do not move for a link that is back in a moment. Links to ring neighbours count at once, others when they have lasted for 5 s: a
-broker that seeks a chord is linked to many for a moment. Changes of who is linked are told within
-50 ms, changes of cost alone every 8 s at most.
+do not move for a link that is back in a moment. Links to ring neighbours count at once, others when
+they have lasted for 5 s: a broker that seeks a chord is linked to many for a moment. Changes of who
+is linked are told within 50 ms, changes of cost alone every 8 s at most.
 """
 
 from __future__ import annotations

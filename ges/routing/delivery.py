@@ -74,6 +74,10 @@ class Deliveries:
             sent += 1
         self._counters["events_delivered"] += count * sent
 
+    def wants(self, link_class: LinkClass, topic: bytes) -> bool:
+        """Say whether a client here wants an event, now or when it has had what it has missed."""
+        return bool(self.audience.of(link_class, topic))
+
     def serves(self, link_class: LinkClass, topic: bytes) -> bool:
         """Say whether an event of that class, not an express one, would go to a client here."""
         targets = self.audience.of(link_class, topic)

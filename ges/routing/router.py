@@ -194,7 +194,7 @@ class Router:
         if wanted:
             sent = run.under(via, source)
             self._passing.pass_on(sent, Duty(1, 0, wanted, own), flags, head.link_class, now)
-        if self._deliveries.serves(head.link_class, head.topic):
+        if self._deliveries.wants(head.link_class, head.topic):
             if head.again:
                 via = self._tokens.stray()
             marked = head.marked or has_roamed
