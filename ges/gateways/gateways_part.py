@@ -215,16 +215,18 @@ class GatewaysPart(Part):
         ring, since = self._ring, self._since
         near = {m.uid for m in (*ring.left, *ring.right)}
         linked = ring.linked
-        self._since = {uid: since.get(uid, now) for uid in linked}
         self._lost = {
             uid: self._lost.get(uid, now)
-            for uid in {*self._lost, *since}
+            for uid in since
             if uid not in linked
+            and (uid, NORMAL) in self._told_links
             and uid in self._slots
             and now < self._lost.get(uid, now) + GRACE_NS
             and not self._units.is_gone(uid)
         }
-        lasting = set(self._lost)  # it may be back in a moment
+        here = [*linked, *self._lost]  # it may be back in a moment
+        self._since = {uid: since.get(uid, now) for uid in here}
+        lasting = set(self._lost)
         for lost_at in self._lost.values():
             self._look_by(lost_at + GRACE_NS)
         for uid, begun in self._since.items():
