@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import random
 
+from ges.gateways.gateways_part import GatewaysPart
+from ges.profiles.profiles_part import ProfilesPart
 from ges.topology.parallel_links import ExpressLinks, SecureLinks
 from ges.topology.part import CommandHandler, MessageHandler, Part
 from ges.topology.relay_paths import RelayPaths
@@ -20,7 +22,13 @@ from ges.topology.secure_part import SecurePart
 from ges.topology.survey import Survey
 from ges.topology.survey_part import SurveyPart
 from ges.topology.uid_in_use import UidWatch
+from ges.units.mailbox import Mailbox
+from ges.units.post import Post
 from ges.units.units_part import UnitsPart
+from ges.wire.gateway_messages import GATEWAY_MESSAGES
+from ges.wire.link_codec import LINK_CODEC
+from ges.wire.profile_messages import PROFILE_MESSAGES
+from ges.wire.recall_messages import RECALL_MESSAGES
 from overlay.ids import LinkClass, Nanos, Peer
 from overlay.machine import (
     CloseLink,
@@ -41,6 +49,9 @@ from overlay.multigraph.relay_gain import RelayGain
 from overlay.security.revocation import Revocations
 from ring.config import RingConfig
 from ring.node import RingNode
+
+#: What members send each other by :mod:`ges.units.post`, whether they are linked or not.
+BY_POST = (*PROFILE_MESSAGES, *GATEWAY_MESSAGES, *RECALL_MESSAGES)
 
 
 class BrokerNode:
@@ -75,6 +86,11 @@ class BrokerNode:
         secure_part = SecurePart(self.ring, normal, self._secure_links.up, lists.forbids)
         self.secure_graph = secure_part.graph
         self.units = UnitsPart(self.ring, normal)
+        #: Messages for members that are not linked to here.
+        self.post = post = Post(self.units.around, LINK_CODEC, self._deliver)
+        up = {LinkClass.SECURE: self._secure_links.up, LinkClass.EXPRESS: self._express_links.up}
+        self.gateways = GatewaysPart(self.ring, self.units, self.survey, post, up, lists.forbids)
+        self.profiles = ProfilesPart(self.ring, self.units, post)
         self._uid_watch = UidWatch(self.ring)
         #: In the order in which they hear of links and facts, run their timers and settle: later
         #: ones see what those before them have changed.
@@ -85,6 +101,10 @@ class BrokerNode:
             secure_part,
             lists,
             self.units,
+            post,
+            Mailbox(),
+            self.gateways,
+            self.profiles,
         )
         self._on_message: dict[type[Message], MessageHandler] = {}
         self._on_command: dict[type[Command], CommandHandler] = {}
@@ -149,6 +169,13 @@ class BrokerNode:
             return take((event.uid, event.link_class), event.message, now)
         # The ring's messages count on normal links alone.
         return self.ring.handle(event, now) if event.link_class is LinkClass.NORMAL else []
+
+    def _deliver(self, uid: str, message: Message, now: Nanos) -> list[Effect]:
+        """Take what a member has sent that is not linked to here."""
+        if not isinstance(message, BY_POST):
+            return []
+        take = self._on_message[type(message)]
+        return take((uid, LinkClass.NORMAL), message, now)
 
     def _take_link(self, event: LinkUp | LinkDown | LinkRefused, now: Nanos) -> list[Effect]:
         effects: list[Effect] = []

@@ -8,29 +8,47 @@ them, and finds what is to be sent in their queues.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol
 
 from ges.node import BrokerNode
+from ges.profiles.activity import Active
 from ges.routing.holding import Holding
+from ges.routing.interests import Interests
+from ges.routing.known import Known
 from ges.routing.outlets import Line, Lines
 from ges.routing.parts import ExpressRules, RoutingParts
 from ges.routing.paths import Paths
+from ges.routing.recalls import Outbound
 from ges.routing.subscriber import Subscriber
 from ges.topology.survey_part import Misled
+from ges.units.mailbox import Mailed
 from ges.wire.event_runs import EventRun, event_runs
 from ges.wire.events import DEFAULT_BUDGET_US, Head, read_head
+from ges.wire.recall_messages import PastDone, PastWanted
 from ges.wire.source_route import read_route
 from ges.wire.topics import KnownTopics
 from overlay.errors import ProtocolError
 from overlay.ids import LinkClass, Nanos, Peer
-from overlay.machine import Fact, Input
+from overlay.machine import Fact, Input, Message
 from overlay.multigraph.quick_probes import ExpressCame
 from overlay.multigraph.weights import LinkKey
 from overlay.queues.resend import Item
 from overlay.queues.streams import Streams
+from overlay.rng import rng_for
 from overlay.wire.codec import FrameRun
 from overlay.wire.frames import DETOUR, EVENT
 from ring.facts import DetourEnded
+
+
+class Timed(Protocol):
+    """Something above the stack that has its own deadlines."""
+
+    def next_deadline(self) -> Nanos | None:
+        """Return when :meth:`expire` has something to do."""
+
+    def expire(self, now: Nanos) -> None:
+        """Do what has come due."""
 
 
 class Stack:
@@ -65,14 +83,20 @@ class Stack:
         self._give = give
         self._topics = KnownTopics()
         self._graph = node.secure_graph
-        survey = node.survey
+        self.interests = Interests(give)
+        #: Told of subscriptions that are active now.
+        self.on_active: Callable[[Iterable[tuple[Any, int]]], None] = lambda keys: None
+        self._timed: list[Timed] = []
+        survey, peer = node.survey, node.peer
         routing = RoutingParts.build(
             lines,
             Paths(node.relay_paths.relays, node.ring.detours, node.relay_paths.path),
             Holding(streams, node.ring.is_dead),
-            node.secure_graph,
+            Known(node.gateways, self._mask_of, node.secure_graph),
+            self.interests,
             counters,
             ExpressRules(budget_us, survey.express_range.is_inside, self._one_way_us),
+            rng=rng_for(peer.uid, "via", peer.incarnation),
             now=now,
         )
         self.router = routing.router
@@ -80,15 +104,23 @@ class Stack:
         self.deliveries = routing.deliveries
         self.replays = routing.deliveries.replays  #: kept events, for clients that move here
         self.express = routing.express
-        self.ordering = routing.ordering
+        self.recalls = routing.recalls
+        self.ordering = routing.recalls.ordering
+        self._past = routing.past
         self.reach = routing.reach
 
     # ── events ────────────────────────────────────────────────────────────────────────────────
+
+    def watch(self, timed: Timed) -> None:
+        """Have the deadlines of something above this served with those here."""
+        self._timed.append(timed)
 
     def publish(self, client: Subscriber, run: EventRun) -> None:
         """Take events that a client publishes; :meth:`why_not` has said that they can go."""
         flood = run.head.secure and not self._graph.is_complete
         self.router.publish(client, run, self.now(), flood=flood)
+        if self.ordering.has_questions:
+            self._ask()
 
     def why_not(self, client: Subscriber, head: Head) -> str | None:
         """Return why an event from a client cannot be taken, or None."""
@@ -128,6 +160,8 @@ class Stack:
             self._refuse(run.head, run.count)
             return
         self.router.relay(line, run, self.now())
+        if self.ordering.has_questions:
+            self._ask()
 
     def _take_detour(self, line: Line, body: bytes) -> None:
         way, event = read_route(body)
@@ -153,6 +187,7 @@ class Stack:
     def on_changes(self) -> None:
         """Links or places have changed: plan anew."""
         ring = self.node.ring
+        self.recalls.follow(self.now())
         self.router.update(
             ring.member, ring.linked, ring.expected, is_whole=ring.is_whole, now=self.now()
         )
@@ -166,9 +201,14 @@ class Stack:
         self.passing.on_orphans(peer, link_class, items, self.now())
 
     def on_fact(self, fact: Fact) -> None:
-        """The machine says something; where a detour has ended, events wait for the link."""
-        if isinstance(fact, DetourEnded) and not fact.restored:
-            self.on_cut(fact.uid, LinkClass.NORMAL)
+        """The machine says something that concerns events or subscriptions."""
+        match fact:
+            case DetourEnded(uid, restored=False):  # events wait for the link
+                self.on_cut(uid, LinkClass.NORMAL)
+            case Active(keys):
+                self.on_active(self.interests.activated(keys))
+            case Mailed(uid, message):
+                self._on_mailed(uid, message)
 
     def tell_ring(self) -> bool:
         """Tell the ring to whom events went, as these need no heartbeats, but must be heard.
@@ -198,20 +238,57 @@ class Stack:
     def next_deadline(self) -> Nanos | None:
         """Return when :meth:`expire` has something to do."""
         # Asked after each batch, mostly when nothing is due at all.
-        order, replay = self.ordering.next_deadline(), self.replays.next_deadline()
-        passing = self.passing.next_deadline(self.now()) if self.passing.has_deadlines else None
-        if order is None and replay is None and passing is None:
-            return None
-        return min(end for end in (order, replay, passing) if end is not None)
+        ends = [
+            self.recalls.next_deadline(),
+            self.replays.next_deadline(),
+            self._past.next_deadline(),
+            self.passing.next_deadline(self.now()) if self.passing.has_deadlines else None,
+            *(timed.next_deadline() for timed in self._timed),
+        ]
+        return min((end for end in ends if end is not None), default=None)
 
     def expire(self, now: Nanos) -> None:
         """Give up links and events that do not come; go on with what has waited for them."""
         self.on_changes()
         self.passing.expire(now)
-        self.router.expire(now)
+        self._send(self.recalls.expire(now), now)
+        self._send(self._past.expire(now), now)
         self.replays.go_on(now)
+        for timed in self._timed:
+            timed.expire(now)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _mask_of(self, link_class: LinkClass, topic: bytes) -> int:
+        """Return the slots of the members that want an event, as a mask.
+
+        Of a member of which nothing is known it may be. But secure events are only for those that
+        have a secure link: others cannot have subscribed to any.
+        """
+        index = self.node.profiles.index
+        unknown = index.unknown
+        if unknown and link_class is LinkClass.SECURE:
+            unknown &= self.node.gateways.tables[link_class].nodes
+        return index.certain_mask_of(link_class, topic) | unknown
+
+    def _ask(self) -> None:
+        now = self.now()
+        self._send(self.recalls.questions(now), now)
+
+    def _on_mailed(self, uid: str, message: Message) -> None:
+        now = self.now()
+        if isinstance(message, PastWanted):
+            self._send(self._past.on_wanted(uid, message, now), now)
+        elif isinstance(message, PastDone):
+            self._past.on_done(uid, message, now)
+        else:
+            self._send(self.recalls.on_message(uid, message, now), now)
+            self._ask()
+
+    def _send(self, out: Outbound, now: Nanos) -> None:
+        self.router.answer(out, now)
+        for mail in out.mail:
+            self._give(mail)
 
     def _refuse(self, head: Head, count: int) -> None:
         """Drop events that an older broker has taken, and whose topic no broker takes any more.

@@ -160,7 +160,7 @@ class Parts:
         parked = ParkedEvents(
             life.uid,
             stack,
-            node.secure_graph,
+            stack.reach,
             replies,
             now=driver.now,
             counters=driver.counters,
@@ -178,7 +178,7 @@ class Parts:
         )
         intake = Intake(
             stack,
-            Subscriptions(stack.deliveries, limits, driver.counted_log),
+            Subscriptions(stack, limits, driver.counted_log),
             parked,
             replies,
             take_notice=revocation_watch.take if revocation_watch is not None else _refuse_notice,

@@ -21,7 +21,7 @@ def describe(parts: Parts) -> Status:
     counters["events_lost"] = stack.ordering.lost
     counters += parts.clients.dropped
     survey, paths, units = node.survey, node.relay_paths, node.units
-    counters += units.counters
+    counters += units.counters + node.gateways.counters + node.profiles.counters
     counters["path_changes"] = paths.choice.changes
     counters["express_demotions"] = survey.express_range.demotions
     counters["express_promotions"] = survey.express_range.promotions
@@ -58,7 +58,7 @@ def describe(parts: Parts) -> Status:
         identity=identity_watch.status() if identity_watch is not None else None,
         ways=relay_path_statuses(node),
         express_range_ms=survey.express_range.range_ns / 1e6,
-        kept_bytes=driver.streams.waiting_bytes,
+        kept_bytes=driver.streams.waiting_bytes + stack.passing.stuck_bytes,
         replay_bytes=stack.replays.kept.bytes,
         address=str(units.address) if units.address is not None else None,
         members=len(units.members),

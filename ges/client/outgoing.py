@@ -20,9 +20,12 @@ from typing import NamedTuple
 from ges.wire.events import (
     AGAIN_FLAG,
     EXPRESS_FLAG,
+    FLAGS_AT,
     HEADER,
-    PATCH_END,
+    PUBLISHED_AT,
     SECURE_FLAG,
+    SEQUENCE_AT,
+    TARGET_AT,
     layout_alike,
     pack_event,
     pack_express,
@@ -38,12 +41,12 @@ NANOS_PER_MILLI = 1_000_000
 
 _FLAGS = {LinkClass.NORMAL: 0, LinkClass.SECURE: SECURE_FLAG, LinkClass.EXPRESS: EXPRESS_FLAG}
 _PARK = struct.Struct("!I")  #: for how many milliseconds an event may be parked ...
-_PARK_AT = FRAME_HEADER.size + PATCH_END - _PARK.size  #: ... and where that stands in a frame
+_PARK_AT = FRAME_HEADER.size + TARGET_AT  #: ... and where that stands in a frame
 _PUBLISHED = struct.Struct("!Q")
-_PUBLISHED_AT = FRAME_HEADER.size + HEADER.size - 2 * 2 - _PUBLISHED.size  #: before two lengths
-_SEQUENCE_AT = _PUBLISHED_AT - 8
+_PUBLISHED_AT = FRAME_HEADER.size + PUBLISHED_AT
+_SEQUENCE_AT = FRAME_HEADER.size + SEQUENCE_AT
 _LENGTH = struct.Struct("!I")
-_START = struct.Struct("!BBBBI16sQ")  #: from the version to the incarnation
+_START = struct.Struct("!BBH34x16sQ")  #: from the version to the incarnation
 
 
 class OutgoingStream:
@@ -145,7 +148,7 @@ class OutgoingStream:
                 if _sequence(each) in refused:
                     continue
                 marked = bytearray(each)
-                marked[FRAME_HEADER.size] |= AGAIN_FLAG
+                marked[FRAME_HEADER.size + FLAGS_AT] |= AGAIN_FLAG
                 (park_ms,) = _PARK.unpack_from(marked, _PARK_AT)
                 if park_ms:
                     (published,) = _PUBLISHED.unpack_from(marked, _PUBLISHED_AT)
@@ -165,9 +168,9 @@ class OutgoingStream:
     def _learn(self, topic: bytes) -> _Topic:
         if len(self._known) >= MAX_KNOWN_TOPICS:
             self._known.clear()
-        head = PROTOCOL_VERSION, EVENT, _FLAGS[self.link_class], 0, 0
+        head = PROTOCOL_VERSION, EVENT, _FLAGS[self.link_class]
         start = _START.pack(*head, self._publisher, self._incarnation)
-        end = struct.pack("!HH", len(topic), 0) + topic
+        end = struct.pack("!BBHH", 0, 0, len(topic), 0) + topic
         layout = struct.Struct(f"!I{len(start)}sQQ{len(end)}s")
         size = LENGTH_COVERS + HEADER.size + len(topic)
         known = self._known[topic] = _Topic(layout.pack, size, start, end)

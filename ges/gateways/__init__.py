@@ -5,5 +5,5 @@ For now there is one level: the brokers of one cluster, by their slots (0 to 63)
 ``costs`` (the papers' matrix, and what a measured link costs in buckets), ``link_state`` (what each
 member says of its links, and which edges follow), ``graph`` (nodes and edges as masks), ``paths``
 (cheapest paths that all members agree on), ``next_hops`` (the cached decision for a destination
-mask).
+mask). ``gateways_part`` is the part of a broker's machine that joins them.
 """

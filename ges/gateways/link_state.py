@@ -22,6 +22,7 @@ from ges.wire.gateway_messages import MAX_STATE_LINKS, LinkState, StateLink
 from ges.wire.unit_messages import MAX_SLOTS
 from overlay.circular import following, is_after
 from overlay.ids import LinkClass
+from overlay.multigraph.weights import LinkKey
 
 #: States kept: a state may come before the row of the member, and outlive it for a while.
 MAX_STATES = 2 * MAX_SLOTS
@@ -53,14 +54,25 @@ class LinkStates:
         """All states, as told to a new member."""
         return tuple(self._states.values())
 
+    def digest_of(self, uids: Iterable[str]) -> int:
+        """Return the digest of the states of these members alone."""
+        return sum(self._digests.get(uid, 0) for uid in uids) % 2**63
+
+    def bucket_told(self, key: LinkKey) -> int | None:
+        """Return the bucket that this broker has told of a link of its own; None: none."""
+        uid, link_class = key
+        return self._told[link_class].get(self._own_uid, {}).get(uid)
+
     def get(self, uid: str) -> LinkState | None:
         """Return what a member said last; None if nothing."""
         return self._states.get(uid)
 
-    def own(self, slot: int, incarnation: int, links: Iterable[StateLink]) -> LinkState | None:
+    def own(
+        self, slot: int, incarnation: int, links: Iterable[StateLink], *, again: bool = False
+    ) -> LinkState | None:
         """Set this broker's own links; return what to tell all members, or None if it is known.
 
-        Links beyond 256 are left out, dearest first.
+        Links beyond 256 are left out, dearest first. ``again``: others may have forgotten it.
         """
         most = sorted(links, key=lambda link: (link.bucket, link.uid, link.link_class))
         told = tuple(sorted(most[:MAX_STATE_LINKS], key=lambda link: (link.uid, link.link_class)))
@@ -69,7 +81,8 @@ class LinkStates:
         if known is not None:
             if is_after(known.incarnation, incarnation):
                 incarnation = known.incarnation  # somebody spoke for us: ours counts after that
-            if (known.slot, known.incarnation, known.links) == (slot, incarnation, told):
+            same = (known.slot, known.incarnation, known.links) == (slot, incarnation, told)
+            if same and not again:
                 return None
             version = following(known.version)
         state = LinkState(self._own_uid, slot, incarnation, version, told)

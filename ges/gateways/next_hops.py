@@ -108,6 +108,11 @@ class NextHops:
         return sum(1 << node for node, hop in enumerate(self._table) if hop != NOBODY)
 
     @property
+    def nodes(self) -> int:
+        """Return whoever has a link of this class, reached or not, as a mask."""
+        return sum(1 << node for node in self._graph.adjacent)
+
+    @property
     def cached(self) -> int:
         """Return how many decisions are kept."""
         return len(self._decisions)

@@ -108,6 +108,11 @@ class ProfileExchange(Generic[K]):
         return self._index.mask_of(link_class, topic)
 
     @property
+    def index(self) -> ProfileIndex:
+        """Who wants what."""
+        return self._index
+
+    @property
     def digest(self) -> int:
         """63 bits that are equal, as good as surely, where two brokers hold the same profiles."""
         total = 0

@@ -38,6 +38,15 @@ class ProfileIndex:
         found = self._masks[link_class].mask_of(topic)
         return found | self._all[link_class] | self._unknown
 
+    @property
+    def unknown(self) -> int:
+        """The slots of the members that may want anything, as nobody knows, as a mask."""
+        return self._unknown
+
+    def certain_mask_of(self, link_class: LinkClass, topic: bytes) -> int:
+        """Return the slots of the members that have said that they want an event."""
+        return self._masks[link_class].mask_of(topic) | self._all[link_class]
+
     def set_slots(self, slots: Mapping[str, int]) -> None:
         """Members have these slots, each from 0 to 63; others have none."""
         for uid, slot in [*self._slots.items()]:

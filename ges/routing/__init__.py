@@ -1,19 +1,23 @@
 """The way of an event through a broker. Pure.
 
 The way itself
-    ``parts`` (what it consists of), ``router`` (once, onward, out), ``passing`` (on to other
+    ``parts`` (what it consists of), ``router`` (in, onward, out), ``passing`` (on to other
     brokers), ``delivery`` (to clients here), ``audience`` (which of them want a topic),
     ``holdings`` (what one is interested in), ``express``, ``reach`` (whether an event may set out).
 To whom
-    ``plan`` (what a plan is), ``arc_plan`` (the tree over the ring), ``flood_plan`` (everybody),
-    ``plans`` (which of them), ``catch_up`` (who joined meanwhile).
+    ``known`` (what the control machine knows), ``interests`` (what it is told of clients here),
+    ``plan`` (what a plan is), ``plans`` (which one an event follows), ``mask_plan`` (to those that
+    want it). Where a cluster has too few slots: ``arc_plan`` (the tree over the ring),
+    ``flood_plan`` (everybody), ``catch_up`` (who joined meanwhile), ``recent`` (what has come
+    before).
 Over which links
     ``outlets`` and ``subscriber`` (what is needed of links and clients), ``paths`` (relay paths,
-    detours), ``forwarding``, ``holding`` (while a link is down), ``rerouting`` (another way).
-Kept for clients that lose their broker
-    ``kept`` (what has passed of late), ``replay`` (what one client has missed), ``replays``.
+    detours), ``forwarding``, ``holding`` (while a link is down), ``rerouting`` (another way),
+    ``stuck`` (while there is no way).
 Once and in order
-    ``recent`` (what has come before), ``ordering``, ``losses`` (what is missing for good). What
-    takes their place where a broker sees only what it asked for: ``via`` (the way an event has
-    come), ``flow_order`` (order with gaps), ``recall`` (the log of a source).
+    ``via`` (the way an event has come), ``flow_order`` (order with gaps), ``recall`` (the log of a
+    source), ``recalls`` (questions and answers).
+Kept for clients that lose their broker
+    ``past`` (fetched from where it was published), ``kept`` (what has passed of late), ``replay``
+    (what one client has missed), ``replays``.
 """

@@ -1,9 +1,9 @@
 """One message a broker: the spanning tree of a normal event over ring links and chords.
 
-The tree is that of :mod:`ges.units.arcs`. The hierarchical routing of the event service will
-replace it.
+The tree is that of :mod:`ges.units.arcs`. It serves overlays of more brokers than a cluster has
+slots, until there are levels above the cluster.
 
-A *duty* is ``limit``, a ring id, as a u32.
+The target of a duty is ``limit``, a ring id.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping
 
-from ges.routing.plan import Duty, Onward
+from ges.routing.plan import Onward
 from ges.units.arcs import inside, row_from, shares
+from ges.wire.events import Duty
 from ring.geometry import between, clockwise
 
 MAX_CACHED = 4096
@@ -44,21 +45,21 @@ class ArcPlan:
         """
         cached = self._cache.get(duty)
         if cached is None:
-            limit = int.from_bytes(duty)
+            limit = duty.target
             cached = _arcs(inside(self._here, self._row, limit), limit)
             if len(self._cache) >= MAX_CACHED:
                 self._cache.clear()
             self._cache[duty] = cached
         return cached
 
-    def instead(self, place: int, duty: Duty) -> Onward:
+    def instead(self, uid: str, place: int, duty: Duty) -> Onward:
         """Return whom to pass an event to in place of the broker at ``place``.
 
         It was to serve the ring from there to the limit. The last one before it serves some more,
         and those behind it serve what they would if it had never been linked. Where this broker is
         in that part of the ring itself, the last one before it serves all of it.
         """
-        limit = int.from_bytes(duty)
+        limit = duty.target
         is_ahead = between(self._here, place, limit)
         end = limit if is_ahead else self._here
         linked = inside(self._here, self._row, end)
@@ -72,8 +73,8 @@ class ArcPlan:
 
 def whole_ring(ring_id: int) -> Duty:
     """Return the duty of the broker at ``ring_id`` where it serves everybody but itself."""
-    return ring_id.to_bytes(4)
+    return Duty(0, ring_id)
 
 
 def _arcs(serving: list[tuple[int, str]], limit: int) -> Onward:
-    return tuple((uid, end.to_bytes(4)) for uid, end in shares(serving, limit))
+    return tuple((uid, Duty(0, end)) for uid, end in shares(serving, limit))

@@ -21,10 +21,10 @@ from collections import deque
 from dataclasses import dataclass
 from itertools import takewhile
 
-from ges.routing.plan import Duty, Onward
+from ges.routing.plan import Onward
 from ges.routing.plans import Plans
 from ges.wire.event_runs import EventRun
-from ges.wire.events import FLOOD_FLAG
+from ges.wire.events import FLOOD_FLAG, Duty
 from overlay.ids import LinkClass, Nanos, nanos
 
 UNSURE_NS = nanos(3)  #: after its links changed last, a broker whose ring is not whole holds still

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from ges.routing.audience import Audience
+from ges.routing.interests import Interests
 from ges.routing.replays import Replays
 from ges.routing.subscriber import Subscriber
 from ges.wire.event_runs import EventRun
@@ -16,28 +17,33 @@ from overlay.wire.frames import DELIVERY, frame_start
 class Deliveries:
     """The subscriptions of all clients, and what goes to them."""
 
-    def __init__(self, counters: Counter[str], now: Callable[[], Nanos]) -> None:
+    def __init__(
+        self, counters: Counter[str], now: Callable[[], Nanos], interests: Interests
+    ) -> None:
+        """``interests`` has the cluster told what clients want."""
         self._counters = counters
+        self._interests = interests
         self.audience = Audience()
         self.replays = Replays(counters, now, self.audience)
 
     def subscribe(self, client: Subscriber, number: int, text: str, only: LinkClass | None) -> None:
         """Serve a checked filter; the same number again replaces the earlier one."""
-        self.unsubscribe(client, number)
+        self._drop(client, number)
         client.filters[number] = (text, only)
         self.replays.joined(client, number)
         self.audience.add(client, number, text, only)
+        self._interests.want(client, number, text, only)
 
     def unsubscribe(self, client: Subscriber, number: int) -> None:
         """Serve a filter no longer; a number that is not in use changes nothing."""
-        entry = client.filters.pop(number, None)
-        if entry is not None:
-            self.audience.remove(client, number, *entry)
+        if self._drop(client, number):
+            self._interests.unwant(client, (number,))
 
     def forget(self, client: Subscriber) -> None:
         """The client is gone."""
         self.replays.forget(client)
         self.audience.forget(client)
+        self._interests.unwant(client, client.filters)
         client.filters.clear()
 
     @property
@@ -68,7 +74,19 @@ class Deliveries:
             sent += 1
         self._counters["events_delivered"] += count * sent
 
+    def wants(self, link_class: LinkClass, topic: bytes) -> bool:
+        """Say whether a client here wants an event, now or when it has had what it has missed."""
+        return bool(self.audience.of(link_class, topic))
+
     def serves(self, link_class: LinkClass, topic: bytes) -> bool:
         """Say whether an event of that class, not an express one, would go to a client here."""
         targets = self.audience.of(link_class, topic)
         return any(row.recipient.outlet is not None for row in targets)
+
+    # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _drop(self, client: Subscriber, number: int) -> bool:
+        entry = client.filters.pop(number, None)
+        if entry is not None:
+            self.audience.remove(client, number, *entry)
+        return entry is not None

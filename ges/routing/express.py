@@ -31,15 +31,15 @@ from ges.wire.events import (
     BUDGET,
     BUDGET_AT,
     DEFAULT_BUDGET_US,
+    FLAGS_AT,
+    FRONT,
     LATE_FLAG,
     MAX_BUDGET_US,
     MAX_HOPS,
-    PATCH,
-    PATCH_AT,
-    PATCH_END,
     ROUGH_FLAG,
     SPENT_AT,
     Head,
+    pack_front,
 )
 from ges.wire.source_route import pack_route
 from overlay.ids import LinkClass
@@ -116,20 +116,21 @@ class Express:
             budget = event.head.budget_us or self._budget_us
             self._take(event, budget, event.head.spent_us + hop_us, onward)
 
-    def relay(self, line: Line, run: EventRun, onward: Onward) -> None:
-        """Take events from another broker."""
+    def relay(self, line: Line, run: EventRun, onward: Onward, *, is_for_us: bool) -> None:
+        """Take events from another broker; ``is_for_us``: clients here may want them."""
         self._counters["events_received"] += run.count
         key = line.peer.uid, line.link_class
         hop_us = self._hop_us(line)
         for event in run.split():
             head = event.head
-            self._take(event, head.budget_us, head.spent_us + hop_us, onward, key)
+            spent = head.spent_us + hop_us
+            self._take(event, head.budget_us, spent, onward, key, is_for_us=is_for_us)
 
     def pass_on(self, line: Line, way: Path, head: Head, body: bytes) -> None:
         """Pass on an event between two others that came over ``line``, over links of its class."""
         event = _body(body, head.budget_us, head.spent_us + self._hop_us(line))
         if line.link_class is not LinkClass.EXPRESS:
-            event[0] |= ROUGH_FLAG
+            event[FLAGS_AT] |= ROUGH_FLAG
         self._send(way, event, line.link_class)
 
     def _hop_us(self, line: Line) -> int:
@@ -143,18 +144,25 @@ class Express:
         spent: int,
         onward: Onward,
         came_over: LinkKey | None = None,
+        *,
+        is_for_us: bool = True,
     ) -> None:
         head = single.head
-        if not self._recent.fresh(single):
+        # By destination each copy is for others, and goes on; by arcs what came before does not.
+        if (is_for_us or not head.duty.shape) and not self._recent.fresh(single):
             self._counters["events_duplicate"] += 1
-            return
+            if not head.duty.shape:
+                return
+            is_for_us = False
         event = _body(next(single.bodies()), budget, spent)
         if spent > budget and not head.late:
-            event[0] |= LATE_FLAG
+            event[FLAGS_AT] |= LATE_FLAG
             if came_over is not None:
                 self.misses[came_over] += 1
             self._counters["express_misses"] += 1
         self._forward(head, event, onward)
+        if not is_for_us:
+            return
         frame = frame_start(EVENT, len(event)) + event
         for row in self._audience.of(LinkClass.EXPRESS, head.topic):
             client, matches = row.recipient.client, row.matches
@@ -166,15 +174,21 @@ class Express:
             self._counters["events_delivered"] += 1
 
     def _forward(self, head: Head, event: bytearray, onward: Onward) -> None:
-        if head.hops >= MAX_HOPS:
-            self._counters["events_too_many_hops"] += bool(onward)
+        if not onward:
             return
+        if head.ttl and head.hops >= head.ttl:
+            self._counters["events_ttl_ended"] += 1
+            return
+        if head.hops >= MAX_HOPS:
+            self._counters["events_too_many_hops"] += 1
+            return
+        flags = int.from_bytes(event[: FLAGS_AT + 1])
         for uid, duty in onward:
             way, link_class = self._hops.to(uid)
             copy = bytearray(event)
-            copy[PATCH_AT:PATCH_END] = PATCH.pack(head.hops + 1, duty)
+            copy[: FRONT.size] = pack_front(flags, head.hops + 1, 0, head.source, duty)
             if link_class is not LinkClass.EXPRESS:
-                copy[0] |= ROUGH_FLAG
+                copy[FLAGS_AT] |= ROUGH_FLAG
                 self._counters["express_over_normal"] += 1
             self._send(way, copy, link_class)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ges.routing.plan import Duty, Onward
+from ges.routing.plan import Onward
+from ges.wire.events import Duty
 
 
 class FloodPlan:
@@ -15,6 +16,6 @@ class FloodPlan:
         """Return all, each with the duty it has come with."""
         return tuple((uid, duty) for uid in self.uids)
 
-    def instead(self, place: int, duty: Duty) -> Onward:
+    def instead(self, uid: str, place: int, duty: Duty) -> Onward:
         """Return all: any of them may lead to those behind the broker that is gone."""
         return self.onward(duty)

@@ -20,7 +20,7 @@ batch for each source at a time, and at most 64 batches a second for each.
 The first event of a publisher is delivered without a question, unless something has changed here
 less than 3 s ago, or the event is marked: then events before it may be on another way.
 
-This is an :class:`~ges.routing.ordering.Ordering`. What comes twice is dropped here, too.
+What comes twice is dropped here, too.
 """
 
 from __future__ import annotations
@@ -29,16 +29,21 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from ges.routing.ordering import HELD_BYTES, MAX_HELD, MAX_HELD_BYTES, MAX_PUBLISHERS
 from ges.wire.event_runs import EventRun
 from ges.wire.events import Flow
-from ges.wire.recall_messages import MAX_LISTED, MAX_RANGES, RangeDone, WantedRange
+from ges.wire.recall_messages import MAX_LISTED, MAX_RANGES, FlowTail, RangeDone, WantedRange
 from overlay.ids import Nanos, nanos
 from overlay.machine import TimerTable
 
 PATIENCE_NS = nanos(4)  #: an answer is waited for so long
+ASK_AGAIN_NS = nanos(0.5)  #: questions and answers may be lost: it is asked again after this
+UNKNOWN_NS = nanos(1)  #: and so long for what nobody knows anything of
 CHANGED_NS = nanos(3)  #: after a change here, first events of publishers are doubtful so long
 BATCH_NS = nanos(1 / 64)  #: between two batches of questions to one source
+MAX_HELD = 65536  #: events held for one publisher ...
+MAX_HELD_BYTES = 64 * 1024 * 1024  #: ... and bytes for all
+MAX_PUBLISHERS = 65536
+HELD_BYTES = 256  #: of memory for an event that waits for others, beside its own bytes
 MAX_OPEN = 64  #: questions of one flow
 MAX_STEPS = 4  #: brokers asked in turn, where a publisher has roamed
 
@@ -87,6 +92,7 @@ class FlowOrdering:
         self._questions: dict[int, _Question] = {}  #: all, by number
         self._next = 0
         self._patience: TimerTable[int] = TimerTable()
+        self._again: TimerTable[int] = TimerTable()  #: questions that were asked
         self._unasked: dict[int, dict[int, None]] = {}  #: source -> numbers of questions
         self._asked_at: dict[int, Nanos] = {}  #: source -> when it was asked last
         self._held_bytes = 0
@@ -144,6 +150,24 @@ class FlowOrdering:
             return ()
         return self._hold(run.head.flow, state, run)
 
+    def learn(self, tail: FlowTail, source: int, now: Nanos) -> None:
+        """A source says which events of a flow were for this broker of late, if there were any.
+
+        Those that have not come may be lost on the way, with no later one that would show it.
+        """
+        flow = (tail.publisher, tail.incarnation, tail.link_class)
+        state = self._flows.get(flow)
+        if state is None:
+            state = self._begin(flow, tail.first - 1)
+        if tail.last > state.last:
+            self._ask(flow, source, state.last + 1, tail.last, now)
+            state.last, state.via = tail.last, -1
+
+    @property
+    def has_questions(self) -> bool:
+        """There is something to be asked."""
+        return bool(self._unasked)
+
     def settle(self, answer: RangeDone, now: Nanos) -> Sequence[EventRun]:
         """Take the end of an answer; return what is to be delivered now."""
         question = self._close(answer.number)
@@ -152,12 +176,17 @@ class FlowOrdering:
         flow, state = question.flow, self._flows[question.flow]
         last = min(answer.last, question.last)
         steps = question.steps + 1
-        if question.first < answer.floor and answer.before is not None and steps <= MAX_STEPS:
-            # It was published elsewhere.
+        if question.first < answer.floor:  # it was published elsewhere, or long ago
             until = min(answer.floor - 1, question.last)
             chosen = tuple(each for each in question.chosen if each <= until)
-            if chosen or not question.chosen:
+            if not chosen and question.chosen:
+                pass
+            elif answer.before is not None and steps <= MAX_STEPS:
                 self._ask(flow, answer.before, question.first, until, now, chosen, steps)
+            elif until > state.done:
+                first = max(question.first, state.done + 1)
+                unknown = _Question(flow, question.source, first, until, chosen, steps)
+                self._wait(unknown, now, UNKNOWN_NS)
         wanted = tuple(
             each.sequence
             for each in answer.listed
@@ -193,6 +222,8 @@ class FlowOrdering:
                 for number, each in questions
             )
             self._asked_at[source] = now
+            for number in numbers[:MAX_RANGES]:
+                self._again.set(number, now + ASK_AGAIN_NS)
             taken.append((source, asked))
         if len(self._asked_at) > 4096:
             self._asked_at = {s: at for s, at in self._asked_at.items() if now < at + BATCH_NS}
@@ -201,14 +232,16 @@ class FlowOrdering:
     def next_deadline(self) -> Nanos | None:
         """Return when :meth:`expire` or :meth:`take_questions` has something to do."""
         due = [self._asked_at.get(source, -BATCH_NS) + BATCH_NS for source in self._unasked]
-        patience = self._patience.next_deadline()
-        return min(due + ([patience] if patience is not None else []), default=None)
+        ends = (self._patience.next_deadline(), self._again.next_deadline(), *due)
+        return min((end for end in ends if end is not None), default=None)
 
     def expire(self, now: Nanos) -> list[EventRun]:
         """Give up what has been waited for too long; return what is to be delivered now."""
         ready: list[EventRun] = []
         while (number := self._patience.pop_expired(now)) is not None:
             ready += self._give_up(number)
+        while (number := self._again.pop_expired(now)) is not None:
+            self._unasked.setdefault(self._questions[number].source, {})[number] = None
         return ready
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
@@ -236,12 +269,12 @@ class FlowOrdering:
         self._unasked.setdefault(source, {})[number] = None
         self.doubts += 1
 
-    def _wait(self, question: _Question, now: Nanos) -> int:
+    def _wait(self, question: _Question, now: Nanos, patience: Nanos = PATIENCE_NS) -> int:
         """Wait for what is in question; return its number."""
         self._next += 1
         self._questions[self._next] = question
         self._flows[question.flow].questions[self._next] = question
-        self._patience.set(self._next, now + PATIENCE_NS)
+        self._patience.set(self._next, now + patience)
         return self._next
 
     def _close(self, number: int) -> _Question | None:
@@ -255,6 +288,7 @@ class FlowOrdering:
     def _drop(self, number: int) -> _Question:
         question = self._questions.pop(number)
         self._patience.cancel(number)
+        self._again.cancel(number)
         unasked = self._unasked.get(question.source, {})
         unasked.pop(number, None)
         if not unasked:

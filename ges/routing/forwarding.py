@@ -2,6 +2,10 @@
 
 Over the direct link, by the relay path that is faster, or round a link that has failed. Where there
 is none of these for the moment, they wait (:mod:`ges.routing.holding`).
+
+Each copy says which way it has come: a *stream* here is a link, or a way over others, to the broker
+that is to get the copy. Whenever another stream to that broker is taken than before, its token is
+renewed (:mod:`ges.routing.via`).
 """
 
 from __future__ import annotations
@@ -11,16 +15,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ges.routing.holding import Holding
-from ges.routing.losses import Losses
 from ges.routing.outlets import Lines
 from ges.routing.paths import Path, Paths
 from ges.routing.plan import Onward
+from ges.routing.via import Tokens
 from ges.wire.event_runs import EventRun
-from ges.wire.events import MAX_HOPS, PATCH, PATCH_AT, PATCH_END, read_head
+from ges.wire.events import AGAIN_FLAG, FRONT, MAX_HOPS, Head, pack_front, read_head
 from ges.wire.source_route import pack_route
 from overlay.ids import LinkClass, Nanos
 from overlay.multigraph.weights import LinkKey
 from overlay.wire.frames import DETOUR, EVENT, Bytes, frame_start
+
+#: A way to a broker over links of a class: itself if it is linked, else whom to pass.
+Stream = tuple[LinkClass, Path]
 
 MAX_REROUTED_HOPS = 32  #: an event that came so far is not sent yet another way; no tree is so deep
 
@@ -42,15 +49,16 @@ class Forwarding:
         lines: Lines,
         paths: Paths,
         holding: Holding,
-        losses: Losses,
+        tokens: Tokens[Stream],
         counters: Counter[str],
     ) -> None:
+        self.tokens = tokens
         self.told: dict[str, None] = {}  #: uids of those to whom events went over a link
         self.stranded: list[Stranded] = []  #: to be taken by whoever has called
         self._lines = lines
         self._paths = paths
         self._holding = holding
-        self._losses = losses
+        self._taken: dict[LinkKey, Stream] = {}  #: the stream used last to a broker, by class
         self._counters = counters
 
     def forward(
@@ -60,16 +68,20 @@ class Forwarding:
         if not onward:
             return
         head = run.head
+        if head.ttl and head.hops >= head.ttl:
+            self._counters["events_ttl_ended"] += run.count
+            return
         if head.hops >= MAX_HOPS:
             self._counters["events_too_many_hops"] += run.count
-            self._losses.note(head)
             return
         hops = head.hops + 1
         for uid, duty in onward:
             key = (uid, link_class)
             line, way = self._lines.get(key), self._paths.relays.get(key)
             if line is not None and way is None:
-                line.connection.send(run.patched(flags, hops, duty), run.count)
+                via = self._onto(head.via, flags, key, (uid,))
+                front = pack_front(flags, hops, via, head.source, duty)
+                line.connection.send(run.patched(front), run.count)
                 self._counters["events_forwarded"] += run.count
                 # The normal link is asked for the secure one beside it, too: both go the same way.
                 self.told[uid] = None
@@ -78,13 +90,11 @@ class Forwarding:
                 self._counters["events_forwarded"] += run.count
             else:
                 way = self._paths.round(key)
-            first = bytes((flags,)) + PATCH.pack(hops, duty)
+            front = pack_front(flags, hops, head.via, head.source, duty)
             for body in run.bodies():
-                self.send_round(way or (uid,), first, body[PATCH_END:], link_class, now)
+                self.send_round(way or (uid,), front + body[FRONT.size :], link_class, now)
 
-    def send_round(
-        self, way: Path, first: bytes, rest: bytes, link_class: LinkClass, now: Nanos
-    ) -> None:
+    def send_round(self, way: Path, event: bytes, link_class: LinkClass, now: Nanos) -> None:
         """Send an event to the first broker on ``way``, for the last one.
 
         Where the link to the first has just gone, the next on the way that is linked will do: the
@@ -93,10 +103,17 @@ class Forwarding:
         for at, uid in enumerate(way, start=1):
             line = self._lines.get((uid, link_class))
             if line is not None:
-                line.connection.send(_on_its_way(way[at:], first, rest), 1)
+                stamped = self._stamped(event, (way[-1], link_class), way[at - 1 :])
+                line.connection.send(_on_its_way(way[at:], stamped), 1)
                 self._counters["events_sent_round"] += 1
                 return
-        self._send_otherwise(way, first + rest, link_class, now)
+        self._send_otherwise(way, event, link_class, now)
+
+    def renew(self, key: LinkKey) -> None:
+        """Order may be broken on the way to a broker."""
+        stream = self._taken.get(key)
+        if stream is not None:
+            self.tokens.renew((stream,))
 
     def way_round(self, key: LinkKey) -> Path | None:
         """Return a way to a broker whose own link is down, over links of that class that are up."""
@@ -113,6 +130,22 @@ class Forwarding:
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
+    def _onto(self, via: int, flags: int, key: LinkKey, way: Path) -> int:
+        """Return the digest of an event that is sent to a broker on a way."""
+        if flags & AGAIN_FLAG:  # it comes behind later ones, perhaps
+            return self.tokens.stray()
+        stream = key[1], way
+        taken = self._taken.get(key)
+        if taken != stream:
+            if taken is not None:
+                self.tokens.renew((stream,))
+            self._taken[key] = stream
+        return self.tokens.onto(via, stream)
+
+    def _stamped(self, event: bytes, key: LinkKey, way: Path) -> bytes:
+        head = read_head(event)
+        return _with(event, head, head.hops, self._onto(head.via, head.flags, key, way))
+
     def _send_otherwise(self, way: Path, event: bytes, link_class: LinkClass, now: Nanos) -> None:
         """None of the brokers on the way is linked: take another way, or wait for a link.
 
@@ -124,11 +157,12 @@ class Forwarding:
             return
         head = read_head(event)
         if head.hops < MAX_REROUTED_HOPS:
-            patched = event[:PATCH_AT] + PATCH.pack(head.hops + 1, head.duty) + event[PATCH_END:]
+            patched = _with(event, head, head.hops + 1, self.tokens.stray())
             for other in self._others(way[-1], link_class):
                 if any((uid, link_class) in self._lines for uid in other):
                     self._counters["events_rerouted"] += 1
-                    self.send_round(other, patched, b"", link_class, now)
+                    self.renew((way[-1], link_class))
+                    self.send_round(other, patched, link_class, now)
                     return
         if not self._keep(way, event, link_class, now):
             self.stranded.append(Stranded(way[-1], event, link_class))
@@ -138,11 +172,13 @@ class Forwarding:
     ) -> bool:
         """Let an event wait for a link to any broker on the way; False if there is none to come."""
         held = self._holding.held
-        return any(
-            self._holding.keep((uid, link_class), _on_its_way(way[at:], event, b""), now)
-            for at, uid in enumerate(way, start=1)
-            if not only_held or (uid, link_class) in held
-        )
+        for at, uid in enumerate(way, start=1):
+            if only_held and (uid, link_class) not in held:
+                continue
+            stamped = self._stamped(event, (way[-1], link_class), way[at - 1 :])
+            if self._holding.keep((uid, link_class), _on_its_way(way[at:], stamped), now):
+                return True
+        return False
 
     def _others(self, uid: str, link_class: LinkClass) -> Iterator[Path]:
         """Yield the ways to a broker that are known here."""
@@ -154,7 +190,12 @@ class Forwarding:
             yield path[1:]
 
 
-def _on_its_way(way: Path, first: Bytes, rest: Bytes) -> bytes:
+def _with(event: bytes, head: Head, hops: int, via: int) -> bytes:
+    """Return an event with another count of hops, and another digest of its way."""
+    return pack_front(head.flags, hops, via, head.source, head.duty) + event[FRONT.size :]
+
+
+def _on_its_way(way: Path, event: Bytes) -> bytes:
     """Return the frame of an event that has these brokers to pass after the next."""
-    kind, start = (DETOUR, pack_route(way) + first) if way else (EVENT, bytes(first))
-    return frame_start(kind, len(start) + len(rest)) + start + rest
+    kind, start = (DETOUR, pack_route(way)) if way else (EVENT, b"")
+    return frame_start(kind, len(start) + len(event)) + start + event

@@ -55,6 +55,13 @@ class KeptRun(msgspec.Struct, frozen=True, gc=False):
         return self.data[start : self.end]
 
 
+def kept_run(run: EventRun, at: Nanos) -> KeptRun:
+    """Return a run that has its bytes to itself, as it is kept."""
+    head, data, bounds = run.head, run.data, run.bounds
+    size = ENTRY_BYTES + len(head.topic) + len(data)
+    return KeptRun(at, size, head.topic, head.secure, run.count, data, bounds[0], bounds[-1])
+
+
 class KeptEvents:
     """The events of the last seconds; each run has a number, and numbers have no gaps."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,20 +10,25 @@ from dataclasses import dataclass
 from ges.routing.catch_up import CatchUp
 from ges.routing.delivery import Deliveries
 from ges.routing.express import Express, ExpressHops
-from ges.routing.forwarding import Forwarding
+from ges.routing.flow_order import FlowOrdering
+from ges.routing.forwarding import Forwarding, Stream
 from ges.routing.holding import Holding
-from ges.routing.losses import Losses
-from ges.routing.ordering import DenseOrdering, Ordering
+from ges.routing.interests import Interests
+from ges.routing.known import Known
 from ges.routing.outlets import Lines
 from ges.routing.passing import Passing
+from ges.routing.past import Past
 from ges.routing.paths import Paths
 from ges.routing.plans import Plans
 from ges.routing.reach import Reach
+from ges.routing.recall import RecallLog
+from ges.routing.recalls import Recalls
 from ges.routing.rerouting import Rerouting
 from ges.routing.router import Router
-from ges.topology.secure_graph import SecureGraph
+from ges.routing.stuck import Stuck
+from ges.routing.via import Tokens
 from ges.wire.events import DEFAULT_BUDGET_US
-from overlay.ids import Nanos
+from overlay.ids import LinkClass, Nanos
 from overlay.multigraph.weights import LinkKey
 
 
@@ -46,8 +52,8 @@ class RoutingParts:
     passing: Passing
     deliveries: Deliveries
     express: Express
-    ordering: Ordering
-    losses: Losses
+    recalls: Recalls
+    past: Past
     reach: Reach
 
     @classmethod
@@ -56,21 +62,25 @@ class RoutingParts:
         lines: Lines,
         paths: Paths,
         holding: Holding,
-        graph: SecureGraph,
+        known: Known,
+        interests: Interests,
         counters: Counter[str],
         rules: ExpressRules,
         *,
+        rng: random.Random,
         now: Callable[[], Nanos],
     ) -> RoutingParts:
-        """Return new parts; ``graph`` is that of the secure links between brokers."""
-        plans = Plans(lines, holding)
-        ordering = DenseOrdering()
-        losses = Losses(ordering)
-        forwarding = Forwarding(lines, paths, holding, losses, counters)
-        catch_up = CatchUp(plans)
-        rerouting = Rerouting(lines, paths, plans, holding, forwarding, catch_up, losses, counters)
-        passing = Passing(plans, holding, forwarding, catch_up, rerouting, counters)
-        deliveries = Deliveries(counters, now)
+        """Return new parts; ``rng`` draws the tokens of streams."""
+        cluster = known.cluster
+        plans = Plans(lines, holding, cluster)
+        tokens: Tokens[Stream] = Tokens(rng)
+        deliveries = Deliveries(counters, now, interests)
+        ordering = FlowOrdering(lambda topic: deliveries.serves(LinkClass.NORMAL, topic))
+        recalls = Recalls(ordering, RecallLog(), cluster)
+        forwarding = Forwarding(lines, paths, holding, tokens, counters)
+        catch_up, stuck = CatchUp(plans), Stuck()
+        rerouting = Rerouting(lines, paths, plans, holding, forwarding, catch_up, stuck, counters)
+        passing = Passing(plans, holding, forwarding, catch_up, rerouting, stuck, counters)
         hops = ExpressHops(lines, paths, rules.is_express)
         express = Express(
             hops,
@@ -79,6 +89,12 @@ class RoutingParts:
             one_way_us=rules.one_way_us,
             budget_us=rules.budget_us,
         )
-        router = Router(ordering, losses, passing, deliveries, express, counters)
-        reach = Reach(plans, graph, deliveries)
-        return cls(router, passing, deliveries, express, ordering, losses, reach)
+        replays = deliveries.replays
+        past = Past(cluster, recalls.log, interests, replays.fetched)
+        replays.fetch = past.begin
+        replays.forgotten = past.forget
+        router = Router(
+            known.mask_of, tokens, recalls, past, passing, deliveries, express, counters
+        )
+        reach = Reach(plans, known, deliveries)
+        return cls(router, passing, deliveries, express, recalls, past, reach)

@@ -1,12 +1,14 @@
 """Events on to other brokers: over links that are up, round those that are not, or later.
 
 What is passed on goes by the plan of the moment (:mod:`ges.routing.plans`). What cannot go waits
-for a link (:mod:`ges.routing.holding`), goes to others in its place (:mod:`ges.routing.rerouting`),
-or goes once more to brokers that were left out (:mod:`ges.routing.catch_up`).
+for a link (:mod:`ges.routing.holding`) or for a way (:mod:`ges.routing.stuck`), goes to others in
+place of a broker (:mod:`ges.routing.rerouting`), or goes once more to brokers that were left out
+(:mod:`ges.routing.catch_up`).
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
@@ -14,11 +16,12 @@ from ges.routing.catch_up import CatchUp, Passed
 from ges.routing.forwarding import Forwarding
 from ges.routing.holding import Holding
 from ges.routing.paths import Path
-from ges.routing.plan import Duty, Onward
+from ges.routing.plan import Onward
 from ges.routing.plans import Plans
 from ges.routing.rerouting import Rerouting
+from ges.routing.stuck import Stuck, Waiting
 from ges.wire.event_runs import EventRun
-from ges.wire.events import AGAIN_FLAG
+from ges.wire.events import AGAIN_FLAG, Duty
 from overlay.ids import LinkClass, Nanos, Peer
 from overlay.queues.resend import Item
 from ring.wire.messages import Member
@@ -34,6 +37,7 @@ class Passing:
         forwarding: Forwarding,
         catch_up: CatchUp,
         rerouting: Rerouting,
+        stuck: Stuck,
         counters: Counter[str],
     ) -> None:
         self.plans = plans
@@ -41,6 +45,8 @@ class Passing:
         self._forwarding = forwarding
         self._catch_up = catch_up
         self._rerouting = rerouting
+        self._stuck = stuck
+        self._version = -1  #: of the tables, when moves were followed last
         self._counters = counters
 
     # ── events ────────────────────────────────────────────────────────────────────────────────
@@ -49,6 +55,9 @@ class Passing:
         self, run: EventRun, duty: Duty, flags: int, link_class: LinkClass, now: Nanos
     ) -> None:
         """Send events to those that come next, and remember them where there may be others."""
+        if duty.shape:
+            self._pass_to(run, duty, flags, link_class, now)
+            return
         onward = self.plans.onward(duty, flags, link_class)
         self._forwarding.forward(run, onward, flags, link_class, now)
         self._catch_up.keep(run, duty, flags, link_class, now)
@@ -56,7 +65,7 @@ class Passing:
 
     def send_round(self, way: Path, event: bytes, link_class: LinkClass, now: Nanos) -> None:
         """Pass on an event between two brokers that do not use a link of their own."""
-        self._forwarding.send_round(way, event, b"", link_class, now)
+        self._forwarding.send_round(way, event, link_class, now)
         self._rerouting.take_stranded(now)
 
     def told(self) -> Iterable[str]:
@@ -85,7 +94,9 @@ class Passing:
         """
         self.plans.here = here
         self._holding.note(linked, around, is_member=here is not None)
+        self._follow_moves()
         self._settle(now)
+        self._try_stuck(now)
         place, left = self._catch_up.move(here, now)
         for passed in left:
             late = self.plans.instead_of_us(place, passed.duty, passed.flags, passed.link_class)
@@ -112,31 +123,90 @@ class Passing:
         self._rerouting.take_stranded(now)
 
     @property
+    def stuck_bytes(self) -> int:
+        """Bytes of memory that events take which wait for a way."""
+        return self._stuck.bytes
+
+    @property
     def keeps_events(self) -> bool:
         """Events wait here for a link."""
-        return not self._holding.is_empty
+        return bool(self._stuck) or not self._holding.is_empty
 
     # ── time ──────────────────────────────────────────────────────────────────────────────────
 
     @property
     def has_deadlines(self) -> bool:
         """Something waits, or is kept for others."""
-        return bool(self._holding.held) or self._catch_up.next_deadline() is not None
+        is_held = bool(self._holding.held) or bool(self._stuck)
+        return is_held or self._catch_up.next_deadline() is not None
 
     def next_deadline(self, now: Nanos) -> Nanos | None:
         """Return when :meth:`expire` has something to do."""
-        forget = self._catch_up.next_deadline()
-        held = self._holding.next_deadline(now) if self._holding.held else None
-        return forget if held is None else held if forget is None else min(held, forget)
+        ends = (
+            self._catch_up.next_deadline(),
+            self._holding.next_deadline(now) if self._holding.held else None,
+            self._stuck.next_deadline(),
+        )
+        return min((end for end in ends if end is not None), default=None)
 
     def expire(self, now: Nanos) -> None:
         """Give up links that do not come, and forget what nobody waits for any more."""
         if self._holding.held:
             self._settle(now)
             self._rerouting.take_stranded(now)
+        self._try_stuck(now)
         self._catch_up.forget(now)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _pass_to(
+        self, run: EventRun, duty: Duty, flags: int, link_class: LinkClass, now: Nanos
+    ) -> None:
+        """Send events to their destinations; those without a way wait."""
+        if self.plans.cluster.version != self._version:
+            self._follow_moves()
+            self._try_stuck(now)
+        split = self.plans.split(duty, link_class)
+        if split.strayed:
+            flags |= AGAIN_FLAG
+            for uid in split.strayed:
+                self._forwarding.renew((uid, link_class))
+        self._forwarding.forward(run, split.onward, flags, link_class, now)
+        if split.stuck:
+            self._counters["events_stuck"] += run.count
+            waiting = duty._replace(destinations=split.stuck)
+            self._give_up(self._stuck.keep(run, waiting, flags, link_class, now))
+        if self._forwarding.stranded:
+            self._rerouting.take_stranded(now)
+
+    def _try_stuck(self, now: Nanos) -> None:
+        """Send what has waited for a way, where there is one by now."""
+        if not self._stuck:
+            return
+        tried, over = self._stuck.take(self.plans.cluster.version, now)
+        self._give_up(over)
+        for waiting in tried:
+            split = self.plans.split(waiting.duty_at(now), waiting.link_class)
+            flags = waiting.flags | AGAIN_FLAG
+            self._forwarding.forward(waiting.run, split.onward, flags, waiting.link_class, now)
+            if split.stuck:
+                duty = waiting.duty._replace(destinations=split.stuck)
+                self._give_up(self._stuck.put(dataclasses.replace(waiting, duty=duty), now))
+        self._rerouting.take_stranded(now)
+
+    def _give_up(self, waiting: Iterable[Waiting]) -> None:
+        for each in waiting:
+            self._counters["events_without_link"] += each.run.count
+            self._forwarding.tokens.renew_all()  # whoever misses it asks for it
+
+    def _follow_moves(self) -> None:
+        """Destinations have moved to other next hops: order may be broken on these."""
+        self._version = self.plans.cluster.version
+        uids = self.plans.cluster.uids
+        for link_class, moves in self.plans.cluster.take_moves().items():
+            for slot, uid in uids.items():
+                if moves.onto >> slot & 1:
+                    self._forwarding.renew((uid, link_class))
 
     def _settle(self, now: Nanos) -> None:
         self.plans.lay()

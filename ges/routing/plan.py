@@ -1,18 +1,20 @@
 """A plan says where an event goes from here, by its *duty*: what its receiver is to serve.
 
-A duty is four bytes of the header of an event. Whoever passes an event on, holds it or sends it
-another way handles duties as they are, and does not look into them: only a plan makes and reads
-them. Today a duty is the end of an arc of the ring (:mod:`ges.routing.arc_plan`), or nothing where
-an event goes to everybody (:mod:`ges.routing.flood_plan`).
+A duty (:class:`ges.wire.events.Duty`) stands in the header of an event. Whoever passes an event on,
+holds it or sends it another way handles duties as they are: only a plan makes and reads them. In a
+cluster a duty names the brokers that want the event (:mod:`ges.routing.mask_plan`). Where there are
+more brokers than a cluster has slots it is the end of an arc of the ring
+(:mod:`ges.routing.arc_plan`), or nothing where an event goes to everybody
+(:mod:`ges.routing.flood_plan`).
 """
 
 from __future__ import annotations
 
 from typing import Protocol
 
-Duty = bytes
+from ges.wire.events import Duty
 
-#: Uids of the brokers to pass an event to, and the duty of each; going right on the ring.
+#: Uids of the brokers to pass an event to, and the duty of each.
 Onward = tuple[tuple[str, Duty], ...]
 
 
@@ -22,8 +24,8 @@ class Plan(Protocol):
     def onward(self, duty: Duty) -> Onward:
         """Return whom to pass an event to that has come with this duty."""
 
-    def instead(self, place: int, duty: Duty) -> Onward:
-        """Return whom to pass an event to in place of the broker that stood at ``place``.
+    def instead(self, uid: str, place: int, duty: Duty) -> Onward:
+        """Return whom to pass an event to in place of a broker that does not get it from here.
 
-        ``place`` is a ring id, and ``duty`` was that broker's.
+        ``place`` is the ring id that it had, and ``duty`` was that broker's.
         """

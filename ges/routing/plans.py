@@ -5,18 +5,24 @@ from __future__ import annotations
 from ges.routing.arc_plan import ArcPlan, whole_ring
 from ges.routing.flood_plan import FloodPlan
 from ges.routing.holding import Holding
+from ges.routing.mask_plan import Cluster, MaskPlan, Split
 from ges.routing.outlets import Lines
-from ges.routing.plan import Duty, Onward, Plan
-from ges.wire.events import FLOOD_FLAG
+from ges.routing.plan import Onward, Plan
+from ges.wire.events import FLOOD_FLAG, Duty
 from overlay.ids import LinkClass, Peer
 
 
 class Plans:
-    """Arcs of the ring over normal links, the same over secure ones, and all secure links."""
+    """Destinations in the cluster; arcs of the ring, and all secure links, where it is too small.
 
-    def __init__(self, lines: Lines, holding: Holding) -> None:
+    The broker where an event is published decides: by destinations if every broker has a slot.
+    """
+
+    def __init__(self, lines: Lines, holding: Holding, cluster: Cluster) -> None:
         """``holding`` knows who is linked, and for whom events wait."""
         self.here: int | None = None  #: this broker's ring id; None: it is not on the ring
+        self.cluster = cluster
+        self.masks = {each: MaskPlan(cluster, each, lines) for each in LinkClass}
         self.normal = ArcPlan()
         self.secure = ArcPlan()
         self.flood = FloodPlan()
@@ -54,23 +60,46 @@ class Plans:
         line = self._lines.get((peer.uid, LinkClass.NORMAL))
         return line is not None and line.peer.incarnation > peer.incarnation
 
-    def of(self, flags: int, link_class: LinkClass) -> Plan:
-        """Return the plan of an event with these flags, over links of that class."""
+    @property
+    def by_destination(self) -> bool:
+        """Events that are published here name the brokers that they are for."""
+        return self.cluster.is_for_all
+
+    def of(self, duty: Duty, flags: int, link_class: LinkClass) -> Plan:
+        """Return the plan of an event with this duty and flags, over links of that class."""
+        if duty.shape:
+            return self.masks[link_class]
         if flags & FLOOD_FLAG:
             return self.flood
-        return self.normal if link_class is LinkClass.NORMAL else self.secure
+        return self.secure if link_class is LinkClass.SECURE else self.normal
 
     def onward(self, duty: Duty, flags: int, link_class: LinkClass) -> Onward:
         """Return whom to pass an event to, and the duty of each; nobody while off the ring."""
-        return () if self.here is None else self.of(flags, link_class).onward(duty)
+        return () if self.here is None else self.of(duty, flags, link_class).onward(duty)
+
+    def split(self, duty: Duty, link_class: LinkClass) -> Split:
+        """Return whom to pass an event with destinations to, and for whom it has to wait."""
+        return self.masks[link_class].split(duty)
 
     @property
     def whole(self) -> Duty:
-        """The duty of this broker for an event that is published here."""
+        """The duty of this broker for an event that is published here, and is for all."""
         return whole_ring(self.here or 0)
+
+    @staticmethod
+    def express_class(duty: Duty) -> LinkClass:
+        """Return the class of the plan that an express event with this duty follows."""
+        return LinkClass.EXPRESS if duty.shape else LinkClass.NORMAL
+
+    def is_for_us(self, duty: Duty) -> bool:
+        """Say whether an event that has come with this duty is delivered here."""
+        if not duty.shape:
+            return True
+        slot = self.cluster.slot
+        return slot is not None and bool(duty.destinations >> slot & 1)
 
     def instead_of_us(self, place: int, duty: Duty, flags: int, link_class: LinkClass) -> Onward:
         """Return who serves now what this broker was to serve when it stood at ``place``."""
         if flags & FLOOD_FLAG or duty == whole_ring(place):  # for everybody, from us on
             return self.onward(self.whole, flags, link_class)
-        return self.of(flags, link_class).instead(place, duty)
+        return self.of(duty, flags, link_class).instead("", place, duty)

@@ -1,23 +1,33 @@
-"""Whom an event that is published here reaches, and why it is refused if that is not everybody."""
+"""Whether an event that is published here reaches all who want it, and why it is refused if not."""
 
 from __future__ import annotations
 
+from ges.gateways.next_hops import bits
 from ges.routing.delivery import Deliveries
+from ges.routing.known import Known
 from ges.routing.plans import Plans
 from ges.routing.subscriber import Subscriber
-from ges.topology.secure_graph import SecureGraph, describe
+from ges.topology.secure_graph import describe
 from ges.wire.events import Head
-from overlay.ids import LinkClass
+from overlay.ids import LinkClass, short
+
+MAX_NAMED = 3  #: brokers named in a refusal
 
 
 class Reach:
     """Judges events of clients."""
 
-    def __init__(self, plans: Plans, graph: SecureGraph, deliveries: Deliveries) -> None:
-        """``graph``: of the secure links between brokers."""
+    def __init__(self, plans: Plans, known: Known, deliveries: Deliveries) -> None:
         self._plans = plans
-        self._graph = graph
+        self._cluster = known.cluster
+        self._mask_of = known.mask_of
+        self._graph = known.graph
         self._deliveries = deliveries
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """Something else whenever another answer is possible, but for what clients want."""
+        return self._graph.version, self._cluster.version
 
     def why_not(self, client: Subscriber, head: Head) -> str | None:
         """Return why an event from a client cannot be taken, or None."""
@@ -27,13 +37,36 @@ class Reach:
             return None
         if not client.secure:
             return "the hop from the client to its broker is not secure; attach over chordals://"
-        if self._graph.is_overfull:
-            return "more brokers hold identities than this one can keep track of"
-        unreachable = self._graph.out_of_reach()
-        if unreachable:
-            return f"no all-secure path to broker {describe(unreachable)}"
-        if self._plans.normal.is_empty or self._graph.reaches_anybody():
-            return None
+        if self._plans.by_destination:
+            problem, is_connected = self._to_destinations(head)
+        else:
+            problem, is_connected = self._to_all()
+        if problem is not None or is_connected or self._plans.normal.is_empty:
+            return problem
         if self._deliveries.serves(LinkClass.SECURE, head.topic):
             return None
         return "no all-secure path from this broker to any other"
+
+    # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _to_destinations(self, head: Head) -> tuple[str | None, bool]:
+        """Return what is in the way to those who want it, and whether anybody is reached."""
+        cluster = self._cluster
+        reached = cluster.tables[LinkClass.SECURE].reached
+        wanted = self._mask_of(LinkClass.SECURE, head.topic) & ~(1 << (cluster.slot or 0))
+        missing = [cluster.uids[slot] for slot in bits(wanted & ~reached) if slot in cluster.uids]
+        if not missing:
+            return None, bool(reached)
+        places = {uid: place for place, uid in cluster.places.items()}
+        names = [f"{short(uid)} (ring id {places.get(uid)})" for uid in missing[:MAX_NAMED]]
+        more = f" and {len(missing) - MAX_NAMED} more" if len(missing) > MAX_NAMED else ""
+        return f"no all-secure path to broker {', '.join(names)}{more}", bool(reached)
+
+    def _to_all(self) -> tuple[str | None, bool]:
+        """The same where events go to all."""
+        if self._graph.is_overfull:
+            return "more brokers hold identities than this one can keep track of", False
+        unreachable = self._graph.out_of_reach()
+        if unreachable:
+            return f"no all-secure path to broker {describe(unreachable)}", False
+        return None, self._graph.reaches_anybody()

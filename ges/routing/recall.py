@@ -15,22 +15,24 @@ numbers; of numbers before it the broker knows nothing but who may know (``befor
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
+from ges.gateways.next_hops import bits
 from ges.wire.event_runs import EventRun
 from ges.wire.events import Flow
 from ges.wire.recall_messages import (
     MAX_LISTED,
     MAX_SENT,
+    FlowTail,
     ListedEvent,
     RangeDone,
     RangeQuery,
     WantedRange,
 )
-from overlay.ids import Nanos, nanos
+from overlay.ids import LinkClass, Nanos, nanos
 
 KEPT_NS = nanos(10)  #: events are kept for so long ...
 FLOW_BYTES = 4 * 1024 * 1024  #: ... and of a publisher no more than take this memory ...
@@ -131,6 +133,28 @@ class RecallLog:
             self._drop(head.flow, log)
         self.forget(now)
 
+    def tails(self, now: Nanos) -> dict[int, list[FlowTail]]:
+        """Return by slot which events were for that broker of late, as far as they are kept."""
+        self.forget(now)
+        ranges: dict[tuple[int, Flow], tuple[int, int]] = {}
+        for flow, entry in self._entries.values():
+            if entry.destinations < 0:
+                continue  # for everybody, by arcs of the ring
+            for slot in bits(entry.destinations):
+                first, last = ranges.get((slot, flow), (entry.first, 0))
+                ranges[slot, flow] = min(first, entry.first), max(last, entry.end - 1)
+        found: dict[int, list[FlowTail]] = {}
+        for (slot, flow), (first, last) in ranges.items():
+            found.setdefault(slot, []).append(FlowTail(*flow, first, last))
+        return found
+
+    def since(self, at: Nanos, now: Nanos) -> Iterator[tuple[EventRun, Nanos]]:
+        """Yield what was published from a time on, oldest first, and when that was."""
+        self.forget(now)
+        for _, entry in self._entries.values():
+            if entry.at >= at:
+                yield entry.run, entry.at
+
     def forget(self, now: Nanos) -> None:
         """Drop what is too old, and the oldest of what is too much."""
         while self._entries:
@@ -187,12 +211,14 @@ class RecallLog:
         listed: list[ListedEvent] = []
         for part in self._parts(log, wanted, floor, asker):
             size = _bytes_of(part)
-            is_small = size <= room and len(events) < MAX_SENT
+            # The names of secure events are told nobody, so all of these are sent.
+            is_small = size <= room or wanted.link_class is LinkClass.SECURE
+            is_small = is_small and len(events) < MAX_SENT
             if not listed and (is_small or (is_first and not events)):
                 room -= size
                 events.append(part)
                 continue
-            if len(listed) == MAX_LISTED:
+            if len(listed) == MAX_LISTED or wanted.link_class is LinkClass.SECURE:
                 last = part.head.sequence - 1
                 break
             listed.append(ListedEvent(part.head.sequence, part.head.topic))

@@ -13,6 +13,7 @@ missed of ``a``, and of ``b`` what was published in this last second.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 
 from ges.matching.filter_tree import FilterTree
@@ -39,6 +40,7 @@ class Replay:
         """``position``: number of the kept run to begin with."""
         self.position = position
         self.is_ready = False  #: all that the client has to say has come
+        self.past: deque[KeptRun] = deque()  #: fetched from others; goes before what is kept here
         self._marks: dict[Flow, int] = {}
         self._begins: dict[int, Nanos] = {}  #: by number of subscription
         self._youngest: Nanos = 0  #: when the latest of them began
@@ -72,8 +74,7 @@ class Replay:
         if self._is_stale or filters != self._filters:
             self._rebuild(filters)
         size = 0
-        for run in kept.since(self.position, PIECE_RUNS):
-            self.position += 1
+        for run in self._runs(kept):
             numbers = self._matches(run) if secure or not run.secure else ()
             if not numbers:
                 continue
@@ -81,6 +82,8 @@ class Replay:
             skip = max(0, self._marks.get(flow, 0) + 1 - first)
             if skip >= run.count:
                 continue
+            if flow in self._marks or len(self._marks) < MAX_MARKS:
+                self._marks[flow] = first + run.count - 1  # what was fetched may be kept as well
             matches = pack_matches(numbers[:MAX_MATCHES])
             frames = run.frames(skip)
             delivery = frame_start(DELIVERY, len(matches) + len(frames)) + matches + frames
@@ -88,6 +91,22 @@ class Replay:
             yield delivery, run, run.count - skip
             if size > PIECE_BYTES:
                 return
+
+    @property
+    def has_past(self) -> bool:
+        """Something that was fetched is still to be sent."""
+        return bool(self.past)
+
+    def _runs(self, kept: KeptEvents) -> Iterator[KeptRun]:
+        for _ in range(PIECE_RUNS):
+            if not self.past:
+                break
+            yield self.past.popleft()
+        else:
+            return
+        for run in kept.since(self.position, PIECE_RUNS):
+            self.position += 1
+            yield run
 
     def _rebuild(self, filters: Filters) -> None:
         self._filters = dict(filters)

@@ -14,10 +14,10 @@ from then on with what comes, and has missed the events in between (``replays_ov
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from ges.routing.audience import Audience
-from ges.routing.kept import KeptEvents
+from ges.routing.kept import KeptEvents, KeptRun
 from ges.routing.replay import PIECE_BYTES, Replay
 from ges.routing.subscriber import Subscriber
 from ges.wire.client_messages import Resubscribe, Subscribe
@@ -48,6 +48,10 @@ class Replays:
         self._behind: dict[Subscriber, Replay] = {}  #: who waits longest is first
         self._served: set[Subscriber] = set()  #: had its replay; there is one for a connection
         self._due: Nanos | None = None
+        #: Has others asked for what a client has missed; says whether :meth:`fetched` is to come.
+        self.fetch: Callable[[Subscriber, Nanos], bool] = lambda client, now: False
+        #: Told of each client that is gone.
+        self.forgotten: Callable[[Subscriber], None] = lambda client: None
 
     # ── called as events pass, and as clients come and go ─────────────────────────────────────
 
@@ -69,6 +73,7 @@ class Replays:
         """The client is gone."""
         self._behind.pop(client, None)
         self._served.discard(client)
+        self.forgotten(client)
 
     # ── replays ───────────────────────────────────────────────────────────────────────────────
 
@@ -101,10 +106,18 @@ class Replays:
                 ((mark.publisher, mark.incarnation, _class_of(secure=mark.secure)), mark.sequence)
                 for mark in request.marks
             )
-            if not request.more:
-                replay.is_ready = True
-                self._due = now
-                self.go_on(now)
+            if not request.more and not self.fetch(client, now):
+                self.fetched(client, [], now)
+
+    def fetched(self, client: Subscriber, runs: Iterable[KeptRun], now: Nanos) -> None:
+        """What others had for a client has come: serve it, and then what is kept here."""
+        replay = self._behind.get(client)
+        if replay is not None:
+            replay.past.extend(runs)
+            replay.position = max(replay.position, self.kept.first)  # others were waited for
+            replay.is_ready = True
+            self._due = now
+            self.go_on(now)
 
     def next_deadline(self) -> Nanos | None:
         """Return when :meth:`go_on` has something to do."""
@@ -131,14 +144,14 @@ class Replays:
     def _send_piece(self, client: Subscriber, replay: Replay) -> None:
         kept = self.kept
         del self._behind[client]
-        if replay.position < kept.first:
+        if replay.position < kept.first and not replay.has_past:
             self._counters["replays_overrun"] += 1
             self._audience.release(client)
             return
         for delivery, run, count in replay.piece(kept, client.filters, secure=client.secure):
             client.connection.send(delivery, 0 if run.secure else count)
             self._counters["events_replayed"] += count
-        if replay.position < kept.end:
+        if replay.has_past or replay.position < kept.end:
             self._behind[client] = replay  # behind those that wait, too
         else:
             self._audience.release(client)

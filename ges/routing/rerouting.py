@@ -13,13 +13,20 @@ from collections import Counter
 from ges.routing.catch_up import CatchUp
 from ges.routing.forwarding import Forwarding, Stranded
 from ges.routing.holding import Holding, frames_of
-from ges.routing.losses import Losses
 from ges.routing.outlets import Lines
 from ges.routing.paths import Path, Paths
 from ges.routing.plan import Onward
 from ges.routing.plans import Plans
+from ges.routing.stuck import Stuck
 from ges.wire.event_runs import EventRun
-from ges.wire.events import AGAIN_FLAG, FLOOD_FLAG, MARK_FLAG, SECURE_FLAG, read_head
+from ges.wire.events import (
+    AGAIN_FLAG,
+    CORRELATION_FLAG,
+    FLOOD_FLAG,
+    MARK_FLAG,
+    SECURE_FLAG,
+    read_head,
+)
 from ges.wire.source_route import read_route
 from overlay.ids import LinkClass, Nanos
 from overlay.queues.resend import Item
@@ -41,7 +48,7 @@ class Rerouting:
         holding: Holding,
         forwarding: Forwarding,
         catch_up: CatchUp,
-        losses: Losses,
+        stuck: Stuck,
         counters: Counter[str],
     ) -> None:
         self._lines = lines
@@ -50,7 +57,7 @@ class Rerouting:
         self._holding = holding
         self._forwarding = forwarding
         self._catch_up = catch_up
-        self._losses = losses
+        self._stuck = stuck
         self._counters = counters
 
     def on_cut(self, key: Key, now: Nanos) -> None:
@@ -60,7 +67,6 @@ class Rerouting:
         """
         if key[1] in RELIABLE and not self._holding.hold(key, now):
             self.on_orphans(key, self._holding.release(key), now)
-            self._losses.note_any()
 
     def on_orphans(self, key: Key, items: list[Item], now: Nanos) -> None:
         """Events for a broker that will not get them from us.
@@ -106,7 +112,6 @@ class Rerouting:
                 self._go_round(self._holding.release(key), way, SECURE, now)
             elif self._holding.is_over(key, now):
                 self._send_on(self._holding.release(key), key, held.place, now)
-                self._losses.note_any()  # what it had taken it may not have passed on
 
     def give_up(self, now: Nanos) -> None:
         """Wait for no link any more: this broker leaves, and others stand in for those beyond."""
@@ -117,36 +122,69 @@ class Rerouting:
 
     def _lose(self, stranded: Stranded) -> None:
         self._counters["events_without_link"] += 1
-        self._losses.note(read_head(stranded.event))
+        self._forwarding.tokens.renew_all()  # whoever misses it asks for it
 
     def _go_round(self, items: list[Item], path: Path, link_class: LinkClass, now: Nanos) -> None:
         for kind, body in frames_of(items):
             way, event = read_route(body) if kind == DETOUR else ((), body)
             whole = path + way
             whole = whole if len(whole) < MAX_PATH else way
-            self._forwarding.send_round(whole, event, b"", link_class, now)
+            self._forwarding.send_round(whole, event, link_class, now)
 
     def _send_on(self, items: list[Item], key: Key, place: int | None, now: Nanos) -> None:
         uid, link_class = key
+        self._forwarding.renew(key)
         if items:
             self._plans.lay()  # over what is linked now
         for kind, body in frames_of(items):
             way, event = read_route(body) if kind == DETOUR else ((), body)
             run = EventRun.of(read_head(event), event)
-            head = run.head
-            flags = MARK_FLAG if head.marked else 0
-            flags |= SECURE_FLAG | FLOOD_FLAG if head.secure else AGAIN_FLAG
-            onward: Onward = ()
-            if way and not head.secure:
-                onward = ((way[-1], head.duty),)
-            elif head.secure or place is not None:
-                onward = self._plans.of(flags, NORMAL).instead(place or 0, head.duty)
-            if not way:
-                self._catch_up.keep_instead(run, flags, link_class, now, uid)
-            if onward:
-                self._counters["events_sent_on"] += 1
-                self._forwarding.forward(run, onward, flags, link_class, now)
-            elif place is None or (head.secure and not self._plans.normal.is_empty):
-                self._counters["events_unacknowledged_dropped"] += 1
-                self._losses.note(head)
-            # else nobody but that broker was in its part of the ring
+            if run.head.duty.shape:
+                self._send_around(run, uid, way, link_class, now)
+            else:
+                self._send_instead(run, uid, way, place, link_class, now)
+
+    def _send_around(
+        self, run: EventRun, uid: str, way: Path, link_class: LinkClass, now: Nanos
+    ) -> None:
+        """Send events on that name their destinations; a broker that has died is none any more."""
+        head = run.head
+        flags = head.flags | AGAIN_FLAG
+        if way:
+            self._forwarding.forward(run, ((way[-1], head.duty),), flags, link_class, now)
+            return
+        split = self._plans.masks[link_class].around(uid, head.duty)
+        if split.onward:
+            self._counters["events_sent_on"] += 1
+            self._forwarding.forward(run, split.onward, flags, link_class, now)
+        if split.stuck:
+            duty = head.duty._replace(destinations=split.stuck)
+            given_up = self._stuck.keep(run, duty, flags, link_class, now)
+            self._counters["events_without_link"] += sum(each.run.count for each in given_up)
+
+    def _send_instead(
+        self,
+        run: EventRun,
+        uid: str,
+        way: Path,
+        place: int | None,
+        link_class: LinkClass,
+        now: Nanos,
+    ) -> None:
+        """Send events on to those who serve a broker's arc in its place."""
+        head = run.head
+        flags = head.flags & (MARK_FLAG | CORRELATION_FLAG)
+        flags |= SECURE_FLAG | FLOOD_FLAG if head.secure else AGAIN_FLAG
+        onward: Onward = ()
+        if way and not head.secure:
+            onward = ((way[-1], head.duty),)
+        elif head.secure or place is not None:
+            onward = self._plans.of(head.duty, flags, NORMAL).instead(uid, place or 0, head.duty)
+        if not way:
+            self._catch_up.keep_instead(run, flags, link_class, now, uid)
+        if onward:
+            self._counters["events_sent_on"] += 1
+            self._forwarding.forward(run, onward, flags, link_class, now)
+        elif place is None or (head.secure and not self._plans.normal.is_empty):
+            self._counters["events_unacknowledged_dropped"] += 1
+        # else nobody but that broker was in its part of the ring

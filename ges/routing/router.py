@@ -1,8 +1,12 @@
 """The way of an event through one broker: in, once, onward, and out to the clients in order.
 
-Events come as runs, a single one as a run of one, and all of a run are decided at once: what has
-come before is dropped, the rest is passed on to other brokers and delivered here in order. The
-payload is not touched, and nothing here waits.
+Events come as runs, a single one as a run of one, and all of a run are decided at once. The broker
+where they are published names the brokers that want them, and keeps them for a while for those that
+ask again. Every broker passes on what is for others, and delivers what is for itself. The payload
+is not touched, and nothing here waits.
+
+Where there are more brokers than a cluster has slots, events go to all of them over arcs of the
+ring; then what has come before is not passed on again.
 """
 
 from __future__ import annotations
@@ -12,18 +16,33 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ges.routing.delivery import Deliveries
 from ges.routing.express import Express
-from ges.routing.losses import Losses
-from ges.routing.ordering import Ordering
+from ges.routing.forwarding import Stream
+from ges.routing.known import MaskOf
 from ges.routing.outlets import Line
 from ges.routing.passing import Passing
+from ges.routing.past import Past
 from ges.routing.paths import Path
-from ges.routing.plan import Duty
+from ges.routing.plan import Onward
+from ges.routing.recalls import Outbound, Recalls
 from ges.routing.recent import Recent
 from ges.routing.subscriber import Subscriber
+from ges.routing.via import Tokens
 from ges.wire.event_runs import EventRun
-from ges.wire.events import AGAIN_FLAG, FLOOD_FLAG, MARK_FLAG, SECURE_FLAG, Head
+from ges.wire.events import (
+    AGAIN_FLAG,
+    CORRELATION_FLAG,
+    FLOOD_FLAG,
+    MARK_FLAG,
+    RECALLED_FLAG,
+    SECURE_FLAG,
+    Duty,
+    Head,
+)
 from overlay.ids import LinkClass, Nanos
 from ring.wire.messages import Member
+
+#: What stays of the flags of an event that goes by arcs; how it is laid out is in one of them.
+_STAYING = MARK_FLAG | CORRELATION_FLAG
 
 
 class Router:
@@ -31,15 +50,20 @@ class Router:
 
     def __init__(
         self,
-        ordering: Ordering,
-        losses: Losses,
+        mask_of: MaskOf,
+        tokens: Tokens[Stream],
+        recalls: Recalls,
+        past: Past,
         passing: Passing,
         deliveries: Deliveries,
         express: Express,
         counters: Counter[str],
     ) -> None:
-        self._ordering = ordering
-        self._losses = losses
+        self._mask_of = mask_of
+        self._tokens = tokens
+        self._recalls = recalls
+        self._ordering = recalls.ordering
+        self._past = past
         self._passing = passing
         self._plans = passing.plans
         self._deliveries = deliveries
@@ -68,6 +92,7 @@ class Router:
                 self._ordering.doubt(now)
             self._member = member
         here = member.ring_id if member is not None else None
+        self._recalls.place = here
         self._passing.update(here, linked, around, is_whole=is_whole, now=now)
 
     # ── events ────────────────────────────────────────────────────────────────────────────────
@@ -77,27 +102,38 @@ class Router:
         return head.again and self._recent.has_come(head.flow, head.sequence)
 
     def publish(self, client: Subscriber, run: EventRun, now: Nanos, *, flood: bool) -> None:
-        """Take events from a client of ours; ``flood``: secure ones go to all who are linked."""
+        """Take events from a client of ours; ``flood``: secure ones go to all who are linked.
+
+        That is where events go by arcs alone.
+        """
         head = run.head
-        duty = self._plans.whole
         if head.express:
-            self._express.publish(client, run, self._plans.normal.onward(duty))
+            self._express.publish(client, run, self._express_onward(head))
             return
         self._counters["events_published"] += run.count
-        link_class = head.link_class
-        if head.sequence != client.last.get(link_class, 0) + 1 and not head.again:
-            self._losses.note(head)  # it published elsewhere before, or we have refused one
-        client.last[link_class] = head.sequence + run.count - 1
-        self._take(run, duty, now, flood=flood)
+        if head.link_class not in client.last:
+            self._tokens.attach(head.flow)  # it may have published elsewhere before
+            self._recalls.log.attach(head.flow, None, now)
+        client.last[head.link_class] = head.sequence + run.count - 1
+        if self._plans.by_destination:
+            self._send_out(run, now)
+        else:
+            self._take_by_arc(run, self._plans.whole, now, flood=flood, is_ours=True)
 
     def relay(self, line: Line, run: EventRun, now: Nanos) -> None:
         """Take events from another broker."""
         head = run.head
         if head.express:
-            self._express.relay(line, run, self._plans.onward(head.duty, 0, LinkClass.NORMAL))
+            plans = self._plans
+            onward = plans.onward(head.duty, 0, plans.express_class(head.duty))
+            is_for_us = plans.is_for_us(head.duty)
+            self._express.relay(line, run, onward, is_for_us=is_for_us)
             return
         self._counters["events_received"] += run.count
-        self._take(run, head.duty, now, flood=head.flood)
+        if head.duty.shape:
+            self._take_by_mask(run, now)
+        else:
+            self._take_by_arc(run, head.duty, now, flood=head.flood, is_ours=False)
 
     def pass_on(self, line: Line, way: Path, head: Head, event: bytes, now: Nanos) -> None:
         """Pass on an event between two brokers that do not use a link of their own; not for us.
@@ -112,47 +148,109 @@ class Router:
             self._passing.send_round(way, event, line.link_class, now)
 
     def lose(self, head: Head) -> None:
-        """Events were dropped here: the next of that publisher is not to wait for them."""
+        """Events were dropped here: whoever misses them is to ask for them."""
         if not head.express:
-            self._losses.note(head)
+            self._tokens.renew_all()
 
-    def expire(self, now: Nanos) -> None:
-        """Give up events that do not come; go on with what has waited for them."""
-        for run in self._ordering.expire(now):
+    def answer(self, out: Outbound, now: Nanos) -> None:
+        """Send events that others have asked for, and deliver what is in order now."""
+        own = 1 << (self._plans.cluster.slot or 0)
+        for answer in out.events:
+            head = answer.run.head
+            run = answer.run.under(self._tokens.stray(), self._plans.here or 0)
+            duty = Duty(1, answer.age_ms, 1 << answer.slot, own)
+            flags = head.flags | RECALLED_FLAG
+            self._counters["events_recalled"] += run.count
+            self._passing.pass_on(run, duty, flags, head.link_class, now)
+        self.deliver(out.ready, now)
+
+    def _admit(
+        self, run: EventRun, now: Nanos, *, marked: bool, via: int, source: int
+    ) -> Sequence[EventRun]:
+        ordering = self._ordering
+        before = ordering.too_late
+        ready = ordering.admit(run, now, marked=marked, via=via, source=source)
+        if ordering.too_late != before:
+            self._counters["events_duplicate"] += ordering.too_late - before
+        return ready
+
+    def deliver(self, runs: Iterable[EventRun], now: Nanos) -> None:
+        """Give clients what is in order now."""
+        for run in runs:
             self._deliveries.deliver(run, now)
 
-    # ── inside ────────────────────────────────────────────────────────────────────────────────
+    # ── by destination ────────────────────────────────────────────────────────────────────────
 
-    def _take(self, run: EventRun, duty: Duty, now: Nanos, *, flood: bool) -> None:
+    def _send_out(self, run: EventRun, now: Nanos) -> None:
+        """Events of a client here: name whom they are for, keep them, send them."""
         head = run.head
+        plans, flow = self._plans, head.flow
+        own = 1 << (plans.cluster.slot or 0)
+        wanted = self._mask_of(head.link_class, head.topic) & ~own
+        has_roamed = self._recalls.log.has_roamed(flow, now)
+        self._recalls.log.keep(run, wanted | own, now)
+        via, source = self._tokens.start(flow), plans.here or 0
+        flags = head.flags & ~FLOOD_FLAG | (MARK_FLAG if has_roamed else 0)
+        if wanted:
+            sent = run.under(via, source)
+            self._passing.pass_on(sent, Duty(1, 0, wanted, own), flags, head.link_class, now)
+        if self._deliveries.wants(head.link_class, head.topic):
+            if head.again:
+                via = self._tokens.stray()
+            marked = head.marked or has_roamed
+            self.deliver(self._admit(run, now, marked=marked, via=via, source=source), now)
+
+    def _take_by_mask(self, run: EventRun, now: Nanos) -> None:
+        head = run.head
+        self._passing.pass_on(run, head.duty, head.flags, head.link_class, now)
+        if not self._plans.is_for_us(head.duty):
+            self._counters["events_relayed"] += run.count
+            return
+        if head.recalled:
+            if head.duty.target:
+                self._past.take(run, head.duty.target - 1, now)
+            self.deliver(self._recalls.take(run, now), now)
+            return
+        if head.secure:
+            self._recent.fresh(run)
+        ready = self._admit(run, now, marked=head.marked, via=head.via, source=head.source)
+        self.deliver(ready, now)
+
+    def _express_onward(self, head: Head) -> Onward:
+        plans = self._plans
+        if not plans.by_destination:
+            return plans.normal.onward(plans.whole)
+        own = 1 << (plans.cluster.slot or 0)
+        wanted = self._mask_of(head.link_class, head.topic) & ~own
+        return plans.onward(Duty(1, 0, wanted, own), 0, LinkClass.EXPRESS) if wanted else ()
+
+    # ── by arcs of the ring ───────────────────────────────────────────────────────────────────
+
+    def _take_by_arc(
+        self, run: EventRun, duty: Duty, now: Nanos, *, flood: bool, is_ours: bool
+    ) -> None:
+        head = run.head
+        via, source = head.via, head.source
+        if is_ours:
+            via, source = self._tokens.start(head.flow), self._plans.here or 0
+            self._recalls.log.keep(run, -1, now)
+            run = run.under(via, source)
         fresh = self._recent.fresh(run)
         known = run.count - sum(part.count for part in fresh)
         if known:
             self._counters["events_duplicate"] += known
-        is_to_mark = self._losses.is_to_mark(head.flow)
-        marked = head.marked or is_to_mark
         if self._plans.here is not None:
-            goes_on = self._pass_on(run, fresh, duty, now, flood=flood, marked=marked)
-            if is_to_mark and goes_on and not self._plans.normal.is_empty:
-                self._losses.marked(head.flow)  # else nobody sees it: the next is marked, too
+            self._pass_on(run, fresh, duty, now, flood=flood)
         for part in fresh:
-            for due in self._ordering.admit(part, now, marked=marked):
-                self._deliveries.deliver(due, now)
+            ready = self._admit(part, now, marked=head.marked, via=via, source=source)
+            self.deliver(ready, now)
 
     def _pass_on(
-        self,
-        run: EventRun,
-        fresh: Sequence[EventRun],
-        duty: Duty,
-        now: Nanos,
-        *,
-        flood: bool,
-        marked: bool,
-    ) -> bool:
-        """Pass on what of a run is to go on; says whether there was any."""
+        self, run: EventRun, fresh: Sequence[EventRun], duty: Duty, now: Nanos, *, flood: bool
+    ) -> None:
+        """Pass on what of a run is to go on."""
         head = run.head
-        flags = MARK_FLAG if marked else 0
-        link_class = head.link_class
+        flags = head.flags & _STAYING
         parts = fresh
         if head.secure and (flood or self._plans.has_holes):
             # One that came by the tree before may come again to all: it goes on, as only that way
@@ -165,5 +263,4 @@ class Router:
                 flags |= AGAIN_FLAG
                 parts = (run,)
         for part in parts:
-            self._passing.pass_on(part, duty, flags, link_class, now)
-        return bool(parts)
+            self._passing.pass_on(part, duty, flags, head.link_class, now)

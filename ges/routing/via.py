@@ -64,6 +64,14 @@ class Tokens(Generic[S]):
             self._of[stream] = self._rng.getrandbits(32)
             self.renewed += 1
 
+    def renew_all(self) -> None:
+        """Events may be lost, and nobody knows on which stream."""
+        self.renew(list(self._of))
+
+    def stray(self) -> int:
+        """Return the digest of an event that takes a way of its own: no other one has it."""
+        return self._rng.getrandbits(32)
+
     def forget(self, stream: S) -> None:
         """A stream has ended; if there is another of that name, it is a new one."""
         self._of.pop(stream, None)

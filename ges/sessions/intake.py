@@ -25,7 +25,7 @@ from ges.wire.client_messages import (
     Unsubscribe,
 )
 from ges.wire.event_runs import EventRun, event_runs
-from ges.wire.events import NO_DUTY
+from ges.wire.events import CLIENT_FLAGS, NO_DUTY
 from ges.wire.status import Status
 from ges.wire.topics import KnownTopics
 from overlay.errors import ProtocolError
@@ -141,7 +141,7 @@ class Intake:
             raise ProtocolError("an event in somebody else's name")
         if head.attribute_bytes:
             run.check_attributes()
-        if head.hops or head.duty != NO_DUTY:
+        if head.hops or head.duty != NO_DUTY or head.flags & ~CLIENT_FLAGS:
             run = run.unpatched()
         problem = self._topics.problem(head.topic)
         if problem is None and (problem := session.why_not(head.topic)) is not None:

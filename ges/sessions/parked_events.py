@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from typing import Protocol
 
 import structlog
 
@@ -11,12 +12,19 @@ from ges.sessions.parking import Parking
 from ges.sessions.replies import Replies
 from ges.sessions.session import Session
 from ges.stack import Stack
-from ges.topology.secure_graph import SecureGraph
 from ges.wire.event_runs import EventRun
 from ges.wire.events import Head
 from overlay.ids import NANOS_PER_SECOND, Nanos, short
 
 NANOS_PER_MILLI = 1_000_000
+
+
+class Versioned(Protocol):
+    """Something that changes."""
+
+    @property
+    def version(self) -> object:
+        """Something else after each change."""
 
 
 class ParkedEvents:
@@ -26,15 +34,15 @@ class ParkedEvents:
         self,
         uid: str,
         stack: Stack,
-        graph: SecureGraph,
+        reach: Versioned,
         replies: Replies,
         *,
         now: Callable[[], Nanos],
         counters: Counter[str],
     ) -> None:
-        """``uid``: of this broker, for its log; ``graph``: of the secure links between brokers."""
+        """``uid``: of this broker, for its log; ``reach``: who can be reached."""
         self._stack = stack
-        self._graph = graph
+        self._reach = reach
         self._replies = replies
         self._now = now
         self._counters = counters
@@ -42,7 +50,7 @@ class ParkedEvents:
         #: Called when :meth:`next_deadline` may be earlier than before.
         self.on_due: Callable[[], None] = lambda: None
         self._is_stirred = False  #: something has changed since it was last looked what may go
-        self._version = 0  #: of the graph of secure links when last looked at
+        self._version: object = None  #: of what is known of who can be reached, when last looked at
         self._log = structlog.get_logger("chordal.parked").bind(broker=short(uid))
 
     @property
@@ -78,8 +86,8 @@ class ParkedEvents:
         self.on_due()
 
     def notice_changes(self) -> None:
-        """Look whether the graph of secure links has changed."""
-        version = self._graph.version
+        """Look whether others can be reached than before."""
+        version = self._reach.version
         if version != self._version:
             self._version = version
             self.stir()

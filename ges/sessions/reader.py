@@ -14,7 +14,7 @@ from ges.sessions.on_ring import OnRing
 from ges.sessions.replies import Replies
 from ges.sessions.session import Session
 from ges.wire.client_messages import KeepAlive
-from ges.wire.events import EXPRESS_FLAG
+from ges.wire.events import EXPRESS_FLAG, FLAGS_AT
 from overlay.driver import Driver
 from overlay.errors import ProtocolError
 from overlay.ids import NANOS_PER_SECOND, short
@@ -192,7 +192,7 @@ class _Unfinished:
 
 def _are_express(events: list[FrameRun]) -> bool:
     """Say whether a client's events go first: it sends express ones, and hardly any others."""
-    first = events[0].bounds[0] + HEADER.size
+    first = events[0].bounds[0] + HEADER.size + FLAGS_AT
     size = sum(run.bounds[-1] - run.bounds[0] for run in events)
     has_flags = first < events[0].bounds[1]  # an empty frame is judged where events are read
     return has_flags and size <= EXPRESS_BYTES and bool(events[0].data[first] & EXPRESS_FLAG)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ges.errors import TopicError
 from ges.matching.filter_tree import filter_cost
-from ges.routing.delivery import Deliveries
-from ges.sessions.active_notices import tell_active
+from ges.sessions.active_notices import ActiveNotices
 from ges.sessions.session import Session
-from ges.wire.client_messages import Subscribe, Subscribed, SubscriptionRefused
+from ges.stack import Stack
+from ges.wire.client_messages import Subscribe, SubscriptionRefused
 from ges.wire.topics import check_filter
 from overlay.ids import LinkClass, short
 from overlay.limits import Limits
@@ -17,8 +17,12 @@ from overlay.links.counted_log import CountedLog
 class Subscriptions:
     """Which filters clients have, and whether they may."""
 
-    def __init__(self, deliveries: Deliveries, limits: Limits, counted_log: CountedLog) -> None:
-        self._deliveries = deliveries
+    def __init__(self, stack: Stack, limits: Limits, counted_log: CountedLog) -> None:
+        self._stack = stack
+        self._deliveries = stack.deliveries
+        self._notices = ActiveNotices()
+        stack.on_active = self._notices.on_active
+        stack.watch(self._notices)
         self._limits = limits
         self._counted_log = counted_log
         self._bytes = 0  #: memory the filters of all may take
@@ -46,9 +50,10 @@ class Subscriptions:
             session.tell(SubscriptionRefused(request.number, reason[:500]))
             return
         self._charge(session, filter_cost(request.filter))
-        self._deliveries.subscribe(session, request.number, request.filter, request.link_class)
-        session.tell(Subscribed(request.number))
-        tell_active([(session, request.number)])
+        number = request.number
+        self._deliveries.subscribe(session, number, request.filter, request.link_class)
+        is_active = not self._stack.interests.is_pending(session, number)
+        self._notices.begin(session, number, self._stack.now(), is_active=is_active)
 
     def unsubscribe(self, session: Session, number: int) -> None:
         """Serve a filter no longer, if there is one of that number."""
@@ -68,6 +73,7 @@ class Subscriptions:
         """The client is gone."""
         self._bytes -= session.filter_bytes
         session.filter_bytes = 0
+        self._notices.forget(session)
         self._deliveries.forget(session)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
@@ -76,6 +82,7 @@ class Subscriptions:
         entry = session.filters.get(number)
         if entry is not None:
             self._charge(session, -filter_cost(entry[0]))
+            self._notices.end(session, number)
             self._deliveries.unsubscribe(session, number)
 
     def _deny(self, session: Session, number: int, reason: str) -> None:

@@ -38,6 +38,7 @@ from ring.wire.messages import Member
 
 PATIENCE_NS = nanos(1.0)  #: a broker that stands first waits so long for the table
 BATCH_NS = nanos(0.02)  #: what is wanted in this time is granted at once
+WAITING_NS = nanos(70.0)  #: longer than two questions of a broker for which there is no slot
 MAX_WANTED = 1024  #: brokers that want a slot at once; others ask again
 
 
@@ -65,6 +66,7 @@ class Steward:
         self._wanted: dict[str, SlotWanted] = {}
         self._lost: dict[str, Member] = {}
         self._grants_at: Nanos | None = None
+        self._refused_at: Nanos | None = None  #: somebody asked for whom there was no slot
 
     @property
     def is_first(self) -> bool:
@@ -127,14 +129,14 @@ class Steward:
 
     def handle_timers(self, now: Nanos) -> list[Effect]:
         """Grant what was wanted."""
+        effects = self._end_waiting(now)
         if self._grants_at is None or now < self._grants_at:
-            return []
+            return effects
         self._grants_at = None
         wanted, lost = self._wanted, self._lost
         self._wanted, self._lost = {}, {}
         if not self.is_in_office:
-            return []  # who wants something asks again
-        effects: list[Effect] = []
+            return effects  # who wants something asks again
         gone = [
             msgspec.structs.replace(row, resting=True)
             for uid, member in lost.items()
@@ -143,24 +145,41 @@ class Steward:
         if gone:
             effects += self._change(gone, now)
         rows: list[MemberRow] = []
+        is_refused = False
         for each in wanted.values():
-            row = self._granted(each, {row.slot for row in rows}, now)
+            row, has_room = self._granted(each, {row.slot for row in rows}, now)
+            is_refused |= not has_room
             if row is not None:
                 rows.append(row)
-        return [*effects, *self._change(rows, now)] if rows else effects
+        if is_refused:
+            self._refused_at = now
+        if rows or (is_refused and self._table.is_for_all):
+            effects += self._change(rows, now, waiting=is_refused or not self._table.is_for_all)
+        return effects
 
     def next_deadline(self) -> Nanos | None:
         """Return when to grant, or when the patience with the steward before ends; or None."""
-        ends = None if self._first_since is None else self._first_since + PATIENCE_NS
-        if self._grants_at is None or ends is None:
-            return ends if self._grants_at is None else self._grants_at
-        return min(ends, self._grants_at)
+        ends = (
+            None if self._first_since is None else self._first_since + PATIENCE_NS,
+            None if self._refused_at is None else self._refused_at + WAITING_NS,
+            self._grants_at,
+        )
+        return min((end for end in ends if end is not None), default=None)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
     def _schedule(self, now: Nanos) -> None:
         if self._grants_at is None:
             self._grants_at = now + BATCH_NS
+
+    def _end_waiting(self, now: Nanos) -> list[Effect]:
+        """Nobody has asked in vain for a while: nobody waits for a slot any more."""
+        if self._refused_at is None or now < self._refused_at + WAITING_NS:
+            return []
+        self._refused_at = None
+        if not self.is_in_office or self._table.is_for_all:
+            return []
+        return self._change([], now, waiting=False)
 
     def _hand_over(self, left: Member | None) -> list[Effect]:
         table = self._table.table
@@ -171,32 +190,44 @@ class Steward:
 
     def _take_office(self, now: Nanos, *, is_handover: bool) -> list[Effect]:
         self._first_since = None
-        before = self._table.steward or ""
-        effects = self._change([], now, takes_over=not is_handover)
+        before, waiting = self._table.steward or "", not self._table.is_for_all
+        self._refused_at = now if waiting else None
+        effects = self._change([], now, takes_over=not is_handover, waiting=waiting)
         return [Notify(TookOffice(before, is_handover)), *effects]
 
     def _change(
-        self, rows: list[MemberRow], now: Nanos, *, takes_over: bool = False
+        self,
+        rows: list[MemberRow],
+        now: Nanos,
+        *,
+        takes_over: bool = False,
+        waiting: bool | None = None,
     ) -> list[Effect]:
         """Put rows into the table, and tell all."""
         base, before = self._table.digest, set(self._table.live)
-        table = self._table.changed(rows, self._around.peer.uid, takes_over=takes_over)
+        if waiting is None:
+            waiting = not self._table.is_for_all
+        uid = self._around.peer.uid
+        table = self._table.changed(rows, uid, takes_over=takes_over, waiting=waiting)
         self._table.put(table, now)
-        change = MemberChange(base, self._table.digest, table.epoch, table.steward, tuple(rows))
+        digest = self._table.digest
+        change = MemberChange(base, digest, table.epoch, table.steward, tuple(rows), waiting)
         effects = self._spread.strike(before.difference(self._table.live), now)
         return [*effects, *self._spread.tell(Kind.MEMBERS, change, now)]
 
-    def _granted(self, wanted: SlotWanted, granted: set[int], now: Nanos) -> MemberRow | None:
-        """Return the row that a broker gets; None if there is none for it, or it has it."""
+    def _granted(
+        self, wanted: SlotWanted, granted: set[int], now: Nanos
+    ) -> tuple[MemberRow | None, bool]:
+        """Return the row that a broker gets, None if it gets no new one; and whether it has one."""
         member = wanted.member
         known = self._table.row(member.uid)
         if known is not None and is_after(known.member.incarnation, member.incarnation):
-            return None
+            return None, True
         slot = self._table.free_slot(member, wanted.wish, now, granted)
         if slot is None:
-            return None
+            return None, False
         row = MemberRow(slot, member, wanted.version)
-        return row if row != known else None
+        return row if row != known else None, True
 
     def _is_lost(self, row: MemberRow | None, member: Member) -> bool:
         """Say whether a row is of just that life and place; a later one may be back."""

@@ -48,6 +48,11 @@ class ClusterTable:
         """Every slot has a member that lives."""
         return len(self.live) >= UNIT_LIMIT
 
+    @property
+    def is_for_all(self) -> bool:
+        """There is a table, and nobody waits for a slot."""
+        return self.table is not None and not self.table.waiting
+
     def row(self, uid: str) -> MemberRow | None:
         """Return the row of a broker, resting or not."""
         return self._rows.get(uid)
@@ -69,17 +74,23 @@ class ClusterTable:
         resting = ((row.slot, row.uid) for row in table.rows if row.resting)
         self._rests = {key: self._rests.get(key, now) for key in resting}
 
-    def changed(self, rows: Iterable[MemberRow], steward: str, *, takes_over: bool) -> MemberTable:
-        """Return the table that follows when ``steward`` puts these rows into this one."""
+    def changed(
+        self, rows: Iterable[MemberRow], steward: str, *, takes_over: bool, waiting: bool
+    ) -> MemberTable:
+        """Return the table that follows when ``steward`` puts these rows into this one.
+
+        ``waiting``: there are brokers for which there is no slot.
+        """
         assert self.table is not None
         epoch = advanced(self.table.epoch, TAKEOVER_EPOCHS if takes_over else 1)
-        return MemberTable(epoch, steward, _merged(self.table.rows, rows))
+        return MemberTable(epoch, steward, _merged(self.table.rows, rows), waiting)
 
     def after(self, change: MemberChange) -> MemberTable | None:
         """Return the table that follows by a change that was told; None: it is for another."""
         if self.table is None or change.base != self.digest:
             return None
-        table = MemberTable(change.epoch, change.steward, _merged(self.table.rows, change.rows))
+        rows = _merged(self.table.rows, change.rows)
+        table = MemberTable(change.epoch, change.steward, rows, change.waiting)
         return table if digest_of(table) == change.digest and is_sound(table) else None
 
     def free_slot(

@@ -15,7 +15,7 @@ from ges.units.address import Address, in_cluster
 from ges.units.facts import Addressed, Unaddressed
 from ges.units.held import Comparison
 from ges.units.membership import Membership
-from ges.units.spread import Spread
+from ges.units.spread import Spread, Surroundings
 from ges.units.steward import Steward
 from ges.units.table import ClusterTable
 from ges.wire.unit_messages import (
@@ -147,8 +147,33 @@ class UnitsPart(Part):
     @property
     def address(self) -> Address | None:
         """This broker's address; None: it has none, or is not on the ring."""
+        slot = self.slot
+        return in_cluster(slot) if slot is not None else None
+
+    @property
+    def slot(self) -> int | None:
+        """The slot of this broker; None: it has none, or is not on the ring."""
         row = self._table.live.get(self._view.peer.uid)
-        return in_cluster(row.slot) if row is not None and self._view.member is not None else None
+        return row.slot if row is not None and self._view.member is not None else None
+
+    @property
+    def is_for_all(self) -> bool:
+        """Every broker of the overlay has a slot or gets one at once; else some wait for one."""
+        return self._table.is_for_all
+
+    @property
+    def around(self) -> Surroundings:
+        """What this broker sees of the ring and the cluster."""
+        return self._view
+
+    def is_gone(self, uid: str) -> bool:
+        """Say whether a broker was seen to die or leave, and is not linked again."""
+        return uid in self._view.gone
+
+    def has_rested(self, uid: str) -> bool:
+        """Say whether a broker has a slot no more: it rests, or somebody else has it."""
+        row = self._table.row(uid)
+        return row is None or row.resting
 
     @property
     def members(self) -> Mapping[str, MemberRow]:

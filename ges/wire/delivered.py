@@ -20,6 +20,8 @@ import msgspec
 from ges.wire.events import (
     ATTRIBUTES,
     BUDGET,
+    CORRELATION_BYTES,
+    CORRELATION_FLAG,
     EXPRESS_FLAG,
     ROUGH_FLAG,
     SECURE_FLAG,
@@ -37,7 +39,7 @@ PROBE = 8  #: at least: the last of so many shows whether there are more of them
 _NONE: Mapping[str, str] = MappingProxyType({})
 
 #: Frame header and event header in one, but for what concerns brokers alone.
-_DELIVERED = struct.Struct("!IHBB4x16sQQQHH")
+_DELIVERED = struct.Struct("!IHHB33x16sQQQBBHH")
 _EVENT_TAG = PROTOCOL_VERSION << 8 | EVENT
 _CLASS_FLAGS = SECURE_FLAG | EXPRESS_FLAG
 _CLASSES = (
@@ -62,6 +64,8 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     budget_us: int = 0  #: microseconds an express event may take; 0: it is none
     spent_us: int = 0  #: microseconds it took: waiting in queues, and half of each round trip
     incarnation: int = 0  #: of the publisher: with each it numbers its events anew
+    priority: int = 0  #: 0 to 9, as the publisher has it
+    correlation: bytes = b""  #: 16 bytes by which a reply names what it replies to; none: empty
 
 
 def pack_matches(numbers: tuple[int, ...]) -> bytes:
@@ -125,9 +129,20 @@ def _read_event(
 
     All of the frame is before ``last``.
     """
-    length, tag, flags, hops, who, incarnation, sequence, published, topics, attributes = (
-        _DELIVERED.unpack_from(data, at)
-    )
+    (
+        length,
+        tag,
+        flags,
+        hops,
+        who,
+        incarnation,
+        sequence,
+        published,
+        _,
+        priority,
+        topics,
+        attributes,
+    ) = _DELIVERED.unpack_from(data, at)
     end = at + 4 + length
     topic_at = at + _DELIVERED.size
     budget = spent = 0
@@ -136,6 +151,10 @@ def _read_event(
         budget, spent = BUDGET.unpack_from(data, topic_at)
         topic_at += BUDGET.size
         spent += hop_us()
+    correlation = b""
+    if flags & CORRELATION_FLAG:
+        correlation = data[topic_at : topic_at + CORRELATION_BYTES]
+        topic_at += CORRELATION_BYTES
     attributes_at = topic_at + topics
     payload_at = attributes_at + attributes
     if payload_at > end or end > last or tag != _EVENT_TAG:
@@ -154,8 +173,11 @@ def _read_event(
         budget,
         spent,
         incarnation,
+        priority,
+        correlation,
     )
-    like = _Like(event, data, at, topics) if not (is_express or attributes) else None
+    is_like = not (is_express or attributes or correlation)
+    like = _Like(event, data, at, topics) if is_like else None
     return event, like, end
 
 
@@ -174,7 +196,7 @@ class _Like:
         """Add the events from ``at`` to ``last`` that are like this one; return where they end."""
         event, common, topic = self._event, self._common, self._topic
         name, link_class, publisher = event.topic, event.link_class, event.publisher
-        hops, incarnation = event.hops, event.incarnation
+        hops, incarnation, priority = event.hops, event.incarnation, event.priority
         unpack, header = self._layout.unpack_from, self._layout.size
         while at + header <= last:
             length, common_too, sequence, published, topic_too = unpack(data, at)
@@ -198,6 +220,7 @@ class _Like:
                     published,
                     hops,
                     incarnation=incarnation,
+                    priority=priority,
                 )
             )
             at = end
@@ -214,7 +237,7 @@ class _Like:
             return at
         event, topic = self._event, self._topic
         name, link_class, publisher = event.topic, event.link_class, event.publisher
-        hops, incarnation = event.hops, event.incarnation
+        hops, incarnation, priority = event.hops, event.incarnation, event.priority
         frames = memoryview(data)[at : at + count * size]
         alike = layout_alike(len(topic), size - self._layout.size)
         found = [
@@ -233,6 +256,7 @@ class _Like:
                 0,  # budget_us
                 0,  # spent_us
                 incarnation,
+                priority,
             )
             for start_too, sequence, published, topic_too, payload in alike.iter_unpack(frames)
             if start_too == start and topic_too == topic
@@ -246,5 +270,5 @@ class _Like:
 
 @lru_cache(maxsize=1024)
 def _layout(topic_bytes: int) -> struct.Struct:
-    """Return length | version to incarnation | sequence | time | lengths and topic."""
-    return struct.Struct(f"!I32sQQ{4 + topic_bytes}s")
+    """Return length | version to incarnation | sequence | time | ttl to topic."""
+    return struct.Struct(f"!I62sQQ{6 + topic_bytes}s")

@@ -15,21 +15,25 @@ from itertools import pairwise
 import msgspec
 
 from ges.wire.events import (
-    BUDGET,
+    CLIENT_FLAGS,
+    CORRELATION_FLAG,
+    EXPRESS_FLAG,
+    FRONT,
     HEADER,
     MAX_PAYLOAD_BYTES,
     NO_DUTY,
-    PATCH,
-    PATCH_END,
     Head,
     check_attributes,
+    pack_front,
     read_head,
+    topic_offset,
 )
 from overlay.wire.frames import EVENT, frame
 from overlay.wire.frames import HEADER as FRAME_HEADER
 
 FEW = 8  #: events: fewer are patched one by one
 RUN_BYTES = 64 * 1024  #: of a run, unless it is a single event
+_ALONE = EXPRESS_FLAG | CORRELATION_FLAG
 
 
 class EventRun(msgspec.Struct, frozen=True, gc=False):
@@ -63,9 +67,7 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
         Raises:
             CodecError: those of an event are no map of strings.
         """
-        shift = FRAME_HEADER.size + HEADER.size + len(self.head.topic)
-        if self.head.express:
-            shift += BUDGET.size
+        shift = FRAME_HEADER.size + topic_offset(self.head.flags) + len(self.head.topic)
         size = self.head.attribute_bytes
         for bound in self.bounds[:-1]:
             check_attributes(self.data[bound + shift : bound + shift + size])
@@ -89,29 +91,38 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
         else:
             yield from (self.part(at, at + 1) for at in range(self.count))
 
+    def under(self, via: int, source: int) -> EventRun:
+        """Return the run as it sets out from the broker where it was published."""
+        head = msgspec.structs.replace(self.head, via=via, source=source)
+        return EventRun(head, self.data, self.bounds, self.count)
+
     def unpatched(self) -> EventRun:
-        """Return the run as a client should have sent it: without hops and duty."""
+        """Return the run as a client should have sent it: with flags alone in front."""
         first = self.bounds[0]
-        flags = self.data[first + FRAME_HEADER.size]
-        data = bytes(self.patched(flags, 0, NO_DUTY))
-        head = msgspec.structs.replace(self.head, hops=0, duty=NO_DUTY)
+        flags = self.head.flags & CLIENT_FLAGS
+        data = bytes(self.patched(pack_front(flags, 0, 0, 0, NO_DUTY)))
+        head = msgspec.structs.replace(
+            self.head, flags=flags, hops=0, via=0, source=0, duty=NO_DUTY
+        )
         return EventRun(head, data, [bound - first for bound in self.bounds], self.count)
 
-    def patched(self, flags: int, hops: int, duty: bytes) -> bytearray:
-        """Return all frames with other flags, hops and duty."""
+    def patched(self, front: bytes) -> bytearray:
+        """Return all frames with another front (:func:`ges.wire.events.pack_front`)."""
         bounds = self.bounds
         first, size = bounds[0], bounds[1] - bounds[0]
         frames = bytearray(memoryview(self.data)[first : bounds[-1]])
-        patch = bytes((flags,)) + PATCH.pack(hops, duty)
         if len(bounds) > FEW and bounds == list(range(first, bounds[-1] + 1, size)):
-            # All have one size: a byte of all of them is patched at once.
-            for at, byte in enumerate(patch, start=FRAME_HEADER.size):
-                frames[at::size] = bytes((byte,)) * self.count
+            # All have one size and one front: a byte of all of them is patched at once.
+            at = FRAME_HEADER.size
+            for byte, before in zip(front, frames[at : at + FRONT.size], strict=True):
+                if byte != before:
+                    frames[at::size] = bytes((byte,)) * self.count
+                at += 1
             return frames
         shift = FRAME_HEADER.size - first
         for bound in bounds[:-1]:
             at = bound + shift
-            frames[at : at + PATCH_END] = patch
+            frames[at : at + FRONT.size] = front
         return frames
 
 
@@ -128,7 +139,7 @@ def event_runs(data: bytes, bounds: list[int]) -> Iterator[EventRun]:
         head = read_head(data, start + FRAME_HEADER.size, bounds[index + 1])
         first = index
         index += 1
-        if head.express:  # these are few, and each has a budget of its own
+        if head.flags & _ALONE:  # these are few, and each has a budget or an id of its own
             yield EventRun(head, data, bounds[first : index + 1], 1)
             continue
         most = bisect_right(bounds, start + RUN_BYTES, index) - 1
@@ -150,8 +161,8 @@ def event_runs(data: bytes, bounds: list[int]) -> Iterator[EventRun]:
 
 @lru_cache(maxsize=1024)
 def _layout(topic_bytes: int) -> struct.Struct:
-    """Return how a frame is read here: version to incarnation | sequence | lengths and topic.
+    """Return how a frame is read here: version to incarnation | sequence | ttl to topic.
 
     All of a run have the first and the last in common.
     """
-    return struct.Struct(f"!4x32sQ8x{4 + topic_bytes}s")
+    return struct.Struct(f"!4x62sQ8x{6 + topic_bytes}s")

@@ -1,21 +1,35 @@
 """Event frames: their header, and how a client packs them.
 
 An event frame starts with a header of fixed layout, so that a broker reads what it routes by and
-patches what changes on the way without decoding the rest::
+patches what changes on the way without decoding the rest. What changes is in front::
 
-    u8  flags          bit 0: secure; bit 1: to all linked, as the tree may have holes;
-                       bit 2: marked, as events before this one may be lost
-    u8  hops           brokers passed so far
-    4s  duty           what the receiver is to serve, as the plan of its broker says it
-                       (:mod:`ges.routing.plan`); from a client, a u32: for how many milliseconds
-                       a secure event may be parked
-    16s publisher      uid
-    u64 incarnation    of the publisher
-    u64 sequence       from 1, without gaps, for each publisher, incarnation and class
-    u64 published      unix time in nanoseconds, by the publisher's clock
-    u16 topic bytes
-    u16 attribute bytes
-    topic (UTF-8) | attributes (msgpack map of strings) | payload
+     0 u16 flags          see below
+     2 u8  hops           brokers passed so far
+     3 u8  shape          how many levels of destinations there are; 0: none, the event goes by arcs
+                          of the ring (:mod:`ges.routing.arc_plan`)
+     4 u32 via            digest of the way so far (:mod:`ges.routing.via`)
+     8 u32 source         ring id of the broker where it was published
+    12 u32 target         shape 0: where the arc ends that the receiver is to serve; from a client:
+                          for how many milliseconds a secure event may be parked
+    16 u32 epochs         0; of tables of units
+    20 u64 destinations   bit n: the broker with slot n is to get it from the receiver
+    28 u64 trace          bit n: the broker with slot n has passed it on
+
+and the rest is as the publisher wrote it::
+
+    36 16s publisher      uid
+    52 u64 incarnation    of the publisher
+    60 u64 sequence       from 1, without gaps, for each publisher, incarnation and class
+    68 u64 published      unix time in nanoseconds, by the publisher's clock
+    76 u8  ttl            brokers that may pass it on; 0: as many as it takes
+    77 u8  priority       0 to 9, for whoever gets it
+    78 u16 topic bytes
+    80 u16 attribute bytes
+    82 topic (UTF-8) | attributes (msgpack map of strings) | payload
+
+Flags: bit 0: secure; bit 1: to all linked, as the tree over arcs may have holes; bit 2: marked, as
+events before this one may come another way; bit 6: it may come for a second time; bit 7: it answers
+a question of the broker that it is for (:mod:`ges.routing.recall`); bit 8: it has a correlation id.
 
 An express event (bit 3 of the flags) has eight bytes more, before its topic::
 
@@ -23,9 +37,7 @@ An express event (bit 3 of the flags) has eight bytes more, before its topic::
     u32 spent          microseconds under way so far, by estimates of those who passed it on
 
 Bit 4 says that it has passed a link that is not express, bit 5 that a broker has found it late.
-
-Bit 6 says of any other event that it may come for a second time, and is passed on all the same, as
-somebody who was to pass it on may not have done so.
+Behind that, with bit 8, there are 16 bytes by which a reply names what it replies to.
 """
 
 from __future__ import annotations
@@ -33,6 +45,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import NamedTuple
 
 import msgspec
 
@@ -40,11 +53,13 @@ from ges.wire.topics import MAX_TOPIC_BYTES
 from overlay.errors import CodecError, ConfigError
 from overlay.ids import LinkClass
 
-HEADER = struct.Struct("!BB4s16sQQQHH")
-PATCH = struct.Struct("!B4s")  #: hops and duty ...
-PATCH_AT = 1  #: ... and where they stand, behind the flags
-PATCH_END = PATCH_AT + PATCH.size
-START_BYTES = 36  #: of an event's frame, from its length to the incarnation
+HEADER = struct.Struct("!HBBIIIIQQ16sQQQBBHH")
+FRONT = struct.Struct("!HBBIIIIQQ")  #: what changes on the way
+FLAGS_AT = 1  #: the byte with the flags that a broker sets, in the body of a frame
+TARGET_AT = 12
+SEQUENCE_AT = 60
+PUBLISHED_AT = 68
+START_BYTES = 66  #: of an event's frame, from its length to the incarnation
 
 SECURE_FLAG = 1
 FLOOD_FLAG = 2
@@ -53,8 +68,13 @@ EXPRESS_FLAG = 8
 ROUGH_FLAG = 16
 LATE_FLAG = 32
 AGAIN_FLAG = 64
+RECALLED_FLAG = 128
+CORRELATION_FLAG = 256
+#: Those that a client may set.
+CLIENT_FLAGS = SECURE_FLAG | EXPRESS_FLAG | AGAIN_FLAG | CORRELATION_FLAG
 MAX_HOPS = 255
-NO_DUTY = bytes(4)
+MAX_PRIORITY = 9
+CORRELATION_BYTES = 16
 MAX_PAYLOAD_BYTES = 1024 * 1024
 MAX_ATTRIBUTE_BYTES = 4096
 
@@ -64,7 +84,8 @@ SPENT_AT = BUDGET_AT + 4
 DEFAULT_BUDGET_US = 50_000
 MAX_BUDGET_US = 2**32 - 1
 
-#: Flags that may come together, but for the mark, and for what may come again.
+_ANY = MARK_FLAG | AGAIN_FLAG | RECALLED_FLAG | CORRELATION_FLAG
+#: Flags that may come together, but for those that may come with any.
 _FLAGS = frozenset(
     [0, SECURE_FLAG, SECURE_FLAG | FLOOD_FLAG]
     + [EXPRESS_FLAG | more for more in (0, ROUGH_FLAG, LATE_FLAG, ROUGH_FLAG | LATE_FLAG)]
@@ -81,25 +102,37 @@ _encoder = msgspec.msgpack.Encoder()
 Flow = tuple[bytes, int, LinkClass]
 
 
+class Duty(NamedTuple):
+    """What the receiver of an event is to do for it: whom to serve."""
+
+    shape: int = 0  #: levels of destinations; 0: an arc of the ring that ends at ``target``
+    target: int = 0
+    destinations: int = 0  #: brokers by slot, as a mask
+    trace: int = 0  #: brokers that have passed it on
+
+
+NO_DUTY = Duty()
+
+
 class Head(msgspec.Struct, frozen=True, gc=False):
     """The header of an event frame."""
 
     link_class: LinkClass  #: of links that it asks for
+    flags: int
     hops: int
-    duty: bytes  #: 4 bytes
+    via: int
+    source: int  #: ring id
+    duty: Duty
     publisher: bytes  #: 16 bytes
     incarnation: int
     sequence: int
     published_ns: int
     topic: bytes
-    flood: bool = False
-    marked: bool = False
+    ttl: int = 0
+    priority: int = 0
     attribute_bytes: int = 0
-    rough: bool = False  #: an express event that has passed a link that is not
-    late: bool = False  #: a broker has found so
     budget_us: int = 0
     spent_us: int = 0
-    again: bool = False  #: it is passed on even where it has come before
 
     @property
     def secure(self) -> bool:
@@ -112,6 +145,36 @@ class Head(msgspec.Struct, frozen=True, gc=False):
         return self.link_class is _EXPRESS
 
     @property
+    def flood(self) -> bool:
+        """It goes to all linked, as the tree may have holes."""
+        return bool(self.flags & FLOOD_FLAG)
+
+    @property
+    def marked(self) -> bool:
+        """Events before it may come another way."""
+        return bool(self.flags & MARK_FLAG)
+
+    @property
+    def rough(self) -> bool:
+        """An express event that has passed a link that is not."""
+        return bool(self.flags & ROUGH_FLAG)
+
+    @property
+    def late(self) -> bool:
+        """An express event that a broker has found late."""
+        return bool(self.flags & LATE_FLAG)
+
+    @property
+    def again(self) -> bool:
+        """It may come for a second time, and is passed on all the same."""
+        return bool(self.flags & AGAIN_FLAG)
+
+    @property
+    def recalled(self) -> bool:
+        """It answers a question of the broker that it is for."""
+        return bool(self.flags & RECALLED_FLAG)
+
+    @property
     def flow(self) -> Flow:
         """The sequence that it is part of: its publisher, incarnation and class."""
         return self.publisher, self.incarnation, self.link_class
@@ -119,14 +182,20 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     @property
     def park_ms(self) -> int:
         """Milliseconds for which a client lets a secure event be parked."""
-        return int.from_bytes(self.duty)
+        return self.duty.target
+
+
+def pack_front(flags: int, hops: int, via: int, source: int, duty: Duty) -> bytes:
+    """Return what stands in front of an event on its next hop."""
+    shape, target, destinations, trace = duty
+    return FRONT.pack(flags, hops, shape, via, source, target, 0, destinations, trace)
 
 
 @lru_cache(maxsize=1024)
 def layout_alike(end_bytes: int, payload_bytes: int) -> struct.Struct:
     """Return the layout of the frames of one flow, topic and size, for many to be handled at once.
 
-    It is start | sequence | time | both lengths and topic | payload; starts and ends are the same.
+    It is start | sequence | time | ttl to topic | payload; starts and ends are the same.
     """
     return struct.Struct(f"!{START_BYTES}sQQ{end_bytes}s{payload_bytes}s")
 
@@ -170,20 +239,17 @@ def pack_event(
     attributes: bytes,
     payload: bytes,
     park_ms: int = 0,
+    *,
+    ttl: int = 0,
+    priority: int = 0,
+    correlation: bytes = b"",
 ) -> bytes:
     """Return the body of an event frame as a client sends it; all parts have been checked."""
-    head = HEADER.pack(
-        SECURE_FLAG if secure else 0,
-        0,
-        park_ms.to_bytes(4),
-        publisher,
-        incarnation,
-        sequence,
-        published_ns,
-        len(topic),
-        len(attributes),
-    )
-    return b"".join((head, topic, attributes, payload))
+    flags = (SECURE_FLAG if secure else 0) | (CORRELATION_FLAG if correlation else 0)
+    who = (publisher, incarnation, sequence, published_ns)
+    sizes = (len(topic), len(attributes))
+    head = HEADER.pack(flags, 0, 0, 0, 0, park_ms, 0, 0, 0, *who, ttl, priority, *sizes)
+    return b"".join((head, correlation, topic, attributes, payload))
 
 
 def pack_express(
@@ -195,11 +261,27 @@ def pack_express(
     attributes: bytes,
     payload: bytes,
     budget_us: int,
+    *,
+    ttl: int = 0,
+    priority: int = 0,
+    correlation: bytes = b"",
 ) -> bytes:
     """Return the body of the frame of an express event; all parts have been checked."""
-    fields = (EXPRESS_FLAG, 0, NO_DUTY, publisher, incarnation, sequence, published_ns)
-    head = HEADER.pack(*fields, len(topic), len(attributes))
-    return b"".join((head, BUDGET.pack(budget_us, 0), topic, attributes, payload))
+    flags = EXPRESS_FLAG | (CORRELATION_FLAG if correlation else 0)
+    who = (publisher, incarnation, sequence, published_ns)
+    sizes = (len(topic), len(attributes))
+    head = HEADER.pack(flags, 0, 0, 0, 0, 0, 0, 0, 0, *who, ttl, priority, *sizes)
+    return b"".join((head, BUDGET.pack(budget_us, 0), correlation, topic, attributes, payload))
+
+
+def topic_offset(flags: int) -> int:
+    """Return where the topic begins in the body of an event frame with these flags."""
+    at = HEADER.size
+    if flags & EXPRESS_FLAG:
+        at += BUDGET.size
+    if flags & CORRELATION_FLAG:
+        at += CORRELATION_BYTES
+    return at
 
 
 def read_head(data: bytes, start: int = 0, end: int | None = None) -> Head:
@@ -213,14 +295,31 @@ def read_head(data: bytes, start: int = 0, end: int | None = None) -> Head:
     if end is None:
         end = len(data)
     try:
-        flags, hops, duty, publisher, incarnation, sequence, published, topics, attributes = (
-            HEADER.unpack_from(data, start)
-        )
+        (
+            flags,
+            hops,
+            shape,
+            via,
+            source,
+            target,
+            _,
+            destinations,
+            trace,
+            publisher,
+            incarnation,
+            sequence,
+            published,
+            ttl,
+            priority,
+            topics,
+            attributes,
+        ) = HEADER.unpack_from(data, start)
         topic_at = start + HEADER.size
         budget = spent = 0
-        if flags & EXPRESS_FLAG:
-            budget, spent = BUDGET.unpack_from(data, topic_at)
-            topic_at += BUDGET.size
+        if flags & (EXPRESS_FLAG | CORRELATION_FLAG):
+            if flags & EXPRESS_FLAG:
+                budget, spent = BUDGET.unpack_from(data, topic_at)
+            topic_at = start + topic_offset(flags)
     except struct.error:
         raise CodecError(f"event frame of {end - start} bytes") from None
     payload = end - topic_at - topics - attributes
@@ -229,25 +328,27 @@ def read_head(data: bytes, start: int = 0, end: int | None = None) -> Head:
         or not 0 < topics <= MAX_TOPIC_BYTES
         or attributes > MAX_ATTRIBUTE_BYTES
         or payload > MAX_PAYLOAD_BYTES
-        or flags & ~(MARK_FLAG | AGAIN_FLAG) not in _FLAGS
+        or flags & ~_ANY not in _FLAGS
         or sequence == 0
+        or shape > 1
+        or priority > MAX_PRIORITY
     ):
         raise CodecError("event frame whose lengths make no sense")
     return Head(
         _CLASSES[flags & (SECURE_FLAG | EXPRESS_FLAG)],
+        flags,
         hops,
-        duty,
+        via,
+        source,
+        Duty(shape, target, destinations, trace),
         publisher,
         incarnation,
         sequence,
         published,
         data[topic_at : topic_at + topics],
-        bool(flags & FLOOD_FLAG),
-        bool(flags & MARK_FLAG),
+        ttl,
+        priority,
         attributes,
-        bool(flags & ROUGH_FLAG),
-        bool(flags & LATE_FLAG),
         budget,
         spent,
-        bool(flags & AGAIN_FLAG),
     )

@@ -6,12 +6,14 @@ from typing import Annotated
 
 import msgspec
 
-from ges.wire.unit_messages import Slot
+from ges.wire.unit_messages import MAX_SLOTS, Slot
 from overlay.ids import LinkClass, WireCount, WireUid
 from overlay.machine import Message
+from overlay.wire.versions import PROFILES
 
 #: Links told: one of each class to each of 63 members, and some to spare while members change.
 MAX_STATE_LINKS = 256
+MAX_HELD_STATES = 2 * MAX_SLOTS  #: named in one message
 
 WireBucket = Annotated[int, msgspec.Meta(ge=0, le=255)]
 
@@ -35,3 +37,22 @@ class LinkState(Message, frozen=True):
     incarnation: WireCount
     version: WireCount
     links: Annotated[tuple[StateLink, ...], msgspec.Meta(max_length=MAX_STATE_LINKS)]
+    capability = PROFILES
+
+
+class StateVersion(msgspec.Struct, frozen=True, array_like=True):
+    """Which state of one member the sender has."""
+
+    origin: WireUid
+    incarnation: WireCount
+    version: WireCount
+
+
+class LinkStatesWanted(Message, frozen=True):
+    """Send me the states that are later than these, and those of others."""
+
+    held: Annotated[tuple[StateVersion, ...], msgspec.Meta(max_length=MAX_HELD_STATES)]
+    capability = PROFILES
+
+
+GATEWAY_MESSAGES: tuple[type[Message], ...] = (LinkState, LinkStatesWanted)

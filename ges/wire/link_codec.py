@@ -8,6 +8,9 @@ from ges.wire.broker_messages import (
     SecureState,
     SecureStatesWanted,
 )
+from ges.wire.gateway_messages import GATEWAY_MESSAGES
+from ges.wire.profile_messages import PROFILE_MESSAGES
+from ges.wire.recall_messages import RECALL_MESSAGES
 from ges.wire.unit_messages import UNIT_MESSAGES
 from overlay.machine import Message
 from overlay.multigraph.probes import LinkEcho, LinkProbe
@@ -29,6 +32,9 @@ LINK_MESSAGES: tuple[type[Message], ...] = (
     QuickProbe,
     QuickEcho,
     *UNIT_MESSAGES,
+    *GATEWAY_MESSAGES,
+    *PROFILE_MESSAGES,
+    *RECALL_MESSAGES,
     Goodbye,
 )
 LINK_CODEC = MessageCodec(*LINK_MESSAGES)

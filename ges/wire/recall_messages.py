@@ -9,14 +9,18 @@ from typing import Annotated
 
 import msgspec
 
+from ges.wire.profile_messages import Interests
 from ges.wire.topics import MAX_TOPIC_BYTES
 from ges.wire.unit_messages import Slot
 from overlay.ids import LinkClass, WireCount
 from overlay.machine import Message
+from overlay.wire.versions import PROFILES
+from ring.wire.messages import RingId
 
 MAX_RANGES = 64  #: asked for in one message
 MAX_LISTED = 512  #: events that are named in one answer, or chosen of those named
 MAX_SENT = 1024  #: events in one answer
+MAX_TAILS = 512  #: flows in one message
 
 WireSequence = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 
@@ -38,6 +42,7 @@ class RangeQuery(Message, frozen=True):
 
     asker: Slot
     ranges: Annotated[tuple[WantedRange, ...], msgspec.Meta(max_length=MAX_RANGES)]
+    capability = PROFILES
 
 
 class ListedEvent(msgspec.Struct, frozen=True, array_like=True):
@@ -57,6 +62,52 @@ class RangeDone(Message, frozen=True):
     number: WireCount
     floor: WireSequence
     last: WireCount
-    before: Slot | None = None
+    before: RingId | None = None
     sent: Annotated[tuple[WireSequence, ...], msgspec.Meta(max_length=MAX_SENT)] = ()
     listed: Annotated[tuple[ListedEvent, ...], msgspec.Meta(max_length=MAX_LISTED)] = ()
+    capability = PROFILES
+
+
+class FlowTail(msgspec.Struct, frozen=True, array_like=True):
+    """The first and the last event of a flow that were for somebody of late."""
+
+    publisher: Annotated[bytes, msgspec.Meta(min_length=16, max_length=16)]
+    incarnation: WireCount
+    link_class: LinkClass
+    first: WireSequence
+    last: WireSequence
+
+
+class Tails(Message, frozen=True):
+    """A broker has died that events for you may have been at: these you should have had.
+
+    ``source``: the place of the sender, which is to be asked for what is missing.
+    """
+
+    source: RingId
+    flows: Annotated[tuple[FlowTail, ...], msgspec.Meta(max_length=MAX_TAILS)]
+    capability = PROFILES
+
+
+class PastWanted(Message, frozen=True):
+    """Clients have moved to the sender: send it what was published here of late that they want.
+
+    ``age_ms``: nothing older than that.
+    """
+
+    asker: Slot
+    number: WireCount
+    age_ms: WireCount
+    interests: Interests
+    capability = PROFILES
+
+
+class PastDone(Message, frozen=True):
+    """So many events were sent in answer; they come by themselves."""
+
+    number: WireCount
+    sent: WireCount
+    capability = PROFILES
+
+
+RECALL_MESSAGES: tuple[type[Message], ...] = (RangeQuery, RangeDone, Tails, PastWanted, PastDone)

@@ -12,7 +12,7 @@ import msgspec
 
 from overlay.ids import WireCount, WireUid
 from overlay.machine import Message
-from overlay.wire.versions import UNITS
+from overlay.wire.versions import PROFILES, UNITS
 from ring.wire.messages import Hops, Member, RingId
 
 MAX_SLOTS = 64  #: members of a cluster
@@ -64,6 +64,7 @@ class MemberTable(msgspec.Struct, frozen=True, array_like=True):
     epoch: WireCount
     steward: WireUid  #: who made it
     rows: Rows
+    waiting: bool = False  #: there are brokers for which there is no slot
 
 
 class MemberChange(msgspec.Struct, frozen=True, array_like=True):
@@ -74,6 +75,7 @@ class MemberChange(msgspec.Struct, frozen=True, array_like=True):
     epoch: WireCount
     steward: WireUid
     rows: Rows  #: those that are new or different
+    waiting: bool = False  #: there are brokers for which there is no slot
 
 
 class MembersWanted(Message, frozen=True):
@@ -144,6 +146,20 @@ class TellTaken(Message, frozen=True):
     capability = UNITS
 
 
+class Letter(Message, frozen=True):
+    """A message for one member that is not linked to the sender; passed on along the ring.
+
+    Each broker passes it to the one it is linked to that stands nearest before ``place``.
+    """
+
+    uid: WireUid  #: whom it is for
+    place: RingId  #: where that one stands
+    origin: WireUid
+    hops: Hops
+    content: Annotated[bytes, msgspec.Meta(max_length=MAX_CONTENT_BYTES)]
+    capability = PROFILES
+
+
 # ── what ring neighbours compare ──────────────────────────────────────────────────────────────
 
 
@@ -169,5 +185,6 @@ UNIT_MESSAGES: tuple[type[Message], ...] = (
     StewardHandover,
     Told,
     TellTaken,
+    Letter,
     Held,
 )

@@ -31,6 +31,7 @@ from overlay.wire.frames import (
     LOWEST_VERSION,
     MAX_CONTROL_BYTES,
     MAX_FRAME_BYTES,
+    PROTOCOL_VERSION,
     Bytes,
     frame,
 )
@@ -99,7 +100,7 @@ class FrameReader:
         self._missing = 0  #: bytes to come before there is anything to cut
         self._assembler = Assembler(limit_bytes)
         self._limit = limit_bytes
-        self._highest = LOWEST_VERSION
+        self._highest = PROTOCOL_VERSION
 
     @property
     def version(self) -> int:

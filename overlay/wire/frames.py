@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import struct
 
-PROTOCOL_VERSION = 1  #: the highest spoken
-LOWEST_VERSION = 1  #: the lowest; greetings are framed so for ever
+PROTOCOL_VERSION = 2  #: the highest spoken
+OLDEST_SPOKEN = 2  #: the lowest: events of version 1 do not say whom they are for
+LOWEST_VERSION = 1  #: control frames are laid out as in this one, greetings for ever
 
 #: Frame kinds.
 CONTROL = 0
@@ -40,6 +41,8 @@ def frame_start(kind: int, size: int) -> bytes:
     return HEADER.pack(size + LENGTH_COVERS, PROTOCOL_VERSION, kind)
 
 
-def frame(kind: int, body: bytes, version: int = LOWEST_VERSION) -> bytes:
-    """Return ``body`` as one frame, in the layout of ``version``."""
+def frame(kind: int, body: bytes, version: int | None = None) -> bytes:
+    """Return ``body`` as one frame, in the layout of ``version``; None: that of its kind."""
+    if version is None:
+        version = LOWEST_VERSION if kind == CONTROL else PROTOCOL_VERSION
     return HEADER.pack(len(body) + LENGTH_COVERS, version, kind) + body

@@ -18,7 +18,7 @@ from typing import Annotated
 
 import msgspec
 
-from overlay.wire.frames import LOWEST_VERSION, PROTOCOL_VERSION
+from overlay.wire.frames import LOWEST_VERSION, OLDEST_SPOKEN, PROTOCOL_VERSION
 
 MAX_CAPABILITIES = 64
 
@@ -38,7 +38,7 @@ SECURE_STATES = "secure_states"  #: lists of secure links are told again to who 
 QUICK_PROBES = "quick_probes"  #: answered before all that waits
 
 UNITS = "units"  #: brokers have addresses, and tell things to all members of their cluster
-PROFILES = "profiles"  #: brokers tell each other what their clients want; none says so yet
+PROFILES = "profiles"  #: brokers tell each other what their links cost and their clients want
 
 KEPT_EVENTS = "kept_events"  #: a broker sends a client that moves to it what it has missed
 
@@ -52,7 +52,7 @@ FOR_CLIENTS = (KEPT_EVENTS, ACTIVE)
 #: ... and what a client tells its broker, beside what it has in common with brokers.
 OF_CLIENTS = (ASKS, MISSED, ACTIVE)
 
-CAPABILITIES = frozenset({EXPRESS, STREAMS, SECURE_STATES, QUICK_PROBES, UNITS})
+CAPABILITIES = frozenset({EXPRESS, STREAMS, SECURE_STATES, QUICK_PROBES, UNITS, PROFILES})
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ OLDEST = Agreement()
 class Dialect:
     """What one end speaks."""
 
-    lowest: int = LOWEST_VERSION
+    lowest: int = OLDEST_SPOKEN
     highest: int = PROTOCOL_VERSION
     capabilities: frozenset[str] = CAPABILITIES
 

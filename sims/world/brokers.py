@@ -112,10 +112,10 @@ class WholeBroker(Process):
         self._absences = Absences(config.silence_max_ns)
         self._replies = replies = Replies(self.counters, log, self.now)
         self._parked = ParkedEvents(
-            peer.uid, self.stack, node.secure_graph, replies, now=self.now, counters=self.counters
+            peer.uid, self.stack, self.stack.reach, replies, now=self.now, counters=self.counters
         )
         self._parked.on_due = replies.on_due = self._on_due
-        subscriptions = Subscriptions(self.stack.deliveries, LIMITS, log)
+        subscriptions = Subscriptions(self.stack, LIMITS, log)
         intake = Intake(
             self.stack,
             subscriptions,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from weakref import WeakKeyDictionary
@@ -9,6 +10,8 @@ from weakref import WeakKeyDictionary
 import trio.testing
 
 from ges.routing.holding import Holding
+from ges.routing.interests import Interests
+from ges.routing.known import Known
 from ges.routing.parts import ExpressRules, RoutingParts
 from ges.routing.paths import Paths
 from ges.sessions.session import Session
@@ -20,6 +23,7 @@ from ges.wire.events import Head, pack_event, read_head
 from ges.wire.source_route import read_route
 from overlay.ids import LinkClass, Nanos, Peer
 from overlay.links.link import Link
+from overlay.machine import Input
 from overlay.net.connection import Connection
 from overlay.net.turn import Turn, Waiting
 from overlay.queues.resend import Item
@@ -27,6 +31,7 @@ from overlay.queues.streams import Streams
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import DELIVERY, DETOUR, EVENT
 from ring.wire.messages import Member
+from tests.helpers.clusters import HandCluster
 
 NORMAL, SECURE = LinkClass.NORMAL, LinkClass.SECURE
 PUBLISHER = b"p" * 16
@@ -54,14 +59,18 @@ class Bench:
         self.dead: set[str] = set()  #: names of brokers that were declared so
         self.streams = Streams()  #: of links that :meth:`acknowledged` was called for
         self.holding = Holding(self.streams, lambda peer: peer.uid[0] in self.dead)
+        self.cluster = HandCluster()  #: without a slot: events go by arcs of the ring
+        self.given: list[Input] = []  #: to the machine
         self.turn = Turn()  #: knows which queues are crowded
         self.parts = RoutingParts.build(
             self.links,
             Paths(self.relays, self.detours, self.paths.get),
             self.holding,
-            self.graph,
+            Known(self.cluster, self.cluster.mask_of, self.graph),
+            Interests(self.given.append),
             self.counters,
             ExpressRules(),
+            rng=random.Random(1),
             now=lambda: self.now,
         )
         self.publisher = Session(PUBLISHER.hex(), 1, self.connection(secure=True))
@@ -150,13 +159,13 @@ class Bench:
 
     def next_deadline(self) -> Nanos | None:
         """Return when :meth:`expire` has something to do."""
-        ends = (self.parts.ordering.next_deadline(), self.parts.passing.next_deadline(self.now))
+        ends = (self.parts.recalls.next_deadline(), self.parts.passing.next_deadline(self.now))
         return min((end for end in ends if end is not None), default=None)
 
     def expire(self) -> None:
         """Let what is due be given up."""
         self.parts.passing.expire(self.now)
-        self.parts.router.expire(self.now)
+        self.parts.router.answer(self.parts.recalls.expire(self.now), self.now)
 
     def why_not(self, session: Session, head: Head) -> str | None:
         """Return why an event from a client cannot be taken."""
@@ -236,4 +245,4 @@ def complete(bench: Bench, *names: str) -> None:
 
 def limit_of(head: Head) -> int:
     """Return where the arc ends that the receiver of an event is to serve."""
-    return int.from_bytes(head.duty)
+    return head.duty.target

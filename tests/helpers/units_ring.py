@@ -6,6 +6,7 @@ from collections import Counter
 
 from ges.node import BrokerNode
 from ges.units.address import UNIT_LIMIT
+from ges.wire.unit_messages import Held, Kind, TellTaken, Told
 from overlay.ids import NANOS_PER_SECOND, Peer
 from overlay.machine import OpenLink, Send
 from overlay.rng import rng_for
@@ -21,6 +22,8 @@ class UnitsRing(Cluster):
         super().__init__(seed, config)
         self.brokers: dict[str, BrokerNode] = {}
         self.sent: Counter[str] = Counter()  #: messages about units, by name
+        self.about_members = 0  #: of these, but for what is told of links and clients, and digests
+        self._members_told: set[tuple[str, int]] = set()
         self.world.on_sent = self._on_sent
 
     def agree(self, limit_s: float = 15.0) -> float:
@@ -78,7 +81,14 @@ class UnitsRing(Cluster):
     def _on_sent(self, uid: str, effect: Send | OpenLink) -> None:
         self.ledger.on_sent(effect.about)
         if isinstance(effect, Send) and effect.message.capability == "units":
-            self.sent[type(effect.message).__name__] += 1
+            message = effect.message
+            self.sent[type(message).__name__] += 1
+            if isinstance(message, Told) and message.kind == Kind.MEMBERS:
+                self._members_told.add((message.origin, message.number))
+            if isinstance(message, Told | TellTaken):
+                self.about_members += (message.origin, message.number) in self._members_told
+            elif not isinstance(message, Held):
+                self.about_members += 1
 
     def _add(self, uid: str | None = None, incarnation: int = 1) -> str:
         if uid is None:

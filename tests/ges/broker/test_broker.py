@@ -19,13 +19,12 @@ from benchmarks.stage.waiting import until
 from ges.broker import Broker, BrokerConfig
 from ges.client import connect
 from ges.errors import PublishRefused
-from ges.routing.ordering import LONG_GAP_NS
 from ges.sessions import reader
 from ges.wire.client_messages import CLIENT_CODEC, KeepAlive, StatusRequest, Subscribe
-from ges.wire.events import MARK_FLAG, MAX_HOPS, PATCH, PATCH_AT, PATCH_END, pack_event
+from ges.wire.events import MAX_HOPS, Duty, pack_event
 from overlay.address import parse_url
 from overlay.errors import ConfigError, IdentityError
-from overlay.ids import NANOS_PER_SECOND, LinkClass, Peer
+from overlay.ids import LinkClass, Peer
 from overlay.links.first_message import read_greeting
 from overlay.machine import OpenLink
 from overlay.security.identity import Role
@@ -35,6 +34,7 @@ from overlay.wire.greetings import GREETINGS, Hello, Welcome
 from ring.detection.local_health import LocalHealth
 from ring.errors import JoinFailed
 from tests.ges.conftest import Issue
+from tests.helpers.runs import under_way
 
 DEADLINE_SECONDS = 20
 STRANGER = Peer("f" * 32, 1, "chordal://127.0.0.1:1")
@@ -93,7 +93,14 @@ async def test_who_asks_a_broker_that_has_not_joined_is_answered(
     nursery.cancel_scope.cancel()
 
 
-def event(sequence: int, *, hops: int = 0, limit: int = 0, **changes: Any) -> bytes:  # noqa: ANN401
+def event(
+    sequence: int,
+    *,
+    hops: int = 0,
+    limit: int = 0,
+    via: int = 0,
+    **changes: Any,  # noqa: ANN401 - fields of an event
+) -> bytes:
     fields: dict[str, Any] = {
         "secure": False,
         "publisher": bytes(16),
@@ -104,7 +111,7 @@ def event(sequence: int, *, hops: int = 0, limit: int = 0, **changes: Any) -> by
         "payload": b"%d" % sequence,
     }
     body = pack_event(sequence=sequence, **fields | changes)
-    return body[:PATCH_AT] + PATCH.pack(hops, limit.to_bytes(4)) + body[PATCH_END:]
+    return under_way(body, Duty(0, limit), hops=hops, via=via)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +161,8 @@ async def test_events_from_two_sides_are_delivered_once_and_in_order(brokers: Br
         linked(broker) as stream,
     ):
         for number in (1, 2, 2, 1, 4, 3, 4, 5):
-            await stream.send_all(frame(EVENT, event(number)))
+            via = 1 if number == 4 else 0  # it has overtaken 3 on another way
+            await stream.send_all(frame(EVENT, event(number, via=via)))
         with trio.fail_after(DEADLINE_SECONDS):
             got = [(await anext(events)).payload for _ in range(5)]
         assert got == [b"1", b"2", b"3", b"4", b"5"]
@@ -167,33 +175,10 @@ async def test_an_event_whose_predecessor_is_lost_comes_all_the_same(
     broker = await brokers.start()
     async with attach(broker) as client, client.subscribe("a") as events:
         async with linked(broker, weather) as stream:
-            await stream.send_all(frame(EVENT, event(1)) + frame(EVENT, event(3)))
+            await stream.send_all(frame(EVENT, event(1)) + frame(EVENT, event(3, via=1)))
             with trio.fail_after(DEADLINE_SECONDS):
                 assert [(await anext(events)).sequence for _ in range(2)] == [1, 3]
         assert (await client.status()).counters["events_lost"] == 1
-
-
-async def test_a_marked_event_does_not_wait_for_what_another_waits_for(
-    autojump_clock: MockClock, weather: Weather, brokers: Brokers
-) -> None:
-    """One publisher's event may wait long before; that is no reason for another's to do so."""
-    broker = await brokers.start()
-    other = bytes(15) + b"\1"
-    marked = event(3, publisher=other)
-    marked = bytes([marked[0] | MARK_FLAG]) + marked[1:]
-    async with (
-        attach(broker) as client,
-        client.subscribe("a") as events,
-        linked(broker, weather) as stream,
-    ):
-        for body in (event(1), event(3), event(1, publisher=other)):
-            await stream.send_all(frame(EVENT, body))
-        with trio.fail_after(DEADLINE_SECONDS):
-            assert [(await anext(events)).sequence for _ in range(2)] == [1, 1]
-        await until(lambda: broker.stack.ordering.next_deadline() is not None)
-        await stream.send_all(frame(EVENT, marked))
-        with trio.fail_after(LONG_GAP_NS / NANOS_PER_SECOND / 2):
-            assert (await anext(events)).publisher == other.hex()
 
 
 async def test_an_event_that_runs_in_circles_ends(brokers: Brokers) -> None:

@@ -27,7 +27,7 @@ from ges.wire.client_messages import (
     SubscriptionRefused,
 )
 from ges.wire.delivered import Event
-from ges.wire.events import AGAIN_FLAG
+from ges.wire.events import AGAIN_FLAG, FLAGS_AT
 from overlay.address import parse_url
 from overlay.ids import LinkClass
 from overlay.machine import Message
@@ -76,7 +76,7 @@ def again(*items: bytes) -> list[bytes]:
     marked = []
     for item in items:
         copy = bytearray(item)
-        copy[FRAME_HEADER.size] |= AGAIN_FLAG
+        copy[FRAME_HEADER.size + FLAGS_AT] |= AGAIN_FLAG
         marked.append(bytes(copy))
     return marked
 

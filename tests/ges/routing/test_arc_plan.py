@@ -23,11 +23,11 @@ def onward(plan: ArcPlan, limit: int) -> tuple[tuple[str, int], ...]:
 
 def instead(plan: ArcPlan, place: int, limit: int) -> tuple[tuple[str, int], ...]:
     """Return (uid, limit) of those to pass an event to in place of another."""
-    return _limits(plan.instead(place, whole_ring(limit)))
+    return _limits(plan.instead("", place, whole_ring(limit)))
 
 
 def _limits(found: Onward) -> tuple[tuple[str, int], ...]:
-    return tuple((uid, int.from_bytes(duty)) for uid, duty in found)
+    return tuple((uid, duty.target) for uid, duty in found)
 
 
 def broadcast(linked: Linked, origin: int) -> tuple[Counter[int], int]:

@@ -12,11 +12,12 @@ from ges.routing.catch_up import KEPT_BYTES, KEPT_NS, UNSURE_NS, CatchUp
 from ges.routing.holding import Holding
 from ges.routing.plans import Plans
 from ges.wire.event_runs import EventRun, event_runs
-from ges.wire.events import PATCH, PATCH_AT, PATCH_END, pack_event, read_head
+from ges.wire.events import pack_event, read_head
 from overlay.ids import LinkClass, nanos
 from overlay.links.link import Link
 from overlay.queues.streams import Streams
 from overlay.wire.frames import EVENT, frame
+from tests.helpers.clusters import HandCluster
 from tests.helpers.router_bench import (
     NORMAL,
     PUBLISHER,
@@ -28,6 +29,7 @@ from tests.helpers.router_bench import (
     limit_of,
     member,
 )
+from tests.helpers.runs import under_way
 
 D, E = member("d", 5), member("e", 15)
 
@@ -80,7 +82,7 @@ async def test_who_turns_up_in_another_part_of_the_ring_gets_nothing() -> None:
     bench = unsure()
     know(bench, "c")
     _, body = event()
-    body = body[:PATCH_AT] + PATCH.pack(1, whole_ring(10)) + body[PATCH_END:]
+    body = under_way(body, whole_ring(10), hops=1)
     bench.relay(read_head(body), body)
     assert bench.sent("c") == []
     for name in "de":
@@ -256,7 +258,7 @@ async def test_however_many_duties_events_come_with_what_is_kept_of_them_is_boun
 ) -> None:
     monkeypatch.setattr("ges.routing.arc_plan.MAX_CACHED", 16)  # what plans remember is theirs
     holding = Holding(Streams(), lambda peer: False)
-    plans = Plans({}, holding)
+    plans = Plans({}, holding, HandCluster())
     plans.here = 0
     others = [member(f"{number:032x}", 1000 * number) for number in range(1, 61)]
     holding.note({m.uid: m for m in others}, others, is_member=True)
@@ -280,7 +282,7 @@ async def test_what_went_to_nobody_goes_to_those_that_serve_that_part_of_the_rin
     bench = Bench()
     know(bench)
     _, body = event()
-    body = body[:PATCH_AT] + PATCH.pack(1, whole_ring(10)) + body[PATCH_END:]
+    body = under_way(body, whole_ring(10), hops=1)
     bench.relay(read_head(body), body)
     link(bench, "d")
     linked = {m.uid: m for m in (RING["b"], RING["c"], D)}

@@ -11,7 +11,7 @@ from ges.wire.events import Flow
 from ges.wire.recall_messages import MAX_LISTED, RangeDone, RangeQuery, WantedRange
 from overlay.ids import LinkClass
 from tests.ges.routing.network_model import event
-from tests.ges.routing.test_ordering import numbers_of, run_of
+from tests.helpers.runs import numbers_of, run_of
 
 FLOW: Flow = (b"p" * 16, 1, LinkClass.NORMAL)
 OTHER: Flow = (b"q" * 16, 1, LinkClass.SECURE)
@@ -102,12 +102,24 @@ def test_one_event_larger_than_an_answer_is_sent_all_the_same() -> None:
 
 def test_the_questions_of_one_message_share_an_answer() -> None:
     log = RecallLog()
-    for flow in (FLOW, OTHER):
+    flows = (FLOW, (OTHER[0], 1, LinkClass.NORMAL))
+    for flow in flows:
         log.keep(event(flow, 1, bytes(ANSWER_BYTES - 1000)), ALL, 0)
-    wanted = tuple(WantedRange(at, *flow, 1, 1) for at, flow in enumerate((FLOW, OTHER)))
+    wanted = tuple(WantedRange(at, *flow, 1, 1) for at, flow in enumerate(flows))
     events, ends = log.answer(RangeQuery(EDGE, wanted), 0)
     assert [run.head.flow for run in events] == [FLOW]
     assert [len(done.listed) for done in ends] == [0, 1]
+
+
+def test_secure_events_are_not_listed_but_sent() -> None:
+    """A list goes over links that are not secure, and has topics in it."""
+    log = RecallLog()
+    flow = (FLOW[0], 1, LinkClass.SECURE)
+    for number in (1, 2):
+        log.keep(event(flow, number, bytes(ANSWER_BYTES - 1000)), ALL, 0)
+    events, ends = log.answer(RangeQuery(EDGE, (WantedRange(0, *flow, 1, 2),)), 0)
+    assert [run.head.sequence for run in events] == [1, 2]
+    assert [done.listed for done in ends] == [()]
 
 
 def test_a_list_that_is_full_says_how_far_it_goes() -> None:
@@ -160,6 +172,6 @@ def test_questions_and_answers_go_over_the_wire() -> None:
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(query), type=RangeQuery) == query
     done = RangeDone(1, 2, 9, 63, (3,))
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(done), type=RangeDone) == done
-    bad = msgspec.msgpack.encode(msgspec.structs.replace(done, before=64))
+    bad = msgspec.msgpack.encode(msgspec.structs.replace(done, before=2**32))
     with pytest.raises(msgspec.ValidationError):
         msgspec.msgpack.decode(bad, type=RangeDone)

@@ -13,6 +13,7 @@ from ges.client.resuming import resume
 from ges.client.watermarks import Watermarks
 from ges.routing import kept, replay, replays
 from ges.routing.delivery import Deliveries
+from ges.routing.interests import Interests
 from ges.routing.kept import KEPT_NS
 from ges.routing.replay import MAX_ENDED
 from ges.wire.client_messages import Mark, Resubscribe, Resubscription, Subscribe
@@ -83,7 +84,7 @@ class Desk:
     def __init__(self) -> None:
         self.now = Nanos(1)
         self.counters: Counter[str] = Counter()
-        self.deliveries = Deliveries(self.counters, lambda: self.now)
+        self.deliveries = Deliveries(self.counters, lambda: self.now, Interests(lambda given: None))
         self.replays = self.deliveries.replays
         self.published: Counter[tuple[int, bool]] = Counter()
 

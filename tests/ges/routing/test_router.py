@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from itertools import accumulate
 
-import msgspec
 import pytest
 
-from ges.routing.ordering import HELD_BYTES, MET_GAP_NS
+from ges.routing.flow_order import HELD_BYTES
 from ges.wire.broker_messages import SecureState
 from ges.wire.event_runs import event_runs
-from ges.wire.events import FLOOD_FLAG, SECURE_FLAG, read_head
-from overlay.ids import nanos
+from ges.wire.events import FLOOD_FLAG, NO_DUTY, SECURE_FLAG, read_head
 from overlay.net.connection import Connection
 from overlay.queues.lanes import Policy
 from overlay.wire.frames import EVENT, frame
@@ -26,6 +24,7 @@ from tests.helpers.router_bench import (
     frames_to,
     limit_of,
 )
+from tests.helpers.runs import under_way
 
 
 async def test_a_normal_event_goes_by_the_tree() -> None:
@@ -109,8 +108,9 @@ async def test_what_came_before_is_not_passed_on_again() -> None:
 async def test_what_came_too_early_is_passed_on_at_once_and_delivered_in_order() -> None:
     bench = Bench()
     session = bench.session("t")
-    for sequence in (1, 3, 2):
-        bench.relay(*event(sequence))
+    for sequence, via in ((1, 5), (3, 6), (2, 5)):
+        body = under_way(event(sequence)[1], NO_DUTY, via=via)
+        bench.relay(read_head(body), body)
     assert [head.sequence for head in bench.sent("b")] == [1, 3, 2]
     assert [payload for _, payload in delivered(session)] == [b"1", b"2", b"3"]
 
@@ -168,7 +168,7 @@ async def test_classes_are_kept_apart() -> None:
 
 
 async def test_crowded_queues_are_named() -> None:
-    bench = Bench(limit_bytes=150)
+    bench = Bench(limit_bytes=230)
     session = bench.session("t")
     bench.publish(*event(1))
     assert bench.crowded == set()
@@ -192,8 +192,8 @@ async def test_off_the_ring_nothing_is_taken_or_passed_on() -> None:
 async def test_why_a_secure_event_is_not_taken() -> None:
     bench = Bench("b")
     plain, secured = bench.session(), bench.session(secure=True)
-    head, body = event(secure=True)
-    assert body[0] == SECURE_FLAG
+    head, _ = event(secure=True)
+    assert head.flags == SECURE_FLAG
     assert bench.why_not(secured, head) is None
     assert "chordals://" in (bench.why_not(plain, head) or "")
     bench.graph.learn(SecureState("c" * 32, 1, 2, 20, (), False))
@@ -201,94 +201,9 @@ async def test_why_a_secure_event_is_not_taken() -> None:
     assert bench.why_not(secured, event()[0]) is None, "a normal one is"
 
 
-async def test_after_a_broken_link_the_next_event_of_everybody_is_marked() -> None:
-    bench = Bench()
-    bench.publish(*event(1))
-    bench.parts.losses.note_any()
-    bench.publish(*event(2))
-    bench.publish(*event(3))
-    assert [head.marked for head in bench.sent("b")] == [False, True, False]
-
-
-async def test_what_comes_twice_does_not_use_the_mark_up() -> None:
-    bench = Bench()
-    bench.publish(*event(1))
-    bench.parts.losses.note_any()
-    bench.relay(*event(1))
-    bench.publish(*event(2))
-    assert [(head.sequence, head.marked) for head in bench.sent("b")] == [(1, False), (2, True)]
-
-
-async def test_where_nobody_sees_the_mark_the_next_event_is_marked_too() -> None:
-    """A broker that is cut off loses all links; what it publishes then must not use the mark up."""
-    bench = Bench()
-    bench.publish(*event(1))
-    bench.parts.losses.note_any()
-    bench.update(RING["a"], {})
-    bench.publish(*event(2))
-    others = {"b" * 32: RING["b"]}
-    bench.update(RING["a"], others)
-    bench.publish(*event(3))
-    bench.publish(*event(4))
-    assert [(head.sequence, head.marked) for head in bench.sent("b")] == [
-        (1, False),
-        (3, True),
-        (4, False),
-    ]
-
-
-@pytest.mark.parametrize("is_new_life", [False, True])
-async def test_who_has_joined_anew_waits_for_what_it_missed_as_for_what_is_lost(
-    is_new_life: bool,
-) -> None:
-    """Whoever knows that it missed something has no reason to tell it so."""
-    bench = Bench()
-    subscriber = bench.session("t")
-    bench.relay(*event(1))
-    others = {"b" * 32: RING["b"]}
-    bench.update(None, {})
-    bench.now += nanos(1)
-    peer = msgspec.structs.replace(RING["a"].peer, incarnation=2)
-    back = msgspec.structs.replace(RING["a"], peer=peer) if is_new_life else RING["a"]
-    bench.update(back, others)
-    for number in (2, 9):
-        bench.relay(*event(number))
-    bench.now += MET_GAP_NS
-    bench.expire()
-    came = [payload for _, payload in delivered(subscriber)]
-    assert came == ([b"1", b"2", b"9"] if is_new_life else [b"1", b"2"])
-
-
-async def test_a_mark_goes_all_the_way() -> None:
-    bench, next_bench = Bench(), Bench()
-    bench.publish(*event(1))
-    bench.parts.losses.note_any()
-    bench.publish(*event(2))
-    for head, body in zip(bench.sent("b"), bench.sent_bodies("b"), strict=True):
-        next_bench.relay(head, body)
-    assert [head.marked for head in next_bench.sent("b")] == [False, True]
-
-
-async def test_who_published_elsewhere_before_or_was_refused_is_marked() -> None:
-    bench = Bench()
-    for sequence in (7, 8, 10, 11):
-        bench.publish(*event(sequence))
-    assert [head.marked for head in bench.sent("b")] == [True, False, True, False]
-
-
-async def test_publishers_to_be_marked_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stranger that is nobody's neighbour could name one after the other."""
-    monkeypatch.setattr("ges.routing.losses.MAX_TO_MARK", 3)
-    losses = Bench().parts.losses
-    heads = [msgspec.structs.replace(event()[0], publisher=b"%016d" % n) for n in range(10)]
-    for head in heads:
-        losses.note(head)
-    assert [losses.is_to_mark(head.flow) for head in heads] == 7 * [False] + 3 * [True]
-
-
 async def test_what_waits_counts_with_the_memory_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small events take more memory than they have bytes."""
-    monkeypatch.setattr("ges.routing.ordering.MAX_HELD_BYTES", 10 * HELD_BYTES)
+    monkeypatch.setattr("ges.routing.flow_order.MAX_HELD_BYTES", 10 * HELD_BYTES)
     bench = Bench()
     got = bench.session("#")
     bench.relay(*event(1))
@@ -309,7 +224,7 @@ async def test_what_came_by_the_tree_and_comes_again_to_all_is_passed_on_once() 
     bench = Bench("b", "c")
     complete(bench, "a", "b", "c")
     _, body = event(secure=True)
-    flooded = bytes((SECURE_FLAG | FLOOD_FLAG,)) + body[1:]
+    flooded = under_way(body, NO_DUTY, flags=SECURE_FLAG | FLOOD_FLAG)
     for copy in (body, flooded, flooded):
         bench.relay(read_head(copy), copy)
     assert [head.flood for head in bench.sent("b", SECURE)] == [False, True]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import cast
 
-from ges.sessions.active_notices import tell_active
+from ges.sessions.active_notices import PATIENCE_NS, ActiveNotices
 from ges.sessions.session import ClientOutlet, Session
-from ges.wire.client_messages import CLIENT_CODEC, Active
+from ges.wire.client_messages import CLIENT_CODEC, Active, Subscribed
 from overlay.machine import Message
 from overlay.wire.codec import FrameReader
 
@@ -33,29 +33,55 @@ def session(*numbers: int, hears_active: bool = True) -> tuple[Session, Sent]:
     return made, sent
 
 
+def told(notices: ActiveNotices, *keys: tuple[Session, int]) -> None:
+    for client, number in keys:
+        notices.begin(client, number, 0, is_active=False)
+    notices.on_active(keys)
+
+
 def test_each_client_is_told_of_its_own() -> None:
     (one, to_one), (other, to_other) = session(1, 2), session(1)
-    tell_active([(one, 1), (other, 1), (one, 2)])
-    assert to_one.messages() == [Active(1, 1), Active(2, 1)]
-    assert to_other.messages() == [Active(1, 1)]
+    told(ActiveNotices(), (one, 1), (other, 1), (one, 2))
+    assert to_one.messages() == [Subscribed(1), Active(1, 1), Subscribed(2), Active(2, 1)]
+    assert to_other.messages() == [Subscribed(1), Active(1, 1)]
+
+
+def test_one_that_is_active_at_once_is_accepted_at_once() -> None:
+    client, sent = session(1)
+    ActiveNotices().begin(client, 1, 0, is_active=True)
+    assert sent.messages() == [Subscribed(1), Active(1, 1)]
+
+
+def test_it_is_accepted_after_a_second_and_active_later() -> None:
+    """A broker that does not answer keeps no client from going on."""
+    notices = ActiveNotices()
+    client, sent = session(1)
+    notices.begin(client, 1, 5, is_active=False)
+    assert notices.next_deadline() == 5 + PATIENCE_NS
+    notices.expire(4 + PATIENCE_NS)
+    assert sent.messages() == []
+    notices.expire(5 + PATIENCE_NS)
+    assert sent.messages() == [Subscribed(1)]
+    notices.on_active([(client, 1)])
+    assert sent.messages() == [Active(1, 1)]
 
 
 def test_a_client_of_an_earlier_version_is_not_told() -> None:
     """It would take it for nonsense, and close the connection."""
     old, sent = session(1, hears_active=False)
-    tell_active([(old, 1)])
-    assert sent.messages() == []
+    told(ActiveNotices(), (old, 1))
+    assert sent.messages() == [Subscribed(1)]
 
 
 def test_what_has_ended_meanwhile_is_not_told() -> None:
-    client, sent = session(1)
-    tell_active([(client, 2)])
+    notices = ActiveNotices()
+    client, sent = session(1, 2)
+    notices.begin(client, 1, 0, is_active=False)
+    notices.end(client, 1)
+    del client.filters[1]
+    notices.on_active([(client, 1)])
+    assert sent.messages() == [Subscribed(1)], "whoever waits for it waits no longer"
+    notices.begin(client, 2, 0, is_active=False)
     client.is_detached = True
-    tell_active([(client, 1)])
+    notices.on_active([(client, 2)])
     assert sent.messages() == []
-
-
-def test_a_wider_unit_has_a_higher_level() -> None:
-    client, sent = session(1)
-    tell_active([(client, 1)], level=2)
-    assert sent.messages() == [Active(1, 2)]

@@ -33,7 +33,7 @@ from ges.wire.client_messages import (
     Unsubscribe,
 )
 from ges.wire.delivered import read_delivery
-from ges.wire.events import PATCH, PATCH_AT, PATCH_END, pack_event
+from ges.wire.events import MARK_FLAG, RECALLED_FLAG, Duty, pack_event
 from ges.wire.status import Status
 from overlay.address import parse_url
 from overlay.ids import LinkClass
@@ -42,9 +42,10 @@ from overlay.links.first_message import read_greeting
 from overlay.machine import Message, Refused
 from overlay.wire.codec import FrameReader
 from overlay.wire.fragments import MIN_SLICE_BYTES
-from overlay.wire.frames import CONTROL, DELIVERY, EVENT, FRAGMENT, frame
+from overlay.wire.frames import CONTROL, DELIVERY, EVENT, FRAGMENT, PROTOCOL_VERSION, frame
 from overlay.wire.greetings import GREETINGS, Refusal
 from overlay.wire.versions import FOR_CLIENTS
+from tests.helpers.runs import under_way
 
 DEADLINE_SECONDS = 20
 
@@ -113,7 +114,11 @@ async def raw(broker: Broker, weather: Weather | None = None) -> AsyncIterator[R
         client = Raw(stream)
         await stream.send_all(GREETINGS.encode(client_hello()))
         attached = Attached(
-            broker.node.peer.uid, broker.url, secure=False, capabilities=FOR_CLIENTS
+            broker.node.peer.uid,
+            broker.url,
+            secure=False,
+            version=PROTOCOL_VERSION,
+            capabilities=FOR_CLIENTS,
         )
         assert await client.hear() == attached
         assert isinstance(await client.hear(), Alternates)
@@ -220,7 +225,9 @@ async def test_one_who_breaks_the_protocol_is_cut_off_and_nobody_else(
 async def test_a_client_cannot_steer_its_events(broker: Broker) -> None:
     """Hops and limit are the brokers' own; what a client writes there does not count."""
     body = event(1)
-    steered = body[:PATCH_AT] + PATCH.pack(255, b"1234") + body[PATCH_END:]
+    steered = under_way(
+        body, Duty(1, 1, 1, 1), flags=MARK_FLAG | RECALLED_FLAG, hops=255, via=1, source=1
+    )
     async with (
         raw(broker) as client,
         connect(broker.url) as other,

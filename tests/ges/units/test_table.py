@@ -71,8 +71,10 @@ def test_the_later_epoch_counts_then_the_smaller_steward_and_never_both() -> Non
 def test_a_takeover_counts_more_than_what_the_steward_before_changed_meanwhile() -> None:
     straggler, heir = holding(founded(row(0, A))), holding(founded(row(0, A)))
     for slot in range(1, TAKEOVER_EPOCHS):
-        straggler.put(straggler.changed([row(slot, uid(slot))], A, takes_over=False), 0)
-    heir.put(heir.changed([], B, takes_over=True), 0)
+        straggler.put(
+            straggler.changed([row(slot, uid(slot))], A, takes_over=False, waiting=False), 0
+        )
+    heir.put(heir.changed([], B, takes_over=True, waiting=False), 0)
     assert heir.table is not None
     assert straggler.loses(heir.table)
 
@@ -89,7 +91,7 @@ def test_a_change_makes_the_same_table_everywhere(changes: list[tuple[int, str, 
     for slot, who, resting in changes:
         rows = (row(slot, who, resting=resting),)
         base = steward.digest
-        table = steward.changed(rows, A, takes_over=False)
+        table = steward.changed(rows, A, takes_over=False, waiting=False)
         steward.put(table, 0)
         change = MemberChange(base, steward.digest, table.epoch, A, rows)
         then = other.after(change)
@@ -101,7 +103,7 @@ def test_a_change_makes_the_same_table_everywhere(changes: list[tuple[int, str, 
 
 def test_a_change_that_makes_another_table_than_it_says_is_not_believed() -> None:
     held = holding(founded(row(0, A)))
-    table = held.changed([row(1, B)], A, takes_over=False)
+    table = held.changed([row(1, B)], A, takes_over=False, waiting=False)
     right = MemberChange(held.digest, digest_of(table), table.epoch, A, (row(1, B),))
     assert held.after(right) == table
     assert held.after(msgspec.structs.replace(right, rows=(row(2, B),))) is None

@@ -9,8 +9,7 @@ import pytest
 from ges.broker import broker
 from ges.client import keepalive, outgoing, resuming, search
 from ges.client.attachment import KEPT_BYTES as UNCONFIRMED_BYTES
-from ges.routing import forwarding, holding, kept
-from ges.routing.ordering import GAP_NS, LONG_GAP_NS, MET_GAP_NS
+from ges.routing import flow_order, forwarding, holding, kept, past, recall
 from ges.sessions import reader
 from ges.sessions import session as sessions
 from ges.topology import horizon, parallel_links, relay_paths, survey
@@ -252,15 +251,24 @@ RELIABILITY: list[Statement] = [
     ("Up to 8 MiB of each class are kept", UNCONFIRMED_BYTES, 8 * MIB),
     ("up to 1 MiB of each class", outgoing.CONFIRMED_BYTES, MIB),
     ("confirmed in the last second in which", outgoing.CONFIRMED_SECONDS, 1),
-    (
-        "*kept in memory for 10 seconds, 16 MiB*",
-        (kept.KEPT_NS, kept.KEPT_BYTES),
-        (nanos(10), 16 * MIB),
-    ),
+    ("*in memory for 10 seconds*", recall.KEPT_NS, nanos(10)),
+    ("in the last 10 s (16 MiB)", (kept.KEPT_NS, kept.KEPT_BYTES), (nanos(10), 16 * MIB)),
     ("from up to 0.25 s before it", resuming.SLACK_SECONDS, 0.25),
-    ("Later events of these publishers are delivered after 4 s", GAP_NS, nanos(4)),
-    ("waits for two seconds for events that may be missing", MET_GAP_NS, nanos(2)),
-    ("waits for up to 10 s for events that only the other half had", LONG_GAP_NS, nanos(10)),
+    ("What others miss is given up after 4 s", flow_order.PATIENCE_NS, nanos(4)),
+    (
+        "waits for up to 4 s for events that only the other half had",
+        flow_order.PATIENCE_NS,
+        nanos(4),
+    ),
+    ("every 0.5 s until there is an answer", flow_order.ASK_AGAIN_NS, nanos(0.5)),
+    ("is waited for 1 s", flow_order.UNKNOWN_NS, nanos(1)),
+    (
+        "keeps it for 10 s, at most 4 MiB of one publisher and 64 MiB in all",
+        (recall.KEPT_NS, recall.FLOW_BYTES, recall.ALL_BYTES),
+        (nanos(10), 4 * MIB, 64 * MIB),
+    ),
+    ("It waits 2 s at most", past.ROUND_NS, nanos(2)),
+    ("One answer has 4 MiB at most", past.ANSWER_BYTES, 4 * MIB),
 ]
 
 STATED = {"links.md": LINKS, "express.md": EXPRESS, "reliability.md": RELIABILITY}

@@ -16,7 +16,6 @@ from benchmarks.stage.virtual import Weather
 from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from ges.client import Client, Subscription, connect
-from ges.routing.arc_plan import ArcPlan, whole_ring
 from overlay.address import parse_url
 from overlay.ids import LinkClass
 from overlay.links.link import Link
@@ -24,7 +23,6 @@ from overlay.net.connection import Connection
 from overlay.net.memory import MemoryStream
 from overlay.net.tls_stream import TlsStream
 from overlay.security.identity import Role
-from ring.geometry import between
 from tests.ges.conftest import Issue
 
 EVERY = 0.002  #: seconds between two events of a publisher
@@ -356,19 +354,13 @@ def _ports(*pair: Broker) -> frozenset[int]:
 
 
 async def publisher_and_server(ring: list[Broker]) -> tuple[Broker, Broker]:
-    """Return a broker, and one to which it leaves others to be served that it is not linked to.
-
-    Somebody linked stands before that one, gets the same events, and is to stand in for it. Waits
-    until the links of a new ring stay as they are.
-    """
+    """Return a broker, and one by which its events go to others, once links stay as they are."""
     await trio.sleep(LINGERING)
-    places = {b: b.node.ring.member.ring_id for b in ring if b.node.ring.member is not None}
+    brokers = {b.node.peer.uid: b for b in ring}
     for a in ring:
-        tree = ArcPlan()
-        tree.update(places[a], {uid: m.ring_id for uid, m in a.node.ring.linked.items()})
-        for uid, duty in tree.onward(whole_ring(places[a]))[1:]:
-            limit = int.from_bytes(duty)
-            server = next(b for b in ring if b.node.peer.uid == uid)
-            if any(between(places[server], place, limit) for place in places.values()):
-                return a, server
+        gateways = a.node.gateways
+        for slot in gateways.uids:
+            hop = gateways.tables[LinkClass.NORMAL].next_hop(slot)
+            if slot != gateways.slot and hop != slot:
+                return a, brokers[gateways.uids[hop]]
     raise AssertionError("all brokers are linked to all")

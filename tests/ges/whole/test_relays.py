@@ -166,7 +166,7 @@ async def test_what_a_loaded_link_carries_is_measured(
 ) -> None:
     a, b = await brokers.ring_of(2)
     weather.rate[pair(a, b)] = 100_000
-    async with attach(a) as here:
+    async with attach(a) as here, attach(b) as there, there.subscribe("t"):
         assert status_of(a, b).capacity == 0
         with trio.fail_after(30):
             while not status_of(a, b).capacity:  # at 160 kB a second

@@ -117,17 +117,20 @@ async def test_a_plain_subscriber_never_sees_a_secure_event(brokers: Brokers, is
 async def test_without_an_all_secure_path_the_event_is_refused(
     brokers: Brokers, issue: Issue
 ) -> None:
-    """One broker of the ring cannot be reached over TLS: it is named, and nobody gets anything."""
+    """One who wants it is where TLS does not lead: that broker is named, and nobody gets it."""
     ring = await brokers.ring_of(3, *(issue(Role.BROKER) for _ in range(3)))
     await meshed(ring)
     a, b, c = ring
     async with (
         connect(url(a), identity=issue(Role.CLIENT)) as publisher,
         connect(url(b), identity=issue(Role.CLIENT)) as reader,
+        connect(url(c), identity=issue(Role.CLIENT)) as far,
         reader.subscribe("a") as events,
+        far.subscribe("a"),
     ):
         _cut_tls(c, ring)
-        await until(lambda: a.node.secure_graph.out_of_reach())
+        await until(lambda: a.node.gateways.tables[SECURE].next_hop(2) < 0)
+        await publisher.publish("other", b"for nobody there", link_class=SECURE, confirm=True)
         text = await reason(publisher)
         assert f"no all-secure path to broker {c.node.peer.uid[:8]}" in text
         await publisher.publish("a", b"open", confirm=True)
@@ -222,7 +225,7 @@ async def test_a_client_attaches_only_to_whom_the_certificate_names(issue: Issue
         with suppress(NoTlsError, *BROKEN):  # the client's last attempt, when its time is up
             wire = await liar.accept(stream)
             await read_greeting(wire.stream, FrameReader())
-            posed = Attached("f" * 32, f"chordal://127.0.0.1:{port}", secure=True)
+            posed = Attached("f" * 32, f"chordal://127.0.0.1:{port}", True, PROTOCOL_VERSION)
             await wire.stream.send_all(CLIENT_CODEC.encode(posed))
             await wire.stream.receive_some()
 

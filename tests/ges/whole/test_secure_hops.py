@@ -19,7 +19,7 @@ from overlay.links.first_message import read_greeting
 from overlay.net.transport import TcpTransport, close
 from overlay.security.identity import Role, load_identity
 from overlay.wire.codec import FrameReader
-from overlay.wire.frames import EVENT
+from overlay.wire.frames import EVENT, PROTOCOL_VERSION
 from tests.ges.conftest import Issue
 
 DEADLINE_SECONDS = 20
@@ -52,7 +52,7 @@ class Poser:
         wire = await self._transport.accept(stream)
         reader = FrameReader()
         await read_greeting(wire.stream, reader)
-        said = Attached(self._uid, self.url, self._next())
+        said = Attached(self._uid, self.url, self._next(), PROTOCOL_VERSION)
         self.heard.append([])
         await wire.stream.send_all(CLIENT_CODEC.encode(said))
         while not self.heard[0] or len(self.heard) > 1:

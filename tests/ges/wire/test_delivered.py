@@ -13,9 +13,7 @@ from ges.wire.delivered import ALIKE, PROBE, Event, pack_matches, read_delivery,
 from ges.wire.events import (
     MAX_ATTRIBUTE_BYTES,
     MAX_PAYLOAD_BYTES,
-    PATCH,
-    PATCH_AT,
-    PATCH_END,
+    NO_DUTY,
     pack_attributes,
 )
 from ges.wire.topics import MAX_TOPIC_BYTES
@@ -23,6 +21,7 @@ from overlay.errors import CodecError
 from overlay.ids import LinkClass
 from overlay.wire.frames import EVENT, MAX_FRAME_BYTES, frame
 from tests.helpers.packed import event_fields, packed
+from tests.helpers.runs import under_way
 
 
 def read_event(body: bytes) -> Event:
@@ -89,12 +88,12 @@ def test_a_delivery_names_the_subscriptions(numbers: tuple[int, ...]) -> None:
 
 def test_a_patch_changes_the_hops_alone() -> None:
     body = packed()
-    patched = body[:PATCH_AT] + PATCH.pack(3, bytes(4)) + body[PATCH_END:]
+    patched = under_way(body, NO_DUTY, hops=3)
     assert read_event(patched).hops == 3
     assert replace(read_event(patched), hops=0) == read_event(body)
 
 
-@given(st.one_of(st.binary(max_size=200), st.binary(max_size=80).map(lambda b: packed()[:70] + b)))
+@given(st.one_of(st.binary(max_size=200), st.binary(max_size=80).map(lambda b: packed()[:100] + b)))
 @example(b"")
 @example(packed(attributes=b"\x81"))
 @example(packed(attributes=b"\x93\x01\x02\x03"))

@@ -10,14 +10,15 @@ from hypothesis import strategies as st
 
 from ges.wire.event_runs import RUN_BYTES, EventRun, event_runs
 from ges.wire.events import (
+    FRONT,
     MARK_FLAG,
     NO_DUTY,
-    PATCH,
-    PATCH_END,
+    Duty,
     Head,
     pack_attributes,
     pack_event,
     pack_express,
+    pack_front,
     read_head,
 )
 from overlay.errors import CodecError
@@ -120,19 +121,22 @@ def test_a_run_is_bounded() -> None:
 @pytest.mark.parametrize(
     "sizes", [[1, 2, 3], [5] * 3, [5] * 40, [5] * 40 + [6], [5] * 20 + [6] + [5] * 20]
 )
-def test_patched_frames_differ_in_flags_hops_and_duty_alone(sizes: list[int]) -> None:
+def test_patched_frames_differ_in_front_alone(sizes: list[int]) -> None:
     bodies = [one(n, payload=b"x" * size) for n, size in enumerate(sizes, start=1)]
     (run,) = runs(bodies)
     reader = FrameReader()
-    reader.feed(run.patched(MARK_FLAG, 3, b"duty"))
+    duty = Duty(1, 2**32 - 1, 2**64 - 1, 7)
+    reader.feed(run.patched(pack_front(MARK_FLAG, 3, 2**32 - 1, 5, duty)))
     patched = [body for _, body in reader.frames()]
-    assert [body[PATCH_END:] for body in patched] == [body[PATCH_END:] for body in bodies]
+    assert [body[FRONT.size :] for body in patched] == [body[FRONT.size :] for body in bodies]
     heads = [read_head(body) for body in patched]
-    assert [(h.marked, h.hops, h.duty) for h in heads] == [(True, 3, b"duty")] * len(sizes)
+    found = [(h.marked, h.hops, h.via, h.source, h.duty) for h in heads]
+    assert found == [(True, 3, 2**32 - 1, 5, duty)] * len(sizes)
 
 
 def test_what_a_client_sets_that_is_not_for_it_is_taken_back() -> None:
-    bodies = [b"\0" + PATCH.pack(9, b"9999") + one(n)[PATCH_END:] for n in (1, 2)]
+    front = pack_front(MARK_FLAG, 9, 8, 7, Duty(1, 2, 3, 4))
+    bodies = [front + one(n)[FRONT.size :] for n in (1, 2)]
     (run,) = runs(bodies)
     clean = run.unpatched()
     assert [body for _, body in clean.singles()] == [one(1), one(2)]

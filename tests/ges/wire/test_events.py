@@ -11,20 +11,21 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from ges.wire.events import (
+    EXPRESS_FLAG,
     HEADER,
+    MARK_FLAG,
     MAX_ATTRIBUTE_BYTES,
     MAX_PAYLOAD_BYTES,
     NO_DUTY,
-    PATCH,
-    PATCH_AT,
-    PATCH_END,
     SECURE_FLAG,
+    Duty,
     pack_attributes,
     read_head,
 )
 from ges.wire.topics import MAX_TOPIC_BYTES
 from overlay.errors import CodecError, ConfigError
 from tests.helpers.packed import event_fields, packed
+from tests.helpers.runs import under_way
 
 
 @given(event_fields)
@@ -39,15 +40,22 @@ def test_what_is_packed_is_read(fields: dict[str, Any]) -> None:
     assert (head.hops, head.duty) == (0, NO_DUTY)
 
 
-def test_a_patch_changes_hops_and_limit_alone() -> None:
+def test_a_patch_changes_what_is_in_front_alone() -> None:
     body = packed()
-    patched = body[:PATCH_AT] + PATCH.pack(3, b"duty") + body[PATCH_END:]
-    head = read_head(patched)
-    assert (head.hops, head.duty) == (3, b"duty")
-    assert replace(head, hops=0, duty=NO_DUTY) == read_head(body)
+    duty = Duty(1, 2, 3, 4)
+    head = read_head(under_way(body, duty, flags=MARK_FLAG, hops=3, via=5, source=6))
+    assert (head.flags, head.hops, head.via, head.source, head.duty) == (MARK_FLAG, 3, 5, 6, duty)
+    assert replace(head, flags=0, hops=0, via=0, source=0, duty=NO_DUTY) == read_head(body)
 
 
-@given(st.one_of(st.binary(max_size=200), st.binary(max_size=80).map(lambda b: packed()[:70] + b)))
+def test_an_event_says_how_far_it_may_go_and_what_it_replies_to() -> None:
+    head = read_head(packed(ttl=3, priority=9, correlation=bytes(range(16))))
+    assert (head.ttl, head.priority, head.topic) == (3, 9, b"a/b")
+    with pytest.raises(CodecError):
+        read_head(packed(priority=10))
+
+
+@given(st.one_of(st.binary(max_size=200), st.binary(max_size=80).map(lambda b: packed()[:100] + b)))
 @example(b"")
 @example(packed(attributes=b"\x81"))
 @example(packed(attributes=b"\x93\x01\x02\x03"))
@@ -67,7 +75,7 @@ def test_garbage_raises_nothing_but_codec_errors(body: bytes) -> None:
         packed(attributes=b"a" * (MAX_ATTRIBUTE_BYTES + 1)),
         packed(payload=b"a" * (MAX_PAYLOAD_BYTES + 1)),
         packed(sequence=0),
-        bytes([SECURE_FLAG + 1]) + packed()[1:],
+        bytes([0, SECURE_FLAG | EXPRESS_FLAG]) + packed()[2:],
     ],
     ids=["half a header", "no topic", "empty", "topic", "attributes", "payload", "0th", "flags"],
 )

@@ -83,4 +83,4 @@ def test_a_field_of_a_later_version_is_ignored() -> None:
 
 def test_none_is_sent_to_a_broker_that_does_not_know_of_profiles() -> None:
     assert {kind.capability for kind in PROFILE_MESSAGES} == {PROFILES}
-    assert PROFILES not in CAPABILITIES, "until brokers tell each other, none says that it has it"
+    assert PROFILES in CAPABILITIES

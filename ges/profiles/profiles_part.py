@@ -1,0 +1,193 @@
+"""The part of a broker's machine that tells what the clients here want, and knows it of others.
+
+The rules are those of :mod:`ges.profiles.exchange`. This joins them to the cluster: who is a
+member, how all are told something (:mod:`ges.units.spread`), how one member is
+(:mod:`ges.units.post`), and how neighbours compare what they hold (:mod:`ges.units.held`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ges.profiles.activity import Active
+from ges.profiles.exchange import Act, ProfileExchange, TellAll
+from ges.profiles.index import ProfileIndex
+from ges.topology.part import CommandHandler, MessageHandler, Part, RingView
+from ges.units.post import Post
+from ges.units.units_part import UnitsPart
+from ges.wire.profile_messages import (
+    HeldProfiles,
+    HeldProfilesWanted,
+    Interest,
+    ProfileDelta,
+    ProfilePage,
+    ProfileTaken,
+    ProfileWanted,
+)
+from ges.wire.unit_messages import Kind
+from overlay.ids import Nanos
+from overlay.machine import Command, Effect, Message, Notify
+from overlay.multigraph.weights import LinkKey
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted(Command):
+    """A client here wants this; the same key again replaces what it was for."""
+
+    key: Hashable
+    interest: Interest
+
+
+@dataclass(frozen=True, slots=True)
+class Unwanted(Command):
+    """A client here wants no more what these keys were for."""
+
+    keys: tuple[Hashable, ...]
+
+
+class ProfilesPart(Part):
+    """The profiles of the cluster, as one broker tells and holds them."""
+
+    def __init__(self, ring: RingView, units: UnitsPart, post: Post) -> None:
+        self._ring = ring
+        self._units = units
+        self._post = post
+        self._life = ring.peer.incarnation
+        self.exchange: ProfileExchange[Any] = ProfileExchange(ring.peer.uid, self._life)
+        self._members: dict[str, int] = {}
+        self._members_digest = 0
+        self._slot: int | None = None
+        self._digest = 0  #: of all profiles, when compared last
+        units.spread.register(Kind.PROFILES, ProfileDelta, self._on_told)
+        units.comparison.register(Kind.PROFILES, self)
+
+    # ── what others see ───────────────────────────────────────────────────────────────────────
+
+    @property
+    def index(self) -> ProfileIndex:
+        """Who wants what."""
+        return self.exchange.index
+
+    @property
+    def digest(self) -> int:
+        """63 bits that are equal where two members hold the same profiles."""
+        return self.exchange.digest
+
+    @property
+    def counters(self) -> Counter[str]:
+        """What has befallen this broker so far."""
+        return self.exchange.counters + self.exchange.profile.counters
+
+    # ── as a part ─────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def messages(self) -> Mapping[type[Message], MessageHandler]:
+        """What members send each other of their profiles."""
+        return {
+            ProfileDelta: self._on_delta,
+            ProfileTaken: self._on_taken,
+            ProfileWanted: self._on_wanted,
+            ProfilePage: self._on_page,
+            HeldProfilesWanted: self._on_held_wanted,
+            HeldProfiles: self._on_held,
+        }
+
+    @property
+    def commands(self) -> Mapping[type[Command], CommandHandler]:
+        """What the clients of this broker want."""
+        return {Wanted: self._on_client_wants, Unwanted: self._on_client_leaves}
+
+    def handle_timers(self, now: Nanos) -> list[Effect]:
+        """Do what has come due."""
+        due = self.exchange.next_deadline()
+        if due is None or due > now:
+            return []
+        return self._do(*self.exchange.handle_timers(now), now)
+
+    def next_deadline(self) -> Nanos | None:
+        """Return when something is due next, or None."""
+        return self.exchange.next_deadline()
+
+    def settle(self, now: Nanos) -> list[Effect]:
+        """Follow the table of members, and this broker's own life."""
+        units = self._units
+        life, slot = self._ring.peer.incarnation, units.slot
+        if (units.digest, slot, life) == (self._members_digest, self._slot, self._life):
+            return []
+        is_reborn = life != self._life
+        self._members_digest, self._slot, self._life = units.digest, slot, life
+        effects: list[Effect] = []
+        if is_reborn:
+            effects += self._do(*self.exchange.rejoined(life, now), now)
+        rows = units.members
+        lives = {uid: row.member.incarnation for uid, row in rows.items()}
+        if slot is None:
+            lives.pop(self._ring.peer.uid, None)
+        slots = {uid: row.slot for uid, row in rows.items()}
+        effects += self._do(*self.exchange.set_members(slots, lives, now), now)
+        return effects
+
+    def on_differs(self, uid: str, now: Nanos) -> list[Effect]:
+        """Another member holds other profiles."""
+        return self._act(self.exchange.on_differs(uid, now), now)
+
+    # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _on_client_wants(self, wanted: Wanted, now: Nanos) -> list[Effect]:
+        return self._do(*self.exchange.subscribe(wanted.key, wanted.interest, now), now)
+
+    def _on_client_leaves(self, unwanted: Unwanted, now: Nanos) -> list[Effect]:
+        effects: list[Effect] = []
+        for key in unwanted.keys:
+            effects += self._do(*self.exchange.unsubscribe(key, now), now)
+        return effects
+
+    def _on_told(self, delta: ProfileDelta, uid: str, now: Nanos) -> tuple[bool, list[Effect]]:
+        is_taken, acts = self.exchange.on_delta(delta, now)
+        return is_taken, self._act(acts, now)
+
+    def _on_delta(self, key: LinkKey, delta: ProfileDelta, now: Nanos) -> list[Effect]:
+        return self._act(self.exchange.on_delta(delta, now)[1], now)
+
+    def _on_taken(self, key: LinkKey, taken: ProfileTaken, now: Nanos) -> list[Effect]:
+        return self._do([], self.exchange.on_taken(key[0], taken.version, now), now)
+
+    def _on_wanted(self, key: LinkKey, wanted: ProfileWanted, now: Nanos) -> list[Effect]:
+        return self._act(self.exchange.on_wanted(key[0], now), now)
+
+    def _on_page(self, key: LinkKey, page: ProfilePage, now: Nanos) -> list[Effect]:
+        return self._act(self.exchange.on_page(page, now), now)
+
+    def _on_held_wanted(self, key: LinkKey, wanted: HeldProfilesWanted, now: Nanos) -> list[Effect]:
+        return self._act(self.exchange.on_held_wanted(key[0]), now)
+
+    def _on_held(self, key: LinkKey, held: HeldProfiles, now: Nanos) -> list[Effect]:
+        return self._act(self.exchange.on_held(key[0], held, now), now)
+
+    def _do(self, acts: list[Act], active: Iterable[Active[Any]], now: Nanos) -> list[Effect]:
+        return [*self._act(acts, now), *(Notify(each) for each in active)]
+
+    def _act(self, acts: Iterable[Act], now: Nanos) -> list[Effect]:
+        effects: list[Effect] = []
+        for act in acts:
+            if isinstance(act, TellAll):
+                effects += self._tell_all(act.message, now)
+            else:
+                effects += self._post.send(act.uid, act.message)
+        return effects
+
+    def _tell_all(self, delta: ProfileDelta, now: Nanos) -> list[Effect]:
+        told = [uid for uid in self._units.members if uid != self._ring.peer.uid]
+
+        def on_done(missing: frozenset[str], now: Nanos) -> list[Effect]:
+            active: list[Active[Any]] = []
+            for uid in told:
+                if uid not in missing:
+                    active += self.exchange.on_taken(uid, delta.after, now)
+            return self._do([], active, now)
+
+        self._units.comparison.touch(now)
+        return self._units.spread.tell(Kind.PROFILES, delta, now, on_done)

@@ -1,0 +1,53 @@
+"""What the clients of this broker want, as the cluster is told of it.
+
+A subscription is *active* when every broker of the cluster sends here what it asks for
+(:mod:`ges.profiles.activity`). Until then it is pending.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from ges.profiles.interest import interest_in
+from ges.profiles.profiles_part import Unwanted, Wanted
+from ges.routing.subscriber import Subscriber
+from overlay.ids import LinkClass
+from overlay.machine import Input
+
+#: A client, and the number of one of its subscriptions.
+Key = tuple[Subscriber, int]
+
+
+class Interests:
+    """The subscriptions of all clients of one broker, as others are told of them."""
+
+    def __init__(self, give: Callable[[Input], None]) -> None:
+        """``give`` hands an input to the broker's machine, and has done what it says."""
+        self._give = give
+        self._pending: set[Key] = set()
+
+    def want(self, client: Subscriber, number: int, text: str, only: LinkClass | None) -> None:
+        """A client has a subscription with a checked filter; the same number again replaces it."""
+        key = client, number
+        if only is LinkClass.SECURE and not client.secure:
+            self.unwant(client, (number,))  # no such event goes over this hop
+            return
+        self._pending.add(key)
+        self._give(Wanted(key, interest_in(text, only, secure=client.secure)))
+
+    def unwant(self, client: Subscriber, numbers: Iterable[int]) -> None:
+        """A client has these subscriptions no more."""
+        keys = tuple((client, number) for number in numbers)
+        self._pending.difference_update(keys)
+        if keys:
+            self._give(Unwanted(keys))
+
+    def is_pending(self, client: Subscriber, number: int) -> bool:
+        """Say whether a subscription is not active yet."""
+        return (client, number) in self._pending
+
+    def activated(self, keys: Iterable[Key]) -> list[Key]:
+        """These are active now; return those that were pending."""
+        found = [key for key in keys if key in self._pending]
+        self._pending.difference_update(found)
+        return found

@@ -1,0 +1,250 @@
+"""What clients have missed that have moved here, fetched from the brokers where it was published.
+
+Subscriber S was attached to broker B, which has died, and comes here. This broker has not had what
+was for S: it was sent to B. But whoever published it keeps it for a while
+(:mod:`ges.routing.recall`). So when the subscriptions of S are active here, all members are asked
+for what they have published of late that S wants. What comes goes to S in its publishers' order,
+then what this broker has kept itself, then what comes now (:mod:`ges.routing.replays`).
+
+Clients of one broker come together, so there is one question for all that wait: one *round* at a
+time. Whoever does not answer within 2 s is not waited for. Pure.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from ges.errors import TopicError
+from ges.matching.filter_tree import FilterTree
+from ges.profiles.interest import CLASS_BITS, Engine, everything, interest_in
+from ges.routing.interests import Interests
+from ges.routing.kept import KeptRun, kept_run
+from ges.routing.mask_plan import Cluster
+from ges.routing.recall import KEPT_NS, RecallLog
+from ges.routing.recalls import Answer, Outbound
+from ges.routing.subscriber import Subscriber
+from ges.units.post import Mail
+from ges.wire.event_runs import EventRun
+from ges.wire.profile_messages import Interest
+from ges.wire.recall_messages import PastDone, PastWanted
+from overlay.ids import LinkClass, Nanos, nanos
+
+ACTIVE_NS = nanos(1.0)  #: subscriptions are waited for so long before others are asked
+ROUND_NS = nanos(2.0)  #: answers are waited for so long
+LOOK_NS = nanos(0.1)  #: it is looked so often whether those that are silent are dead
+GATHER_NS = nanos(0.02)  #: clients that come within this are in one round
+MAX_INTERESTS = 512  #: asked for in one round; beyond, everything
+ANSWER_BYTES = 4 * 1024 * 1024  #: in one answer; the latest
+POOL_BYTES = 32 * 1024 * 1024  #: of events fetched, at once
+NANOS_PER_MILLI = 1_000_000
+
+_CLASSES = {LinkClass.NORMAL: 1, LinkClass.SECURE: 4}
+
+
+@dataclass(slots=True)
+class _Round:
+    number: int
+    clients: list[Subscriber]
+    until: Nanos
+    expected: dict[int, int | None]  #: by slot: how many events are to come; None: not known yet
+    came: Counter[int] = field(default_factory=Counter)
+    runs: list[KeptRun] = field(default_factory=list)
+    bytes: int = 0
+
+    @property
+    def is_done(self) -> bool:
+        return all(n is not None and self.came[slot] >= n for slot, n in self.expected.items())
+
+
+class Past:
+    """Both sides of one broker."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        log: RecallLog,
+        interests: Interests,
+        served: Callable[[Subscriber, list[KeptRun], Nanos], None],
+    ) -> None:
+        """``served`` gives a client what it has missed, and then the rest."""
+        self._cluster = cluster
+        self._log = log
+        self._interests = interests
+        self._served = served
+        self._waiting: dict[Subscriber, Nanos] = {}  #: and since when
+        self._round: _Round | None = None
+        self._number = 0
+        self._look_at: Nanos = 0  #: whether all that are waited for live
+
+    # ── as the broker that they move to ───────────────────────────────────────────────────────
+
+    def begin(self, client: Subscriber, now: Nanos) -> bool:
+        """A client has moved here; says whether others are asked for what it has missed."""
+        if not self._cluster.is_for_all:
+            return False  # all events have come here
+        self._waiting[client] = now
+        return True
+
+    def forget(self, client: Subscriber) -> None:
+        """The client is gone."""
+        self._waiting.pop(client, None)
+        if self._round is not None and client in self._round.clients:
+            self._round.clients.remove(client)
+
+    def take(self, run: EventRun, age_ms: int, now: Nanos) -> None:
+        """Events have come that were asked for."""
+        current, uid = self._round, self._cluster.places.get(run.head.source)
+        slot = self._cluster.slots.get(uid) if uid is not None else None
+        if current is None or slot is None:
+            return
+        current.came[slot] += run.count
+        self._add(current, run, now - age_ms * NANOS_PER_MILLI)
+        self._finish(now)
+
+    def next_deadline(self) -> Nanos | None:
+        """Return when :meth:`expire` has something to do."""
+        if self._round is not None:
+            return min(self._round.until, self._look_at)
+        return min((self._due(each) for each in self._waiting), default=None)
+
+    def expire(self, now: Nanos) -> Outbound:
+        """Begin a round, or end one without those that are silent."""
+        self._look_at = now + LOOK_NS
+        self._finish(now)
+        out = Outbound()
+        if self._round is None and self._waiting:
+            clients = [each for each in self._waiting if self._due(each) <= now]
+            if clients:
+                self._ask(clients, now, out)
+        return out
+
+    def on_done(self, uid: str, done: PastDone, now: Nanos) -> None:
+        """A member has sent all that it has."""
+        current, slot = self._round, self._cluster.slots.get(uid)
+        if current is not None and done.number == current.number and slot in current.expected:
+            current.expected[slot] = done.sent
+            self._finish(now)
+
+    # ── as a broker where they were published ─────────────────────────────────────────────────
+
+    def on_wanted(self, uid: str, wanted: PastWanted, now: Nanos) -> Outbound:
+        """Return what was published here of late, for the member that asks."""
+        if self._cluster.slots.get(uid) != wanted.asker:
+            return Outbound()
+        found = self._find(wanted.interests, now - wanted.age_ms * NANOS_PER_MILLI, now)
+        events = [Answer(wanted.asker, run, 1 + (now - at) // NANOS_PER_MILLI) for run, at in found]
+        sent = sum(run.count for run, _ in found)
+        return Outbound(events, [Mail(uid, PastDone(wanted.number, sent))])
+
+    # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _due(self, client: Subscriber) -> Nanos:
+        since = self._waiting[client]
+        pending = any(self._interests.is_pending(client, number) for number in client.filters)
+        return since + (ACTIVE_NS if pending else GATHER_NS)
+
+    def _ask(self, clients: list[Subscriber], now: Nanos, out: Outbound) -> None:
+        for client in clients:
+            del self._waiting[client]
+        self._number += 1
+        own = self._cluster.slot
+        others = {uid: slot for uid, slot in self._cluster.slots.items() if slot != own}
+        self._round = _Round(
+            self._number, clients, now + ROUND_NS, dict.fromkeys(others.values(), None)
+        )
+        interests = tuple(_interests_of(clients))
+        for run, at in self._find(interests, now - KEPT_NS, now):
+            self._add(self._round, run, at)
+        if own is not None:
+            wanted = PastWanted(own, self._number, KEPT_NS // NANOS_PER_MILLI, interests)
+            out.mail += [Mail(uid, wanted) for uid in others]
+        self._finish(now)
+
+    def _add(self, current: _Round, run: EventRun, at: Nanos) -> None:
+        alone = run.alone()
+        current.bytes += len(alone.data)
+        if current.bytes <= POOL_BYTES:
+            current.runs.append(kept_run(alone, at))
+
+    def _finish(self, now: Nanos) -> None:
+        current = self._round
+        if current is None:
+            return
+        for slot in current.expected.keys() - self._cluster.uids.keys():
+            del current.expected[slot]  # it has died
+        if not current.is_done and now < current.until:
+            return
+        self._round = None
+        keyed = sorted(((run.first, at, run) for at, run in enumerate(current.runs)), key=_order)
+        runs = [run for _, _, run in keyed]
+        for client in current.clients:
+            self._served(client, runs, now)
+
+    def _find(
+        self, interests: Iterable[Interest], since: Nanos, now: Nanos
+    ) -> list[tuple[EventRun, Nanos]]:
+        """Return what was published here since a time and matches, oldest first."""
+        matcher = _Matcher(interests)
+        found = [
+            (run, at)
+            for run, at in self._log.since(since, now)
+            if matcher.wants(run.head.link_class, run.head.topic)
+        ]
+        size, first = 0, len(found)
+        while first and size < ANSWER_BYTES:
+            first -= 1
+            run = found[first][0]
+            size += run.bounds[-1] - run.bounds[0]
+        return found[first:]
+
+
+class _Matcher:
+    """Whether somebody wants a topic."""
+
+    def __init__(self, interests: Iterable[Interest]) -> None:
+        self._tree: FilterTree[Interest] = FilterTree()
+        self._all = 0
+        self._known: dict[tuple[LinkClass, bytes], bool] = {}
+        for interest in interests:
+            if interest.engine == Engine.TOPICS:
+                self._tree.add(interest.filter, interest)
+            else:
+                self._all |= interest.classes
+
+    def wants(self, link_class: LinkClass, topic: bytes) -> bool:
+        key = link_class, topic
+        known = self._known.get(key)
+        if known is None:
+            bit = CLASS_BITS[link_class]
+            try:
+                found = self._tree.matches(topic.decode())
+            except UnicodeDecodeError:
+                found = []
+            known = bool(self._all & bit) or any(each.classes & bit for each in found)
+            self._known[key] = known
+        return known
+
+
+def _interests_of(clients: Iterable[Subscriber]) -> list[Interest]:
+    found: dict[Interest, None] = {}
+    for client in clients:
+        for text, only in client.filters.values():
+            if only is LinkClass.EXPRESS:
+                continue
+            try:
+                found[interest_in(text, only, secure=client.secure)] = None
+            except TopicError:
+                continue
+    if len(found) > MAX_INTERESTS:
+        secure = any(client.secure for client in clients)
+        return [everything(sum(_CLASSES.values()) if secure else _CLASSES[LinkClass.NORMAL])]
+    return list(found)
+
+
+def _order(
+    entry: tuple[tuple[tuple[bytes, int, LinkClass], int], int, KeptRun],
+) -> tuple[bytes, int, str, int, int]:
+    ((publisher, incarnation, link_class), sequence), at, _ = entry
+    return publisher, incarnation, link_class.value, sequence, at

@@ -1,0 +1,64 @@
+"""A cluster as routing sees it, put together by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ges.gateways.graph import Graph, Link
+from ges.gateways.next_hops import Moves, NextHops
+from overlay.ids import LinkClass
+
+
+class HandCluster:
+    """Members by slot, and the links between them; all links of all classes cost the same."""
+
+    def __init__(self) -> None:
+        """Begin without a slot: events go by arcs of the ring."""
+        self.slot: int | None = None
+        self.slots: dict[str, int] = {}
+        self.uids: dict[int, str] = {}
+        self.places: dict[int, str] = {}
+        self.tables: dict[LinkClass, NextHops] = {each: NextHops(0) for each in LinkClass}
+        self.version = 0
+        self.wanted: dict[bytes, int] = {}  #: masks by topic
+        self._moves: dict[LinkClass, Moves] = {}
+
+    @property
+    def is_for_all(self) -> bool:
+        """Every broker has a slot."""
+        return self.slot is not None
+
+    def found(self, own: str, places: Mapping[str, int]) -> None:
+        """Let these be the members, by uid with their ring ids; slots go by the order."""
+        self.slots = {uid: slot for slot, uid in enumerate(places)}
+        self.uids = {slot: uid for uid, slot in self.slots.items()}
+        self.places = {place: uid for uid, place in places.items()}
+        self.slot = self.slots[own]
+        self.tables = {each: NextHops(self.slot) for each in LinkClass}
+        self.version += 1
+
+    def drop(self, uid: str) -> None:
+        """A member has died."""
+        slots = dict(self.slots)
+        del self.uids[slots.pop(uid)]
+        self.slots = slots
+        self.places = {place: each for place, each in self.places.items() if each != uid}
+        self.version += 1
+
+    def link(
+        self, pairs: Iterable[tuple[str, str]], classes: Iterable[LinkClass] = tuple(LinkClass)
+    ) -> None:
+        """Let there be these links, and no others, of some classes."""
+        edges = [Link(self.slots[a], self.slots[b], 1000, at) for at, (a, b) in enumerate(pairs)]
+        for link_class in classes:
+            self._moves[link_class] = self.tables[link_class].update(Graph(edges))
+        self.version += 1
+
+    def take_moves(self) -> Mapping[LinkClass, Moves]:
+        """Return, once, what has moved."""
+        moves, self._moves = self._moves, {}
+        return moves
+
+    def mask_of(self, link_class: LinkClass, topic: bytes) -> int:
+        """Return who wants a topic."""
+        return self.wanted.get(topic, 0)
