@@ -25,10 +25,11 @@ from ges.wire.client_messages import (
     Unsubscribe,
 )
 from ges.wire.event_runs import EventRun, event_runs
-from ges.wire.events import NO_DUTY
+from ges.wire.events import MAX_PAYLOAD_BYTES, NO_DUTY
 from ges.wire.status import Status
 from ges.wire.topics import KnownTopics
 from overlay.errors import ProtocolError
+from overlay.limits import LIMITS, Limits
 from overlay.machine import Message
 from overlay.wire.codec import FrameRun
 from overlay.wire.frames import CONTROL, EVENT
@@ -46,6 +47,7 @@ class Intake:
         *,
         take_notice: Callable[[RevocationNotice], str | None],
         describe: Callable[[], Status],
+        limits: Limits = LIMITS,
     ) -> None:
         """Take to whom what clients send is handed.
 
@@ -58,6 +60,7 @@ class Intake:
         self._replies = replies
         self._take_notice = take_notice
         self._describe = describe
+        self._limits = limits
         self._topics = KnownTopics()
 
     def steps(self, session: Session, runs: list[FrameRun]) -> Generator[None, None, None]:
@@ -139,11 +142,16 @@ class Intake:
         head = run.head
         if (head.publisher, head.incarnation) != (session.publisher, session.incarnation):
             raise ProtocolError("an event in somebody else's name")
+        too_large = self._why_too_large(run)
+        if too_large is not None and run.count > 1:  # not all of them may be
+            for single in run.split():
+                self._take_events(session, single)
+            return
         if head.attribute_bytes:
             run.check_attributes()
         if head.hops or head.duty != NO_DUTY:
             run = run.unpatched()
-        problem = self._topics.problem(head.topic)
+        problem = self._topics.problem(head.topic) or too_large
         if problem is None and (problem := session.why_not(head.topic)) is not None:
             self._replies.note_denied(session)
         elif problem is None:
@@ -158,6 +166,13 @@ class Intake:
         self._stack.publish(session, run)
         session.accepted[head.link_class] = head.sequence + run.count - 1
         session.unsaid += run.count
+
+    def _why_too_large(self, run: EventRun) -> str | None:
+        """Return why an event of a run is larger than this broker takes, or None."""
+        limit = self._limits.payload_bytes
+        if limit >= MAX_PAYLOAD_BYTES or (size := run.largest_payload) <= limit:
+            return None
+        return f"a payload of {size} bytes; this broker takes {limit} at most"
 
     def _park(self, session: Session, run: EventRun, problem: str | None, park_ms: int) -> None:
         """Park secure events that cannot go now, as far as their publisher wants that."""
