@@ -143,7 +143,10 @@ class _Reloading:
             await broker.reload()
             return
         changed = list(changes(self._running, found))
+        old, new = self._running.log, settings.log
         self._running = settings
+        # What changes is told if it would have been before, or is from now on.
+        self._logs.change(min(old.level, new.level, key=list(type(new.level)).index), new.format)
         for change in changed:
             tell_of = log.info if change.takes_effect else log.warning
             tell_of(
@@ -153,10 +156,10 @@ class _Reloading:
                 new=change.new,
                 by=change.place,
             )
-        self._logs.change(settings.log.level, settings.log.format)
         await broker.reload(config)
         if self._sources.file is not None:
             log.info("settings read again", changed=sum(each.takes_effect for each in changed))
+        self._logs.change(new.level, new.format)
 
 
 async def _serve(config: BrokerConfig, reloading: _Reloading) -> None:

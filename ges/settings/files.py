@@ -20,7 +20,7 @@ MAX_FILE_BYTES = 64 * 1024
 KeyPath = tuple[str, ...]  #: a key with its tables, as in ("limits", "clients")
 
 _ENDS = ("]", "}", '""', "''")  #: one of these is on the last line of a value of many lines
-_AT_LINE = re.compile(r" \(at line (\d+), column \d+\)$")
+_AT_LINE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def read_file(path: Path) -> SettingsFile:
         line = data[: error.start].count(b"\n") + 1
         raise ConfigError(f"{path}:{line}: no text in UTF-8 ({error.reason})") from None
     except ValueError as error:  # a number of too many digits is no TOMLDecodeError
-        raise ConfigError(f"{path}{_in_words(str(error))}") from None
+        raise ConfigError(f"{path}{_in_words(str(error), text)}") from None
     except RecursionError:
         raise ConfigError(f"{path}: lists within lists, too deep to be read") from None
     lines = dict(_lines(text))
@@ -71,11 +71,12 @@ def read_file(path: Path) -> SettingsFile:
     )
 
 
-def _in_words(said: str) -> str:
+def _in_words(said: str, text: str) -> str:
     found = _AT_LINE.search(said)
     if found is None:
         return f": {said}"
-    return f":{found[1]}: {said[: found.start()]}"
+    line = found[1] or len(text.splitlines())
+    return f":{line}: {said[: found.start()]}"
 
 
 def _leaves(document: dict[str, object], above: KeyPath = ()) -> Iterator[tuple[KeyPath, object]]:

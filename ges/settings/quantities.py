@@ -39,12 +39,12 @@ def seconds_of(text: str, units: Collection[str] = SHORT) -> float | None:
 
 
 def time_text(seconds: float) -> str:
-    """Return a time as :func:`seconds_of` reads it, in the largest unit that makes it whole."""
+    """Return a time as :func:`seconds_of` reads it: ``5ms``, ``1.5s``, ``2m``, ``90s``."""
     if not seconds:
         return "0"
-    for unit in reversed(SHORT):
+    for unit in ("h", "m"):
         number = seconds / SECONDS[unit]
-        if number >= 1 and math.isclose(number, round(number), rel_tol=1e-12):
+        if number >= 1 and number == round(number):
             return f"{round(number)}{unit}"
     unit = next((unit for unit in ("s", "ms") if seconds >= SECONDS[unit]), "us")
     return f"{seconds / SECONDS[unit]:.12g}{unit}"
