@@ -39,8 +39,8 @@ class Join(Command):
 class Reseed(Command):
     """From now on the ring is looked for at these URLs, instead of those that :class:`Join` named.
 
-    A broker on a ring knocks at them at once: brokers of another ring may be there, and the two
-    rings become one then.
+    A broker on a ring knocks at once at those that are new: brokers of another ring may be there,
+    and the two rings become one then.
     """
 
     seeds: tuple[str, ...]

@@ -48,6 +48,7 @@ def serve(check: bool, sources: Sources) -> int:
     log = found.settings.log
     logs = configure_logs(log.level, log.format)
     _warn(sources)
+    _warn_of_limits(found, config)
     run_async(_serve, config, _Reloading(sources, found, logs))
     return 0
 
@@ -84,6 +85,25 @@ def _warn(sources: Sources) -> None:
             file=str(DEFAULT_FILE),
             why="none is read that is not named: give --config",
         )
+
+
+def _warn_of_limits(found: Gathered, config: BrokerConfig) -> None:
+    """Say which limits that somebody has set cannot be kept, as too few files may be open."""
+    import structlog
+
+    from ges.settings.gathering import Source
+
+    log = structlog.get_logger("chordal.settings")
+    for name in ("connections", "clients", "strangers"):
+        key, allowed = f"limits.{name}", getattr(config.limits, name)
+        if found.found[key].source is not Source.DEFAULT and allowed < found.value(key):
+            log.warning(
+                "limits lowered",
+                key=key,
+                wanted=found.value(key),
+                allowed=allowed,
+                why="this process may open too few files: raise the limit (ulimit -n)",
+            )
 
 
 def _open_files(settings: Settings) -> int | None:
@@ -137,6 +157,7 @@ class _Reloading:
             found = await trio.to_thread.run_sync(gather, self._sources)
             settings = merged(self._running, found)
             config = broker_config(settings, _open_files(settings))
+            _warn_of_limits(found, config)
         except ConfigError as error:
             for words in str(error).splitlines():
                 log.error("wrong settings, the earlier ones stay in force", why=words)

@@ -19,7 +19,8 @@ MAX_FILE_BYTES = 64 * 1024
 
 KeyPath = tuple[str, ...]  #: a key with its tables, as in ("limits", "clients")
 
-_ENDS = ("]", "}", '""', "''")  #: one of these is on the last line of a value of many lines
+#: One of these ends the last line of a value of many lines, unless a comment does.
+_ENDS = ("]", "}", '"""', "'''")
 _AT_LINE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 
 
@@ -97,8 +98,8 @@ def _lines(text: str) -> Iterator[tuple[KeyPath, int]]:
         if not gathered:
             begun = number
         gathered += line
-        if begun < number and not any(end in line for end in _ENDS):
-            continue
+        if begun < number and "#" not in line and not line.rstrip().endswith(_ENDS):
+            continue  # to try would be in vain, and take long where there are many lines
         try:
             statement = tomllib.loads(gathered)
         except ValueError:

@@ -52,10 +52,10 @@ class Membership:
 
     def reseed(self, seeds: tuple[str, ...]) -> None:
         """Look for the ring, or for parts of it that are cut off, at these URLs from now on."""
-        own = self._parts.core.peer.url
+        own, before = self._parts.core.peer.url, self._seeds
         self._seeds = tuple(url for url in seeds if url != own)
         if self._parts.core.joined:
-            self._parts.merge.arm(0)
+            self._parts.merge.knock_at(tuple(url for url in self._seeds if url not in before))
         else:
             self._parts.newcomer.reseed(seeds, self._seeds)
 

@@ -126,6 +126,30 @@ def test_rings_become_one_when_a_list_names_the_other(brokers: Fleet, file: Path
     whole(second.url, 2)
 
 
+def test_a_broker_that_waits_for_a_ring_goes_by_the_new_list(brokers: Fleet, file: Path) -> None:
+    file.write_text("join = ['chordal://127.0.0.1:1']")
+    waiting = brokers.broker("--config", str(file))
+    eventually(lambda: "not joined yet" in waiting.err)
+    other = brokers.broker()
+    assert other.ready["ready"]
+    reload(waiting, file, f"join = ['{other.url}']")
+    assert waiting.ready["ready"]
+    whole(other.url, 2)
+
+
+def test_limits_that_cannot_be_kept_are_named(tmp_path: Path, file: Path) -> None:
+    file.write_text("[limits]\nconnections = 900")
+    broker = Broker(tmp_path, "narrow", ("--config", str(file)), files=512)
+    try:
+        assert broker.ready["ready"]
+        warning = json.loads(broker.err.splitlines()[0])
+        assert warning["event"] == "limits lowered"
+        assert warning["key"] == "limits.connections"
+        assert (warning["wanted"], warning["allowed"]) == (900, 336)
+    finally:
+        broker.end()
+
+
 def test_a_payload_has_a_limit_that_can_change(brokers: Fleet, file: Path) -> None:
     file.write_text("[limits]\npayload = 10")
     broker = started(brokers, file)
