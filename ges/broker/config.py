@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ges.access.admission import Admission
+from ges.broker.data_directory import check_directory
 from ges.wire.events import DEFAULT_BUDGET_US, MAX_BUDGET_US
 from ges.wire.status import MAX_NAME, NAME_PATTERN
 from overlay.address import Address
@@ -107,9 +108,7 @@ def check_config(config: BrokerConfig) -> CheckedConfig:
         express_budget_us=_budget_us(config),
         ring=_ring(config),
     )
-    if identity is not None:
-        for folder in filter(None, (identity.directory, config.directory)):
-            read_revoked(folder / REVOKED)  # whom a damaged list names would be let in
+    _check_revoked(config)
     return checked
 
 
@@ -129,6 +128,8 @@ def faults_of(config: BrokerConfig) -> list[str]:
         _budget_us,
         _ring,
         _check_folders,
+        _check_life,
+        _check_revoked,
     )
     for check in checks:
         try:
@@ -180,6 +181,32 @@ def _check_folders(config: BrokerConfig) -> None:
             raise ConfigError(f"{folder}: {there} is a file; name a folder")
         if not os.access(there, os.W_OK | os.X_OK):
             raise ConfigError(f"{folder}: {there} cannot be written to; name another folder")
+
+
+def _check_life(config: BrokerConfig) -> None:
+    """Say whether the data directory is of this broker."""
+    if config.directory is None:
+        return
+    try:
+        identity = _identity(config)
+    except ConfigError:
+        identity = None  # that is told by itself
+    check_directory(config.directory, certified_uid=identity.uid if identity else None)
+
+
+def _check_revoked(config: BrokerConfig) -> None:
+    if config.identity is not None:
+        for folder in filter(None, (config.identity, config.directory)):
+            read_revoked(folder / REVOKED)  # whom a damaged list names would be let in
+
+
+def check_changes(config: BrokerConfig) -> None:
+    """Check what a running broker is to take, but for the files: these are judged as they are read.
+
+    Raises:
+        ConfigError: something is wrong.
+    """
+    _check_addresses(config)
 
 
 def _check_addresses(config: BrokerConfig) -> None:

@@ -116,8 +116,7 @@ class Parts:
         """
         config = checked.config
         limits = replace(config.limits)  # of this broker alone: they may change while it runs
-        who = {"broker": short(life.uid)} | ({"name": config.name} if config.name else {})
-        log: Log = structlog.get_logger("chordal.broker").bind(**who)
+        log: Log = structlog.get_logger("chordal.broker").bind(broker=short(life.uid))
         credentials = transport.credentials
         node = version.machine_type(
             checked.ring,

@@ -8,6 +8,6 @@ Sub-commands
     ``demo``.
 What they share
     ``options``, ``context_option`` (a connection by name), ``setting_options`` (one for each
-    setting of a broker), ``durations`` (numbers and times), ``identity_options``, ``logs``,
-    ``weights`` (as they are printed).
+    setting of a broker), ``reloading`` (of a broker that runs), ``durations`` (numbers and times),
+    ``identity_options``, ``logs``, ``weights`` (as they are printed).
 """

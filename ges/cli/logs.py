@@ -21,7 +21,8 @@ _LEVELS = logging.getLevelNamesMapping()
 class Logs:
     """What is logged, and how it is written."""
 
-    def __init__(self, level: str, form: str) -> None:
+    def __init__(self, level: str, form: str, name: str = "") -> None:
+        self._name = name
         self._least = 0
         self._steps: tuple[Processor, ...] = ()
         self.change(level, form)
@@ -32,7 +33,7 @@ class Logs:
         self._steps = _steps(LogFormat(form))
 
     def pass_on(self, _: WrappedLogger, method: str, row: EventDict) -> EventDict:
-        """Drop what is less severe than what is logged.
+        """Drop what is less severe than what is logged, and put the name to the rest.
 
         Raises:
             structlog.DropEvent: it is.
@@ -40,6 +41,8 @@ class Logs:
         name = "ERROR" if method == "exception" else method.upper()
         if _LEVELS.get(name, logging.CRITICAL) < self._least:
             raise structlog.DropEvent
+        if self._name:
+            row.setdefault("name", self._name)
         return row
 
     def write(self, logger: WrappedLogger, method: str, row: EventDict) -> str:
@@ -51,9 +54,9 @@ class Logs:
         return str(done)
 
 
-def configure_logs(level: str, form: str = LogFormat.AUTO) -> Logs:
-    """Set up structured logs from ``level`` on."""
-    logs = Logs(level, form)
+def configure_logs(level: str, form: str = LogFormat.AUTO, name: str = "") -> Logs:
+    """Set up structured logs from ``level`` on, each line with the broker's name if it has one."""
+    logs = Logs(level, form, name)
     structlog.configure(
         processors=[
             logs.pass_on,

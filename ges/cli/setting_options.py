@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from msgspec import inspect
 
 from ges.settings.gathering import TABLE, Sources
 from ges.settings.setting import Setting
@@ -83,8 +84,8 @@ def setting_options(command: Command) -> Command:
     made: Any = with_sources
     made.__click_params__ = list(getattr(command, "__click_params__", []))
     for setting in reversed(TABLE):
-        made = _option(setting)(made)
-    option: Command = click.option(
+        made = option(setting)(made)
+    done: Command = click.option(
         "--config",
         type=click.Path(path_type=Path),
         envvar="CHORDAL_CONFIG",
@@ -92,14 +93,23 @@ def setting_options(command: Command) -> Command:
         help="File of settings, see docs/configuration.md; none is read that is not named.  "
         "[env: CHORDAL_CONFIG]",
     )(made)
-    return option
+    return done
 
 
 def _parameter(setting: Setting) -> str:
     return setting.key.replace(".", "_")
 
 
-def _option(setting: Setting) -> Callable[[Any], Any]:
+def option(setting: Setting) -> Callable[[Any], Any]:
+    """Return what adds the option of one setting to a command."""
+    if isinstance(setting.bare, inspect.BoolType):
+        flag = setting.about.flag
+        return click.option(
+            f"{flag}/--no-{flag.removeprefix('--')}",
+            _parameter(setting),
+            default=None,
+            help=f"{setting.text}  [env: {setting.about.env}]",
+        )
     default = shown(setting, setting.default)
     notes = [f"env: {setting.about.env}"]
     if default != "-":

@@ -5,7 +5,7 @@ Called from reader tasks, in slices; never waits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 
 from ges.sessions.parked_events import ParkedEvents
@@ -68,7 +68,7 @@ class Intake:
         session.status = None
         for run in runs:
             if run.kind == EVENT:
-                for events in event_runs(run.data, run.bounds):
+                for events in self._apart(event_runs(run.data, run.bounds)):
                     self._take_events(session, events)
                     yield
             elif run.kind == CONTROL:
@@ -142,16 +142,11 @@ class Intake:
         head = run.head
         if (head.publisher, head.incarnation) != (session.publisher, session.incarnation):
             raise ProtocolError("an event in somebody else's name")
-        too_large = self._why_too_large(run)
-        if too_large is not None and run.count > 1:  # not all of them may be
-            for single in run.split():
-                self._take_events(session, single)
-            return
         if head.attribute_bytes:
             run.check_attributes()
         if head.hops or head.duty != NO_DUTY:
             run = run.unpatched()
-        problem = self._topics.problem(head.topic) or too_large
+        problem = self._topics.problem(head.topic) or self._why_too_large(run)
         if problem is None and (problem := session.why_not(head.topic)) is not None:
             self._replies.note_denied(session)
         elif problem is None:
@@ -166,6 +161,14 @@ class Intake:
         self._stack.publish(session, run)
         session.accepted[head.link_class] = head.sequence + run.count - 1
         session.unsaid += run.count
+
+    def _apart(self, runs: Iterable[EventRun]) -> Iterator[EventRun]:
+        """Yield the runs; one by one the events of a run where one of them is too large."""
+        for run in runs:
+            if self._why_too_large(run) is None:
+                yield run
+            else:
+                yield from run.split()
 
     def _why_too_large(self, run: EventRun) -> str | None:
         """Return why an event of a run is larger than this broker takes, or None."""

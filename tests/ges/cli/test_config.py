@@ -5,12 +5,18 @@ from __future__ import annotations
 import json
 import tomllib
 from pathlib import Path
+from typing import Annotated
 
+import click
 import pytest
 
 from benchmarks.stage.in_process import chordal_here
+from ges.cli.setting_options import option
 from ges.settings.gathering import TABLE, Sources, gather
 from ges.settings.reference import page, to_copy
+from ges.settings.schema import Part
+from ges.settings.setting import setting, settings_of
+from ges.settings.values import from_text, wanted
 from overlay.authority.authority import Authority, create_authority, issue_identity
 from overlay.security.identity import Role
 from tests.ges.conftest import DAY, Issue
@@ -22,8 +28,8 @@ EXAMPLE = ROOT / "deploy" / "chordal.toml"
 @pytest.fixture(autouse=True)
 def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     """No variable of whoever runs the tests counts."""
-    for setting in TABLE:
-        monkeypatch.delenv(setting.about.env, raising=False)
+    for each in TABLE:
+        monkeypatch.delenv(each.about.env, raising=False)
 
 
 @pytest.fixture
@@ -40,7 +46,7 @@ def test_every_setting_is_shown_with_its_value_and_whence_it_came(
     done = chordal_here("config", "show", "--config", str(file), "--backups", "3")
     assert done.returncode == 0, done.stderr
     rows = {line.split()[0]: line for line in done.stdout.splitlines() if line.strip()}
-    assert {setting.key for setting in TABLE} <= set(rows)
+    assert {each.key for each in TABLE} <= set(rows)
     assert rows["name"].split()[1:3] == ["berlin-1", f"{file}:1"]
     assert rows["limits.clients"].split()[1:3] == ["7", f"{file}:3"]
     assert rows["log.level"].split()[1:3] == ["debug", "CHORDAL_LOG"]
@@ -52,7 +58,7 @@ def test_every_setting_is_shown_with_its_value_and_whence_it_came(
 def test_the_same_for_machines(file: Path) -> None:
     done = chordal_here("config", "show", "--config", str(file), "--json")
     found = json.loads(done.stdout)
-    assert list(found) == [setting.key for setting in TABLE]
+    assert list(found) == [each.key for each in TABLE]
     assert found["limits.clients"] == {
         "value": 7,
         "source": "file",
@@ -184,6 +190,37 @@ def test_an_identity_of_another_authority_s_key_is_no_identity(
     key.write_bytes((other / key.name).read_bytes())
     code, told = check("--identity", str(mine))
     assert (code, len(told)) == (1, 1)
+
+
+def test_the_check_names_a_data_directory_of_another_broker(issue: Issue, tmp_path: Path) -> None:
+    known = {"uid": "a" * 32, "incarnation": 1}
+    (tmp_path / "broker.json").write_text(json.dumps(known))
+    assert check("--data", str(tmp_path)) == (0, [])
+    code, told = check("--data", str(tmp_path), "--identity", str(issue(Role.BROKER)))
+    assert (code, len(told)) == (1, 1)
+    assert f"belongs to broker {'a' * 32}, the identity to " in told[0]
+    (tmp_path / "broker.json").write_text("{")
+    assert "is damaged" in check("--data", str(tmp_path))[1][0]
+
+
+class Switches(Part, frozen=True):
+    """A table with a setting that is on or off."""
+
+    lights: Annotated[bool, setting("Whether there is light.", "--lights")] = False
+
+
+@pytest.mark.parametrize(
+    ("arguments", "value"), [([], None), (["--lights"], True), (["--no-lights"], False)]
+)
+def test_a_setting_that_is_on_or_off_has_two_flags(
+    arguments: list[str], value: bool | None
+) -> None:
+    (made,) = settings_of(Switches)
+    command = click.Command("x", callback=lambda **options: options, params=[])
+    option(made)(command)
+    assert command.main(arguments, standalone_mode=False) == {"lights": value}
+    assert (from_text(made, "true"), from_text(made, "0")) == (True, False)
+    assert wanted(made) == "true or false"
 
 
 # ── what is written from the structs ──────────────────────────────────────────────────────────
