@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ges.cli.options import console, json_option
+from ges.cli.options import json_option, tell
 from ges.cli.setting_options import SettingsCommand, setting_options
 from ges.settings.gathering import BY_KEY, Sources, gather
 
 if TYPE_CHECKING:
     from ges.settings.gathering import Gathered
+
+MAX_VALUE_COLUMNS = 24  #: in which values stand one below the other; longer ones take more
 
 
 @click.group()
@@ -62,12 +64,12 @@ def _as_json(found: Gathered) -> dict[str, object]:
 
 
 def _print(found: Gathered) -> None:
-    from rich.table import Table
-
+    """Print two lines for each setting: paths are long, and a table would cut them off."""
     from ges.settings.values import shown
 
-    table = Table("setting", "value", "from", "what it is", box=None)
+    values = {key: shown(BY_KEY[key], each.value) for key, each in found.found.items()}
+    keys = max(map(len, values))
+    width = min(MAX_VALUE_COLUMNS, max(map(len, values.values())))
     for key, each in found.found.items():
-        setting = BY_KEY[key]
-        table.add_row(key, shown(setting, each.value), each.place, setting.text)
-    console().print(table)
+        tell(f"{key:<{keys}}  {values[key]:<{width}}  {each.place}")
+        tell(f"    {BY_KEY[key].text}")
