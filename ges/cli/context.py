@@ -77,7 +77,7 @@ def add(
 @json_option
 def list_contexts(as_json: bool) -> None:
     """List the connections; * marks the one that is used where none is named."""
-    from rich.table import Table
+    from rich.table import Column, Table
 
     from ges.settings.contexts import contexts_path, load_contexts
 
@@ -89,7 +89,8 @@ def list_contexts(as_json: bool) -> None:
     if not found.contexts:
         click.echo("there are no contexts; 'chordal context add' makes one")
         return
-    table = Table("", "context", "broker", "description", box=None)
+    broker = Column("broker", overflow="fold")  # not cut off, however many there are
+    table = Table("", "context", broker, "description", box=None)
     for name, each in sorted(found.contexts.items()):
         mark = "*" if name == found.selected else ""
         table.add_row(mark, name, each.broker or "-", each.description)

@@ -28,8 +28,8 @@ EXAMPLE = ROOT / "deploy" / "chordal.toml"
 @pytest.fixture(autouse=True)
 def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     """No variable of whoever runs the tests counts."""
-    for each in TABLE:
-        monkeypatch.delenv(each.about.env, raising=False)
+    for name in ("CHORDAL_CONFIG", *(each.about.env for each in TABLE)):
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture
