@@ -31,6 +31,11 @@ def page() -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
+def renewed(text: str) -> str:
+    """Return the whole page with its tables written anew."""
+    return text[: text.index("### Above all tables")] + page()
+
+
 def _row(setting: Setting) -> str:
     default = shown(setting, setting.default)
     cells = (
