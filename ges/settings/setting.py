@@ -13,6 +13,10 @@ from msgspec import Meta, inspect
 PREFIX = "CHORDAL_"  #: of environment variables
 
 
+class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One table of the file."""
+
+
 @dataclass(frozen=True, slots=True)
 class Form:
     """How values are written that are neither plain text nor plain numbers."""

@@ -14,8 +14,7 @@ from benchmarks.stage.in_process import chordal_here
 from ges.cli.setting_options import option
 from ges.settings.gathering import TABLE, Sources, gather
 from ges.settings.reference import renewed, to_copy
-from ges.settings.schema import Part
-from ges.settings.setting import setting, settings_of
+from ges.settings.setting import Part, setting, settings_of
 from ges.settings.values import from_text, wanted
 from overlay.authority.authority import Authority, create_authority, issue_identity
 from overlay.security.identity import Role
