@@ -8,16 +8,19 @@ bound. docs/security.md has a table of all.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from overlay.errors import ConfigError
 
 SPARE_FILES = 64  #: descriptors for links that this end makes, for files and for logs
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Limits:
-    """Limits of one broker. All defaults are guesses that leave room for a ring of thousands."""
+    """Limits of one broker. All defaults are guesses that leave room for a ring of thousands.
+
+    The parts of a running broker share one object, which :meth:`become` changes for all of them.
+    """
 
     handshake_seconds: float = 2.0  #: for a stranger to become a peer or a client, TLS included
     strangers: int = 512  #: connections that have not greeted; beyond it the oldest goes
@@ -37,6 +40,12 @@ class Limits:
     link_bytes_total: int = 1024 * 1024 * 1024  #: queued for all brokers, and unfinished from them
     frame_seconds: float = 30.0  #: for a client to finish a frame it has begun
     client_silence_seconds: float = 15.0  #: a client that sends nothing for so long is gone
+    payload_bytes: int = 1024 * 1024  #: of one event that a client publishes
+
+    def become(self, other: Limits) -> None:
+        """Take the values of other limits; whoever holds this object goes by them from now on."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(other, each.name))
 
     def within(self, open_files: int) -> Limits:
         """Return limits that keep to so many open files, with room for links of our own.
@@ -62,4 +71,4 @@ class Limits:
         )
 
 
-LIMITS = Limits()
+LIMITS = Limits()  #: the defaults, never changed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,6 +16,15 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # A machine that is busy makes examples slow, not wrong.
 settings.register_profile("chordal", deadline=None)
 settings.load_profile("chordal")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_contexts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep the connections that whoever runs the tests has named out of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
+        patch.delenv("CHORDAL_CONTEXT", raising=False)
+        yield
 
 
 class OneJvm(LoadScopeScheduling):  # type: ignore[misc]

@@ -24,6 +24,8 @@ from ges.errors import AccessError
 from overlay.security.identity import PeerIdentity
 from overlay.security.regular_file import read_regular
 
+UNREAD = (-1, -1, -1)  #: the mark of no file
+
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
@@ -57,7 +59,7 @@ class Admission:
         self._tokens_path = tokens
         self._unix_time = unix_time
         self._rules: AccessRules | None = read_access(access) if access is not None else None
-        self._mark = file_mark(tokens) if tokens is not None else None
+        self._mark: tuple[int, int, int] | None = file_mark(tokens) if tokens is not None else None
         self._book = load_book(tokens) if tokens is not None else None
 
     def admit(
@@ -105,16 +107,21 @@ class Admission:
             and not record.is_expired(self._unix_time())
         )
 
+    def look_at(self, access: Path | None, tokens: Path | None) -> None:
+        """Read these files from now on; what is in force stays so until they are read."""
+        if tokens != self._tokens_path:
+            self._tokens_path, self._mark = tokens, UNREAD
+        self._access_path = access
+
     def read_rules_again(self) -> bool:
-        """Put the present content of the rule file in force; False: there is no such file.
+        """Put the present content of the rule file in force; False: there is and was none.
 
         Raises:
             AccessError: it is wrong; the earlier rules stay in force.
         """
-        if self._access_path is None:
-            return False
-        self._rules = read_access(self._access_path)
-        return True
+        had_rules = self._rules is not None
+        self._rules = read_access(self._access_path) if self._access_path is not None else None
+        return had_rules or self._rules is not None
 
     def read_tokens_again(self) -> bool:
         """Put the present tokens in force if their file has changed, and say whether it has.
@@ -122,13 +129,12 @@ class Admission:
         Raises:
             TokenError: it is wrong; the earlier tokens stay in force.
         """
-        if self._tokens_path is None:
-            return False
-        mark = file_mark(self._tokens_path)
+        path = self._tokens_path
+        mark = file_mark(path) if path is not None else None
         if mark == self._mark:
             return False
         self._mark = mark  # a wrong file is reported once
-        self._book = load_book(self._tokens_path)
+        self._book = load_book(path) if path is not None else None
         return True
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import trio
 from structlog.typing import FilteringBoundLogger as Log
 
@@ -31,8 +33,12 @@ class AccessWatch:
         self._counted_log = counted_log
         self._log = log
 
-    async def reload(self) -> None:
-        """Read access rules and tokens again; where a file is wrong, what was in force stays so."""
+    async def reload(self, access: Path | None, tokens: Path | None) -> None:
+        """Read access rules and tokens again; where a file is wrong, what was in force stays so.
+
+        ``access``, ``tokens``: where they are now.
+        """
+        self._admission.look_at(access, tokens)
         try:
             if self._admission.read_rules_again():
                 await self._clients.apply_rules()

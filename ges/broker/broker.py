@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 import trio
@@ -23,7 +24,10 @@ from overlay.net.transport import MakeTransport, TcpTransport
 from overlay.wire.codec import MessageCodec
 from overlay.wire.versions import DIALECT, Dialect
 from ring.errors import JoinFailed
-from ring.facts import Found, Join, Leave
+from ring.facts import Found, Join, Leave, Reseed
+
+#: Settings that can change while a broker runs.
+CHANGEABLE = ("access", "tokens", "limits", "slow_clients", "seeds")
 
 READ_SECONDS = 1.0  #: between two readings of the queues of all links
 LEAVE_SECONDS = 3.0  #: for the last messages of a broker that leaves ...
@@ -90,10 +94,24 @@ class Broker:
             await parts.driver.drained()
         parts.recorder.close(parts.driver.sent_about)
 
-    async def reload(self) -> None:
-        """Read access rules and tokens again; a file that is wrong changes nothing."""
-        if self.is_composed:
-            await self.parts.access_watch.reload()
+    async def reload(self, config: BrokerConfig | None = None) -> None:
+        """Read access rules and tokens again; a file that is wrong changes nothing.
+
+        ``config``: take from it what can change while a broker runs: where those files are, the
+        limits, what becomes of slow clients, and the brokers that form the ring.
+        """
+        if not self.is_composed:
+            return
+        if config is not None:
+            before = self.config.seeds
+            self.config = replace(
+                self.config, **{name: getattr(config, name) for name in CHANGEABLE}
+            )
+            self.parts.limits.become(config.limits)
+            self.parts.clients.policy = config.slow_clients
+            if config.seeds != before:
+                self.parts.driver.give(Reseed(self._seeds))
+        await self.parts.access_watch.reload(self.config.access, self.config.tokens)
 
     def status(self) -> Status:
         """Describe this broker as it is now."""
@@ -168,8 +186,7 @@ class Broker:
         async with trio.open_nursery() as nursery:
             await nursery.start(parts.driver.run)
             nursery.start_soon(parts.router_timer.run)
-            if config.tokens is not None:
-                nursery.start_soon(parts.access_watch.watch_tokens)
+            nursery.start_soon(parts.access_watch.watch_tokens)
             nursery.start_soon(parts.parked_alarm.run)
             nursery.start_soon(parts.confirm_alarm.run)
             if parts.secured is not None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import re
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ges.access.admission import Admission
+from ges.broker.data_directory import check_directory
 from ges.wire.events import DEFAULT_BUDGET_US, MAX_BUDGET_US
+from ges.wire.status import MAX_NAME, NAME_PATTERN
 from overlay.address import Address
 from overlay.errors import ConfigError
 from overlay.ids import Nanos
-from overlay.limits import LIMITS, Limits
+from overlay.limits import Limits
 from overlay.multigraph.express_range import DEFAULT_RANGE_NS, check_range
 from overlay.multigraph.relay_gain import (
     DEFAULT_SHARE,
@@ -37,6 +42,7 @@ class BrokerConfig:
     seeds: tuple[Address, ...] = ()  #: none: found a new ring
     bootstrap: int = 1  #: brokers of the list, this one included, before a ring is founded
     overlay: str = "chordal"  #: name of the overlay; brokers of others are refused
+    name: str = ""  #: for people; empty: none
     profile: str = "lan"
     chords: ChordStrategy = ChordStrategy.RANK
     gap_rule: GapRule = GapRule.WIDEST
@@ -47,7 +53,7 @@ class BrokerConfig:
     trace: Path | None = None  #: None: DIRECTORY/trace
     access: Path | None = None  #: rules for clients; None: everything is allowed
     tokens: Path | None = None  #: book of the tokens of clients; None: tokens are not looked at
-    limits: Limits = LIMITS  #: on strangers
+    limits: Limits = field(default_factory=Limits)  #: on strangers and clients
     look_seconds: float = LOOK_SECONDS  #: between two looks at the identity's folder
     express_ms: float = DEFAULT_RANGE_NS / 1e6  #: express range, one way; 0: no express links
     relay_gain_share: float = DEFAULT_SHARE  #: of a link's cost, that a relay path must save ...
@@ -88,30 +94,119 @@ def check_config(config: BrokerConfig) -> CheckedConfig:
     Raises:
         ConfigError: something the settings name is wrong or not usable.
     """
-    identity = load_identity(config.identity) if config.identity is not None else None
-    if identity is not None and identity.role is not Role.BROKER:
-        raise ConfigError(f"{config.identity} is a client's identity; issue one with --broker")
+    identity = _identity(config)
     _check_addresses(config)
     _check_bootstrap(config)
     check_overlay(config.overlay)
+    _check_name(config)
     checked = CheckedConfig(
         config=config,
         identity=identity,
         admission=Admission(config.access, config.tokens, time.time),
-        express_range_ns=check_range(round(config.express_ms * 1e6)),
-        relay_gain=check_gain(config.relay_gain_share, round(config.relay_gain_ms * 1e6)),
+        express_range_ns=_range_ns(config),
+        relay_gain=_gain(config),
         express_budget_us=_budget_us(config),
-        ring=replace(
-            profile(config.profile),
-            chords=config.chords,
-            gap_rule=config.gap_rule,
-            backups=config.backups,
-        ),
+        ring=_ring(config),
     )
-    if identity is not None:
-        for folder in filter(None, (identity.directory, config.directory)):
-            read_revoked(folder / REVOKED)  # whom a damaged list names would be let in
+    _check_revoked(config)
     return checked
+
+
+def faults_of(config: BrokerConfig) -> list[str]:
+    """Return all that is wrong with the settings and with the files they name; changes nothing."""
+    found: list[str] = []
+    checks: tuple[Callable[[BrokerConfig], object], ...] = (
+        _identity,
+        _check_addresses,
+        _check_bootstrap,
+        lambda config: check_overlay(config.overlay),
+        _check_name,
+        lambda config: Admission(config.access, None, time.time),
+        lambda config: Admission(None, config.tokens, time.time),
+        _range_ns,
+        _gain,
+        _budget_us,
+        _ring,
+        _check_folders,
+        _check_life,
+        _check_revoked,
+    )
+    for check in checks:
+        try:
+            check(config)
+        except ConfigError as error:
+            found.append(str(error))
+    return found
+
+
+def _identity(config: BrokerConfig) -> Identity | None:
+    if config.identity is None:
+        return None
+    identity = load_identity(config.identity)
+    if identity.role is not Role.BROKER:
+        raise ConfigError(f"{config.identity} is a client's identity; issue one with --broker")
+    return identity
+
+
+def _range_ns(config: BrokerConfig) -> Nanos:
+    return check_range(round(config.express_ms * 1e6))
+
+
+def _gain(config: BrokerConfig) -> RelayGain:
+    return check_gain(config.relay_gain_share, round(config.relay_gain_ms * 1e6))
+
+
+def _ring(config: BrokerConfig) -> RingConfig:
+    return replace(
+        profile(config.profile),
+        chords=config.chords,
+        gap_rule=config.gap_rule,
+        backups=config.backups,
+    )
+
+
+def _check_name(config: BrokerConfig) -> None:
+    if config.name and not re.search(NAME_PATTERN, config.name):
+        raise ConfigError(
+            f"{config.name!r} cannot name a broker: 1 to {MAX_NAME} letters, digits, '.', '_' "
+            "and '-', beginning with a letter or digit"
+        )
+
+
+def _check_folders(config: BrokerConfig) -> None:
+    """Say whether what is to be written can be; nothing is made."""
+    for folder in filter(None, (config.directory, config.trace_directory)):
+        there = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+        if not there.is_dir():
+            raise ConfigError(f"{folder}: {there} is a file; name a folder")
+        if not os.access(there, os.W_OK | os.X_OK):
+            raise ConfigError(f"{folder}: {there} cannot be written to; name another folder")
+
+
+def _check_life(config: BrokerConfig) -> None:
+    """Say whether the data directory is of this broker."""
+    if config.directory is None:
+        return
+    try:
+        identity = _identity(config)
+    except ConfigError:
+        identity = None  # that is told by itself
+    check_directory(config.directory, certified_uid=identity.uid if identity else None)
+
+
+def _check_revoked(config: BrokerConfig) -> None:
+    if config.identity is not None:
+        for folder in filter(None, (config.identity, config.directory)):
+            read_revoked(folder / REVOKED)  # whom a damaged list names would be let in
+
+
+def check_changes(config: BrokerConfig) -> None:
+    """Check what a running broker is to take, but for the files: these are judged as they are read.
+
+    Raises:
+        ConfigError: something is wrong.
+    """
+    _check_addresses(config)
 
 
 def _check_addresses(config: BrokerConfig) -> None:

@@ -61,6 +61,25 @@ def begin_life(directory: Path | None, *, certified_uid: str | None) -> Life:
     return Life(parse_uid(life.uid), life.incarnation, directory, lock)
 
 
+def check_directory(directory: Path, *, certified_uid: str | None) -> None:
+    """Look whether a broker can live there, changing nothing; another one may live there now.
+
+    Raises:
+        ConfigError: its file is damaged, or belongs to another identity.
+    """
+    path = directory / "broker.json"
+    known = _read(path)
+    if known is not None and certified_uid not in (None, known.uid):
+        raise _foreign(path, known.uid, certified_uid)
+
+
+def _foreign(path: Path, known_uid: str, uid: str | None) -> ConfigError:
+    return ConfigError(
+        f"{path} belongs to broker {known_uid}, the identity to {uid}; "
+        "use the data directory that goes with the identity"
+    )
+
+
 def _next_life(lock: IO[str], directory: Path, certified_uid: str | None) -> _Life:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -70,10 +89,7 @@ def _next_life(lock: IO[str], directory: Path, certified_uid: str | None) -> _Li
     known = _read(path)
     uid = certified_uid or (known.uid if known is not None else secrets.token_hex(16))
     if known is not None and known.uid != uid:
-        raise ConfigError(
-            f"{path} belongs to broker {known.uid}, the identity to {uid}; "
-            "use the data directory that goes with the identity"
-        )
+        raise _foreign(path, known.uid, uid)
     life = _Life(uid, max(int(time.time()), known.incarnation + 1 if known is not None else 0))
     _write(path, life)
     return life

@@ -6,7 +6,7 @@ Each part knows only the parts handed to it here. What concerns several of them 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import structlog
@@ -37,6 +37,7 @@ from ges.wire.status import Status
 from overlay.address import Address
 from overlay.driver import Driver
 from overlay.ids import Nanos, Peer, short
+from overlay.limits import Limits
 from overlay.links.link import Upper
 from overlay.links.memory_limit import MemoryLimit
 from overlay.net.alarm import Alarm
@@ -79,6 +80,7 @@ class Parts:
     config: BrokerConfig
     log: Log
     recorder: Recorder
+    limits: Limits  #: in force; changed in place
     node: BrokerNode
     driver: Driver
     stack: Stack
@@ -112,7 +114,8 @@ class Parts:
         Raises:
             ConfigError: the trace cannot be written.
         """
-        config, limits = checked.config, checked.config.limits
+        config = checked.config
+        limits = replace(config.limits)  # of this broker alone: they may change while it runs
         log: Log = structlog.get_logger("chordal.broker").bind(broker=short(life.uid))
         credentials = transport.credentials
         node = version.machine_type(
@@ -168,8 +171,8 @@ class Parts:
         parked_alarm = Alarm(parked.next_deadline, parked.release, now=driver.now)
         parked.on_due = parked_alarm.look
         sessions: set[Session] = set()
-        client_limit = MemoryLimit(sessions, limits.client_bytes_total)
-        link_limit = MemoryLimit(driver.running_links, limits.link_bytes_total)
+        client_limit = MemoryLimit(sessions, lambda: limits.client_bytes_total)
+        link_limit = MemoryLimit(driver.running_links, lambda: limits.link_bytes_total)
         backpressure = Backpressure(
             stack,
             driver,
@@ -183,6 +186,7 @@ class Parts:
             replies,
             take_notice=revocation_watch.take if revocation_watch is not None else _refuse_notice,
             describe=above.status,
+            limits=limits,
         )
         reader = ClientReader(
             driver,
@@ -209,6 +213,7 @@ class Parts:
         return cls(
             config=config,
             log=log,
+            limits=limits,
             recorder=Recorder(live_run(life, config.profile), life.uid, config.trace_directory),
             node=node,
             driver=driver,

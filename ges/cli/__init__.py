@@ -4,8 +4,10 @@ The root
     ``main`` finds sub-commands, and turns errors into messages.
 Sub-commands
     ``serve``, ``pub``, ``sub``, ``ring``, ``status``, ``metrics``, ``graph``, ``identity`` (and
-    ``identity_life``: renew, rotate, revoke), ``token``, ``access``, ``demo``.
+    ``identity_life``: renew, rotate, revoke), ``token``, ``access``, ``config``, ``context``,
+    ``demo``.
 What they share
-    ``options``, ``durations`` (numbers and times), ``identity_options``, ``logs``, ``weights``
-    (as they are printed).
+    ``options``, ``context_option`` (a connection by name), ``setting_options`` (one for each
+    setting of a broker), ``reloading`` (of a broker that runs), ``durations`` (numbers and times),
+    ``identity_options``, ``logs``, ``weights`` (as they are printed).
 """

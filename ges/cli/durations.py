@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Collection
 from typing import Any
 
 import click
+
+from ges.settings.quantities import LONG, SECONDS, SHORT, seconds_of
 
 
 class NumberRange(click.FloatRange):
@@ -37,21 +37,6 @@ class NumberRange(click.FloatRange):
         return number
 
 
-_SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
-#: How people write units, in the plural or not.
-_WORDS = {
-    "microsecond": "us",
-    "millisecond": "ms",
-    "second": "s",
-    "sec": "s",
-    "minute": "m",
-    "min": "m",
-    "hour": "h",
-    "day": "d",
-}
-_SHORT = ("us", "ms", "s", "m", "h")
-_LONG = ("s", "m", "h", "d")
-_FORM = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
 MAX_DAYS = 36_500  #: of what is good for some time
 
 
@@ -61,9 +46,9 @@ def duration(text: str) -> float:
     Raises:
         click.BadParameter: it is no time.
     """
-    seconds = _seconds(text.strip().lower(), _SHORT)
+    seconds = seconds_of(text.strip().lower())
     if seconds is None:
-        units = ", ".join(_SHORT)
+        units = ", ".join(SHORT)
         raise click.BadParameter(
             f"{text!r} is no time: give a number and one of {units}, as in 5ms"
         )
@@ -76,10 +61,10 @@ def long_duration(text: str) -> float:
     Raises:
         click.BadParameter: it is no such time, is 0, or is longer than :data:`MAX_DAYS`.
     """
-    seconds = _seconds(text, _LONG)
+    seconds = seconds_of(text, LONG)
     if seconds is None:
         raise click.BadParameter(f"{text!r} is no duration; write 90s, 15m, 12h or 30d")
-    if not 0 < seconds <= MAX_DAYS * _SECONDS["d"]:
+    if not 0 < seconds <= MAX_DAYS * SECONDS["d"]:
         raise click.BadParameter(f"{text!r} is not between 0 and {MAX_DAYS}d")
     return seconds
 
@@ -94,23 +79,9 @@ def lifetime(text: str) -> float | None:
     """
     if text == "never":
         return None
-    seconds = _seconds(text, _LONG)
-    if seconds is None or not 1 <= seconds <= MAX_DAYS * _SECONDS["d"]:
+    seconds = seconds_of(text, LONG)
+    if seconds is None or not 1 <= seconds <= MAX_DAYS * SECONDS["d"]:
         raise click.BadParameter(
             f"{text!r} is no lifetime; write one such as 90s, 15m, 12h, 30d or never"
         )
     return seconds
-
-
-def _seconds(text: str, units: Collection[str]) -> float | None:
-    """Return the seconds that a number and one of ``units`` say; None if they say nothing.
-
-    0 needs no unit.
-    """
-    found = _FORM.fullmatch(text)
-    if found is None:
-        return None
-    number, unit = float(found[1]), found[2]
-    unit = _WORDS.get(unit.lower().removesuffix("s"), unit)
-    seconds = number * _SECONDS.get(unit, 1.0)
-    return seconds if math.isfinite(seconds) and (unit in units or not number) else None

@@ -32,6 +32,8 @@ COMMANDS = {
     "identity": ("ges.cli.identity", "identity", "Authority and certificates of an overlay."),
     "token": ("ges.cli.token", "token", "Tokens of clients."),
     "access": ("ges.cli.access", "access", "Check rules of who may publish and subscribe."),
+    "config": ("ges.cli.config", "config", "Show what a broker is set to, and why."),
+    "context": ("ges.cli.context", "context", "Name connections, and use them by name."),
     "demo": ("ges.cli.demo", "demo", "See the main job done, end to end, in about a minute."),
 }
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from ges.cli.context_option import ConnectionOption, context_option, says_token
 from ges.cli.durations import NumberRange
 from overlay.ids import LinkClass
 from overlay.wording import printable
@@ -40,9 +41,11 @@ def client_options(command: Command, timeout: float = 10.0) -> Command:
     ``timeout``: seconds to find one, by default; infinite: for ever.
     """
     for option in (
+        context_option,
         click.option(
             "--broker",
             "broker",
+            cls=ConnectionOption,
             default=DEFAULT_URL,
             envvar="CHORDAL_URL",
             show_default=True,
@@ -51,6 +54,7 @@ def client_options(command: Command, timeout: float = 10.0) -> Command:
         ),
         click.option(
             "--identity",
+            cls=ConnectionOption,
             type=DIRECTORY,
             envvar="CHORDAL_IDENTITY",
             metavar="DIR",
@@ -91,15 +95,17 @@ def _read_token(ctx: click.Context, _: click.Parameter, path: Path | None) -> st
     from ges.access.token_file import load_token
     from ges.access.tokens import check_token
 
-    if path is not None:
-        return load_token(path)
     text = os.environ.get("CHORDAL_TOKEN", "").strip()
+    is_given = ctx.get_parameter_source("token") is not ParameterSource.DEFAULT_MAP
+    if path is not None and (is_given or says_token(ctx) or not text):
+        return load_token(path)
     return check_token(text, "CHORDAL_TOKEN") if text else None
 
 
 token_option = click.option(
     "--token-file",
     "token",
+    cls=ConnectionOption,
     type=click.Path(path_type=Path),
     envvar="CHORDAL_TOKEN_FILE",
     callback=_read_token,
@@ -110,6 +116,7 @@ token_option = click.option(
 
 overlay_option = click.option(
     "--overlay",
+    cls=ConnectionOption,
     default="chordal",
     envvar="CHORDAL_OVERLAY",
     show_default=True,

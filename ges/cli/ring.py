@@ -173,11 +173,14 @@ def _in_words(walk: Walk, name: str, found: Resilience) -> str:
 def _print(walk: Walk) -> None:
     from rich.table import Table
 
-    table = Table("ring id", "broker", "url", "left", "right", "chords", box=None)
+    have_names = any(status.name for status in walk.brokers)
+    names = ("name",) if have_names else ()
+    table = Table("ring id", "broker", *names, "url", "left", "right", "chords", box=None)
     for status in walk.brokers:
         table.add_row(
             str(status.member.ring_id) if status.member else "-",
             short(status.uid),
+            *((status.name or "-",) if have_names else ()),
             shown(status.url),
             " ".join(short(m.uid) for m in status.left),
             " ".join(short(m.uid) for m in status.right),
@@ -215,6 +218,7 @@ def _as_json(walk: Walk, resilience: dict[str, Resilience]) -> dict[str, object]
         "brokers": [
             {
                 "uid": status.uid,
+                "name": status.name,
                 "url": status.url,
                 "ring_id": status.member.ring_id if status.member else None,
                 "left": [m.uid for m in status.left],

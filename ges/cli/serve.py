@@ -7,306 +7,94 @@ import json
 import signal
 import sys
 from collections.abc import AsyncIterator
-from contextlib import suppress
-from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from ges.cli.durations import NumberRange, duration
-from ges.cli.options import DIRECTORY, overlay_option, run_async
-from overlay.address import DEFAULT_PORT, parse_endpoint, parse_urls
-from overlay.limits import LIMITS, SPARE_FILES, Limits
-from overlay.multigraph.relay_gain import DEFAULT_SHARE, MAX_SHARE
-from overlay.queues.lanes import Policy
-from ring.config import DEFAULT_BACKUPS, ChordStrategy, GapRule
+from ges.cli.options import run_async, tell
+from ges.cli.setting_options import SettingsCommand, setting_options
+from ges.settings.gathering import DEFAULT_FILE, Sources, gather, odd_variables
 
 if TYPE_CHECKING:
     import trio
 
     from ges.broker import Broker, BrokerConfig
+    from ges.cli.reloading import Reloading
 
-LOOPBACK = "127.0.0.1"
 
-
-@click.command()
+@click.command(cls=SettingsCommand)
 @click.option(
-    "--listen",
-    default=f"{LOOPBACK}:{DEFAULT_PORT}",
-    envvar="CHORDAL_LISTEN",
-    show_default=True,
-    metavar="[HOST:]PORT",
-    help="Address to listen on; a port alone is one on loopback, and 0 picks a free one.  "
-    "[env: CHORDAL_LISTEN]",
+    "--check",
+    is_flag=True,
+    help="Check all settings and the files they name, say what is wrong, and exit with 0 or 1.",
 )
-@click.option(
-    "--join",
-    "seeds",
-    multiple=True,
-    envvar="CHORDAL_JOIN",
-    metavar="URL[,URL...]",
-    help="Brokers that form the ring, this one among them; give all of them the same list. Whoever "
-    "is on a ring is joined; where nobody is, one of the list founds it. None: found a new ring.  "
-    "[env: CHORDAL_JOIN]",
-)
-@click.option(
-    "--bootstrap",
-    type=click.IntRange(min=1, max=1000),
-    default=1,
-    envvar="CHORDAL_BOOTSTRAP",
-    show_default=True,
-    metavar="N",
-    help="Brokers of the --join list, this one included, that must be there before one of them "
-    "founds a ring.  [env: CHORDAL_BOOTSTRAP]",
-)
-@click.option(
-    "--advertise",
-    envvar="CHORDAL_ADVERTISE",
-    metavar="HOST[:PORT]",
-    help="Address others are to use, if not the one listened on.  [env: CHORDAL_ADVERTISE]",
-)
-@click.option(
-    "--data",
-    "directory",
-    type=DIRECTORY,
-    envvar="CHORDAL_DATA",
-    metavar="DIR",
-    help="Keeps the broker's uid and its trace; none: a new broker each time.  [env: CHORDAL_DATA]",
-)
-@click.option(
-    "--trace",
-    type=DIRECTORY,
-    metavar="DIR",
-    help="Where to write the trace of incidents; default: trace/ in the data directory.",
-)
-@click.option(
-    "--identity",
-    type=DIRECTORY,
-    envvar="CHORDAL_IDENTITY",
-    metavar="DIR",
-    help="A broker's identity, for secure links.  [env: CHORDAL_IDENTITY]",
-)
-@click.option(
-    "--access",
-    type=DIRECTORY,
-    envvar="CHORDAL_ACCESS",
-    metavar="FILE",
-    help="Rules of who may publish and subscribe; none: everybody may.  [env: CHORDAL_ACCESS]",
-)
-@click.option(
-    "--tokens",
-    type=DIRECTORY,
-    envvar="CHORDAL_TOKENS",
-    metavar="FILE",
-    help="Tokens of clients, see 'chordal token'.  [env: CHORDAL_TOKENS]",
-)
-@click.option(
-    "--connection-rate",
-    type=NumberRange(min=0, max=1e6),
-    default=LIMITS.connections_per_second,
-    envvar="CHORDAL_CONNECTION_RATE",
-    show_default=True,
-    metavar="N",
-    help="New connections a second from one address, ten times as many at once; 0: no limit.  "
-    "[env: CHORDAL_CONNECTION_RATE]",
-)
-@click.option(
-    "--max-clients",
-    type=click.IntRange(min=0, max=1_000_000),
-    default=LIMITS.clients,
-    envvar="CHORDAL_MAX_CLIENTS",
-    show_default=True,
-    metavar="N",
-    help="Clients served at a time.  [env: CHORDAL_MAX_CLIENTS]",
-)
-@click.option(
-    "--profile",
-    default="lan",
-    type=click.Choice(["local", "lan", "wan"]),
-    envvar="CHORDAL_PROFILE",
-    show_default=True,
-    help="Timing of heartbeats and tests.  [env: CHORDAL_PROFILE]",
-)
-@click.option(
-    "--chords",
-    default=ChordStrategy.RANK.value,
-    type=click.Choice([each.value for each in ChordStrategy]),
-    envvar="CHORDAL_CHORDS",
-    show_default=True,
-    help="How links beyond right-right are chosen.  [env: CHORDAL_CHORDS]",
-)
-@click.option(
-    "--gaps",
-    default=GapRule.WIDEST.value,
-    type=click.Choice([each.value for each in GapRule]),
-    envvar="CHORDAL_GAPS",
-    show_default=True,
-    help="Which gap between two brokers a newcomer is offered.  [env: CHORDAL_GAPS]",
-)
-@click.option(
-    "--backups",
-    default=DEFAULT_BACKUPS,
-    type=click.IntRange(1, 4),
-    envvar="CHORDAL_BACKUPS",
-    show_default=True,
-    help="Ring neighbours that keep copies of what this broker owns.  [env: CHORDAL_BACKUPS]",
-)
-@click.option(
-    "--express-range",
-    default="5ms",
-    type=duration,
-    envvar="CHORDAL_EXPRESS_RANGE",
-    show_default=True,
-    metavar="TIME",
-    help="Express links are those with at most this latency, one way; 0: none.  "
-    "[env: CHORDAL_EXPRESS_RANGE]",
-)
-@click.option(
-    "--relay-gain-share",
-    type=NumberRange(min=0, max=MAX_SHARE),
-    default=DEFAULT_SHARE,
-    envvar="CHORDAL_RELAY_GAIN_SHARE",
-    show_default=True,
-    metavar="SHARE",
-    help="Share of a link's cost that a path over other brokers must save to be taken instead.  "
-    "[env: CHORDAL_RELAY_GAIN_SHARE]",
-)
-@click.option(
-    "--relay-gain-time",
-    default="1ms",
-    type=duration,
-    envvar="CHORDAL_RELAY_GAIN_TIME",
-    show_default=True,
-    metavar="TIME",
-    help="Time that such a path must save as well.  [env: CHORDAL_RELAY_GAIN_TIME]",
-)
-@click.option(
-    "--log-level",
-    default="info",
-    type=click.Choice(["debug", "info", "warning", "error"]),
-    envvar="CHORDAL_LOG",
-    show_default=True,
-    help="Least severe messages to log, on stderr.  [env: CHORDAL_LOG]",
-)
-@click.option(
-    "--express-budget",
-    default="50ms",
-    type=duration,
-    envvar="CHORDAL_EXPRESS_BUDGET",
-    show_default=True,
-    metavar="TIME",
-    help="Time an express event may take, if its publisher does not say.  "
-    "[env: CHORDAL_EXPRESS_BUDGET]",
-)
-@click.option(
-    "--slow-clients",
-    default=Policy.DISCONNECT.value,
-    type=click.Choice([each.value for each in Policy]),
-    envvar="CHORDAL_SLOW_CLIENTS",
-    show_default=True,
-    help="What becomes of a client whose queue is full: cut it off, or drop its oldest normal "
-    "events. Secure ones are never dropped, express ones always.  [env: CHORDAL_SLOW_CLIENTS]",
-)
-@overlay_option
-def serve(
-    listen: str,
-    seeds: tuple[str, ...],
-    bootstrap: int,
-    advertise: str | None,
-    directory: Path | None,
-    trace: Path | None,
-    identity: Path | None,
-    access: Path | None,
-    tokens: Path | None,
-    connection_rate: float,
-    max_clients: int,
-    profile: str,
-    chords: str,
-    gaps: str,
-    backups: int,
-    express_range: float,
-    relay_gain_share: float,
-    relay_gain_time: float,
-    log_level: str,
-    express_budget: float,
-    slow_clients: str,
-    overlay: str,
-) -> None:
+@setting_options
+def serve(check: bool, sources: Sources) -> int:
     """Start a broker. It joins the ring by itself and prints one line of JSON when it has.
 
-    SIGTERM and SIGINT make it leave the ring and stop. With --access or --tokens, SIGHUP makes it
-    read those files again.
+    A flag is stronger than an environment variable, and that is stronger than the file. SIGTERM and
+    SIGINT make the broker leave the ring and stop. With --config, --access or --tokens, SIGHUP
+    makes it read those files again: what can change while it runs does.
     """
-    from ges.broker import BrokerConfig
     from ges.cli.logs import configure_logs
+    from ges.cli.reloading import Reloading, open_files, warn_of_limits
+    from ges.settings.brokers import broker_config
 
-    host, port = parse_endpoint(listen, default_host=LOOPBACK)
-    config = BrokerConfig(
-        host=host,
-        port=port,
-        seeds=tuple(parse_urls(list(seeds))),
-        bootstrap=bootstrap,
-        overlay=overlay,
-        profile=profile,
-        chords=ChordStrategy(chords),
-        gap_rule=GapRule(gaps),
-        backups=backups,
-        advertise=_parse_advertise(advertise),
-        directory=directory,
-        identity=identity,
-        trace=trace,
-        access=access,
-        tokens=tokens,
-        limits=_limits(connection_rate, max_clients),
-        express_ms=1000 * express_range,
-        relay_gain_share=relay_gain_share,
-        relay_gain_ms=1000 * relay_gain_time,
-        express_budget_ms=1000 * express_budget,
-        slow_clients=Policy(slow_clients),
-    )
-    configure_logs(log_level)
-    run_async(_serve, config)
+    if check:
+        return _check(sources)
+    found = gather(sources)
+    settings = found.settings
+    config = broker_config(settings, open_files(settings))
+    logs = configure_logs(settings.log.level, settings.log.format, settings.name)
+    _warn(sources)
+    warn_of_limits(found, config)
+    run_async(_serve, config, Reloading(sources, found, logs))
+    return 0
 
 
-def _limits(connection_rate: float, clients: int) -> Limits:
-    """Raise the number of files this process may open as far as it may, and keep to it."""
-    import resource
+def _check(sources: Sources) -> int:
+    """Print all that is wrong, and return the exit code."""
+    from ges.broker.config import faults_of
+    from ges.settings.brokers import broker_config
+    from overlay.errors import ConfigError
 
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    limits = replace(
-        LIMITS,
-        connections_per_second=connection_rate,
-        connections_at_once=max(1, round(10 * connection_rate)),
-        clients=clients,
-    )
-    wanted = limits.connections + limits.strangers + SPARE_FILES
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        with suppress(ValueError, OSError):  # not allowed here: keep to what there is
-            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return limits if soft == resource.RLIM_INFINITY else limits.within(soft)
+    try:
+        mistakes = faults_of(broker_config(gather(sources).settings))
+    except ConfigError as error:
+        mistakes = str(error).splitlines()
+    for mistake in mistakes:
+        tell(f"chordal: error: {mistake}", err=True)
+    if mistakes:
+        return 1
+    click.echo("the settings are in order")
+    return 0
 
 
-def _parse_advertise(text: str | None) -> tuple[str, int | None] | None:
-    if text is None:
-        return None
-    host, port = parse_endpoint(text, default_port=0)
-    return host, port or None
+def _warn(sources: Sources) -> None:
+    """Say what might have been meant for a setting, and is none."""
+    import structlog
+
+    log = structlog.get_logger("chordal.settings")
+    for words in odd_variables(sources.environment):
+        log.warning("environment variable not used", why=words)
+    if sources.file is None and DEFAULT_FILE.exists():
+        log.warning(
+            "settings file not read",
+            file=str(DEFAULT_FILE),
+            why="none is read that is not named: give --config",
+        )
 
 
-async def _serve(config: BrokerConfig) -> None:
+async def _serve(config: BrokerConfig, reloading: Reloading) -> None:
     import trio
 
     from ges.broker import Broker
 
     broker = Broker(config)
-    # A hang-up ends a broker that has nothing to read again, as it ends any process.
-    reloads = (signal.SIGHUP,) if config.access or config.tokens else ()
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, *reloads) as signals:
+    asked = (signal.SIGTERM, signal.SIGINT, *reloading.signals)
+    with trio.open_signal_receiver(*asked) as signals:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_stop_on_signal, signals, broker, nursery.cancel_scope)
+            nursery.start_soon(_heed_signals, signals, broker, reloading, nursery.cancel_scope)
             await nursery.start(broker.run)
             _print_ready(broker)
             # What is there by now stays: collections that pass it over are short, and an event
@@ -315,12 +103,12 @@ async def _serve(config: BrokerConfig) -> None:
             gc.freeze()
 
 
-async def _stop_on_signal(
-    signals: AsyncIterator[int], broker: Broker, scope: trio.CancelScope
+async def _heed_signals(
+    signals: AsyncIterator[int], broker: Broker, reloading: Reloading, scope: trio.CancelScope
 ) -> None:
     async for number in signals:
         if number == signal.SIGHUP:
-            await broker.reload()
+            await reloading.reload(broker)
             continue
         await broker.leave()
         scope.cancel()
@@ -336,6 +124,7 @@ def _print_ready(broker: Broker) -> None:
         "secure_url": broker.secure_url,
         "ring_id": member.ring_id,
         "uid": member.uid,
+        "name": broker.config.name,
     }
     try:
         sys.stdout.write(json.dumps(line) + "\n")

@@ -99,7 +99,8 @@ def _print(found: Status) -> None:
 
     out = console()
     place = f"ring id {found.member.ring_id}" if found.member else "not on the ring"
-    out.print(f"broker {found.uid} (incarnation {found.incarnation})")
+    name = f"{found.name}, " if found.name else ""
+    out.print(f"broker {name}{found.uid} (incarnation {found.incarnation})")
     out.print(f"  {shown(found.url)}, overlay {found.overlay}, chordal {found.version}, {place}")
     out.print(
         f"  up {lasting(found.uptime_s)}, {counted(found.clients, 'client')}, "

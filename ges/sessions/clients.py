@@ -69,7 +69,7 @@ class Clients:
         self._intake = intake
         self._reader = reader
         self._limits = limits
-        self._policy = policy
+        self.policy = policy  #: for clients that come from now on
         self._counted_log = driver.counted_log
         self._gone = trio.Event()  #: one of them went
         self._ends = trio.Semaphore(ENDS_AT_ONCE)
@@ -90,7 +90,7 @@ class Clients:
             wire.stream,
             secure=wire.identity is not None,
             limit_bytes=CLIENT_QUEUE_BYTES,
-            policy=self._policy,
+            policy=self.policy,
             turn=self._driver.turn,
         )
         session = Session(

@@ -5,7 +5,7 @@ Called from reader tasks, in slices; never waits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 
 from ges.sessions.parked_events import ParkedEvents
@@ -25,10 +25,11 @@ from ges.wire.client_messages import (
     Unsubscribe,
 )
 from ges.wire.event_runs import EventRun, event_runs
-from ges.wire.events import CLIENT_FLAGS, NO_DUTY
+from ges.wire.events import CLIENT_FLAGS, MAX_PAYLOAD_BYTES, NO_DUTY
 from ges.wire.status import Status
 from ges.wire.topics import KnownTopics
 from overlay.errors import ProtocolError
+from overlay.limits import LIMITS, Limits
 from overlay.machine import Message
 from overlay.wire.codec import FrameRun
 from overlay.wire.frames import CONTROL, EVENT
@@ -46,6 +47,7 @@ class Intake:
         *,
         take_notice: Callable[[RevocationNotice], str | None],
         describe: Callable[[], Status],
+        limits: Limits = LIMITS,
     ) -> None:
         """Take to whom what clients send is handed.
 
@@ -58,6 +60,7 @@ class Intake:
         self._replies = replies
         self._take_notice = take_notice
         self._describe = describe
+        self._limits = limits
         self._topics = KnownTopics()
 
     def steps(self, session: Session, runs: list[FrameRun]) -> Generator[None, None, None]:
@@ -65,7 +68,7 @@ class Intake:
         session.status = None
         for run in runs:
             if run.kind == EVENT:
-                for events in event_runs(run.data, run.bounds):
+                for events in self._apart(event_runs(run.data, run.bounds)):
                     self._take_events(session, events)
                     yield
             elif run.kind == CONTROL:
@@ -143,7 +146,7 @@ class Intake:
             run.check_attributes()
         if head.hops or head.duty != NO_DUTY or head.flags & ~CLIENT_FLAGS:
             run = run.unpatched()
-        problem = self._topics.problem(head.topic)
+        problem = self._topics.problem(head.topic) or self._why_too_large(run)
         if problem is None and (problem := session.why_not(head.topic)) is not None:
             self._replies.note_denied(session)
         elif problem is None:
@@ -158,6 +161,21 @@ class Intake:
         self._stack.publish(session, run)
         session.accepted[head.link_class] = head.sequence + run.count - 1
         session.unsaid += run.count
+
+    def _apart(self, runs: Iterable[EventRun]) -> Iterator[EventRun]:
+        """Yield the runs; one by one the events of a run where one of them is too large."""
+        for run in runs:
+            if self._why_too_large(run) is None:
+                yield run
+            else:
+                yield from run.split()
+
+    def _why_too_large(self, run: EventRun) -> str | None:
+        """Return why an event of a run is larger than this broker takes, or None."""
+        limit = self._limits.payload_bytes
+        if limit >= MAX_PAYLOAD_BYTES or (size := run.largest_payload) <= limit:
+            return None
+        return f"a payload of {size} bytes; this broker takes {limit} at most"
 
     def _park(self, session: Session, run: EventRun, problem: str | None, park_ms: int) -> None:
         """Park secure events that cannot go now, as far as their publisher wants that."""

@@ -61,6 +61,14 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
             body = self.data[start + FRAME_HEADER.size : end]
             yield read_head(body), body
 
+    @property
+    def largest_payload(self) -> int:
+        """Bytes of the largest payload in it; all that is before the payloads is of one size."""
+        head = self.head
+        before = FRAME_HEADER.size + topic_offset(head.flags) + len(head.topic)
+        before += head.attribute_bytes
+        return max(end - start for start, end in pairwise(self.bounds)) - before
+
     def check_attributes(self) -> None:
         """Check the attributes of events from a client; no broker looks at them afterwards.
 

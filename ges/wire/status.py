@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 from overlay.ids import LinkClass, WireCount, WireUid, WireUrl
@@ -9,6 +11,12 @@ from overlay.machine import Message
 from overlay.trace_schema import Verdict
 from ring.records.holders import BackupStatus
 from ring.wire.messages import Member, Pair
+
+MAX_NAME = 64
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\Z"  #: that a broker may be called by; empty: none
+
+#: Others have told it, so it need not keep to the pattern: it is escaped where it is printed.
+Name = Annotated[str, msgspec.Meta(max_length=MAX_NAME)]
 
 
 class IdentityStatus(msgspec.Struct, frozen=True):
@@ -97,3 +105,4 @@ class Status(Message, frozen=True):
     address: str | None = None  #: in the units, as printed; None: it has none
     members: int = 0  #: brokers that have an address, this one among them
     steward: WireUid | None = None  #: of the cluster; None before there is one
+    name: Name = ""  #: for people; empty: it has none

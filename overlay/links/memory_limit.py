@@ -6,7 +6,7 @@ broker, and strangers can make thousands. So there is a bound for all together.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Protocol
 
 import trio
@@ -40,10 +40,10 @@ class Holder(Protocol):
 class MemoryLimit:
     """Looks, now and then, at what is held for all of one kind."""
 
-    def __init__(self, holders: Collection[Holder], limit_bytes: int) -> None:
-        """Take who holds, a collection that changes meanwhile, and what all may hold."""
+    def __init__(self, holders: Collection[Holder], limit_bytes: Callable[[], int]) -> None:
+        """Take who holds, a collection that changes meanwhile, and what all may hold now."""
         self._holders = holders
-        self._limit = limit_bytes
+        self._limit_bytes = limit_bytes
         self._looked = float("-inf")
 
     def look(self) -> None:
@@ -57,11 +57,11 @@ class MemoryLimit:
             for number, holder in enumerate(self._holders)
             if not holder.connection.overflowed
         ]
-        total = sum(size for size, _, _ in held)
-        if total <= self._limit:
+        total, limit = sum(size for size, _, _ in held), self._limit_bytes()
+        if total <= limit:
             return
         for size, _, holder in sorted(held, reverse=True):
             holder.give_up()
             total -= size
-            if total <= self._limit:
+            if total <= limit:
                 return

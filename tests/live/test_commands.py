@@ -75,7 +75,7 @@ def test_serve_prints_one_line_for_machines(brokers: Fleet) -> None:
     for broker in (first, second):
         (line,) = broker.out.splitlines()
         assert json.loads(line) == broker.ready
-        assert set(broker.ready) == {"ready", "url", "secure_url", "ring_id", "uid"}
+        assert set(broker.ready) == {"ready", "url", "secure_url", "ring_id", "uid", "name"}
         assert broker.ready["secure_url"] is None
         assert all(json.loads(told)["level"] for told in broker.err.splitlines())
 

@@ -56,7 +56,7 @@ async def test_those_that_hold_most_go_until_the_rest_is_within_the_limit(
     autojump_clock: MockClock,
 ) -> None:
     holders = [Held(size) for size in (1, 50, 7, 30, 30, 2)]
-    limit = MemoryLimit(holders, 40)
+    limit = MemoryLimit(holders, lambda: 40)
     limit.look()
     assert given_up(holders) == [30, 50]
     holders.append(Held(39))
@@ -69,7 +69,7 @@ async def test_those_that_hold_most_go_until_the_rest_is_within_the_limit(
 
 async def test_within_the_limit_nobody_goes(autojump_clock: MockClock) -> None:
     holders = [Held(20), Held(20)]
-    MemoryLimit(holders, 40).look()
+    MemoryLimit(holders, lambda: 40).look()
     assert given_up(holders) == []
 
 

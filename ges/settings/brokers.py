@@ -1,0 +1,85 @@
+"""The settings as a broker takes them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ges.broker.config import BrokerConfig
+from ges.settings.forms import LOOPBACK
+from ges.settings.schema import Settings
+from overlay.address import parse_endpoint, parse_urls
+from overlay.limits import LIMITS, SPARE_FILES
+from overlay.limits import Limits as OverlayLimits
+
+BURST_SECONDS = 10  #: connections that one address may make at once, as seconds of its rate
+
+
+def broker_config(settings: Settings, open_files: int | None = None) -> BrokerConfig:
+    """Return what a broker is made from.
+
+    ``open_files``: how many the process may have open; None: any number.
+
+    Raises:
+        ConfigError: these are too few for a broker.
+    """
+    host, port = parse_endpoint(settings.listen, default_host=LOOPBACK)
+    limits = limits_of(settings)
+    return BrokerConfig(
+        name=settings.name,
+        host=host,
+        port=port,
+        seeds=tuple(parse_urls(settings.join)),
+        bootstrap=settings.bootstrap,
+        overlay=settings.overlay,
+        advertise=_advertise(settings.advertise),
+        directory=settings.data,
+        trace=settings.trace,
+        identity=settings.security.identity,
+        access=settings.security.access,
+        tokens=settings.security.tokens,
+        limits=limits if open_files is None else limits.within(open_files),
+        slow_clients=settings.limits.slow_clients,
+        profile=settings.ring.profile,
+        chords=settings.ring.chords,
+        gap_rule=settings.ring.gaps,
+        backups=settings.ring.backups,
+        express_ms=1000 * settings.express.range,
+        express_budget_ms=1000 * settings.express.budget,
+        relay_gain_share=settings.relays.gain_share,
+        relay_gain_ms=1000 * settings.relays.gain_time,
+    )
+
+
+def limits_of(settings: Settings) -> OverlayLimits:
+    """Return the limits, wherever there are files enough for them."""
+    given = settings.limits
+    return replace(
+        LIMITS,
+        handshake_seconds=given.handshake_time,
+        strangers=given.strangers,
+        strangers_per_host=max(1, given.strangers // 2),
+        connections=given.connections,
+        links=given.links,
+        connections_per_second=given.connection_rate,
+        connections_at_once=max(1, round(BURST_SECONDS * given.connection_rate)),
+        clients=given.clients,
+        subscriptions=given.subscriptions,
+        subscription_bytes_total=given.subscription_memory,
+        subscription_changes_per_second=given.subscription_rate,
+        client_bytes_total=given.client_memory,
+        link_bytes_total=given.link_memory,
+        client_silence_seconds=given.client_silence,
+        payload_bytes=given.payload,
+    )
+
+
+def wanted_files(settings: Settings) -> int:
+    """Return how many files a broker with these limits may have open."""
+    return settings.limits.connections + settings.limits.strangers + SPARE_FILES
+
+
+def _advertise(text: str | None) -> tuple[str, int | None] | None:
+    if text is None:
+        return None
+    host, port = parse_endpoint(text, default_port=0)
+    return host, port or None

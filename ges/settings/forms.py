@@ -1,0 +1,78 @@
+"""How settings are written that are times, sizes, addresses or lists of brokers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ges.settings.quantities import bytes_of, bytes_text, seconds_of, time_text
+from ges.settings.setting import Form
+from overlay.address import parse_endpoint, parse_urls
+from overlay.wire.greetings import check_overlay
+
+LOOPBACK = "127.0.0.1"
+
+
+def _read_time(written: Any) -> float:  # noqa: ANN401 - whatever a file holds
+    if isinstance(written, str):
+        seconds = seconds_of(written.strip().lower())
+        if seconds is not None:
+            return seconds
+    elif written == 0 and not isinstance(written, bool):
+        return 0.0
+    raise ValueError
+
+
+def _read_bytes(written: Any) -> int:  # noqa: ANN401
+    size = bytes_of(written.strip()) if isinstance(written, str) else written
+    if not isinstance(size, int) or isinstance(size, bool):
+        raise ValueError
+    return size
+
+
+def _text(written: Any) -> str:  # noqa: ANN401
+    if not isinstance(written, str) or not written.strip():
+        raise ValueError
+    return written.strip()
+
+
+def _read_listen(written: Any) -> str:  # noqa: ANN401
+    text = _text(written)
+    parse_endpoint(text, default_host=LOOPBACK)
+    return text
+
+
+def _read_endpoint(written: Any) -> str:  # noqa: ANN401
+    text = _text(written)
+    parse_endpoint(text, default_port=0)
+    return text
+
+
+def _read_brokers(written: Any) -> list[str]:  # noqa: ANN401
+    if not isinstance(written, list) or not all(isinstance(each, str) for each in written):
+        raise ValueError
+    return [address.url for address in parse_urls(written)]
+
+
+def _read_overlay(written: Any) -> str:  # noqa: ANN401
+    if not isinstance(written, str):
+        raise ValueError
+    return check_overlay(written)
+
+
+def _read_path(written: Any) -> str:  # noqa: ANN401
+    return str(Path(_text(written)).expanduser())
+
+
+TIME = Form("a time such as 5ms, 1.5s or 2m", _read_time, time_text)
+BYTES = Form("a number of bytes, or a size such as 64MiB", _read_bytes, bytes_text)
+LISTEN = Form("an address HOST:PORT, or a port of this machine alone", _read_listen, str)
+ENDPOINT = Form("HOST or HOST:PORT", _read_endpoint, str)
+BROKERS = Form(
+    'a list of URLs of brokers, such as ["chordal://10.1.0.7:9470"]',
+    _read_brokers,
+    list,
+    is_list=True,
+)
+OVERLAY = Form("the name of an overlay", _read_overlay, str)
+PATH = Form("a path", _read_path, str)

@@ -1,0 +1,233 @@
+"""What a broker can be set to: the tables of ``chordal.toml``, one struct each.
+
+A new setting is one field: its type and bounds, a sentence on what it is, its flag. All else comes
+from it: the key in the file, the environment variable, the option of ``chordal serve``, the row in
+``chordal config show``, and the line in ``docs/configuration.md``. No setting is a secret: what is
+secret stands in a file, and the setting is its path.
+
+Times are seconds, sizes are bytes. A setting with ``reloads`` changes at SIGHUP; what does that is
+:meth:`ges.broker.broker.Broker.reload`.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Literal
+
+from ges.settings.forms import BROKERS, ENDPOINT, LISTEN, OVERLAY, PATH, TIME
+from ges.settings.limits import Limits
+from ges.settings.setting import Part, setting
+from ges.wire.events import DEFAULT_BUDGET_US
+from ges.wire.status import NAME_PATTERN
+from overlay.address import DEFAULT_PORT
+from overlay.multigraph.relay_gain import DEFAULT_SHARE, MAX_SHARE
+from ring.config import DEFAULT_BACKUPS, ChordStrategy, GapRule
+
+
+class LogLevel(StrEnum):
+    """The least severe messages that are logged."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class LogFormat(StrEnum):
+    """How a line of the log is written."""
+
+    AUTO = "auto"  #: for people at a terminal, JSON elsewhere
+    JSON = "json"
+    KEY_VALUE = "key=value"
+
+
+class Security(Part, frozen=True):
+    """Who this broker is, and who may do what."""
+
+    identity: Annotated[
+        Path | None,
+        setting("A broker's identity, for secure links.", "--identity", "DIR", form=PATH),
+    ] = None
+    access: Annotated[
+        Path | None,
+        setting(
+            "Rules of who may publish and subscribe; none: everybody may.",
+            *("--access", "FILE"),
+            form=PATH,
+            reloads=True,
+        ),
+    ] = None
+    tokens: Annotated[
+        Path | None,
+        setting(
+            "Tokens of clients, see 'chordal token'.",
+            *("--tokens", "FILE"),
+            form=PATH,
+            reloads=True,
+        ),
+    ] = None
+
+
+class Ring(Part, frozen=True):
+    """The ring: its timing, its links and its backups."""
+
+    profile: Annotated[
+        Literal["local", "lan", "wan"], setting("Timing of heartbeats and tests.", "--profile")
+    ] = "lan"
+    chords: Annotated[
+        ChordStrategy, setting("How links beyond right-right are chosen.", "--chords")
+    ] = ChordStrategy.RANK
+    gaps: Annotated[
+        GapRule, setting("Which gap between two brokers a newcomer is offered.", "--gaps")
+    ] = GapRule.WIDEST
+    backups: Annotated[
+        int,
+        setting(
+            "Ring neighbours that keep copies of what this broker owns.",
+            *("--backups", "N"),
+            ge=1,
+            le=4,
+        ),
+    ] = DEFAULT_BACKUPS
+
+
+class Express(Part, frozen=True):
+    """Express links and express events."""
+
+    range: Annotated[
+        float,
+        setting(
+            "Express links are those with at most this latency, one way; 0: none.",
+            *("--express-range", "TIME"),
+            form=TIME,
+            ge=0,
+            le=10,
+        ),
+    ] = 0.005
+    budget: Annotated[
+        float,
+        setting(
+            "Time an express event may take, if its publisher does not say.",
+            *("--express-budget", "TIME"),
+            form=TIME,
+            gt=0,
+            le=3600,
+        ),
+    ] = DEFAULT_BUDGET_US / 1e6
+
+
+class Relays(Part, frozen=True):
+    """Paths over other brokers that are faster than the direct link."""
+
+    gain_share: Annotated[
+        float,
+        setting(
+            "Share of a link's cost that a path over other brokers must save to be taken instead.",
+            *("--relay-gain-share", "SHARE"),
+            ge=0,
+            le=MAX_SHARE,
+        ),
+    ] = DEFAULT_SHARE
+    gain_time: Annotated[
+        float,
+        setting(
+            "Time that such a path must save as well.",
+            *("--relay-gain-time", "TIME"),
+            form=TIME,
+            ge=0,
+            le=10,
+        ),
+    ] = 0.001
+
+
+class Log(Part, frozen=True):
+    """What is logged, on standard error."""
+
+    level: Annotated[
+        LogLevel,
+        setting("Least severe messages to log.", "--log-level", env="CHORDAL_LOG", reloads=True),
+    ] = LogLevel.INFO
+    format: Annotated[
+        LogFormat,
+        setting(
+            "How a line is written; auto: for people at a terminal, JSON elsewhere.",
+            "--log-format",
+            reloads=True,
+        ),
+    ] = LogFormat.AUTO
+
+
+class Settings(Part, frozen=True):
+    """One broker."""
+
+    name: Annotated[
+        str,
+        setting(
+            "The broker's name for people; it need not be unique.",
+            *("--name", "NAME"),
+            pattern=NAME_PATTERN,
+        ),
+    ] = ""
+    listen: Annotated[
+        str,
+        setting(
+            "Address to listen on; a port alone is one on loopback, and 0 picks a free one.",
+            *("--listen", "[HOST:]PORT"),
+            form=LISTEN,
+        ),
+    ] = f"127.0.0.1:{DEFAULT_PORT}"
+    advertise: Annotated[
+        str | None,
+        setting(
+            "Address others are to use, if not the one listened on.",
+            *("--advertise", "HOST[:PORT]"),
+            form=ENDPOINT,
+        ),
+    ] = None
+    join: Annotated[
+        tuple[str, ...],
+        setting(
+            "Brokers that form the ring, this one among them; give all of them the same list. "
+            "Whoever is on a ring is joined; where nobody is, one of the list founds it. None: "
+            "found a new ring.",
+            *("--join", "URL[,URL...]"),
+            form=BROKERS,
+            reloads=True,
+        ),
+    ] = ()
+    bootstrap: Annotated[
+        int,
+        setting(
+            "Brokers of the join list, this one included, that must be there before one of them "
+            "founds a ring.",
+            *("--bootstrap", "N"),
+            ge=1,
+            le=1000,
+        ),
+    ] = 1
+    overlay: Annotated[str, setting("Name of the overlay.", "--overlay", "NAME", form=OVERLAY)] = (
+        "chordal"
+    )
+    data: Annotated[
+        Path | None,
+        setting(
+            "Keeps the broker's uid and its trace; none: a new broker each time.",
+            *("--data", "DIR"),
+            form=PATH,
+        ),
+    ] = None
+    trace: Annotated[
+        Path | None,
+        setting(
+            "Where to write the trace of incidents; none: trace/ in the data directory.",
+            *("--trace", "DIR"),
+            form=PATH,
+        ),
+    ] = None
+    security: Security = Security()
+    limits: Limits = Limits()
+    ring: Ring = Ring()
+    express: Express = Express()
+    relays: Relays = Relays()
+    log: Log = Log()

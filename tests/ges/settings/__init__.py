@@ -1,0 +1,1 @@
+"""Settings of brokers, and contexts of clients."""
