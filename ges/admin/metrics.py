@@ -23,6 +23,7 @@ COUNTED = (
     "events_refused",
     "internal_errors",
     "links_given_up",
+    "links_made_room",
     "protocol_errors",
     "resource_shortages",
     "strangers_dropped",
@@ -33,6 +34,7 @@ COUNTED = (
     "strangers_too_slow",
     "strangers_untrusted",
     "subscriptions_denied",
+    "visitors_evicted",
 )
 
 

@@ -121,6 +121,26 @@ LOOPBACK = "127.0.0.1"
     help="Clients served at a time.  [env: CHORDAL_MAX_CLIENTS]",
 )
 @click.option(
+    "--clients-of-one",
+    type=click.IntRange(min=0, max=1_000_000),
+    default=LIMITS.clients_of_one,
+    envvar="CHORDAL_CLIENTS_OF_ONE",
+    show_default=True,
+    metavar="N",
+    help="Of these, of one address, certificate or token, at most 3/4; 0: no limit.  "
+    "[env: CHORDAL_CLIENTS_OF_ONE]",
+)
+@click.option(
+    "--links-of-one",
+    type=click.IntRange(min=0, max=1_000_000),
+    default=LIMITS.links_of_one,
+    envvar="CHORDAL_LINKS_OF_ONE",
+    show_default=True,
+    metavar="N",
+    help="Links to brokers at one address, of 1024 in all; 0: no limit.  "
+    "[env: CHORDAL_LINKS_OF_ONE]",
+)
+@click.option(
     "--profile",
     default="lan",
     type=click.Choice(["local", "lan", "wan"]),
@@ -221,6 +241,8 @@ def serve(
     tokens: Path | None,
     connection_rate: float,
     max_clients: int,
+    clients_of_one: int,
+    links_of_one: int,
     profile: str,
     chords: str,
     gaps: str,
@@ -258,7 +280,12 @@ def serve(
         trace=trace,
         access=access,
         tokens=tokens,
-        limits=_limits(connection_rate, max_clients),
+        limits=_limits(
+            connection_rate,
+            clients=max_clients,
+            clients_of_one=clients_of_one,
+            links_of_one=links_of_one,
+        ),
         express_ms=1000 * express_range,
         relay_gain_share=relay_gain_share,
         relay_gain_ms=1000 * relay_gain_time,
@@ -269,7 +296,7 @@ def serve(
     run_async(_serve, config)
 
 
-def _limits(connection_rate: float, clients: int) -> Limits:
+def _limits(connection_rate: float, **settings: int) -> Limits:
     """Raise the number of files this process may open as far as it may, and keep to it."""
     import resource
 
@@ -278,7 +305,7 @@ def _limits(connection_rate: float, clients: int) -> Limits:
         LIMITS,
         connections_per_second=connection_rate,
         connections_at_once=max(1, round(10 * connection_rate)),
-        clients=clients,
+        **settings,
     )
     wanted = limits.connections + limits.strangers + SPARE_FILES
     if soft != resource.RLIM_INFINITY and soft < wanted:

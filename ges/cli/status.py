@@ -52,6 +52,7 @@ async def ask(
         timeout=timeout,
         reattach=False,
         on_waiting=tell_waiting,
+        only_looks=True,
     ) as client:
         return await client.status()
 

@@ -29,7 +29,7 @@ from overlay.security.identity import Identity, load_identity
 from overlay.wire.codec import FrameReader, MessageCodec
 from overlay.wire.frames import MAX_CONTROL_BYTES, MAX_FRAME_BYTES
 from overlay.wire.greetings import GREETINGS, Hello, Refusal, check_overlay
-from overlay.wire.versions import DIALECT, OF_CLIENTS
+from overlay.wire.versions import DIALECT, LOOKS, OF_CLIENTS
 from overlay.wording import printable
 
 ATTACH_SECONDS = 2.0  #: for one broker to take us
@@ -74,6 +74,7 @@ class Wish:
     )  #: told once a search for whom it waits, and why
     token: str | None = field(default=None, repr=False)
     secret: bytes | None = field(default=None, repr=False)  #: proves the uid, as a certificate may
+    capabilities: tuple[str, ...] = OF_CLIENTS  #: said in the greeting
 
 
 def check_wish(
@@ -85,6 +86,7 @@ def check_wish(
     timeout: float,
     reattach: bool,
     on_waiting: Callable[[str], None] | None = None,
+    only_looks: bool = False,
 ) -> Wish:
     """Return the wish that these arguments say; see :func:`ges.client.connect`.
 
@@ -127,6 +129,7 @@ def check_wish(
         on_waiting=on_waiting or log.warning,
         token=token,
         secret=secret,
+        capabilities=(*OF_CLIENTS, LOOKS) if only_looks else OF_CLIENTS,
     )
 
 
@@ -246,7 +249,7 @@ class BrokerSearch:
                 None,
                 0,
                 DIALECT.lowest,
-                DIALECT.names + OF_CLIENTS,
+                DIALECT.names + wish.capabilities,
                 wish.token,
                 wish.secret,
             )

@@ -2,7 +2,8 @@
 ``on_ring`` and ``backpressure`` need trio.
 
 Clients
-    ``session`` (one), ``clients`` (all), ``reader`` (reads what they send).
+    ``session`` (one), ``clients`` (all), ``reader`` (reads what they send), ``visitors`` (those
+    that only ask for the status).
 What they send
     ``intake``, ``subscriptions``, ``parking`` and ``parked_events`` (secure events that wait for a
     path), ``replies``, ``active_notices`` (that a subscription is active).

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections import Counter
 from collections.abc import Callable
 
@@ -14,10 +15,12 @@ from ges.node import BrokerNode
 from ges.sessions.intake import Intake
 from ges.sessions.reader import ClientReader
 from ges.sessions.session import CLIENT_QUEUE_BYTES, Session
+from ges.sessions.visitors import Visitors
 from ges.wire.client_messages import Alternates, Attached
 from overlay.driver import Driver
 from overlay.ids import Nanos, short
 from overlay.limits import Limits
+from overlay.links.slots import Slots, Source, source_of
 from overlay.machine import Refused
 from overlay.net.connection import BROKEN, Connection
 from overlay.net.transport import CLOSE_SECONDS, Wire
@@ -26,7 +29,7 @@ from overlay.security.identity import PeerIdentity
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import MAX_FRAME_BYTES
 from overlay.wire.greetings import GREETINGS, Hello, Refusal
-from overlay.wire.versions import ACTIVE, ASKS, FOR_CLIENTS, MISSED
+from overlay.wire.versions import ACTIVE, ASKS, FOR_CLIENTS, LOOKS, MISSED
 from overlay.wording import counted
 
 NOTHING = AccessRules(())  #: allows nothing
@@ -70,6 +73,12 @@ class Clients:
         self._reader = reader
         self._limits = limits
         self._policy = policy
+        self._slots = Slots(
+            limits.clients, of_one=limits.clients_of_one, reserved=limits.clients_reserved
+        )
+        self._visitors: Visitors[Session] = Visitors(
+            limits.visitors, of_one=limits.visitors_of_one, end=self._end_visit
+        )
         self._counted_log = driver.counted_log
         self._gone = trio.Event()  #: one of them went
         self._ends = trio.Semaphore(ENDS_AT_ONCE)
@@ -77,12 +86,15 @@ class Clients:
 
     @property
     def size(self) -> int:
-        """How many clients are here."""
-        return len(self._sessions)
+        """How many clients are here, beside those that only look."""
+        return len(self._sessions) - len(self._visitors)
 
     async def serve(self, hello: Hello, wire: Wire, reader: FrameReader) -> None:
         """Serve one client until it goes, or breaks the protocol."""
+        only_looks = LOOKS in hello.capabilities
         admission = self._admit(hello, wire)
+        if isinstance(admission, Admitted) and not only_looks:
+            admission = self._unless_full(admission, wire)
         if isinstance(admission, Refusal):
             await self._turn_away(wire, admission)
             return
@@ -103,9 +115,15 @@ class Clients:
             asks=ASKS in hello.capabilities,
             hears_missed=MISSED in hello.capabilities,
             hears_active=ACTIVE in hello.capabilities,
+            only_looks=only_looks,
         )
         reader.limit(MAX_FRAME_BYTES)
+        source = _source(admission, wire)
         self._sessions.add(session)
+        if only_looks:
+            self._visitors.enter(session, source)
+        else:
+            self._slots.take(source)
         peer = self._node.peer
         subject = admission.principal.label
         told = (peer.uid, peer.url, session.secure, reader.version, subject)
@@ -114,7 +132,8 @@ class Clients:
         session.tell(self._alternates())
         ends, is_ending = self._ends, False
         try:
-            with trio.CancelScope() as self._serving[session]:
+            seconds = self._limits.visit_seconds if only_looks else math.inf
+            with trio.move_on_after(seconds) as self._serving[session]:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self._write, connection, nursery.cancel_scope)
                     await self._reader.read(session, connection, reader)
@@ -127,6 +146,10 @@ class Clients:
             if is_ending:
                 ends.release()
             self._sessions.discard(session)
+            if only_looks:
+                self._visitors.leave(session)
+            else:
+                self._slots.free(source)
             self._serving.pop(session, None)
             self._gone.set()
             self._intake.forget(session)
@@ -154,6 +177,7 @@ class Clients:
                 if (serving := self._serving.get(session)) is not None:
                     serving.cancel()
                 self._sessions.discard(session)
+                self._visitors.leave(session)
         return found
 
     def tell_revocations(self) -> None:
@@ -221,9 +245,6 @@ class Clients:
     def _admit(self, hello: Hello, wire: Wire) -> Admitted | Refusal:
         if self._closed:
             return Refusal(Refused.LEAVING, "this broker is leaving")
-        if len(self._sessions) >= self._limits.clients:
-            self._counted_log.note("clients_turned_away", "too many clients", host=wire.remote)
-            return Refusal(Refused.BUSY, f"this broker serves {counted(self.size, 'client')}")
         found = self._admission.admit(hello.token, wire.identity, exposed=wire.is_exposed)
         if isinstance(found, Rejection):
             self._counted_log.note(
@@ -231,6 +252,28 @@ class Clients:
             )
             return Refusal(Refused.NOT_AUTHENTICATED, found.reason)
         return found
+
+    def _unless_full(self, admitted: Admitted, wire: Wire) -> Admitted | Refusal:
+        """Return what was admitted if there is a slot for it, and else why not."""
+        source = _source(admitted, wire)
+        crowd = self._slots.crowd(source)
+        if crowd is None:
+            return admitted
+        self._counted_log.note("clients_turned_away", "too many clients", of=source.name)
+        told = f"this broker serves {counted(self.size, 'client')}"
+        if crowd == source and self.size < self._limits.clients:  # it alone has too many
+            told = (
+                f"this broker serves {counted(self._slots.of(source), 'client')} of {source.name}"
+            )
+        return Refusal(Refused.BUSY, told)
+
+    def _end_visit(self, session: Session) -> None:
+        self._counted_log.note(
+            "visitors_evicted", "too many clients that ask for the status, the oldest is cut off"
+        )
+        session.connection.abort()
+        if (serving := self._serving.get(session)) is not None:
+            serving.cancel()
 
     async def _turn_away(self, wire: Wire, refusal: Refusal) -> None:
         with trio.move_on_after(CLOSE_SECONDS), contextlib.suppress(*BROKEN):
@@ -262,6 +305,13 @@ class Clients:
 
     def _alternates(self) -> Alternates:
         return Alternates(self._node.ring.known_urls[:MAX_ALTERNATES])
+
+
+def _source(admitted: Admitted, wire: Wire) -> Source:
+    """Return to whom a client counts: its token, its certificate, or else its address."""
+    if admitted.record is not None:
+        return Source(f"token {admitted.record.name}", is_proven=True)
+    return source_of(wire.remote, wire.identity.uid if wire.identity is not None else None)
 
 
 def _dropped(session: Session) -> dict[str, int]:

@@ -64,6 +64,8 @@ class Intake:
         """Take what a client sent; yields where others may have their turn."""
         session.status = None
         for run in runs:
+            if session.only_looks and run.kind != CONTROL:
+                raise ProtocolError("an event from a client that only looks")
             if run.kind == EVENT:
                 for events in event_runs(run.data, run.bounds):
                     self._take_events(session, events)
@@ -110,6 +112,8 @@ class Intake:
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
     def _take_message(self, session: Session, message: Message) -> None:
+        if session.only_looks and not isinstance(message, KeepAlive | StatusRequest):
+            raise ProtocolError(f"{type(message).__name__} from a client that only looks")
         if isinstance(message, Subscribe):
             self._subscriptions.subscribe(session, message)
             self._parked.stir()  # who is alone may publish to its own subscribers

@@ -67,6 +67,7 @@ class Session:
         "is_detached",
         "last",
         "last_word",
+        "only_looks",
         "publisher",
         "reader",
         "status",
@@ -89,6 +90,7 @@ class Session:
         asks: bool = False,
         hears_missed: bool = False,
         hears_active: bool = False,
+        only_looks: bool = False,
     ) -> None:
         """Begin to serve it.
 
@@ -96,6 +98,7 @@ class Session:
             asks: it says when it waits for its events to be confirmed.
             hears_missed: it knows what :class:`Missed` says.
             hears_active: it is told when its subscriptions are active.
+            only_looks: it may ask for the status, and no more.
         """
         self.admission = admission  #: who it is, and what it may
         self.verdicts: dict[bytes, str | None] = {}  #: why not, by topic
@@ -114,6 +117,7 @@ class Session:
         self.asks = asks
         self.hears_missed = hears_missed
         self.hears_active = hears_active
+        self.only_looks = only_looks
         self.is_asking = False  #: it waits, and has not been answered
         self.unsaid = 0  #: events taken, but not yet told the client
         self.accepted: dict[LinkClass, int] = {}  #: taken, but not yet told the client

@@ -20,6 +20,7 @@ from overlay.links.counted_log import CountedLog
 from overlay.links.keeping import PARTING_SECONDS, Keeping
 from overlay.links.link import Greeted, Link, Upper
 from overlay.links.parting import Parting
+from overlay.links.slots import source_of
 from overlay.machine import Closed, Input
 from overlay.net.connection import BROKEN, Connection
 from overlay.net.precedence import Precedence
@@ -94,7 +95,10 @@ class Links(Keeping[Link]):
             connection.outbox.first = GREETINGS.encode(greeted.welcome)
         reader.limit(MAX_FRAME_BYTES)
         reader.agree(agreed.version)
-        link = Link(peer, link_class, connection, self._now(), agreed, wire.identity, reader)
+        source = source_of(wire.remote, wire.identity.uid if wire.identity is not None else None)
+        link = Link(
+            peer, link_class, connection, self._now(), agreed, wire.identity, reader, source
+        )
         if link_class is LinkClass.EXPRESS:
             self.precedence.enter(connection.fileno)
         self.enter(link, greeted.url)
