@@ -28,6 +28,7 @@ def status(as_json: bool, broker: str, identity: Path | None, overlay: str, time
 
         # A message is an array on the wire; people who script want names.
         names = {name: getattr(found, name) for name in found.__struct_fields__}
+        del names["more"]  # it is whole
         names["member"] = _member(found.member)
         for name in ("left", "right", "chords"):
             names[name] = [_member(member) for member in names[name]]

@@ -29,7 +29,7 @@ from overlay.security.identity import PeerIdentity
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import MAX_FRAME_BYTES
 from overlay.wire.greetings import GREETINGS, Hello, Refusal
-from overlay.wire.versions import ACTIVE, ASKS, FOR_CLIENTS, LOOKS, MISSED
+from overlay.wire.versions import ACTIVE, ASKS, FOR_CLIENTS, LOOKS, MISSED, PAGES
 from overlay.wording import counted
 
 NOTHING = AccessRules(())  #: allows nothing
@@ -115,6 +115,7 @@ class Clients:
             asks=ASKS in hello.capabilities,
             hears_missed=MISSED in hello.capabilities,
             hears_active=ACTIVE in hello.capabilities,
+            takes_pages=PAGES in hello.capabilities,
             only_looks=only_looks,
         )
         reader.limit(MAX_FRAME_BYTES)

@@ -27,6 +27,7 @@ from ges.wire.client_messages import (
 from ges.wire.event_runs import EventRun, event_runs
 from ges.wire.events import NO_DUTY
 from ges.wire.status import Status
+from ges.wire.status_pages import status_frames
 from ges.wire.topics import KnownTopics
 from overlay.errors import ProtocolError
 from overlay.machine import Message
@@ -134,7 +135,8 @@ class Intake:
             session.answer(RevocationTaken(self._take_notice(message)))
         elif isinstance(message, StatusRequest):
             if session.status is None:
-                session.status = CLIENT_CODEC.encode(self._describe())
+                pages = status_frames(self._describe())
+                session.status = b"".join(pages if session.takes_pages else pages[:1])
             session.connection.send(session.status)
         else:
             raise ProtocolError(f"{type(message).__name__} from a client")

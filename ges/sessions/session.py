@@ -71,6 +71,7 @@ class Session:
         "publisher",
         "reader",
         "status",
+        "takes_pages",
         "told_dropped",
         "uid",
         "unsaid",
@@ -90,6 +91,7 @@ class Session:
         asks: bool = False,
         hears_missed: bool = False,
         hears_active: bool = False,
+        takes_pages: bool = False,
         only_looks: bool = False,
     ) -> None:
         """Begin to serve it.
@@ -98,6 +100,7 @@ class Session:
             asks: it says when it waits for its events to be confirmed.
             hears_missed: it knows what :class:`Missed` says.
             hears_active: it is told when its subscriptions are active.
+            takes_pages: it can put a status together that comes in pages.
             only_looks: it may ask for the status, and no more.
         """
         self.admission = admission  #: who it is, and what it may
@@ -117,6 +120,7 @@ class Session:
         self.asks = asks
         self.hears_missed = hears_missed
         self.hears_active = hears_active
+        self.takes_pages = takes_pages
         self.only_looks = only_looks
         self.is_asking = False  #: it waits, and has not been answered
         self.unsaid = 0  #: events taken, but not yet told the client

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 
 from ges.wire.broker_messages import RevocationNotice
-from ges.wire.status import Status
+from ges.wire.status import MoreStatus, Status
 from ges.wire.topics import MAX_TOPIC_BYTES
 from overlay.ids import LinkClass, WireCount, WireText, WireUid, WireUrl
 from overlay.machine import Message
@@ -179,4 +179,5 @@ CLIENT_CODEC = MessageCodec(
     Dropped,
     Missed,
     Status,
+    MoreStatus,
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 from overlay.ids import LinkClass, WireCount, WireUid, WireUrl
@@ -9,6 +11,10 @@ from overlay.machine import Message
 from overlay.trace_schema import Verdict
 from ring.records.holders import BackupStatus
 from ring.wire.messages import Member, Pair
+
+MAX_PAGES = 256  #: of one status, each a control frame
+
+PageCount = Annotated[int, msgspec.Meta(ge=0, lt=MAX_PAGES)]
 
 
 class IdentityStatus(msgspec.Struct, frozen=True):
@@ -97,3 +103,16 @@ class Status(Message, frozen=True):
     address: str | None = None  #: in the units, as printed; None: it has none
     members: int = 0  #: brokers that have an address, this one among them
     steward: WireUid | None = None  #: of the cluster; None before there is one
+    more: PageCount = 0  #: pages that follow this one, as it would be too long for a frame
+
+
+class MoreStatus(Message, frozen=True):
+    """Another page of a status: what had no room on those before."""
+
+    more: PageCount  #: pages that follow this one
+    backups: tuple[BackupStatus, ...]
+    chords: tuple[Member, ...]
+    suspects: tuple[WireUid, ...]
+    links: tuple[LinkStatus, ...]
+    verdicts: tuple[VerdictStatus, ...]
+    ways: tuple[RelayPathStatus, ...]

@@ -19,6 +19,7 @@ from ges.broker import Broker
 from ges.client import connect
 from ges.operations.walk import walk_ring
 from ges.wire.client_messages import Attached, KeepAlive, StatusRequest, Subscribe
+from ges.wire.status import Status
 from overlay.address import parse_url
 from overlay.ids import SECRET_BYTES, LinkClass, Peer
 from overlay.limits import Limits
@@ -33,6 +34,7 @@ from tests.ges.sessions.test_clients import Raw
 
 DEADLINE_SECONDS = 20
 ATTACKER = "127.0.0.2"
+LONG_HOST = ".".join(["h" * 60] * 4)
 ANSWERS = MessageCodec(Attached, Refusal, Welcome)
 
 
@@ -48,8 +50,8 @@ def client(number: int, *capabilities: str) -> Hello:
     return msgspec.structs.replace(hello, capabilities=capabilities)
 
 
-def false_broker(number: int) -> Hello:
-    peer = Peer(f"{number:032x}", 1, f"chordal://127.0.0.1:{number + 1}")
+def false_broker(number: int, host: str = "127.0.0.1") -> Hello:
+    peer = Peer(f"{number:032x}", 1, f"chordal://{host}:{number + 1}")
     return Hello("chordal", PROTOCOL_VERSION, peer.uid, 1, peer, LinkClass.NORMAL, None, 1)
 
 
@@ -203,3 +205,22 @@ async def test_false_links_of_the_same_address_keep_no_newcomer_out(brokers: Bro
                 await stack.enter_async_context(stream)
             await until(lambda: first.driver.counters["links_made_room"] >= 40)
             assert brokers.findings() == []
+
+
+async def test_a_broker_with_many_links_is_looked_at_as_any_other(brokers: Brokers) -> None:
+    """Its status outgrows a frame, and so would end the connection."""
+    broker = await brokers.start()
+    await brokers.start()
+    await brokers.whole()
+    async with crowd(broker, [false_broker(number, LONG_HOST) for number in range(250)]):
+        async with attach(broker) as ordinary:
+            assert len((await ordinary.status()).links) > 250
+        walk = await walk_ring(broker.url)
+        assert (len(walk.brokers), walk.findings) == (2, ())
+        async with await greet(broker, client(1)) as stream:  # one that knows no pages
+            raw = Raw(stream)
+            await raw.say(StatusRequest())
+            told = [await raw.hear() for _ in range(3)]
+            assert isinstance(told[-1], Status)
+            assert told[-1].more > 0
+            assert any("left" in link.roles for link in told[-1].links)
