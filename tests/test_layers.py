@@ -39,7 +39,7 @@ PURE_FILES = {
     *("overlay.machine", "overlay.rng", "overlay.trace_schema", "overlay.wording"),
     *("overlay.links.bulkhead", "overlay.links.doorkeeper", "overlay.links.counted_log"),
     *("overlay.links.keeping", "overlay.links.taking", "overlay.links.acknowledgements"),
-    *("overlay.links.stillness", "overlay.links.slots"),
+    *("overlay.links.stillness", "overlay.links.slots", "overlay.links.first_seen"),
     *("overlay.net.turn", "overlay.security.revocation"),
     *("ring.config", "ring.core", "ring.errors", "ring.facts", "ring.geometry", "ring.invariants"),
     *("ring.node", "ring.verdicts"),

@@ -12,6 +12,7 @@ from overlay.ids import LinkClass
 COUNTED = (
     "accepts_failed",
     "brokers_denied",
+    "brokers_without_identity",
     "clients_not_authenticated",
     "clients_silent",
     "clients_token_ended",

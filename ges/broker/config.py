@@ -44,6 +44,7 @@ class BrokerConfig:
     advertise: tuple[str, int | None] | None = None  #: how others reach it; None: as it listens
     directory: Path | None = None  #: None: a new broker each time, and no trace
     identity: Path | None = None
+    require_identity: bool = False  #: link only to brokers that show one of the same authority
     trace: Path | None = None  #: None: DIRECTORY/trace
     access: Path | None = None  #: rules for clients; None: everything is allowed
     tokens: Path | None = None  #: book of the tokens of clients; None: tokens are not looked at
@@ -60,6 +61,16 @@ class BrokerConfig:
         if self.advertise is None:
             return Address(self.host, port)
         return Address(self.advertise[0], self.advertise[1] or port)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What these settings do not do, though one could think so; for people."""
+        if (self.access is None and self.tokens is None) or self.require_identity:
+            return ()
+        return (
+            "rules and tokens bind clients alone: whoever reaches the port can link as a broker, "
+            "and read and publish everything; close the ring with --require-identity",
+        )
 
     @property
     def trace_directory(self) -> Path | None:
@@ -91,6 +102,8 @@ def check_config(config: BrokerConfig) -> CheckedConfig:
     identity = load_identity(config.identity) if config.identity is not None else None
     if identity is not None and identity.role is not Role.BROKER:
         raise ConfigError(f"{config.identity} is a client's identity; issue one with --broker")
+    if config.require_identity and identity is None:
+        raise ConfigError("--require-identity needs an identity; give --identity DIR")
     _check_addresses(config)
     _check_bootstrap(config)
     check_overlay(config.overlay)

@@ -132,6 +132,7 @@ class Parts:
             overlay=config.overlay,
             dialect=version.dialect,
             limits=limits,
+            certified_only=config.require_identity,
         )
         stack = Stack(
             node,
@@ -225,7 +226,13 @@ class Parts:
             intake=intake,
             reader=reader,
             clients=clients,
-            access_watch=AccessWatch(checked.admission, clients, driver.counted_log, log),
+            access_watch=AccessWatch(
+                checked.admission,
+                clients,
+                driver.counted_log,
+                log,
+                certified_only=config.require_identity,
+            ),
             secured=secured,
         )
 

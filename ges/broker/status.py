@@ -63,6 +63,7 @@ def describe(parts: Parts) -> Status:
         address=str(units.address) if units.address is not None else None,
         members=len(units.members),
         steward=units.steward,
+        warnings=parts.config.warnings,
     )
 
 

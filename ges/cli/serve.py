@@ -88,6 +88,13 @@ LOOPBACK = "127.0.0.1"
     help="A broker's identity, for secure links.  [env: CHORDAL_IDENTITY]",
 )
 @click.option(
+    "--require-identity",
+    is_flag=True,
+    envvar="CHORDAL_REQUIRE_IDENTITY",
+    help="Link only to brokers with an identity of the same authority, over TLS alone; give it to "
+    "all brokers.  [env: CHORDAL_REQUIRE_IDENTITY]",
+)
+@click.option(
     "--access",
     type=DIRECTORY,
     envvar="CHORDAL_ACCESS",
@@ -237,6 +244,7 @@ def serve(
     directory: Path | None,
     trace: Path | None,
     identity: Path | None,
+    require_identity: bool,
     access: Path | None,
     tokens: Path | None,
     connection_rate: float,
@@ -277,6 +285,7 @@ def serve(
         advertise=_parse_advertise(advertise),
         directory=directory,
         identity=identity,
+        require_identity=require_identity,
         trace=trace,
         access=access,
         tokens=tokens,

@@ -116,6 +116,8 @@ def _print(found: Status) -> None:
             f"{counted(own.authorities, 'authority', 'authorities')} trusted, "
             f"{own.revoked} revoked (list {own.revocations})"
         )
+    for words in found.warnings:
+        out.print(f"  warning: {words}", soft_wrap=True)
     if found.parked:
         out.print(f"  {counted(found.parked, 'event')} parked for want of an all-secure path")
     if found.kept_bytes:

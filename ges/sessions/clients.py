@@ -127,6 +127,13 @@ class Clients:
             self._slots.take(source)
         peer = self._node.peer
         subject = admission.principal.label
+        self._driver.first_seen.note(
+            "a client is attached",
+            (subject, source),
+            subject=subject,
+            host=wire.remote,
+            secure=session.secure,
+        )
         told = (peer.uid, peer.url, session.secure, reader.version, subject)
         session.tell(Attached(*told, FOR_CLIENTS))
         self._tell_revoked(session)

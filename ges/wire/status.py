@@ -104,6 +104,7 @@ class Status(Message, frozen=True):
     members: int = 0  #: brokers that have an address, this one among them
     steward: WireUid | None = None  #: of the cluster; None before there is one
     more: PageCount = 0  #: pages that follow this one, as it would be too long for a frame
+    warnings: tuple[str, ...] = ()  #: what is not as safe as its settings look, for people
 
 
 class MoreStatus(Message, frozen=True):

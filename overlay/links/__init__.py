@@ -11,6 +11,6 @@ What these decide, without I/O; the simulator uses it, too
 Strangers and load
     ``doorkeeper`` (who is let in at all), ``slots`` (whose they are, where there are only so
     many), ``bulkhead`` (a fault in one connection ends no other), ``counted_log`` (counts what
-    would be logged too often), ``memory_limit`` (on what all hold together), ``heap_trim`` (gives
-    memory back to the system).
+    would be logged too often), ``first_seen`` (logs who comes once), ``memory_limit`` (on what all
+    hold together), ``heap_trim`` (gives memory back to the system).
 """
