@@ -44,7 +44,7 @@ PURE_FILES = {
     *("ring.config", "ring.core", "ring.errors", "ring.facts", "ring.geometry", "ring.invariants"),
     *("ring.node", "ring.verdicts"),
     *("ges.errors", "ges.node", "ges.stack"),
-    *("ges.access.rules", "ges.access.tokens", "ges.client.watermarks"),
+    *("ges.access.rules", "ges.access.tokens", "ges.access.token_proof", "ges.client.watermarks"),
     *("ges.sessions.parking", "ges.sessions.parked_events", "ges.sessions.session"),
     *("ges.sessions.active_notices", "ges.sessions.visitors"),
     *(

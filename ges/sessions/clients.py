@@ -9,18 +9,20 @@ from collections.abc import Callable
 
 import trio
 
-from ges.access.admission import Admission, Admitted, Rejection
+from ges.access.admission import Admission, Admitted
 from ges.access.rules import AccessRules
 from ges.node import BrokerNode
 from ges.sessions.intake import Intake
+from ges.sessions.letting_in import LetIn, LettingIn
 from ges.sessions.reader import ClientReader
 from ges.sessions.session import CLIENT_QUEUE_BYTES, Session
 from ges.sessions.visitors import Visitors
 from ges.wire.client_messages import Alternates, Attached
 from overlay.driver import Driver
+from overlay.errors import ProtocolError
 from overlay.ids import Nanos, short
 from overlay.limits import Limits
-from overlay.links.slots import Slots, Source, source_of
+from overlay.links.slots import Slots, Source
 from overlay.machine import Refused
 from overlay.net.connection import BROKEN, Connection
 from overlay.net.transport import CLOSE_SECONDS, Wire
@@ -80,6 +82,9 @@ class Clients:
             limits.visitors, of_one=limits.visitors_of_one, end=self._end_visit
         )
         self._counted_log = driver.counted_log
+        self._letting_in = LettingIn(
+            admission, driver.counted_log, lambda: node.peer.uid, driver.overlay, limits
+        )
         self._gone = trio.Event()  #: one of them went
         self._ends = trio.Semaphore(ENDS_AT_ONCE)
         self._closed = False
@@ -92,12 +97,15 @@ class Clients:
     async def serve(self, hello: Hello, wire: Wire, reader: FrameReader) -> None:
         """Serve one client until it goes, or breaks the protocol."""
         only_looks = LOOKS in hello.capabilities
-        admission = self._admit(hello, wire)
-        if isinstance(admission, Admitted) and not only_looks:
-            admission = self._unless_full(admission, wire)
-        if isinstance(admission, Refusal):
-            await self._turn_away(wire, admission)
+        try:
+            found = await self._judge(hello, wire, reader)
+        except ProtocolError as error:
+            self._counted_log.note("protocol_errors", "protocol error", why=str(error))
             return
+        if isinstance(found, Refusal):
+            await self._turn_away(wire, found)
+            return
+        admission, source = found.admitted, found.source
         connection = Connection(
             wire.stream,
             secure=wire.identity is not None,
@@ -119,7 +127,6 @@ class Clients:
             only_looks=only_looks,
         )
         reader.limit(MAX_FRAME_BYTES)
-        source = _source(admission, wire)
         self._sessions.add(session)
         if only_looks:
             self._visitors.enter(session, source)
@@ -135,7 +142,7 @@ class Clients:
             secure=session.secure,
         )
         told = (peer.uid, peer.url, session.secure, reader.version, subject)
-        session.tell(Attached(*told, FOR_CLIENTS))
+        session.tell(Attached(*told, FOR_CLIENTS, found.token_proof))
         self._tell_revoked(session)
         session.tell(self._alternates())
         ends, is_ending = self._ends, False
@@ -250,29 +257,28 @@ class Clients:
 
     # ── letting in ────────────────────────────────────────────────────────────────────────────
 
-    def _admit(self, hello: Hello, wire: Wire) -> Admitted | Refusal:
+    async def _judge(self, hello: Hello, wire: Wire, reader: FrameReader) -> LetIn | Refusal:
+        leaving = Refusal(Refused.LEAVING, "this broker is leaving")
         if self._closed:
-            return Refusal(Refused.LEAVING, "this broker is leaving")
-        found = self._admission.admit(hello.token, wire.identity, exposed=wire.is_exposed)
-        if isinstance(found, Rejection):
-            self._counted_log.note(
-                "clients_not_authenticated", "client refused", why=found.reason, host=wire.remote
-            )
-            return Refusal(Refused.NOT_AUTHENTICATED, found.reason)
-        return found
+            return leaving
+        found = await self._letting_in.judge(hello, wire, reader)
+        if isinstance(found, Refusal):
+            return found
+        if self._closed:  # meanwhile
+            return leaving
+        full = self._why_full(found.source) if LOOKS not in hello.capabilities else None
+        return full or found
 
-    def _unless_full(self, admitted: Admitted, wire: Wire) -> Admitted | Refusal:
-        """Return what was admitted if there is a slot for it, and else why not."""
-        source = _source(admitted, wire)
+    def _why_full(self, source: Source) -> Refusal | None:
+        """Return why there is no slot for one more of ``source``, or None."""
         crowd = self._slots.crowd(source)
         if crowd is None:
-            return admitted
+            return None
         self._counted_log.note("clients_turned_away", "too many clients", of=source.name)
         told = f"this broker serves {counted(self.size, 'client')}"
         if crowd == source and self.size < self._limits.clients:  # it alone has too many
-            told = (
-                f"this broker serves {counted(self._slots.of(source), 'client')} of {source.name}"
-            )
+            many = self._slots.of(source)
+            told = f"this broker serves {counted(many, 'client')} of {source.name}"
         return Refusal(Refused.BUSY, told)
 
     def _end_visit(self, session: Session) -> None:
@@ -313,13 +319,6 @@ class Clients:
 
     def _alternates(self) -> Alternates:
         return Alternates(self._node.ring.known_urls[:MAX_ALTERNATES])
-
-
-def _source(admitted: Admitted, wire: Wire) -> Source:
-    """Return to whom a client counts: its token, its certificate, or else its address."""
-    if admitted.record is not None:
-        return Source(f"token {admitted.record.name}", is_proven=True)
-    return source_of(wire.remote, wire.identity.uid if wire.identity is not None else None)
 
 
 def _dropped(session: Session) -> dict[str, int]:

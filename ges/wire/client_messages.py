@@ -90,6 +90,8 @@ class Attached(Message, frozen=True):
     version: WireVersion = LOWEST_VERSION  #: of the protocol, that holds for this connection
     subject: WireText = "anyone"  #: as whom the broker knows the client, see docs/access.md
     capabilities: WireCapabilities = ()  #: what else a client may send it
+    #: that the broker has the client's token in its book, if the client has proven to have it
+    token_proof: Annotated[bytes, msgspec.Meta(max_length=64)] | None = None
 
 
 class Alternates(Message, frozen=True):
