@@ -11,6 +11,7 @@ from ges.access.token_file import issue_token, revoke_token
 from ges.access.token_proof import Exchange, client_proof, split_token
 from ges.access.tokens import TokenRecord
 from ges.errors import TokenError
+from overlay.ids import Uid
 from overlay.security.identity import PeerIdentity, Role
 
 NOW = 1_000_000
@@ -73,7 +74,7 @@ def test_a_book_that_has_become_wrong_leaves_the_tokens_in_force(
 
 def test_a_token_that_is_sent_is_taken_over_tls_alone(admission: Admission, token: str) -> None:
     """As by clients of earlier versions; who is at the other end of a plain connection?"""
-    identity = PeerIdentity("c" * 32, Role.CLIENT)
+    identity = PeerIdentity(Uid("c" * 32), Role.CLIENT)
     found = admission.admit(token, identity, exposed=False)
     assert isinstance(found, Admitted)
     assert found.principal.token == "line-1"

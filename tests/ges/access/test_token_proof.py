@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -64,7 +65,7 @@ def test_the_proof_is_good_until_the_token_expires(book: TokenBook, token: str) 
     ids=lambda changes: "+".join(changes),
 )
 def test_a_proof_is_good_for_one_exchange_alone(
-    book: TokenBook, token: str, changes: dict[str, str]
+    book: TokenBook, token: str, changes: dict[str, Any]
 ) -> None:
     """So it is of no use to who has seen it, at this broker or another."""
     other = replace(EXCHANGE, **changes)
