@@ -132,6 +132,14 @@ class Driver:
         """What was sent over links and is not acknowledged."""
         return self._links.streams
 
+    def relieve(self, most_bytes: int) -> None:
+        """Keep no more than so many bytes of memory for links that are lost."""
+        self._links.relieve(most_bytes)
+
+    def tidy(self) -> None:
+        """Have memory that was freed given back to the system before long."""
+        self._acceptor.heap_trim.note_freed()
+
     @property
     def turn(self) -> Turn:
         """The turn that connections of clients take part in as well."""

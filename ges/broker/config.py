@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ges.access.admission import Admission
+from ges.broker.memory_budget import DEFAULT_BYTES, MIN_BYTES
 from ges.wire.events import DEFAULT_BUDGET_US, MAX_BUDGET_US
 from overlay.address import Address
 from overlay.errors import ConfigError
@@ -53,6 +54,8 @@ class BrokerConfig:
     express_ms: float = DEFAULT_RANGE_NS / 1e6  #: express range, one way; 0: no express links
     relay_gain_share: float = DEFAULT_SHARE  #: of a link's cost, that a relay path must save ...
     relay_gain_ms: float = DEFAULT_TIME_NS / 1e6  #: ... and the time that it must save as well
+    memory: int = DEFAULT_BYTES  #: that others may make it hold, above what it takes idle
+    has_process: bool = False  #: it is alone in its process, and can measure what memory it takes
     slow_clients: Policy = Policy.DISCONNECT  #: what becomes of normal events for them
     express_budget_ms: float = DEFAULT_BUDGET_US / 1e3  #: of events whose publisher names none
 
@@ -104,6 +107,8 @@ def check_config(config: BrokerConfig) -> CheckedConfig:
         raise ConfigError(f"{config.identity} is a client's identity; issue one with --broker")
     if config.require_identity and identity is None:
         raise ConfigError("--require-identity needs an identity; give --identity DIR")
+    if config.memory < MIN_BYTES:
+        raise ConfigError(f"--memory {config.memory} bytes is too little; give 16M or more")
     _check_addresses(config)
     _check_bootstrap(config)
     check_overlay(config.overlay)

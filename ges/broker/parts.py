@@ -17,6 +17,8 @@ from ges.broker.certified_peers import CertifiedPeers
 from ges.broker.config import BrokerConfig, CheckedConfig
 from ges.broker.data_directory import Life
 from ges.broker.identity_watch import IdentityWatch
+from ges.broker.memory_budget import MemoryBudget
+from ges.broker.memory_pools import memory_budget
 from ges.broker.recorder import Recorder, live_run
 from ges.broker.revocation_watch import RevocationWatch
 from ges.broker.router_timer import RouterTimer
@@ -37,7 +39,7 @@ from ges.wire.status import Status
 from overlay.address import Address
 from overlay.driver import Driver
 from overlay.ids import Nanos, Peer, short
-from overlay.links.link import Upper
+from overlay.links.link import Link, Upper
 from overlay.links.memory_limit import MemoryLimit
 from overlay.net.alarm import Alarm
 from overlay.net.transport import ProcessTransport
@@ -89,7 +91,8 @@ class Parts:
     confirm_alarm: Alarm
     parked: ParkedEvents
     parked_alarm: Alarm
-    link_limit: MemoryLimit
+    link_limit: MemoryLimit[Link]
+    budget: MemoryBudget
     backpressure: Backpressure
     intake: Intake
     reader: ClientReader
@@ -170,11 +173,16 @@ class Parts:
         parked.on_due = parked_alarm.look
         sessions: set[Session] = set()
         client_limit = MemoryLimit(sessions, limits.client_bytes_total)
-        link_limit = MemoryLimit(driver.running_links, limits.link_bytes_total)
+        link_limit = MemoryLimit(
+            driver.running_links,
+            limits.link_bytes_total,
+            is_needed=lambda link: link.peer.uid in above.needed,
+        )
+        budget = memory_budget(config, driver, stack, parked, client_limit, link_limit)
         backpressure = Backpressure(
             stack,
             driver,
-            memory_limits=(client_limit, link_limit),
+            memory_limits=(client_limit, link_limit, budget),
             looks=(parked.notice_changes, router_timer.look),
         )
         intake = Intake(
@@ -222,6 +230,7 @@ class Parts:
             parked=parked,
             parked_alarm=parked_alarm,
             link_limit=link_limit,
+            budget=budget,
             backpressure=backpressure,
             intake=intake,
             reader=reader,

@@ -73,6 +73,7 @@ class BrokerUpper:
         parts.parked.stir()
         parts.stack.on_changes()
         parts.router_timer.look()
+        parts.budget.look()  # whoever is linked is told much, and need not take it
 
     def on_cut(self, link: Link) -> None:
         """Keep what was under way on a link that broke."""

@@ -16,6 +16,7 @@ import click
 
 from ges.cli.durations import NumberRange, duration
 from ges.cli.options import DIRECTORY, overlay_option, run_async
+from ges.cli.sizes import size
 from overlay.address import DEFAULT_PORT, parse_endpoint, parse_urls
 from overlay.limits import LIMITS, SPARE_FILES, Limits
 from overlay.multigraph.relay_gain import DEFAULT_SHARE, MAX_SHARE
@@ -126,6 +127,16 @@ LOOPBACK = "127.0.0.1"
     show_default=True,
     metavar="N",
     help="Clients served at a time.  [env: CHORDAL_MAX_CLIENTS]",
+)
+@click.option(
+    "--memory",
+    type=size,
+    default="256M",
+    envvar="CHORDAL_MEMORY",
+    show_default=True,
+    metavar="SIZE",
+    help="What clients and other brokers may make it hold, above what it takes idle.  "
+    "[env: CHORDAL_MEMORY]",
 )
 @click.option(
     "--clients-of-one",
@@ -249,6 +260,7 @@ def serve(
     tokens: Path | None,
     connection_rate: float,
     max_clients: int,
+    memory: int,
     clients_of_one: int,
     links_of_one: int,
     profile: str,
@@ -299,6 +311,8 @@ def serve(
         relay_gain_share=relay_gain_share,
         relay_gain_ms=1000 * relay_gain_time,
         express_budget_ms=1000 * express_budget,
+        memory=memory,
+        has_process=True,
         slow_clients=Policy(slow_clients),
     )
     configure_logs(log_level)

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from ges.wire.status import LinkStatus, Status
 
 
+MIB = 1024 * 1024
+
+
 @click.command()
 @json_option
 @client_options
@@ -94,6 +97,10 @@ def _seldom(links: tuple[LinkStatus, ...]) -> dict[str, list[str]]:
     return {name: values for name, values in columns.items() if any(v != "-" for v in values)}
 
 
+def _mib(size: int) -> str:
+    return f"{size / MIB:.1f}"
+
+
 def _print(found: Status) -> None:
     from rich.table import Table
 
@@ -122,6 +129,17 @@ def _print(found: Status) -> None:
         out.print(f"  {counted(found.parked, 'event')} parked for want of an all-secure path")
     if found.kept_bytes:
         out.print(f"  {found.kept_bytes} bytes kept for brokers whose links are lost")
+    if found.memory is not None:
+        held = ", ".join(
+            f"{name.replace('_', ' ')} {_mib(size)}"
+            for name, size in found.memory.held.items()
+            if size >= MIB / 20
+        )
+        out.print(
+            f"  memory: {_mib(sum(found.memory.held.values()))} of {_mib(found.memory.limit)} MiB "
+            f"held for others" + (f" ({held})" if held else ""),
+            soft_wrap=True,
+        )
     if found.suspects:
         out.print(f"  suspects {' '.join(map(short, found.suspects))}")
     seldom = _seldom(found.links)

@@ -35,6 +35,10 @@ class ClientOutlet(Outlet, Protocol):
         """What waits to be sent."""
 
     @property
+    def memory(self) -> int:
+        """Bytes of memory that it takes, with what is queued."""
+
+    @property
     def overflowed(self) -> bool:
         """It was given up, as too much was held for the client or of it."""
 
@@ -167,9 +171,10 @@ class Session:
 
     @property
     def held_bytes(self) -> int:
-        """Memory that its connection takes: what is queued for it, and frames not whole yet."""
+        """Memory that it takes: its connection, with what is queued, frames not whole yet, and
+        what is remembered of it."""
         unfinished = self.reader.kept_bytes if self.reader is not None else 0
-        return self.connection.queued_bytes + unfinished
+        return self.connection.memory + unfinished + self.filter_bytes + self.verdict_bytes
 
     def give_up(self) -> None:
         """End its connection now: too much is held for it, or of it."""

@@ -59,6 +59,14 @@ class RelayPathStatus(msgspec.Struct, frozen=True):
     path: tuple[str, ...]  #: uids to pass after this broker, the last is the one it leads to
 
 
+class MemoryStatus(msgspec.Struct, frozen=True):
+    """What others make a broker hold, in bytes."""
+
+    budget: int  #: above what the idle process takes
+    limit: int  #: of it, for what is counted in ``held``
+    held: dict[str, int]  #: by what it is
+
+
 class VerdictStatus(msgspec.Struct, frozen=True):
     """What a broker holds for failed, link or broker, and on whose word; times since its start."""
 
@@ -105,6 +113,7 @@ class Status(Message, frozen=True):
     steward: WireUid | None = None  #: of the cluster; None before there is one
     more: PageCount = 0  #: pages that follow this one, as it would be too long for a frame
     warnings: tuple[str, ...] = ()  #: what is not as safe as its settings look, for people
+    memory: MemoryStatus | None = None  #: None: an earlier version does not say
 
 
 class MoreStatus(Message, frozen=True):

@@ -37,6 +37,10 @@ class HeapTrim:
         if self._ended >= TIDY_AFTER:
             self._many.set()
 
+    def note_freed(self) -> None:
+        """Much was freed at once."""
+        self._many.set()
+
     async def run(self) -> None:
         """Tidy up when there is reason to, until cancelled."""
         keep_some()

@@ -86,7 +86,7 @@ class Link:
         stream = self.connection.outbox.stream
         unacknowledged = stream.memory if stream is not None else 0
         unfinished = self.reader.kept_bytes if self.reader is not None else 0
-        return self.connection.queued_bytes + unacknowledged + unfinished
+        return self.connection.memory + unacknowledged + unfinished
 
     def give_up(self) -> None:
         """End it now: too much is held for the other end, or of it."""

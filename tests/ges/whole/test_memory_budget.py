@@ -1,0 +1,151 @@
+"""A broker's memory is one budget: whatever strangers make it hold, the honest are served on."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from benchmarks.campaigns.attacks import peer_hello
+from benchmarks.stage.brokers import Brokers, attach
+from benchmarks.stage.virtual import Weather
+from benchmarks.stage.waiting import until
+from ges.admin.metrics import exposition
+from ges.broker import Broker, BrokerConfig
+from ges.broker.memory_budget import MIN_BYTES
+from ges.wire.broker_messages import SecureState
+from ges.wire.client_messages import Subscribe, Subscribed
+from ges.wire.link_codec import LINK_CODEC
+from overlay.address import parse_url
+from overlay.errors import ConfigError
+from overlay.wire.frames import HEADER
+from overlay.wire.greetings import GREETINGS
+from tests.ges.sessions.test_clients import raw
+
+DEADLINE_SECONDS = 30
+LISTS, LINKS = 600, 80
+
+
+def secure_list(rng: random.Random) -> bytes:
+    """Return what a broker that does not exist tells of its links."""
+    linked = tuple(sorted(rng.randbytes(16).hex() for _ in range(16)))
+    origin, place = rng.randbytes(16).hex(), rng.randrange(2**32)
+    return LINK_CODEC.encode(SecureState(origin, 1, 1, place, linked, withdrawn=False))
+
+
+async def link(
+    weather: Weather, broker: Broker, rng: random.Random, number: int
+) -> trio.abc.Stream:
+    """Greet as a broker that reads next to nothing."""
+    port = 20_000 + number
+    weather.rate[frozenset((port, parse_url(broker.url).port))] = 1000.0
+    stream = await weather.network.connect(f"chordal://127.0.0.1:{port}", broker.url)
+    await stream.send_all(GREETINGS.encode(peer_hello(rng)))
+    return stream
+
+
+def held(broker: Broker) -> int:
+    return sum(broker.parts.budget.held.values())
+
+
+async def test_false_links_that_are_told_much_and_read_nothing_are_given_up(
+    autojump_clock: MockClock, weather: Weather, brokers: Brokers
+) -> None:
+    """The link to a ring neighbour is not, and events go over it meanwhile."""
+    rng = random.Random(1)
+    broker = await brokers.start(memory=MIN_BYTES)
+    other = await brokers.start(memory=MIN_BYTES)
+    await brokers.whole()
+    limit, graph = broker.parts.budget.limit, broker.node.secure_graph
+    most = 0
+    for _ in range(LISTS):
+        state = LINK_CODEC.decode(secure_list(rng)[HEADER.size :])
+        assert isinstance(state, SecureState)
+        graph.learn(state)
+    told = sum(len(LINK_CODEC.encode(state)) for state in graph.states)
+    assert told * LINKS > 2 * limit, "they are told more than it may hold"
+    async with (
+        attach(broker) as publisher,
+        attach(other) as subscriber,
+        subscriber.subscribe("t") as events,
+    ):
+        for number in range(LINKS):
+            await link(weather, broker, rng, number)
+            await trio.sleep(0.06)
+            most = max(most, held(broker))
+            if number % 10 == 0:
+                await publisher.publish("t", b"%d" % number, confirm=True)
+                with trio.fail_after(DEADLINE_SECONDS):
+                    assert (await anext(events)).payload == b"%d" % number
+    assert most <= limit + told
+    assert broker.driver.counters["memory_relieved"] > 0
+    assert broker.driver.counters["links_given_up"] > 0
+    assert broker.driver.counters["internal_errors"] == 0
+    assert other.node.peer.uid in {uid for uid, _ in broker.driver.links}
+
+
+async def test_a_cache_goes_before_any_client(brokers: Brokers) -> None:
+    broker = await brokers.start(memory=MIN_BYTES)
+    budget, audience = broker.parts.budget, broker.stack.deliveries.audience
+    async with raw(broker) as client, attach(broker) as publisher:
+        for number in range(1, 1025):
+            await client.say(Subscribe(number, "#", None))
+            assert await client.hear() == Subscribed(number)
+        for number in range(4000):
+            await publisher.publish(f"{'x' * 900}/{number}")
+            if number % 100 == 99:
+                await publisher.flush()
+            if broker.driver.counters["memory_relieved"]:
+                break
+        assert broker.driver.counters["memory_relieved"] > 0, budget.held
+        assert audience.cached_bytes < budget.limit
+        assert broker.clients.size == 2
+
+
+async def test_a_small_budget_takes_fewer_lists(brokers: Brokers) -> None:
+    broker = await brokers.start(memory=MIN_BYTES)
+    graph, rng = broker.node.secure_graph, random.Random(1)
+    address = parse_url(broker.url)
+    async with await trio.open_tcp_stream(address.host, address.port) as stream:
+        await stream.send_all(GREETINGS.encode(peer_hello(rng)))
+        await stream.send_all(b"".join(secure_list(rng) for _ in range(4 * LISTS)))
+        with trio.fail_after(DEADLINE_SECONDS):
+            await until(lambda: graph.is_overfull)
+    assert 0.9 < graph.memory / (broker.parts.budget.limit / 8) <= 1.0
+
+
+async def test_of_kept_events_the_oldest_go(brokers: Brokers) -> None:
+    broker = await brokers.start(memory=MIN_BYTES)
+    (pool,) = [pool for pool in broker.parts.budget.pools if pool.name == "kept_events"]
+    kept = broker.stack.replays.kept
+    async with attach(broker) as publisher:
+        for number in range(20):
+            await publisher.publish("t", bytes(10_000), confirm=True)
+            await trio.sleep(0.005)
+            assert kept.end == number + 1
+        assert pool.held_bytes() > 200_000
+        pool.shed(pool.held_bytes())
+        assert kept.first == 0
+        pool.shed(100_000)
+        assert pool.held_bytes() <= 100_000
+        assert kept.first > 0
+
+
+async def test_the_status_and_the_metrics_say_what_is_held(brokers: Brokers) -> None:
+    broker = await brokers.start(memory=MIN_BYTES)
+    async with attach(broker) as client:
+        status = await client.status()
+    assert status.memory is not None
+    assert status.memory.budget == MIN_BYTES
+    assert status.memory.limit < MIN_BYTES
+    assert status.memory.held["clients"] > 0
+    text = exposition(status)
+    assert f'chordal_memory_budget_bytes{{broker="{status.uid}"}} {MIN_BYTES}' in text
+    assert f'chordal_memory_held_bytes{{broker="{status.uid}",what="clients"}}' in text
+
+
+def test_too_small_a_budget_is_refused() -> None:
+    with pytest.raises(ConfigError, match="too little; give 16M or more"):
+        Broker(BrokerConfig(memory=MIN_BYTES - 1))
