@@ -20,6 +20,7 @@ from ges.wire.client_messages import Subscribe, Subscribed
 from ges.wire.link_codec import LINK_CODEC
 from overlay.address import parse_url
 from overlay.errors import ConfigError
+from overlay.links.link import Link
 from overlay.wire.frames import HEADER
 from overlay.wire.greetings import GREETINGS
 from tests.ges.sessions.test_clients import raw
@@ -149,3 +150,21 @@ async def test_the_status_and_the_metrics_say_what_is_held(brokers: Brokers) -> 
 def test_too_small_a_budget_is_refused() -> None:
     with pytest.raises(ConfigError, match="too little; give 16M or more"):
         Broker(BrokerConfig(memory=MIN_BYTES - 1))
+
+
+async def test_links_that_the_ring_stands_on_go_last(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = await brokers.start(memory=MIN_BYTES)
+    other = await brokers.start()
+    await brokers.whole()
+    address = parse_url(broker.url)
+    async with await trio.open_tcp_stream(address.host, address.port) as stream:
+        await stream.send_all(GREETINGS.encode(peer_hello(random.Random(1))))
+        await until(lambda: len({uid for uid, _ in broker.driver.links}) == 2)
+        uid = other.node.peer.uid
+        held_bytes = property(lambda link: 1000 if link.peer.uid == uid else 10)
+        monkeypatch.setattr(Link, "held_bytes", held_bytes)
+        broker.parts.link_limit.shed(broker.parts.link_limit.held_bytes - 1)
+        await until(lambda: broker.driver.counters["links_given_up"] == 1)
+        assert {uid for uid, _ in broker.driver.links} == {uid}
