@@ -6,6 +6,7 @@ Sub-commands
     ``serve``, ``pub``, ``sub``, ``ring``, ``status``, ``metrics``, ``graph``, ``identity`` (and
     ``identity_life``: renew, rotate, revoke), ``token``, ``access``, ``demo``.
 What they share
-    ``options``, ``durations`` (numbers and times), ``identity_options``, ``logs``, ``weights``
+    ``options``, ``durations`` (numbers and times), ``sizes`` (of memory), ``identity_options``,
+    ``logs``, ``weights``
     (as they are printed).
 """
