@@ -21,7 +21,8 @@ from overlay.links.counted_log import CountedLog
 DEFAULT_BYTES = 256 * 1024 * 1024
 MIN_BYTES = 16 * 1024 * 1024
 
-LOOK_NS = nanos(0.05)  #: between two looks at most: they take time where there are thousands
+LOOK_NS = nanos(0.05)  #: between two looks at least ...
+LOOK_SHARE = 20  #: ... and so many times what one takes: there may be thousands of connections
 MEASURE_NS = nanos(2)  #: between two measurements, and from a loss to the next
 UNCOUNTED = 3 / 8  #: of the budget is left to what no pool counts, and more if it takes more ...
 LEAST = 1 / 4  #: ... but the pools have so much of it in any case
@@ -86,7 +87,6 @@ class MemoryBudget:
         now = self._now()
         if now < self._look_at:
             return
-        self._look_at = now + LOOK_NS
         held = {pool.name: pool.held_bytes() for pool in self.pools}
         total = sum(held.values())
         if self._measure is not None and now >= self._measure_at:
@@ -97,6 +97,8 @@ class MemoryBudget:
             self._shed(held, total - round(limit * (1 - MARGIN)), limit)
             self._measure_at = now + MEASURE_NS  # until then what was freed may not be given back
             self._tidy()
+        done = self._now()
+        self._look_at = done + max(LOOK_NS, LOOK_SHARE * (done - now))
 
     def _shed(self, held: dict[str, int], excess: int, limit: int) -> None:
         lost: dict[str, int] = {}

@@ -10,10 +10,9 @@ import pytest
 import trio
 
 from benchmarks.campaigns.attacks import peer_hello
+from benchmarks.campaigns.crowds import false_lists
 from benchmarks.stage.processes import Fleet, Running
 from benchmarks.stage.waiting import eventually
-from ges.wire.broker_messages import SecureState
-from ges.wire.link_codec import LINK_CODEC
 from overlay.address import parse_url
 from overlay.wire.greetings import GREETINGS
 
@@ -34,12 +33,8 @@ async def attack(url: str) -> None:
     address, rng = parse_url(url), random.Random(1)
     first = await trio.open_tcp_stream(address.host, address.port)
     await first.send_all(GREETINGS.encode(peer_hello(rng)))
-    for _ in range(LISTS):
-        linked = tuple(sorted(rng.randbytes(16).hex() for _ in range(64)))
-        origin, place = rng.randbytes(16).hex(), rng.randrange(2**32)
-        state = SecureState(origin, 1, 1, place, linked, withdrawn=False)
-        with trio.move_on_after(5):
-            await first.send_all(LINK_CODEC.encode(state))
+    with trio.move_on_after(10):
+        await first.send_all(b"".join(false_lists(rng, LISTS)))
     streams = []
     for _ in range(LINKS):
         stream = await trio.open_tcp_stream(address.host, address.port)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 import structlog
 
-from ges.broker.memory_budget import LOOK_NS, MEASURE_NS, MemoryBudget, Pool
+from ges.broker.memory_budget import LOOK_NS, LOOK_SHARE, MEASURE_NS, MemoryBudget, Pool
 from overlay.ids import Nanos
 from overlay.links.counted_log import CountedLog
 
@@ -94,6 +95,29 @@ def test_it_is_looked_at_now_and_then() -> None:
     bench.now = LOOK_NS
     budget.look()
     assert len(bench.lost) == 2
+
+
+def test_looks_that_take_long_are_rare() -> None:
+    bench = Bench(links=2000)
+    budget = bench.budget(0.5)
+    budget.pools = (Pool("links", 0.5, slow_to_say(bench), lambda most: None),)
+    budget.look()
+    took = bench.now
+    assert took >= LOOK_NS
+    bench.now = (1 + LOOK_SHARE) * took - 1
+    budget.look()
+    assert bench.counters["memory_relieved"] == 1
+    bench.now += 1
+    budget.look()
+    assert bench.counters["memory_relieved"] == 2
+
+
+def slow_to_say(bench: Bench) -> Callable[[], int]:
+    def say() -> int:
+        bench.now += LOOK_NS
+        return 2000
+
+    return say
 
 
 def test_what_is_not_counted_is_measured_and_leaves_less_to_the_pools() -> None:
