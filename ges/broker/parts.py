@@ -183,7 +183,7 @@ class Parts:
             stack,
             driver,
             memory_limits=(client_limit, link_limit, budget),
-            looks=(parked.notice_changes, router_timer.look),
+            looks=(parked.notice_changes, router_timer.look, budget.look),
         )
         intake = Intake(
             stack,

@@ -15,15 +15,18 @@ from benchmarks.stage.waiting import until
 from ges.admin.metrics import exposition
 from ges.broker import Broker, BrokerConfig
 from ges.broker.memory_budget import MIN_BYTES
+from ges.client import keepalive
 from ges.wire.broker_messages import SecureState
 from ges.wire.client_messages import Subscribe, Subscribed
 from ges.wire.link_codec import LINK_CODEC
 from overlay.address import parse_url
 from overlay.errors import ConfigError
 from overlay.links.link import Link
+from overlay.net.connection import HOLD_BYTES
 from overlay.wire.frames import HEADER
 from overlay.wire.greetings import GREETINGS
 from tests.ges.sessions.test_clients import raw
+from tests.ges.whole.test_memory_limit import hang_on
 
 DEADLINE_SECONDS = 30
 LISTS, LINKS = 600, 80
@@ -85,6 +88,31 @@ async def test_false_links_that_are_told_much_and_read_nothing_are_given_up(
     assert broker.driver.counters["links_given_up"] > 0
     assert broker.driver.counters["internal_errors"] == 0
     assert other.node.peer.uid in {uid for uid, _ in broker.driver.links}
+
+
+async def test_many_short_queues_are_too_much_together(
+    autojump_clock: MockClock,
+    weather: Weather,
+    brokers: Brokers,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """None is so long that anybody would wait for it."""
+    monkeypatch.setattr("ges.broker.broker.READ_SECONDS", 1000.0)
+    monkeypatch.setattr(keepalive, "SILENCE_SECONDS", 60.0)  # what is slow comes in large pieces
+    broker = await brokers.start(memory=MIN_BYTES)
+    limit, most = broker.parts.budget.limit, 0
+    async with attach(broker, reattach=False) as publisher, trio.open_nursery() as nursery:
+        for _ in range(40):
+            await nursery.start(hang_on, broker, weather)
+        for _ in range(6):
+            await publisher.publish("t", bytes(90_000), confirm=True)
+            await trio.sleep(0.06)
+            most = max(most, held(broker))
+        longest = 6 * 90_000
+        assert longest < HOLD_BYTES
+        assert most <= limit + 40 * 90_000
+        assert broker.driver.counters["clients_too_slow"] > 0
+        nursery.cancel_scope.cancel()
 
 
 async def test_a_cache_goes_before_any_client(brokers: Brokers) -> None:
