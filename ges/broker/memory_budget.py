@@ -21,10 +21,13 @@ from overlay.links.counted_log import CountedLog
 DEFAULT_BYTES = 256 * 1024 * 1024
 MIN_BYTES = 16 * 1024 * 1024
 
-LOOK_NS = nanos(0.05)  #: between two looks at least ...
+LOOK_NS = nanos(0.01)  #: between two looks at least ...
 LOOK_SHARE = 20  #: ... and so many times what one takes: there may be thousands of connections
-MEASURE_NS = nanos(2)  #: between two measurements, and from a loss to the next
-UNCOUNTED = 3 / 8  #: of the budget is left to what no pool counts, and more if it takes more ...
+MEASURE_NS = nanos(2)  #: between two measurements of what no pool counts
+ALARM = 7 / 8  #: where the process takes so much of the budget, something is lost ...
+CALM = 3 / 4  #: ... until it takes no more than that, but ...
+ALARM_NS = nanos(0.25)  #: ... not more often than this
+UNCOUNTED = 1 / 2  #: of the budget is left to what no pool counts, and more if it takes more ...
 LEAST = 1 / 4  #: ... but the pools have so much of it in any case
 MARGIN = 1 / 16  #: of what the pools may hold is lost beyond what is too much
 
@@ -50,6 +53,7 @@ class MemoryBudget:
         now: Callable[[], Nanos],
         *,
         measure: Callable[[], int] | None = None,
+        trim: Callable[[], None] = lambda: None,
         tidy: Callable[[], None] = lambda: None,
     ) -> None:
         """Take the budget and what counts against it.
@@ -59,17 +63,20 @@ class MemoryBudget:
             pools: the cheapest to lose first.
             measure: returns how many bytes the process takes above what it took idle; None: that
                 is not to be known, as where several brokers share a process.
-            tidy: called after a loss, to have memory given back before long.
+            trim: has memory given back that is free, before it is measured again.
+            tidy: called after a loss, to have garbage collected before long.
         """
         self.size = size
         self.pools = tuple(pools)
         self._counted_log = counted_log
         self._now = now
         self._measure = measure
+        self._trim = trim
         self._tidy = tidy
         self._uncounted = 0  #: bytes, as measured last
         self._look_at: Nanos = 0
         self._measure_at: Nanos = 0
+        self._alarm_at: Nanos = 0
 
     @property
     def held(self) -> dict[str, int]:
@@ -89,16 +96,33 @@ class MemoryBudget:
             return
         held = {pool.name: pool.held_bytes() for pool in self.pools}
         total = sum(held.values())
-        if self._measure is not None and now >= self._measure_at:
-            self._measure_at = now + MEASURE_NS
-            self._uncounted = self._measure() - total
+        counted_at = self._now()
+        self._look_at = counted_at + max(LOOK_NS, LOOK_SHARE * (counted_at - now))
+        excess = self._alarm(total, now)
         limit = self.limit
         if total > limit:
-            self._shed(held, total - round(limit * (1 - MARGIN)), limit)
+            excess = max(excess, total - round(limit * (1 - MARGIN)))
+        if excess > 0:
+            self._shed(held, excess, limit)
             self._measure_at = now + MEASURE_NS  # until then what was freed may not be given back
             self._tidy()
-        done = self._now()
-        self._look_at = done + max(LOOK_NS, LOOK_SHARE * (done - now))
+
+    def _alarm(self, total: int, now: Nanos) -> int:
+        """Measure what the process takes; return how much of ``total`` is to be lost for that."""
+        if self._measure is None:
+            return 0
+        measured = self._measure()
+        if measured > ALARM * self.size and now >= self._alarm_at:
+            self._trim()
+            measured = self._measure()
+            self._alarm_at = now + ALARM_NS
+            if measured > ALARM * self.size:
+                least = round(LEAST * self.size)
+                return max(0, min(measured - round(CALM * self.size), total - least))
+        elif now >= self._measure_at:
+            self._measure_at = now + MEASURE_NS
+            self._uncounted = measured - total
+        return 0
 
     def _shed(self, held: dict[str, int], excess: int, limit: int) -> None:
         lost: dict[str, int] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from ges.broker.config import BrokerConfig
 from ges.broker.memory_budget import MemoryBudget, Pool
@@ -11,11 +12,15 @@ from ges.sessions.parked_events import ParkedEvents
 from ges.sessions.session import Session
 from ges.stack import Stack
 from overlay.driver import Driver
+from overlay.limits import Limits
+from overlay.links.heap_trim import trim
 from overlay.links.link import Link
 from overlay.links.memory_limit import MemoryLimit
 from overlay.net.process_memory import process_bytes
 
 LISTS_SHARE = 1 / 8
+CLIENTS_SHARE = 3 / 8
+PORTION = 1 / 32  #: of what the pools may hold: so much is queued before they are looked at again
 STEPS = 8  #: in which kept events are forgotten, the oldest first
 
 
@@ -46,7 +51,7 @@ def memory_budget(
         # Their publishers are told.
         Pool("parked_events", 1 / 8, lambda: parked.memory, parked.shed),
         # Clients are cut off, and go elsewhere.
-        Pool("clients", 3 / 8, lambda: clients.held_bytes, clients.shed),
+        Pool("clients", CLIENTS_SHARE, lambda: clients.held_bytes, clients.shed),
         # Links are given up: those to ring neighbours and chords last.
         Pool("links", 3 / 8, lambda: links.held_bytes, links.shed),
         # No more are taken than their share holds, and none is lost.
@@ -59,10 +64,18 @@ def memory_budget(
         driver.counted_log,
         driver.now,
         measure=_above(idle) if idle is not None else None,
+        trim=trim,
         tidy=driver.tidy,
     )
     graph.bound(round(budget.limit * LISTS_SHARE))
     return budget
+
+
+def filter_limits(limits: Limits, budget: MemoryBudget) -> Limits:
+    """Return limits by which a filter is refused before clients are cut off for their filters."""
+    most = round(2 * CLIENTS_SHARE * budget.limit)  # they are charged with twice what they take
+    total = min(limits.subscription_bytes_total, most)
+    return replace(limits, subscription_bytes_total=total)
 
 
 def _above(idle: int) -> Callable[[], int]:

@@ -18,7 +18,7 @@ from ges.broker.config import BrokerConfig, CheckedConfig
 from ges.broker.data_directory import Life
 from ges.broker.identity_watch import IdentityWatch
 from ges.broker.memory_budget import MemoryBudget
-from ges.broker.memory_pools import memory_budget
+from ges.broker.memory_pools import PORTION, filter_limits, memory_budget
 from ges.broker.recorder import Recorder, live_run
 from ges.broker.revocation_watch import RevocationWatch
 from ges.broker.router_timer import RouterTimer
@@ -187,11 +187,13 @@ class Parts:
         )
         intake = Intake(
             stack,
-            Subscriptions(stack.deliveries, limits, driver.counted_log),
+            Subscriptions(stack.deliveries, filter_limits(limits, budget), driver.counted_log),
             parked,
             replies,
             take_notice=revocation_watch.take if revocation_watch is not None else _refuse_notice,
             describe=above.status,
+            look_at_memory=budget.look,
+            portion_bytes=round(budget.limit * PORTION),
         )
         reader = ClientReader(
             driver,

@@ -5,6 +5,7 @@ Called from reader tasks, in slices; never waits.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Generator, Iterable
 from functools import partial
 
@@ -34,6 +35,8 @@ from overlay.machine import Message
 from overlay.wire.codec import FrameRun
 from overlay.wire.frames import CONTROL, EVENT
 
+LONG_RUN_BYTES = 16 * 1024  #: a shorter run is taken in one piece, however many want it
+
 
 class Intake:
     """Takes what the clients of one broker send, and answers."""
@@ -47,11 +50,14 @@ class Intake:
         *,
         take_notice: Callable[[RevocationNotice], str | None],
         describe: Callable[[], Status],
+        look_at_memory: Callable[[], None] = lambda: None,
+        portion_bytes: int = sys.maxsize,
     ) -> None:
         """Take to whom what clients send is handed.
 
         ``take_notice`` returns why a list of revoked identities is not taken, or None;
-        ``describe`` says how the broker is.
+        ``describe`` says how the broker is; ``look_at_memory`` is called where much is queued:
+        behind each ``portion_bytes``.
         """
         self._stack = stack
         self._subscriptions = subscriptions
@@ -59,6 +65,8 @@ class Intake:
         self._replies = replies
         self._take_notice = take_notice
         self._describe = describe
+        self._look_at_memory = look_at_memory
+        self._portion_bytes = portion_bytes
         self._topics = KnownTopics()
 
     def steps(self, session: Session, runs: list[FrameRun]) -> Generator[None, None, None]:
@@ -69,8 +77,9 @@ class Intake:
                 raise ProtocolError("an event from a client that only looks")
             if run.kind == EVENT:
                 for events in event_runs(run.data, run.bounds):
-                    self._take_events(session, events)
-                    yield
+                    for part in self._portions(events):
+                        self._take_events(session, part)
+                        yield
             elif run.kind == CONTROL:
                 for body in run.bodies():
                     self._take_message(session, CLIENT_CODEC.decode(body))
@@ -140,6 +149,24 @@ class Intake:
             session.connection.send(session.status)
         else:
             raise ProtocolError(f"{type(message).__name__} from a client")
+
+    def _portions(self, run: EventRun) -> Iterable[EventRun]:
+        """Cut a run for many clients, which may all be slow, where it would queue too much at once.
+
+        The memory is looked at in between.
+        """
+        size = run.bounds[-1] - run.bounds[0]
+        if size < LONG_RUN_BYTES or run.count == 1:
+            return (run,)
+        head = run.head
+        wanted = len(self._stack.deliveries.audience.of(head.link_class, head.topic))
+        portions = -(-size * wanted // self._portion_bytes)
+        return self._cut(run, -(-run.count // portions)) if portions > 1 else (run,)
+
+    def _cut(self, run: EventRun, count: int) -> Iterable[EventRun]:
+        for first in range(0, run.count, max(1, count)):
+            yield run.part(first, min(run.count, first + max(1, count)))
+            self._look_at_memory()
 
     def _take_events(self, session: Session, run: EventRun) -> None:
         head = run.head

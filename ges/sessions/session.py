@@ -174,7 +174,8 @@ class Session:
         """Memory that it takes: its connection, with what is queued, frames not whole yet, and
         what is remembered of it."""
         unfinished = self.reader.kept_bytes if self.reader is not None else 0
-        return self.connection.memory + unfinished + self.filter_bytes + self.verdict_bytes
+        # Filters are charged with what they take at most, which is twice what they mostly do.
+        return self.connection.memory + unfinished + self.filter_bytes // 2 + self.verdict_bytes
 
     def give_up(self) -> None:
         """End its connection now: too much is held for it, or of it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import AsyncExitStack
 
 import pytest
 import trio
@@ -15,18 +16,22 @@ from benchmarks.stage.waiting import until
 from ges.admin.metrics import exposition
 from ges.broker import Broker, BrokerConfig
 from ges.broker.memory_budget import MIN_BYTES
+from ges.broker.memory_pools import PORTION
 from ges.client import keepalive
+from ges.routing.subscriber import Subscriber
 from ges.wire.broker_messages import SecureState
-from ges.wire.client_messages import Subscribe, Subscribed
+from ges.wire.client_messages import Subscribe, Subscribed, SubscriptionRefused
+from ges.wire.event_runs import EventRun
 from ges.wire.link_codec import LINK_CODEC
 from overlay.address import parse_url
 from overlay.errors import ConfigError
 from overlay.links.link import Link
 from overlay.net.connection import HOLD_BYTES
-from overlay.wire.frames import HEADER
+from overlay.wire.frames import EVENT, HEADER, frame
 from overlay.wire.greetings import GREETINGS
-from tests.ges.sessions.test_clients import raw
+from tests.ges.sessions.test_clients import Raw, event, raw
 from tests.ges.whole.test_memory_limit import hang_on
+from tests.ges.whole.test_slots import client, greet
 
 DEADLINE_SECONDS = 30
 LISTS, LINKS = 600, 80
@@ -113,6 +118,52 @@ async def test_many_short_queues_are_too_much_together(
         assert most <= limit + 40 * 90_000
         assert broker.driver.counters["clients_too_slow"] > 0
         nursery.cancel_scope.cancel()
+
+
+async def test_a_long_run_for_many_clients_is_taken_in_portions(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else one read of a publisher would be queued for all of them before anybody looks."""
+    broker = await brokers.start(memory=MIN_BYTES)
+    portion = round(broker.parts.budget.limit * PORTION)
+    taken: list[EventRun] = []
+    publish = broker.stack.publish
+
+    def note(client: Subscriber, run: EventRun) -> None:
+        taken.append(run)
+        publish(client, run)
+
+    monkeypatch.setattr(broker.stack, "publish", note)
+    async with AsyncExitStack() as stack:
+        for number in range(20):
+            stream = await stack.enter_async_context(await greet(broker, client(number)))
+            await Raw(stream).say(Subscribe(1, "#", None))
+        await until(lambda: broker.stack.deliveries.subscriptions == 20)
+        events = [frame(EVENT, event(n, payload=bytes(1000))) for n in range(1, 201)]
+        async with raw(broker) as publisher:
+            with trio.fail_after(DEADLINE_SECONDS):
+                await publisher.stream.send_all(b"".join(events))
+                await until(lambda: sum(run.count for run in taken) == 200)
+    longest = max(run.bounds[-1] - run.bounds[0] for run in taken)
+    assert longest * 20 <= portion + 20 * len(events[0])
+    numbers = [run.head.sequence + n for run in taken for n in range(run.count)]
+    assert numbers == list(range(1, 201))
+
+
+async def test_filters_are_refused_before_a_client_is_cut_off_for_them(brokers: Brokers) -> None:
+    broker = await brokers.start(memory=MIN_BYTES)
+    deep = "/".join(["x"] * 40)
+    async with raw(broker) as one, raw(broker) as other:
+        answers = []
+        for number in range(180):
+            for which in (one, other):
+                await which.say(Subscribe(number, f"{number}/{deep}", None))
+                answers.append(await which.hear())
+    (refused,) = {answer.reason for answer in answers if isinstance(answer, SubscriptionRefused)}
+    assert refused == "this broker has no memory for more filters; attach to another"
+    assert any(isinstance(answer, Subscribed) for answer in answers)
+    broker.parts.budget.look()
+    assert broker.driver.counters["memory_relieved"] == 0
 
 
 async def test_a_cache_goes_before_any_client(brokers: Brokers) -> None:
