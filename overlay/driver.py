@@ -26,6 +26,7 @@ from overlay.links.accepting import Acceptor
 from overlay.links.bulkhead import Bulkhead
 from overlay.links.calling import Caller
 from overlay.links.counted_log import CountedLog
+from overlay.links.first_seen import FirstSeen
 from overlay.links.lifecycle import Links
 from overlay.links.link import Link, Upper
 from overlay.machine import Closed, CloseLink, Effect, Input, Machine, Notify, OpenLink, Send
@@ -52,7 +53,12 @@ class Driver:
         overlay: str = "chordal",
         dialect: Dialect = DIALECT,
         limits: Limits = LIMITS,
+        certified_only: bool = False,
     ) -> None:
+        """``certified_only``: links of all classes are made over TLS.
+
+        Whether others may link without it the layer above says (:meth:`Upper.judge_broker`).
+        """
         self.machine = machine
         self.counters: Counter[str] = Counter()
         self.sent_about: Counter[str] = Counter()  #: messages by the failure they are about
@@ -65,6 +71,7 @@ class Driver:
         self._alarm = Alarm(machine.next_deadline, self._handle_timers, now=self.now)
         log = structlog.get_logger("chordal.overlay").bind(broker=short(machine.peer.uid))
         self.counted_log = CountedLog(self.counters, log, self.now)
+        self.first_seen = FirstSeen(log, self.now)
         self._bulkhead = Bulkhead(self.counters, log, self.counted_log)
         table = LinkTable(machine.peer.uid)
         self._links = Links(
@@ -76,6 +83,7 @@ class Driver:
             incarnation=lambda: machine.peer.incarnation,
             bulkhead=self._bulkhead,
             counted_log=self.counted_log,
+            first_seen=self.first_seen,
         )
         self._caller = Caller(
             machine,
@@ -84,6 +92,8 @@ class Driver:
             self._links,
             overlay=overlay,
             dialect=dialect,
+            certified_only=certified_only,
+            counted_log=self.counted_log,
             give=self.give,
         )
         self._acceptor = Acceptor(
@@ -121,6 +131,14 @@ class Driver:
     def streams(self) -> Streams:
         """What was sent over links and is not acknowledged."""
         return self._links.streams
+
+    def relieve(self, most_bytes: int) -> None:
+        """Keep no more than so many bytes of memory for links that are lost."""
+        self._links.relieve(most_bytes)
+
+    def tidy(self) -> None:
+        """Have memory that was freed given back to the system before long."""
+        self._acceptor.heap_trim.note_freed()
 
     @property
     def turn(self) -> Turn:

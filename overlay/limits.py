@@ -27,10 +27,17 @@ class Limits:
     strangers_per_host: int = 256  #: the same for one remote address
     connections: int = 8192  #: of peers and clients
     links: int = 1024  #: to brokers; a ring of a million has some forty for each
+    links_of_one: int = 512  #: of these, of one address; 0: no limit
+    links_reserved: int = 128  #: of these, only for brokers that show a certificate
     connections_per_second: float = 200.0  #: new ones, for one remote address; 0: no limit
     connections_at_once: int = 2000  #: that one address may make in a burst
     hosts: int = 4096  #: remote addresses of which something is remembered
     clients: int = 4096
+    clients_of_one: int = 1024  #: of these, of one address, certificate or token; 0: no limit
+    clients_reserved: int = 256  #: of these, only for those that show a certificate or token
+    visitors: int = 64  #: clients beside these, who only ask for the status
+    visitors_of_one: int = 32  #: of these, of one address or certificate
+    visit_seconds: float = 10.0  #: for such a client to ask, and to take the answer
     subscriptions: int = 4096  #: of one client
     subscription_bytes: int = 4 * 1024 * 1024  #: memory for the filters of one client
     subscription_bytes_total: int = 128 * 1024 * 1024  #: and of all clients

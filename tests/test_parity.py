@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 import trio
@@ -112,6 +112,10 @@ class Listener:
 
     def judge_broker(self, wire: Wire) -> Refusal | None:
         return None
+
+    @property
+    def needed(self) -> Collection[str]:
+        return ()
 
     async def on_client(self, hello: Hello, wire: Wire, reader: FrameReader) -> None:
         raise AssertionError("no clients in this script")

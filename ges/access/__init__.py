@@ -1,5 +1,5 @@
-"""Who may publish and subscribe. ``rules`` and ``tokens`` are pure; the others read files.
+"""Who may publish and subscribe. ``admission`` and ``token_file`` read files, the others are pure.
 
-``rules`` (roles and topics), ``tokens`` and ``token_file`` (who a client is), ``admission`` (a
-client that comes: may it, and what).
+``rules`` (roles and topics), ``tokens`` and ``token_file`` (who a client is), ``token_proof`` (that
+it has its token), ``admission`` (a client that comes: may it, and what).
 """

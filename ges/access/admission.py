@@ -19,6 +19,7 @@ from ges.access.rules import (
     parse_access,
 )
 from ges.access.token_file import file_mark, load_book
+from ges.access.token_proof import Exchange, verify
 from ges.access.tokens import TokenRecord
 from ges.errors import AccessError
 from overlay.security.identity import PeerIdentity
@@ -62,15 +63,27 @@ class Admission:
         self._mark: tuple[int, int, int] | None = file_mark(tokens) if tokens is not None else None
         self._book = load_book(tokens) if tokens is not None else None
 
+    @property
+    def knows_tokens(self) -> bool:
+        """Whether clients are asked to prove the tokens that they name."""
+        return self._book is not None
+
     def admit(
-        self, token: str | None, identity: PeerIdentity | None, *, exposed: bool
+        self,
+        token: str | None,
+        identity: PeerIdentity | None,
+        *,
+        exposed: bool,
+        proven: tuple[Exchange, bytes] | None = None,
     ) -> Admitted | Rejection:
         """Judge a client that greets.
 
         Args:
-            token: as it was sent; not looked at where this broker knows no tokens.
+            token: as it was sent, by a client of an earlier version, which proves none; not looked
+                at where this broker knows no tokens.
             identity: what its certificate says.
             exposed: others may have read the token on its way.
+            proven: the token that it has named and the proof that it has it.
         """
         record = None
         if token is not None and exposed:
@@ -78,8 +91,18 @@ class Admission:
                 "a token came over a plain connection from another host and must be held for "
                 "stolen: revoke it, and attach over chordals://"
             )
-        if token is not None and self._book is not None:
-            record = self._book.identify(token, self._unix_time())
+        if token is not None and identity is None and self._book is not None:
+            return Rejection(
+                "a token is proven and not sent over a plain connection; update the client's "
+                "library to this broker's version, or attach over chordals:// with an identity"
+            )
+        if self._book is not None and (token is not None or proven is not None):
+            now = self._unix_time()
+            record = (
+                verify(self._book, *proven, now)
+                if proven is not None
+                else self._book.identify(token or "", now)
+            )
             if record is None:
                 return Rejection("the token is not known to this broker, or has expired")
         principal = NOBODY

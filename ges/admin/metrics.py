@@ -12,6 +12,7 @@ from overlay.ids import LinkClass
 COUNTED = (
     "accepts_failed",
     "brokers_denied",
+    "brokers_without_identity",
     "clients_not_authenticated",
     "clients_silent",
     "clients_token_ended",
@@ -23,6 +24,8 @@ COUNTED = (
     "events_refused",
     "internal_errors",
     "links_given_up",
+    "links_made_room",
+    "memory_relieved",
     "protocol_errors",
     "resource_shortages",
     "strangers_dropped",
@@ -33,6 +36,7 @@ COUNTED = (
     "strangers_too_slow",
     "strangers_untrusted",
     "subscriptions_denied",
+    "visitors_evicted",
 )
 
 
@@ -75,6 +79,16 @@ def exposition(status: Status) -> str:
     metric("chordal_kept_bytes", "gauge", about, [(broker, status.kept_bytes)])
     about = "Bytes of memory for events kept for clients that lose their broker."
     metric("chordal_replay_bytes", "gauge", about, [(broker, status.replay_bytes)])
+    if status.memory is not None:
+        about = "Bytes of memory that others may make the broker hold."
+        metric("chordal_memory_budget_bytes", "gauge", about, [(broker, status.memory.budget)])
+        about = "Bytes of memory held for others, by what they are."
+        held = [
+            (f'{broker},what="{name}"', size)
+            for name, size in status.memory.held.items()
+            if _NAME.fullmatch(name)
+        ]
+        metric("chordal_memory_held_bytes", "gauge", about, [*held])
     metric("chordal_clients", "gauge", "Clients attached.", [(broker, status.clients)])
     metric("chordal_subscriptions", "gauge", "Filters held.", [(broker, status.subscriptions)])
     metric("chordal_on_ring", "gauge", "1 on the ring, 0 not.", [(broker, on_ring)])

@@ -15,6 +15,10 @@ from overlay.machine import Refused
 from overlay.net.transport import Wire
 from overlay.wire.greetings import Refusal
 
+NO_IDENTITY = (
+    "this broker links only to brokers that show an identity of its authority; "
+    "start the caller with --identity DIR and --require-identity"
+)
 TOKEN_SECONDS = 1.0  #: between two looks at the file of tokens
 
 
@@ -27,11 +31,15 @@ class AccessWatch:
         clients: Clients,
         counted_log: CountedLog,
         log: Log,
+        *,
+        certified_only: bool,
     ) -> None:
+        """``certified_only``: brokers without a certificate may not link to this one."""
         self._admission = admission
         self._clients = clients
         self._counted_log = counted_log
         self._log = log
+        self._certified_only = certified_only
 
     async def reload(self, access: Path | None, tokens: Path | None) -> None:
         """Read access rules and tokens again; where a file is wrong, what was in force stays so.
@@ -56,6 +64,11 @@ class AccessWatch:
 
     def judge_broker(self, wire: Wire) -> Refusal | None:
         """Return why the rules let no broker at the other end link to this one, or None."""
+        if self._certified_only and wire.identity is None:
+            self._counted_log.note(
+                "brokers_without_identity", "broker refused, it shows no identity", host=wire.remote
+            )
+            return Refusal(Refused.NOT_AUTHENTICATED, NO_IDENTITY)
         if self._admission.admits_broker(wire.remote):
             return None
         self._counted_log.note("brokers_denied", "broker refused by the rules", host=wire.remote)

@@ -183,6 +183,8 @@ class Broker:
 
     async def _serve(self, parts: Parts, task_status: trio.TaskStatus[None]) -> None:
         config, on_ring = self.config, parts.on_ring
+        for words in config.warnings:
+            parts.log.warning(words)
         async with trio.open_nursery() as nursery:
             await nursery.start(parts.driver.run)
             nursery.start_soon(parts.router_timer.run)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ges.access.admission import Admission
 from ges.broker.data_directory import check_directory
+from ges.broker.memory_budget import DEFAULT_BYTES, MIN_BYTES
 from ges.wire.events import DEFAULT_BUDGET_US, MAX_BUDGET_US
 from ges.wire.status import MAX_NAME, NAME_PATTERN
 from overlay.address import Address
@@ -50,6 +51,7 @@ class BrokerConfig:
     advertise: tuple[str, int | None] | None = None  #: how others reach it; None: as it listens
     directory: Path | None = None  #: None: a new broker each time, and no trace
     identity: Path | None = None
+    require_identity: bool = False  #: link only to brokers that show one of the same authority
     trace: Path | None = None  #: None: DIRECTORY/trace
     access: Path | None = None  #: rules for clients; None: everything is allowed
     tokens: Path | None = None  #: book of the tokens of clients; None: tokens are not looked at
@@ -58,6 +60,8 @@ class BrokerConfig:
     express_ms: float = DEFAULT_RANGE_NS / 1e6  #: express range, one way; 0: no express links
     relay_gain_share: float = DEFAULT_SHARE  #: of a link's cost, that a relay path must save ...
     relay_gain_ms: float = DEFAULT_TIME_NS / 1e6  #: ... and the time that it must save as well
+    memory: int = DEFAULT_BYTES  #: that others may make it hold, above what it takes idle
+    has_process: bool = False  #: it is alone in its process, and can measure what memory it takes
     slow_clients: Policy = Policy.DISCONNECT  #: what becomes of normal events for them
     express_budget_ms: float = DEFAULT_BUDGET_US / 1e3  #: of events whose publisher names none
 
@@ -66,6 +70,16 @@ class BrokerConfig:
         if self.advertise is None:
             return Address(self.host, port)
         return Address(self.advertise[0], self.advertise[1] or port)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What these settings do not do, though one could think so; for people."""
+        if (self.access is None and self.tokens is None) or self.require_identity:
+            return ()
+        return (
+            "rules and tokens bind clients alone: whoever reaches the port can link as a broker, "
+            "and read and publish everything; close the ring with --require-identity",
+        )
 
     @property
     def trace_directory(self) -> Path | None:
@@ -95,6 +109,7 @@ def check_config(config: BrokerConfig) -> CheckedConfig:
         ConfigError: something the settings name is wrong or not usable.
     """
     identity = _identity(config)
+    _check_memory(config)
     _check_addresses(config)
     _check_bootstrap(config)
     check_overlay(config.overlay)
@@ -117,6 +132,7 @@ def faults_of(config: BrokerConfig) -> list[str]:
     found: list[str] = []
     checks: tuple[Callable[[BrokerConfig], object], ...] = (
         _identity,
+        _check_memory,
         _check_addresses,
         _check_bootstrap,
         lambda config: check_overlay(config.overlay),
@@ -141,11 +157,18 @@ def faults_of(config: BrokerConfig) -> list[str]:
 
 def _identity(config: BrokerConfig) -> Identity | None:
     if config.identity is None:
+        if config.require_identity:
+            raise ConfigError("--require-identity needs an identity; give --identity DIR")
         return None
     identity = load_identity(config.identity)
     if identity.role is not Role.BROKER:
         raise ConfigError(f"{config.identity} is a client's identity; issue one with --broker")
     return identity
+
+
+def _check_memory(config: BrokerConfig) -> None:
+    if config.memory < MIN_BYTES:
+        raise ConfigError(f"--memory {config.memory} bytes is too little; give 16M or more")
 
 
 def _range_ns(config: BrokerConfig) -> Nanos:

@@ -17,6 +17,8 @@ from ges.broker.certified_peers import CertifiedPeers
 from ges.broker.config import BrokerConfig, CheckedConfig
 from ges.broker.data_directory import Life
 from ges.broker.identity_watch import IdentityWatch
+from ges.broker.memory_budget import MemoryBudget
+from ges.broker.memory_pools import PORTION, filter_bytes, memory_budget
 from ges.broker.recorder import Recorder, live_run
 from ges.broker.revocation_watch import RevocationWatch
 from ges.broker.router_timer import RouterTimer
@@ -38,7 +40,7 @@ from overlay.address import Address
 from overlay.driver import Driver
 from overlay.ids import Nanos, Peer, short
 from overlay.limits import Limits
-from overlay.links.link import Upper
+from overlay.links.link import Link, Upper
 from overlay.links.memory_limit import MemoryLimit
 from overlay.net.alarm import Alarm
 from overlay.net.transport import ProcessTransport
@@ -91,7 +93,8 @@ class Parts:
     confirm_alarm: Alarm
     parked: ParkedEvents
     parked_alarm: Alarm
-    link_limit: MemoryLimit
+    link_limit: MemoryLimit[Link]
+    budget: MemoryBudget
     backpressure: Backpressure
     intake: Intake
     reader: ClientReader
@@ -135,6 +138,7 @@ class Parts:
             overlay=config.overlay,
             dialect=version.dialect,
             limits=limits,
+            certified_only=config.require_identity,
         )
         stack = Stack(
             node,
@@ -172,21 +176,28 @@ class Parts:
         parked.on_due = parked_alarm.look
         sessions: set[Session] = set()
         client_limit = MemoryLimit(sessions, lambda: limits.client_bytes_total)
-        link_limit = MemoryLimit(driver.running_links, lambda: limits.link_bytes_total)
+        link_limit = MemoryLimit(
+            driver.running_links,
+            lambda: limits.link_bytes_total,
+            is_needed=lambda link: link.peer.uid in above.needed,
+        )
+        budget = memory_budget(config, driver, stack, parked, client_limit, link_limit)
         backpressure = Backpressure(
             stack,
             driver,
-            memory_limits=(client_limit, link_limit),
-            looks=(parked.notice_changes, router_timer.look),
+            memory_limits=(client_limit, link_limit, budget),
+            looks=(parked.notice_changes, router_timer.look, budget.look),
         )
         intake = Intake(
             stack,
-            Subscriptions(stack, limits, driver.counted_log),
+            Subscriptions(stack, limits, driver.counted_log, most_bytes=filter_bytes(budget)),
             parked,
             replies,
             take_notice=revocation_watch.take if revocation_watch is not None else _refuse_notice,
             describe=above.status,
             limits=limits,
+            look_at_memory=budget.look,
+            portion_bytes=round(budget.limit * PORTION),
         )
         reader = ClientReader(
             driver,
@@ -226,11 +237,18 @@ class Parts:
             parked=parked,
             parked_alarm=parked_alarm,
             link_limit=link_limit,
+            budget=budget,
             backpressure=backpressure,
             intake=intake,
             reader=reader,
             clients=clients,
-            access_watch=AccessWatch(checked.admission, clients, driver.counted_log, log),
+            access_watch=AccessWatch(
+                checked.admission,
+                clients,
+                driver.counted_log,
+                log,
+                certified_only=config.require_identity,
+            ),
             secured=secured,
         )
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 from ges.broker.link_status import link_statuses, relay_path_statuses
 from ges.broker.parts import Parts
-from ges.wire.status import Status, VerdictStatus
+from ges.wire.status import MemoryStatus, Status, VerdictStatus
 from overlay.ids import NANOS_PER_SECOND
 from overlay.release import software_version
 from ring.node import RingNode
@@ -64,6 +64,8 @@ def describe(parts: Parts) -> Status:
         members=len(units.members),
         steward=units.steward,
         name=parts.config.name,
+        warnings=parts.config.warnings,
+        memory=MemoryStatus(parts.budget.size, parts.budget.limit, parts.budget.held),
     )
 
 

@@ -6,7 +6,7 @@ made before the parts, and is handed all of them when they are there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import trio
 
@@ -73,6 +73,7 @@ class BrokerUpper:
         parts.parked.stir()
         parts.stack.on_changes()
         parts.router_timer.look()
+        parts.budget.look()  # whoever is linked is told much, and need not take it
 
     def on_cut(self, link: Link) -> None:
         """Keep what was under way on a link that broke."""
@@ -87,6 +88,12 @@ class BrokerUpper:
     def judge_broker(self, wire: Wire) -> Refusal | None:
         """Return why the rules let no broker at the other end link to this one, or None."""
         return self._parts.access_watch.judge_broker(wire)
+
+    @property
+    def needed(self) -> Collection[str]:
+        """Return the ring neighbours and chords of this broker: their uids."""
+        ring = self._parts.node.ring
+        return {member.uid for member in (*ring.left, *ring.right, *ring.chords)}
 
     async def on_client(self, hello: Hello, wire: Wire, reader: FrameReader) -> None:
         """Serve a client until it goes."""

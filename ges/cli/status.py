@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from ges.wire.status import LinkStatus, Status
 
 
+MIB = 1024 * 1024
+
+
 @click.command()
 @json_option
 @client_options
@@ -28,6 +31,7 @@ def status(as_json: bool, broker: str, identity: Path | None, overlay: str, time
 
         # A message is an array on the wire; people who script want names.
         names = {name: getattr(found, name) for name in found.__struct_fields__}
+        del names["more"]  # it is whole
         names["member"] = _member(found.member)
         for name in ("left", "right", "chords"):
             names[name] = [_member(member) for member in names[name]]
@@ -52,6 +56,7 @@ async def ask(
         timeout=timeout,
         reattach=False,
         on_waiting=tell_waiting,
+        only_looks=True,
     ) as client:
         return await client.status()
 
@@ -92,6 +97,10 @@ def _seldom(links: tuple[LinkStatus, ...]) -> dict[str, list[str]]:
     return {name: values for name, values in columns.items() if any(v != "-" for v in values)}
 
 
+def _mib(size: int) -> str:
+    return f"{size / MIB:.1f}"
+
+
 def _print(found: Status) -> None:
     from rich.table import Table
 
@@ -115,10 +124,23 @@ def _print(found: Status) -> None:
             f"{counted(own.authorities, 'authority', 'authorities')} trusted, "
             f"{own.revoked} revoked (list {own.revocations})"
         )
+    for words in found.warnings:
+        out.print(f"  warning: {words}", soft_wrap=True)
     if found.parked:
         out.print(f"  {counted(found.parked, 'event')} parked for want of an all-secure path")
     if found.kept_bytes:
         out.print(f"  {found.kept_bytes} bytes kept for brokers whose links are lost")
+    if found.memory is not None:
+        held = ", ".join(
+            f"{name.replace('_', ' ')} {_mib(size)}"
+            for name, size in found.memory.held.items()
+            if size >= MIB / 20
+        )
+        out.print(
+            f"  memory: {_mib(sum(found.memory.held.values()))} of {_mib(found.memory.limit)} MiB "
+            f"held for others" + (f" ({held})" if held else ""),
+            soft_wrap=True,
+        )
     if found.suspects:
         out.print(f"  suspects {' '.join(map(short, found.suspects))}")
     seldom = _seldom(found.links)

@@ -31,6 +31,7 @@ async def connect(
     on_waiting: Callable[[str], None] | None = None,
     on_gap: Callable[[Gap], None] | None = None,
     token: str | None = None,
+    only_looks: bool = False,
     transport: MakeTransport = TcpTransport,
 ) -> AsyncIterator[Client]:
     """Attach to the first broker that answers.
@@ -51,6 +52,8 @@ async def connect(
         on_gap: called after each re-attachment, and when the broker says that its place on the ring
             was in doubt; see :class:`ges.client.Gap`.
         token: says who this client is, to brokers that know tokens; goes over TLS or loopback only.
+        only_looks: ask for the status and do nothing else, within seconds; brokers have places for
+            such clients even where they take no others.
         transport: makes the connections, with the identity to show, if there is one.
 
     Raises:
@@ -74,6 +77,7 @@ async def connect(
         timeout=timeout,
         reattach=reattach,
         on_waiting=on_waiting,
+        only_looks=only_looks,
     )
     attachment = Attachment(wish, random.Random(f"{wish.uid}:attach"), transport)
     client = Client(attachment, wish.uid)

@@ -15,6 +15,13 @@ from types import MappingProxyType
 
 import trio
 
+from ges.access.token_proof import (
+    NONCE_BYTES,
+    Exchange,
+    client_proof,
+    is_from_a_broker,
+    split_token,
+)
 from ges.access.tokens import check_token
 from ges.client.certified import reread
 from ges.errors import ConnectionLost
@@ -22,14 +29,21 @@ from ges.wire.client_messages import Attached
 from overlay.address import Address, is_loopback, parse_urls, shown
 from overlay.errors import ConfigError, ConnectionFailed, ProtocolError
 from overlay.ids import SECRET_BYTES, LinkClass, uid_of
-from overlay.machine import Refused
+from overlay.machine import Message, Refused
 from overlay.net.connection import BROKEN
 from overlay.net.transport import ProcessTransport, Wire, close, is_cut
 from overlay.security.identity import Identity, load_identity
 from overlay.wire.codec import FrameReader, MessageCodec
 from overlay.wire.frames import MAX_CONTROL_BYTES, MAX_FRAME_BYTES
-from overlay.wire.greetings import GREETINGS, Hello, Refusal, check_overlay
-from overlay.wire.versions import DIALECT, OF_CLIENTS
+from overlay.wire.greetings import (
+    GREETINGS,
+    Challenge,
+    Hello,
+    Refusal,
+    TokenProof,
+    check_overlay,
+)
+from overlay.wire.versions import DIALECT, LOOKS, OF_CLIENTS
 from overlay.wording import printable
 
 ATTACH_SECONDS = 2.0  #: for one broker to take us
@@ -50,7 +64,7 @@ log = logging.getLogger("ges.client")
 _HOPELESS = frozenset({Refused.OTHER_OVERLAY, Refused.OTHER_VERSION, Refused.NOT_AUTHENTICATED})
 
 #: What a broker may answer to a client's greeting.
-_ANSWERS = MessageCodec(Attached, Refusal)
+_ANSWERS = MessageCodec(Attached, Refusal, Challenge)
 
 #: Where no URL is known that cannot be tried.
 NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -74,6 +88,7 @@ class Wish:
     )  #: told once a search for whom it waits, and why
     token: str | None = field(default=None, repr=False)
     secret: bytes | None = field(default=None, repr=False)  #: proves the uid, as a certificate may
+    capabilities: tuple[str, ...] = OF_CLIENTS  #: said in the greeting
 
 
 def check_wish(
@@ -85,6 +100,7 @@ def check_wish(
     timeout: float,
     reattach: bool,
     on_waiting: Callable[[str], None] | None = None,
+    only_looks: bool = False,
 ) -> Wish:
     """Return the wish that these arguments say; see :func:`ges.client.connect`.
 
@@ -127,6 +143,7 @@ def check_wish(
         on_waiting=on_waiting or log.warning,
         token=token,
         secret=secret,
+        capabilities=(*OF_CLIENTS, LOOKS) if only_looks else OF_CLIENTS,
     )
 
 
@@ -246,18 +263,17 @@ class BrokerSearch:
                 None,
                 0,
                 DIALECT.lowest,
-                DIALECT.names + OF_CLIENTS,
-                wish.token,
+                DIALECT.names + wish.capabilities,
+                None,
                 wish.secret,
+                split_token(wish.token)[0] if wish.token is not None else None,
+                secrets.token_bytes(NONCE_BYTES) if wish.token is not None else None,
             )
             await wire.stream.send_all(GREETINGS.encode(hello))
             reader = FrameReader(MAX_CONTROL_BYTES)
-            while (found := reader.next_frame()) is None:
-                data = await wire.stream.receive_some(4096)
-                if not data:
-                    raise ConnectionFailed(address.url, "closed without an answer")
-                reader.feed(data)
-            answer = _ANSWERS.decode(found[1])
+            answer = await _hear(address, wire, reader)
+            if isinstance(answer, Challenge):
+                answer = await self._prove(hello, answer, address, wire, reader)
             if isinstance(answer, Refusal):
                 reason = printable(answer.detail) or answer.reason.value
                 if answer.reason in _HOPELESS:
@@ -275,3 +291,29 @@ class BrokerSearch:
             reader.agree(answer.version)
             stack.pop_all()
             return address, wire, reader, answer
+
+    async def _prove(
+        self, hello: Hello, asked: Challenge, address: Address, wire: Wire, reader: FrameReader
+    ) -> Message:
+        """Prove to a broker that we have our token, and let it prove that it knows it."""
+        if self.wish.token is None or hello.nonce is None:
+            raise ProtocolError("it asks for a token that nobody has named")
+        name, secret = split_token(self.wish.token)
+        exchange = Exchange(hello.overlay, name, hello.uid, asked.broker, hello.nonce, asked.nonce)
+        proof = TokenProof(client_proof(secret, exchange))
+        await wire.stream.send_all(GREETINGS.encode(proof))
+        answer = await _hear(address, wire, reader)
+        if isinstance(answer, Attached) and not (
+            answer.broker == asked.broker and is_from_a_broker(answer.token_proof, secret, exchange)
+        ):
+            raise ProtocolError("it does not know the token that it lets us in for")
+        return answer
+
+
+async def _hear(address: Address, wire: Wire, reader: FrameReader) -> Message:
+    while (found := reader.next_frame()) is None:
+        data = await wire.stream.receive_some(4096)
+        if not data:
+            raise ConnectionFailed(address.url, "closed without an answer")
+        reader.feed(data)
+    return _ANSWERS.decode(found[1])

@@ -30,7 +30,8 @@ from ges.wire.client_messages import (
     Subscribed,
     SubscriptionRefused,
 )
-from ges.wire.status import Status
+from ges.wire.status import MoreStatus, Status
+from ges.wire.status_pages import StatusPages
 from overlay.address import Address, is_loopback, parse_url
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass
@@ -99,6 +100,7 @@ class ClientState:
         self.tells_active = True  #: it says when a subscription is active
         self.refusals: list[str] = []  #: of the client's events
         self.statuses: list[Status] = []
+        self._pages = StatusPages()
         self.taken: list[RevocationTaken] = []
         self._addresses = tuple(addresses)
         self._has_token = has_token
@@ -263,8 +265,9 @@ class ClientState:
                 self.dropped = message
             case Missed(milliseconds):
                 return Away(milliseconds / 1000)
-            case Status():
-                self.statuses.append(message)
+            case Status() | MoreStatus():
+                if (status := self._pages.take(message)) is not None:
+                    self.statuses.append(status)
             case _:
                 pass
         return None

@@ -146,6 +146,7 @@ class _Asking:
             timeout=patience_s,
             reattach=False,
             on_waiting=on_waiting,
+            only_looks=True,
         ) as client:
             with trio.CancelScope(deadline=deadline):
                 return await client.status(), client.broker_url

@@ -155,6 +155,12 @@ class RecallLog:
             if entry.at >= at:
                 yield entry.run, entry.at
 
+    def shed(self, most: int) -> None:
+        """Drop the oldest until at most so many bytes are kept."""
+        while self._entries and self.bytes > most:
+            flow, _ = next(iter(self._entries.values()))
+            self._drop(flow, self._flows[flow])
+
     def forget(self, now: Nanos) -> None:
         """Drop what is too old, and the oldest of what is too much."""
         while self._entries:

@@ -1,8 +1,9 @@
-"""The broker's side of its clients. Only ``clients``, ``reader``,
+"""The broker's side of its clients. Only ``clients``, ``letting_in``, ``reader``,
 ``on_ring`` and ``backpressure`` need trio.
 
 Clients
-    ``session`` (one), ``clients`` (all), ``reader`` (reads what they send).
+    ``session`` (one), ``clients`` (all), ``reader`` (reads what they send), ``visitors`` (those
+    that only ask for the status), ``letting_in`` (who may attach).
 What they send
     ``intake``, ``subscriptions``, ``parking`` and ``parked_events`` (secure events that wait for a
     path), ``replies``, ``active_notices`` (that a subscription is active).

@@ -8,11 +8,18 @@ down by TCP in its turn.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from ges.stack import Stack
 from overlay.driver import Driver
-from overlay.links.memory_limit import MemoryLimit
 from overlay.net.connection import hold_all
+
+
+class Looking(Protocol):
+    """A limit on memory."""
+
+    def look(self) -> None:
+        """See that it is kept to; quick where that was looked at just now."""
 
 
 class Backpressure:
@@ -23,7 +30,7 @@ class Backpressure:
         stack: Stack,
         driver: Driver,
         *,
-        memory_limits: Sequence[MemoryLimit],
+        memory_limits: Sequence[Looking],
         looks: Sequence[Callable[[], None]],
     ) -> None:
         """Take what is called after a batch.
@@ -31,7 +38,7 @@ class Backpressure:
         Args:
             stack: tells the ring to whom events went.
             driver: knows which queues are crowded; its timers may be due sooner then.
-            memory_limits: on all clients together, and on all links.
+            memory_limits: on all clients together, on all links, and on all that is held.
             looks: called each time, whatever the batch was.
         """
         self._stack = stack

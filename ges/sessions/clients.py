@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections import Counter
 from collections.abc import Callable
 
 import trio
 
-from ges.access.admission import Admission, Admitted, Rejection
+from ges.access.admission import Admission, Admitted
 from ges.access.rules import AccessRules
 from ges.node import BrokerNode
 from ges.sessions.intake import Intake
+from ges.sessions.letting_in import LetIn, LettingIn
 from ges.sessions.reader import ClientReader
 from ges.sessions.session import CLIENT_QUEUE_BYTES, Session
+from ges.sessions.visitors import Visitors
 from ges.wire.client_messages import Alternates, Attached
 from overlay.driver import Driver
+from overlay.errors import ProtocolError
 from overlay.ids import Nanos, short
 from overlay.limits import Limits
+from overlay.links.slots import Slots, Source
 from overlay.machine import Refused
 from overlay.net.connection import BROKEN, Connection
 from overlay.net.transport import CLOSE_SECONDS, Wire
@@ -26,7 +31,7 @@ from overlay.security.identity import PeerIdentity
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import MAX_FRAME_BYTES
 from overlay.wire.greetings import GREETINGS, Hello, Refusal
-from overlay.wire.versions import ACTIVE, ASKS, FOR_CLIENTS, MISSED
+from overlay.wire.versions import ACTIVE, ASKS, FOR_CLIENTS, LOOKS, MISSED, PAGES
 from overlay.wording import counted
 
 NOTHING = AccessRules(())  #: allows nothing
@@ -70,22 +75,37 @@ class Clients:
         self._reader = reader
         self._limits = limits
         self.policy = policy  #: for clients that come from now on
+        self._slots = Slots(
+            limits.clients, of_one=limits.clients_of_one, reserved=limits.clients_reserved
+        )
+        self._visitors: Visitors[Session] = Visitors(
+            limits.visitors, of_one=limits.visitors_of_one, end=self._end_visit
+        )
         self._counted_log = driver.counted_log
+        self._letting_in = LettingIn(
+            admission, driver.counted_log, lambda: node.peer.uid, driver.overlay, limits
+        )
         self._gone = trio.Event()  #: one of them went
         self._ends = trio.Semaphore(ENDS_AT_ONCE)
         self._closed = False
 
     @property
     def size(self) -> int:
-        """How many clients are here."""
-        return len(self._sessions)
+        """How many clients are here, beside those that only look."""
+        return len(self._sessions) - len(self._visitors)
 
     async def serve(self, hello: Hello, wire: Wire, reader: FrameReader) -> None:
         """Serve one client until it goes, or breaks the protocol."""
-        admission = self._admit(hello, wire)
-        if isinstance(admission, Refusal):
-            await self._turn_away(wire, admission)
+        only_looks = LOOKS in hello.capabilities
+        try:
+            found = await self._judge(hello, wire, reader)
+        except ProtocolError as error:
+            self._counted_log.note("protocol_errors", "protocol error", why=str(error))
             return
+        if isinstance(found, Refusal):
+            await self._turn_away(wire, found)
+            return
+        admission, source = found.admitted, found.source
         connection = Connection(
             wire.stream,
             secure=wire.identity is not None,
@@ -103,18 +123,32 @@ class Clients:
             asks=ASKS in hello.capabilities,
             hears_missed=MISSED in hello.capabilities,
             hears_active=ACTIVE in hello.capabilities,
+            takes_pages=PAGES in hello.capabilities,
+            only_looks=only_looks,
         )
         reader.limit(MAX_FRAME_BYTES)
         self._sessions.add(session)
+        if only_looks:
+            self._visitors.enter(session, source)
+        else:
+            self._slots.take(source)
         peer = self._node.peer
         subject = admission.principal.label
+        self._driver.first_seen.note(
+            "a client is attached",
+            (subject, source),
+            subject=subject,
+            host=wire.remote,
+            secure=session.secure,
+        )
         told = (peer.uid, peer.url, session.secure, reader.version, subject)
-        session.tell(Attached(*told, FOR_CLIENTS))
+        session.tell(Attached(*told, FOR_CLIENTS, found.token_proof))
         self._tell_revoked(session)
         session.tell(self._alternates())
         ends, is_ending = self._ends, False
         try:
-            with trio.CancelScope() as self._serving[session]:
+            seconds = self._limits.visit_seconds if only_looks else math.inf
+            with trio.move_on_after(seconds) as self._serving[session]:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self._write, connection, nursery.cancel_scope)
                     await self._reader.read(session, connection, reader)
@@ -127,6 +161,10 @@ class Clients:
             if is_ending:
                 ends.release()
             self._sessions.discard(session)
+            if only_looks:
+                self._visitors.leave(session)
+            else:
+                self._slots.free(source)
             self._serving.pop(session, None)
             self._gone.set()
             self._intake.forget(session)
@@ -154,6 +192,7 @@ class Clients:
                 if (serving := self._serving.get(session)) is not None:
                     serving.cancel()
                 self._sessions.discard(session)
+                self._visitors.leave(session)
         return found
 
     def tell_revocations(self) -> None:
@@ -218,19 +257,37 @@ class Clients:
 
     # ── letting in ────────────────────────────────────────────────────────────────────────────
 
-    def _admit(self, hello: Hello, wire: Wire) -> Admitted | Refusal:
+    async def _judge(self, hello: Hello, wire: Wire, reader: FrameReader) -> LetIn | Refusal:
+        leaving = Refusal(Refused.LEAVING, "this broker is leaving")
         if self._closed:
-            return Refusal(Refused.LEAVING, "this broker is leaving")
-        if len(self._sessions) >= self._limits.clients:
-            self._counted_log.note("clients_turned_away", "too many clients", host=wire.remote)
-            return Refusal(Refused.BUSY, f"this broker serves {counted(self.size, 'client')}")
-        found = self._admission.admit(hello.token, wire.identity, exposed=wire.is_exposed)
-        if isinstance(found, Rejection):
-            self._counted_log.note(
-                "clients_not_authenticated", "client refused", why=found.reason, host=wire.remote
-            )
-            return Refusal(Refused.NOT_AUTHENTICATED, found.reason)
-        return found
+            return leaving
+        found = await self._letting_in.judge(hello, wire, reader)
+        if isinstance(found, Refusal):
+            return found
+        if self._closed:  # meanwhile
+            return leaving
+        full = self._why_full(found.source) if LOOKS not in hello.capabilities else None
+        return full or found
+
+    def _why_full(self, source: Source) -> Refusal | None:
+        """Return why there is no slot for one more of ``source``, or None."""
+        crowd = self._slots.crowd(source)
+        if crowd is None:
+            return None
+        self._counted_log.note("clients_turned_away", "too many clients", of=source.name)
+        told = f"this broker serves {counted(self.size, 'client')}"
+        if crowd == source and self.size < self._limits.clients:  # it alone has too many
+            many = self._slots.of(source)
+            told = f"this broker serves {counted(many, 'client')} of {source.name}"
+        return Refusal(Refused.BUSY, told)
+
+    def _end_visit(self, session: Session) -> None:
+        self._counted_log.note(
+            "visitors_evicted", "too many clients that ask for the status, the oldest is cut off"
+        )
+        session.connection.abort()
+        if (serving := self._serving.get(session)) is not None:
+            serving.cancel()
 
     async def _turn_away(self, wire: Wire, refusal: Refusal) -> None:
         with trio.move_on_after(CLOSE_SECONDS), contextlib.suppress(*BROKEN):

@@ -5,6 +5,7 @@ Called from reader tasks, in slices; never waits.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 
@@ -27,12 +28,15 @@ from ges.wire.client_messages import (
 from ges.wire.event_runs import EventRun, event_runs
 from ges.wire.events import CLIENT_FLAGS, MAX_PAYLOAD_BYTES, NO_DUTY
 from ges.wire.status import Status
+from ges.wire.status_pages import status_frames
 from ges.wire.topics import KnownTopics
 from overlay.errors import ProtocolError
 from overlay.limits import LIMITS, Limits
 from overlay.machine import Message
 from overlay.wire.codec import FrameRun
 from overlay.wire.frames import CONTROL, EVENT
+
+LONG_RUN_BYTES = 16 * 1024  #: a shorter run is taken in one piece, however many want it
 
 
 class Intake:
@@ -48,11 +52,14 @@ class Intake:
         take_notice: Callable[[RevocationNotice], str | None],
         describe: Callable[[], Status],
         limits: Limits = LIMITS,
+        look_at_memory: Callable[[], None] = lambda: None,
+        portion_bytes: int = sys.maxsize,
     ) -> None:
         """Take to whom what clients send is handed.
 
         ``take_notice`` returns why a list of revoked identities is not taken, or None;
-        ``describe`` says how the broker is.
+        ``describe`` says how the broker is; ``look_at_memory`` is called where much is queued:
+        behind each ``portion_bytes``.
         """
         self._stack = stack
         self._subscriptions = subscriptions
@@ -61,16 +68,21 @@ class Intake:
         self._take_notice = take_notice
         self._describe = describe
         self._limits = limits
+        self._look_at_memory = look_at_memory
+        self._portion_bytes = portion_bytes
         self._topics = KnownTopics()
 
     def steps(self, session: Session, runs: list[FrameRun]) -> Generator[None, None, None]:
         """Take what a client sent; yields where others may have their turn."""
         session.status = None
         for run in runs:
+            if session.only_looks and run.kind != CONTROL:
+                raise ProtocolError("an event from a client that only looks")
             if run.kind == EVENT:
                 for events in self._apart(event_runs(run.data, run.bounds)):
-                    self._take_events(session, events)
-                    yield
+                    for part in self._portions(events):
+                        self._take_events(session, part)
+                        yield
             elif run.kind == CONTROL:
                 for body in run.bodies():
                     self._take_message(session, CLIENT_CODEC.decode(body))
@@ -113,6 +125,8 @@ class Intake:
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
     def _take_message(self, session: Session, message: Message) -> None:
+        if session.only_looks and not isinstance(message, KeepAlive | StatusRequest):
+            raise ProtocolError(f"{type(message).__name__} from a client that only looks")
         if isinstance(message, Subscribe):
             self._subscriptions.subscribe(session, message)
             self._parked.stir()  # who is alone may publish to its own subscribers
@@ -133,10 +147,29 @@ class Intake:
             session.answer(RevocationTaken(self._take_notice(message)))
         elif isinstance(message, StatusRequest):
             if session.status is None:
-                session.status = CLIENT_CODEC.encode(self._describe())
+                pages = status_frames(self._describe())
+                session.status = b"".join(pages if session.takes_pages else pages[:1])
             session.connection.send(session.status)
         else:
             raise ProtocolError(f"{type(message).__name__} from a client")
+
+    def _portions(self, run: EventRun) -> Iterable[EventRun]:
+        """Cut a run for many clients, which may all be slow, where it would queue too much at once.
+
+        The memory is looked at in between.
+        """
+        size = run.bounds[-1] - run.bounds[0]
+        if size < LONG_RUN_BYTES or run.count == 1:
+            return (run,)
+        head = run.head
+        wanted = len(self._stack.deliveries.audience.of(head.link_class, head.topic))
+        portions = -(-size * wanted // self._portion_bytes)
+        return self._cut(run, -(-run.count // portions)) if portions > 1 else (run,)
+
+    def _cut(self, run: EventRun, count: int) -> Iterable[EventRun]:
+        for first in range(0, run.count, max(1, count)):
+            yield run.part(first, min(run.count, first + max(1, count)))
+            self._look_at_memory()
 
     def _take_events(self, session: Session, run: EventRun) -> None:
         head = run.head

@@ -58,6 +58,22 @@ class ParkedEvents:
         """How many events are parked."""
         return self._parking.size
 
+    @property
+    def memory(self) -> int:
+        """Bytes of memory that all take."""
+        return self._parking.memory
+
+    def shed(self, most_bytes: int) -> None:
+        """Refuse what clients have parked, of those first that have most, until so much is left."""
+        reason = "it was parked, and this broker has no memory left for it"
+        while self.memory > most_bytes and (session := self._parking.most()) is not None:
+            refused = self._parking.withdraw(session, lambda head: reason)
+            for parked, _ in refused:
+                head = parked.head
+                told = in_doubt(head, reason)
+                self._replies.refuse(session, head.link_class, head.sequence, told)
+            self._counters["events_parked_expired"] += len(refused)
+
     def holds(self, session: Session) -> bool:
         """Say whether events of this client wait; later ones must then not overtake them."""
         return self._parking.holds(session)

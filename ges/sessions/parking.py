@@ -22,6 +22,7 @@ MAX_PARKED = 1_000  #: events of one client
 MAX_PARKED_BYTES = 8 * 1024 * 1024  #: of one client
 MAX_ALL_PARKED = 20_000  #: events of all clients
 MAX_ALL_PARKED_BYTES = 64 * 1024 * 1024
+PARKED_BYTES = 512  #: of memory for a parked event, beside its own bytes
 
 S = TypeVar("S", bound=Hashable)
 
@@ -44,6 +45,11 @@ class Parking(Generic[S]):
         self._bytes: dict[S, int] = {}
         self.size = 0
         self.bytes = 0
+
+    @property
+    def memory(self) -> int:
+        """Bytes of memory that all take."""
+        return self.bytes + PARKED_BYTES * self.size
 
     def holds(self, session: S) -> bool:
         """Say whether events of this session wait; later ones must then not overtake them."""
@@ -106,6 +112,10 @@ class Parking(Generic[S]):
         else:
             self._drop(session)
         return denied
+
+    def most(self) -> S | None:
+        """Return whose parked events take most; None: none are parked."""
+        return max(self._bytes, key=lambda session: self._bytes[session], default=None)
 
     def forget(self, session: S) -> int:
         """The publisher is gone; returns how many events went with it."""

@@ -7,7 +7,7 @@ from functools import partial
 
 import trio
 
-from ges.sessions.backpressure import Backpressure
+from ges.sessions.backpressure import Backpressure, Looking
 from ges.sessions.change_pace import ChangePace
 from ges.sessions.intake import Intake
 from ges.sessions.on_ring import OnRing
@@ -19,7 +19,6 @@ from overlay.driver import Driver
 from overlay.errors import ProtocolError
 from overlay.ids import NANOS_PER_SECOND, short
 from overlay.limits import Limits
-from overlay.links.memory_limit import MemoryLimit
 from overlay.net.connection import BROKEN, Connection
 from overlay.net.slices import Sliced
 from overlay.wire.codec import FrameReader, FrameRun
@@ -42,7 +41,7 @@ class ClientReader:
         backpressure: Backpressure,
         *,
         limits: Limits,
-        memory_limit: MemoryLimit,
+        memory_limit: Looking,
     ) -> None:
         """``memory_limit``: on what all clients hold together."""
         self._driver = driver

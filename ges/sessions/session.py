@@ -35,6 +35,10 @@ class ClientOutlet(Outlet, Protocol):
         """What waits to be sent."""
 
     @property
+    def memory(self) -> int:
+        """Bytes of memory that it takes, with what is queued."""
+
+    @property
     def overflowed(self) -> bool:
         """It was given up, as too much was held for the client or of it."""
 
@@ -67,9 +71,11 @@ class Session:
         "is_detached",
         "last",
         "last_word",
+        "only_looks",
         "publisher",
         "reader",
         "status",
+        "takes_pages",
         "told_dropped",
         "uid",
         "unsaid",
@@ -89,6 +95,8 @@ class Session:
         asks: bool = False,
         hears_missed: bool = False,
         hears_active: bool = False,
+        takes_pages: bool = False,
+        only_looks: bool = False,
     ) -> None:
         """Begin to serve it.
 
@@ -96,6 +104,8 @@ class Session:
             asks: it says when it waits for its events to be confirmed.
             hears_missed: it knows what :class:`Missed` says.
             hears_active: it is told when its subscriptions are active.
+            takes_pages: it can put a status together that comes in pages.
+            only_looks: it may ask for the status, and no more.
         """
         self.admission = admission  #: who it is, and what it may
         self.verdicts: dict[bytes, str | None] = {}  #: why not, by topic
@@ -114,6 +124,8 @@ class Session:
         self.asks = asks
         self.hears_missed = hears_missed
         self.hears_active = hears_active
+        self.takes_pages = takes_pages
+        self.only_looks = only_looks
         self.is_asking = False  #: it waits, and has not been answered
         self.unsaid = 0  #: events taken, but not yet told the client
         self.accepted: dict[LinkClass, int] = {}  #: taken, but not yet told the client
@@ -159,9 +171,11 @@ class Session:
 
     @property
     def held_bytes(self) -> int:
-        """Memory that its connection takes: what is queued for it, and frames not whole yet."""
+        """Memory that it takes: its connection, with what is queued, frames not whole yet, and
+        what is remembered of it."""
         unfinished = self.reader.kept_bytes if self.reader is not None else 0
-        return self.connection.queued_bytes + unfinished
+        # Filters are charged with what they take at most, which is twice what they mostly do.
+        return self.connection.memory + unfinished + self.filter_bytes // 2 + self.verdict_bytes
 
     def give_up(self) -> None:
         """End its connection now: too much is held for it, or of it."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from ges.errors import TopicError
 from ges.matching.filter_tree import filter_cost
 from ges.sessions.active_notices import ActiveNotices
@@ -17,7 +19,16 @@ from overlay.links.counted_log import CountedLog
 class Subscriptions:
     """Which filters clients have, and whether they may."""
 
-    def __init__(self, stack: Stack, limits: Limits, counted_log: CountedLog) -> None:
+    def __init__(
+        self,
+        stack: Stack,
+        limits: Limits,
+        counted_log: CountedLog,
+        *,
+        most_bytes: int = sys.maxsize,
+    ) -> None:
+        """``most_bytes``: that the filters of all may take, whatever the limits say."""
+        self._most_bytes = most_bytes
         self._stack = stack
         self._deliveries = stack.deliveries
         self._notices = ActiveNotices()
@@ -96,7 +107,7 @@ class Subscriptions:
             return f"a client may have {limits.subscriptions} subscriptions"
         if session.filter_bytes + cost > limits.subscription_bytes:
             return "this client's filters take too much memory; unsubscribe some, or shorten them"
-        if self._bytes + cost > limits.subscription_bytes_total:
+        if self._bytes + cost > min(limits.subscription_bytes_total, self._most_bytes):
             return "this broker has no memory for more filters; attach to another"
         return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from ges.broker.memory_budget import DEFAULT_BYTES, MIN_BYTES
 from ges.settings.forms import BYTES, TIME
 from ges.settings.setting import Part, setting
 from ges.wire.events import MAX_PAYLOAD_BYTES
@@ -16,6 +17,17 @@ MUCH = 2**40  #: bytes: more than one broker can keep
 
 class Limits(Part, frozen=True):
     """What clients and strangers can take."""
+
+    memory: Annotated[
+        int,
+        setting(
+            "What clients and other brokers may make it hold, above what it takes idle.",
+            *("--memory", "SIZE"),
+            form=BYTES,
+            ge=MIN_BYTES,
+            le=MUCH,
+        ),
+    ] = DEFAULT_BYTES
 
     connections: Annotated[
         int,
@@ -31,10 +43,28 @@ class Limits(Part, frozen=True):
         int,
         setting("Clients served at a time.", "--max-clients", "N", ge=0, le=MANY, reloads=True),
     ] = LIMITS.clients
+    clients_of_one: Annotated[
+        int,
+        setting(
+            "Of these, of one address, certificate or token, at most 3/4; 0: no limit.",
+            *("--clients-of-one", "N"),
+            ge=0,
+            le=MANY,
+        ),
+    ] = LIMITS.clients_of_one
     links: Annotated[
         int,
         setting("Links to other brokers.", "--max-links", "N", ge=4, le=MANY, reloads=True),
     ] = LIMITS.links
+    links_of_one: Annotated[
+        int,
+        setting(
+            "Of these, to brokers at one address; 0: no limit.",
+            *("--links-of-one", "N"),
+            ge=0,
+            le=MANY,
+        ),
+    ] = LIMITS.links_of_one
     strangers: Annotated[
         int,
         setting(

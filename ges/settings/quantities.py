@@ -22,6 +22,7 @@ _WORDS = {
 }
 _FORM = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
 _BYTES = {"KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, "TiB": 1024**4}
+_SHORT = {unit[0]: size for unit, size in _BYTES.items()}  #: as people write them, too
 
 
 def seconds_of(text: str, units: Collection[str] = SHORT) -> float | None:
@@ -58,8 +59,10 @@ def bytes_of(text: str) -> int | None:
     number, unit = found[1], found[2]
     if unit in ("", "B"):
         return int(number) if number.isdigit() else None
-    size = float(number) * _BYTES[unit] if unit in _BYTES else math.nan
-    return round(size) if math.isfinite(size) else None
+    one = _BYTES.get(unit) or _SHORT.get(unit)
+    if one is None or not math.isfinite(size := float(number) * one):
+        return None
+    return round(size)
 
 
 def bytes_text(size: int) -> str:

@@ -49,6 +49,14 @@ class Security(Part, frozen=True):
         Path | None,
         setting("A broker's identity, for secure links.", "--identity", "DIR", form=PATH),
     ] = None
+    require_identity: Annotated[
+        bool,
+        setting(
+            "Link only to brokers with an identity of the same authority, over TLS alone; give it "
+            "to all brokers.",
+            "--require-identity",
+        ),
+    ] = False
     access: Annotated[
         Path | None,
         setting(

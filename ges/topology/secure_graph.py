@@ -21,6 +21,8 @@ from ring.geometry import between
 
 MAX_ORIGINS = 4096
 MAX_LISTED = 64 * MAX_ORIGINS  #: secure links in all lists together
+LIST_BYTES = 400  #: of memory for a list, beside ...
+LISTED_BYTES = 105  #: ... each link in it
 FREE_AGAIN = 3 / 4  #: no more than this share of either is taken: there is room again
 
 
@@ -36,10 +38,20 @@ class SecureGraph:
         self.left_out = 0  #: how often that was
         self._states: dict[str, SecureState] = {}
         self._listed = 0  #: secure links in all lists
+        self._most_bytes: int | None = None  #: of memory for all lists; None: as many as there are
         # What follows from the lists, as long as they stay as they are.
         self._reach: frozenset[str] | None = None
         self._out_of_reach: tuple[SecureState, ...] | None = None
         self._is_complete: bool | None = None
+
+    @property
+    def memory(self) -> int:
+        """Bytes of memory that all lists take."""
+        return LIST_BYTES * len(self._states) + LISTED_BYTES * self._listed
+
+    def bound(self, most_bytes: int) -> None:
+        """Take no more lists than fit into so much memory."""
+        self._most_bytes = most_bytes
 
     @property
     def states(self) -> tuple[SecureState, ...]:
@@ -75,7 +87,9 @@ class SecureGraph:
         if known is not None and not _is_newer(state, known):
             return False
         more = len(state.linked) - (len(known.linked) if known is not None else 0)
-        if (known is None and not self._has_room()) or self._listed + more > MAX_LISTED:
+        if (known is None and not self._has_room()) or self._is_too_much(
+            more, is_new=known is None
+        ):
             self.is_overfull = True
             self.left_out += 1
             return False
@@ -86,6 +100,8 @@ class SecureGraph:
     def has_much_room(self) -> bool:
         """Say whether lists that were left out will find room, should they be told again."""
         living = sum(not state.withdrawn for state in self._states.values())
+        if self._most_bytes is not None and self.memory > FREE_AGAIN * self._most_bytes:
+            return False
         return living <= FREE_AGAIN * MAX_ORIGINS and self._listed <= FREE_AGAIN * MAX_LISTED
 
     def state_of(self, uid: str) -> SecureState | None:
@@ -105,6 +121,14 @@ class SecureGraph:
             return False
         del self._states[gone]
         return True
+
+    def _is_too_much(self, more: int, *, is_new: bool) -> bool:
+        """Say whether ``more`` links in lists, and perhaps one more list, are too much."""
+        if self._listed + more > MAX_LISTED:
+            return True
+        growth = LISTED_BYTES * more + (LIST_BYTES if is_new else 0)
+        most = self._most_bytes
+        return most is not None and growth > 0 and self.memory + growth > most
 
     def withdraw(self, uid: str, incarnation: int) -> SecureState | None:
         """A broker was seen to go; returns what to flood, or None if it is known to be gone."""

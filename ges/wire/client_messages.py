@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 
 from ges.wire.broker_messages import RevocationNotice
-from ges.wire.status import Status
+from ges.wire.status import MoreStatus, Status
 from ges.wire.topics import MAX_TOPIC_BYTES
 from overlay.ids import LinkClass, WireCount, WireText, WireUid, WireUrl
 from overlay.machine import Message
@@ -90,6 +90,8 @@ class Attached(Message, frozen=True):
     version: WireVersion = LOWEST_VERSION  #: of the protocol, that holds for this connection
     subject: WireText = "anyone"  #: as whom the broker knows the client, see docs/access.md
     capabilities: WireCapabilities = ()  #: what else a client may send it
+    #: that the broker has the client's token in its book, if the client has proven to have it
+    token_proof: Annotated[bytes, msgspec.Meta(max_length=64)] | None = None
 
 
 class Alternates(Message, frozen=True):
@@ -179,4 +181,5 @@ CLIENT_CODEC = MessageCodec(
     Dropped,
     Missed,
     Status,
+    MoreStatus,
 )

@@ -17,6 +17,9 @@ NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\Z"  #: that a broker may be ca
 
 #: Others have told it, so it need not keep to the pattern: it is escaped where it is printed.
 Name = Annotated[str, msgspec.Meta(max_length=MAX_NAME)]
+MAX_PAGES = 256  #: of one status, each a control frame
+
+PageCount = Annotated[int, msgspec.Meta(ge=0, lt=MAX_PAGES)]
 
 
 class IdentityStatus(msgspec.Struct, frozen=True):
@@ -59,6 +62,14 @@ class RelayPathStatus(msgspec.Struct, frozen=True):
     uid: str
     link_class: LinkClass
     path: tuple[str, ...]  #: uids to pass after this broker, the last is the one it leads to
+
+
+class MemoryStatus(msgspec.Struct, frozen=True):
+    """What others make a broker hold, in bytes."""
+
+    budget: int  #: above what the idle process takes
+    limit: int  #: of it, for what is counted in ``held``
+    held: dict[str, int]  #: by what it is
 
 
 class VerdictStatus(msgspec.Struct, frozen=True):
@@ -106,3 +117,18 @@ class Status(Message, frozen=True):
     members: int = 0  #: brokers that have an address, this one among them
     steward: WireUid | None = None  #: of the cluster; None before there is one
     name: Name = ""  #: for people; empty: it has none
+    more: PageCount = 0  #: pages that follow this one, as it would be too long for a frame
+    warnings: tuple[str, ...] = ()  #: what is not as safe as its settings look, for people
+    memory: MemoryStatus | None = None  #: None: an earlier version does not say
+
+
+class MoreStatus(Message, frozen=True):
+    """Another page of a status: what had no room on those before."""
+
+    more: PageCount  #: pages that follow this one
+    backups: tuple[BackupStatus, ...]
+    chords: tuple[Member, ...]
+    suspects: tuple[WireUid, ...]
+    links: tuple[LinkStatus, ...]
+    verdicts: tuple[VerdictStatus, ...]
+    ways: tuple[RelayPathStatus, ...]

@@ -17,7 +17,8 @@ from overlay.links.first_message import read_greeting
 from overlay.links.heap_trim import HeapTrim
 from overlay.links.lifecycle import Links
 from overlay.links.link import Greeted, Upper
-from overlay.machine import Machine, Refused
+from overlay.links.slots import Slots, source_of
+from overlay.machine import Closed, Machine, Refused
 from overlay.net.connection import BROKEN
 from overlay.net.transport import Transport, Wire, close, remote_host
 from overlay.security.identity import PeerIdentity, Role
@@ -188,7 +189,7 @@ class Acceptor:
             if denied is not None:
                 await self._refuse(wire, denied, is_noted=True)
                 return
-            refusal = self._judge_peer(hello, hello.peer)
+            refusal = self._judge_peer(hello, hello.peer, wire)
         if refusal is not None:
             await self._refuse(wire, refusal)
         elif hello.peer is None:
@@ -208,18 +209,47 @@ class Acceptor:
         greeted = Greeted(peer, peer.url, link_class, wire, reader, agreed, welcome)
         await self._links.run(greeted)
 
-    def _judge_peer(self, hello: Hello, peer: Peer) -> Refusal | None:
-        up = self._links.up
-        if len(up) >= self._limits.links and (hello.uid, hello.link_class) not in up:
-            return Refusal(Refused.BUSY, f"this broker has {counted(len(up), 'link')}")
+    def _judge_peer(self, hello: Hello, peer: Peer, wire: Wire) -> Refusal | None:
         refused = self._machine.admit(peer)
         if refused is not None:
             return Refusal(refused, "")
         if self._is_blind_duplicate(hello):
             return Refusal(Refused.DUPLICATE, "there is a link already")
+        if (hello.uid, hello.link_class) not in self._links.up and not self._has_room(wire):
+            up = self._links.up
+            return Refusal(Refused.BUSY, f"this broker has {counted(len(up), 'link')}")
         if not self._table.on_hello(hello.uid, hello.link_class, hello.serial, hello.incarnation):
             return Refusal(Refused.DUPLICATE, "")
         return None
+
+    def _has_room(self, wire: Wire) -> bool:
+        """Say whether there is a slot for one more link, or can be: one that is of less use goes.
+
+        It is one of the same address, or of whoever has most.
+        """
+        limits, up = self._limits, self._links.up
+        slots = Slots(limits.links, of_one=limits.links_of_one, reserved=limits.links_reserved)
+        for link in up.values():
+            slots.take(link.source)
+        crowd = slots.crowd(
+            source_of(wire.remote, wire.identity.uid if wire.identity is not None else None)
+        )
+        if crowd is None:
+            return True
+        needed = self._upper.needed
+        spare = [
+            (link.has_spoken, link.since_ns, number, key)
+            for number, (key, link) in enumerate(up.items())
+            if link.source == crowd and link.peer.uid not in needed
+        ]
+        if not spare:
+            return False
+        uid, link_class = min(spare)[3]
+        self._counted_log.note(
+            "links_made_room", "link ended to make room for another", of=crowd.name
+        )
+        self._links.cut(uid, link_class, Closed.UNWANTED)
+        return True
 
     def _is_blind_duplicate(self, hello: Hello) -> bool:
         """Say whether the caller does not know that it is linked to whom it calls.

@@ -32,7 +32,13 @@ _LACKS = {
 
 
 def lack(error: BaseException) -> str | None:
-    """Return what the machine lacks if that is why ``error`` was raised, and the mend; or None."""
+    """Return what the machine lacks if that is why ``error`` was raised, and the mend; or None.
+
+    Of errors in a group each has to say so.
+    """
+    if isinstance(error, BaseExceptionGroup):
+        found = [lack(each) for each in error.exceptions]
+        return found[0] if all(found) else None
     if isinstance(error, MemoryError):
         return _MEMORY
     if isinstance(error, OSError) and error.errno is not None:

@@ -10,6 +10,7 @@ import trio
 from overlay.address import Address, is_own_url, parse_url
 from overlay.errors import ConfigError, ConnectionFailed, ProtocolError
 from overlay.ids import LinkClass
+from overlay.links.counted_log import CountedLog
 from overlay.links.first_message import read_greeting
 from overlay.links.lifecycle import Links
 from overlay.links.link import Greeted
@@ -43,6 +44,8 @@ class Caller:
         *,
         overlay: str,
         dialect: Dialect,
+        certified_only: bool,
+        counted_log: CountedLog,
         give: Callable[[Input], None],
     ) -> None:
         self._machine = machine
@@ -51,6 +54,8 @@ class Caller:
         self._links = links
         self._overlay = overlay
         self._dialect = dialect
+        self._certified_only = certified_only
+        self._counted_log = counted_log
         self._give = give
 
     async def call(self, request: OpenLink) -> None:
@@ -74,6 +79,8 @@ class Caller:
             return
         except (ConnectionFailed, ConfigError) as error:
             detail = error.reason if isinstance(error, ConnectionFailed) else str(error)
+            if isinstance(error, ConnectionFailed) and error.is_final:
+                self._counted_log.note("links_no_tls", "no link", to=request.url, why=detail)
             self._fail(call, self._unless_called(call, Refused.UNREACHABLE), detail)
             return
         except ProtocolError as error:
@@ -102,7 +109,7 @@ class Caller:
         """
         request = call.request
         address = parse_url(request.url)
-        if request.link_class is LinkClass.SECURE:
+        if self._certified_only or request.link_class is LinkClass.SECURE:
             address = Address(address.host, address.port, tls=True)
         for pause in PAUSES_SECONDS:
             try:

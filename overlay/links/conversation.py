@@ -92,6 +92,7 @@ class Conversation:
                     return goodbye
                 await upper.on_batch(link)
                 chunk = await link.connection.receive(reader.appetite)
+                link.has_spoken = True
                 reader.feed(chunk)
                 if link.arrivals is not None:
                     link.arrivals.size += len(chunk)

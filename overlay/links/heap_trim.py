@@ -37,6 +37,10 @@ class HeapTrim:
         if self._ended >= TIDY_AFTER:
             self._many.set()
 
+    def note_freed(self) -> None:
+        """Much was freed at once."""
+        self._many.set()
+
     async def run(self) -> None:
         """Tidy up when there is reason to, until cancelled."""
         keep_some()
@@ -60,5 +64,10 @@ def keep_some() -> None:
 def give_back() -> None:
     """Collect garbage, and have the C library return what is free; takes some milliseconds."""
     gc.collect()
+    trim()
+
+
+def trim() -> None:
+    """Have the C library return what is free; takes a millisecond or two."""
     with suppress(OSError, AttributeError):  # another C library than glibc
         ctypes.CDLL(None).malloc_trim(0)

@@ -270,7 +270,12 @@ class Keeping(Generic[L]):
             orphans = self.streams.give_away(key)
             if orphans:
                 self._upper.on_orphans(link.peer, link.link_class, orphans)
-        while is_taken and (too_many := self.streams.relieve()) is not None:
+        if is_taken:
+            self.relieve()
+
+    def relieve(self, most_bytes: int | None = None) -> None:
+        """Keep no more than so much for links that are lost: the rest goes another way."""
+        while (too_many := self.streams.relieve(most_bytes)) is not None:
             peer, link_class, items = too_many
             self._counted_log.count("events_kept_given_up", sum(events for _, events in items))
             self._upper.on_orphans(peer, link_class, items)

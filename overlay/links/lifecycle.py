@@ -12,14 +12,16 @@ from functools import partial
 
 import trio
 
-from overlay.ids import LinkClass, Nanos
+from overlay.ids import LinkClass, Nanos, short
 from overlay.links.acknowledging import Acknowledging
 from overlay.links.bulkhead import Bulkhead
 from overlay.links.conversation import Conversation
 from overlay.links.counted_log import CountedLog
+from overlay.links.first_seen import FirstSeen
 from overlay.links.keeping import PARTING_SECONDS, Keeping
 from overlay.links.link import Greeted, Link, Upper
 from overlay.links.parting import Parting
+from overlay.links.slots import source_of
 from overlay.machine import Closed, Input
 from overlay.net.connection import BROKEN, Connection
 from overlay.net.precedence import Precedence
@@ -48,6 +50,7 @@ class Links(Keeping[Link]):
         incarnation: Callable[[], int],
         bulkhead: Bulkhead,
         counted_log: CountedLog,
+        first_seen: FirstSeen,
     ) -> None:
         """``give`` hands the machine an input; ``incarnation`` returns this broker's, as it is."""
         parting = Parting(partial(bulkhead.contain, self._go_another_way))
@@ -77,6 +80,7 @@ class Links(Keeping[Link]):
         self._now = now
         self._bulkhead = bulkhead
         self._quiet = trio.Event()
+        self._first_seen = first_seen
 
     async def run(self, greeted: Greeted) -> None:
         """Read and write until the link ends; the machine is told when it comes up and ends."""
@@ -94,9 +98,19 @@ class Links(Keeping[Link]):
             connection.outbox.first = GREETINGS.encode(greeted.welcome)
         reader.limit(MAX_FRAME_BYTES)
         reader.agree(agreed.version)
-        link = Link(peer, link_class, connection, self._now(), agreed, wire.identity, reader)
+        source = source_of(wire.remote, wire.identity.uid if wire.identity is not None else None)
+        link = Link(
+            peer, link_class, connection, self._now(), agreed, wire.identity, reader, source
+        )
         if link_class is LinkClass.EXPRESS:
             self.precedence.enter(connection.fileno)
+        self._first_seen.note(
+            "a broker is linked",
+            (peer.uid, source, wire.identity is not None),
+            peer=short(peer.uid),
+            host=wire.remote,
+            certified=wire.identity is not None,
+        )
         self.enter(link, greeted.url)
         reason: Closed | None = None
         try:

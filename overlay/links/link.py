@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
 import trio
 
 from overlay.ids import LinkClass, Nanos, Peer
+from overlay.links.slots import NOWHERE, Source
 from overlay.machine import Fact
 from overlay.net.connection import Connection
 from overlay.net.transport import Wire
@@ -39,6 +40,7 @@ class Link:
         "agreed",
         "arrivals",
         "connection",
+        "has_spoken",
         "identity",
         "link_class",
         "parted",
@@ -46,6 +48,7 @@ class Link:
         "reader",
         "running",
         "since_ns",
+        "source",
     )
 
     def __init__(
@@ -57,6 +60,7 @@ class Link:
         agreed: Agreement = OLDEST,
         identity: PeerIdentity | None = None,
         reader: FrameReader | None = None,
+        source: Source = NOWHERE,
     ) -> None:
         self.parted = trio.Event()  #: the other end has said good-bye
         self.peer = peer
@@ -66,6 +70,8 @@ class Link:
         self.agreed = agreed  #: version, and the capabilities of both ends
         self.identity = identity  #: as certified in the handshake; None: plain
         self.reader = reader
+        self.has_spoken = False  #: something has come over it since the greetings
+        self.source = source  #: to whom its slot counts
         self.running = trio.CancelScope()  #: its reading and writing
         #: counts what comes; None: the other end does not
         self.arrivals: ConnectionPart | None = None
@@ -80,7 +86,7 @@ class Link:
         stream = self.connection.outbox.stream
         unacknowledged = stream.memory if stream is not None else 0
         unfinished = self.reader.kept_bytes if self.reader is not None else 0
-        return self.connection.queued_bytes + unacknowledged + unfinished
+        return self.connection.memory + unacknowledged + unfinished
 
     def give_up(self) -> None:
         """End it now: too much is held for the other end, or of it."""
@@ -134,6 +140,10 @@ class Upper(Protocol):
 
         Whom it refuses the layer above counts and logs itself.
         """
+
+    @property
+    def needed(self) -> Collection[str]:
+        """Return with whom this broker keeps up links of its own: their uids."""
 
     async def on_client(self, hello: Hello, wire: Wire, reader: FrameReader) -> None:
         """A client has greeted; serve it until it goes."""

@@ -7,7 +7,7 @@ broker, and strangers can make thousands. So there is a bound for all together.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 import trio
 
@@ -37,14 +37,31 @@ class Holder(Protocol):
         """End its connection now."""
 
 
-class MemoryLimit:
+H = TypeVar("H", bound=Holder)
+
+
+class MemoryLimit(Generic[H]):
     """Looks, now and then, at what is held for all of one kind."""
 
-    def __init__(self, holders: Collection[Holder], limit_bytes: Callable[[], int]) -> None:
-        """Take who holds, a collection that changes meanwhile, and what all may hold now."""
+    def __init__(
+        self,
+        holders: Collection[H],
+        limit_bytes: Callable[[], int],
+        is_needed: Callable[[H], bool] = lambda holder: False,
+    ) -> None:
+        """Take who holds, a collection that changes meanwhile, and what all may hold now.
+
+        ``is_needed``: says who is given up only when nobody else is left.
+        """
         self._holders = holders
         self._limit_bytes = limit_bytes
+        self._is_needed = is_needed
         self._looked = float("-inf")
+
+    @property
+    def held_bytes(self) -> int:
+        """Memory that is kept for all, or of all."""
+        return sum(h.held_bytes for h in self._holders if not h.connection.overflowed)
 
     def look(self) -> None:
         """Give up connections until the rest is within the limit, those that hold most first."""
@@ -52,16 +69,21 @@ class MemoryLimit:
         if now < self._looked + LOOK_SECONDS:
             return
         self._looked = now
+        self.shed(self._limit_bytes())
+
+    def shed(self, most: int) -> None:
+        """Give up connections until the rest holds no more than ``most``."""
         held = [
             (holder.held_bytes, number, holder)
             for number, holder in enumerate(self._holders)
             if not holder.connection.overflowed
         ]
-        total, limit = sum(size for size, _, _ in held), self._limit_bytes()
-        if total <= limit:
+        total = sum(size for size, _, _ in held)
+        if total <= most:
             return
-        for size, _, holder in sorted(held, reverse=True):
+        held.sort(key=lambda entry: (self._is_needed(entry[2]), -entry[0], -entry[1]))
+        for size, _, holder in held:
             holder.give_up()
             total -= size
-            if total <= limit:
+            if total <= most:
                 return

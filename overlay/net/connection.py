@@ -33,6 +33,7 @@ from overlay.wire.frames import Bytes
 VECTOR_BYTES = 2048  #: items of that size are written as they are, smaller ones joined ...
 JOINED_BYTES = 16 * 1024  #: ... and so are those of no more than that together
 EXPRESS_QUEUE_BYTES = 4 * 1024 * 1024  #: beyond that the oldest express events go
+CONNECTION_BYTES = 20 * 1024  #: of memory for a connection, with its tasks, while nothing waits
 HOLD_BYTES = 1024 * 1024  #: with so much in a queue, who can holds back ...
 HOLD_SECONDS = 0.5  #: ... for at most so long at a time ...
 HOLD_RATE = 1024 * 1024  #: ... for a reader that takes so many bytes a second, or more
@@ -104,6 +105,11 @@ class Connection:
     def queued_bytes(self) -> int:
         """Bytes that the kernel has not taken yet."""
         return self.outbox.size + len(self._rest)
+
+    @property
+    def memory(self) -> int:
+        """Bytes of memory that it takes, with what is queued."""
+        return CONNECTION_BYTES + self.outbox.memory + len(self._rest)
 
     @property
     def has_express(self) -> bool:
@@ -233,7 +239,8 @@ class Connection:
         to the speed of the slowest reader, but not below :data:`HOLD_RATE`.
         """
         began = trio.current_time()
-        with trio.move_on_after(self._patience):
+        # Several may wait at a time, and each takes its time off: less than none may be left.
+        with trio.move_on_after(max(0.0, self._patience)):
             await self.room()
         self._patience -= trio.current_time() - began
 

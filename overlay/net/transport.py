@@ -192,8 +192,7 @@ class TcpTransport:
         except BROKEN as error:
             raise ConnectionFailed(
                 address.url,
-                f"no TLS ({_reason(error)}): there is no identity at that end, "
-                "or one of the two authorities does not know the other",
+                f"no TLS ({_reason(error)}): {_whose_fault(error)}",
                 was_cut=is_cut(error),
                 is_final=not is_cut(error),
             ) from error
@@ -301,6 +300,16 @@ def _reason(error: BaseException) -> str:
     if isinstance(cause, ssl.SSLCertVerificationError):
         return f"{reason}, {cause.verify_message}"
     return reason
+
+
+def _whose_fault(error: BaseException) -> str:
+    """Say what the end that called can know of why there is no TLS."""
+    cause = error.__cause__ or error
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return "the identity at that end is not of this authority"
+    if getattr(cause, "reason", None) == "TLSV1_ALERT_UNKNOWN_CA":
+        return "the broker there does not know the authority of this identity"
+    return "there is no identity at that end, or one of the two authorities does not know the other"
 
 
 def is_cut(error: BaseException) -> bool:

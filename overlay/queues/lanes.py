@@ -20,6 +20,7 @@ from overlay.wire.frames import Bytes
 
 STAMP = struct.Struct("!I")  #: microseconds under way so far
 MAX_STAMP = 2**32 - 1
+ITEM_BYTES = 112  #: of memory for an item that waits, beside its own bytes
 SMALL_BYTES = 16 * 1024  #: items up to this size are gathered
 
 
@@ -51,6 +52,11 @@ class NormalLane:
 
     def __bool__(self) -> bool:
         return bool(self._gathered or self._whole)
+
+    @property
+    def memory(self) -> int:
+        """Bytes of memory that what waits takes."""
+        return self.size + ITEM_BYTES * (len(self._whole) + len(self._gathered))
 
     def put(self, item: Bytes, events: int) -> None:
         """Queue whole frames that hold so many events; what holds none is never dropped."""

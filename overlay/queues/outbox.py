@@ -70,6 +70,11 @@ class Outbox:
         return self.normal.size + self.express.size
 
     @property
+    def memory(self) -> int:
+        """Bytes of memory that what waits takes."""
+        return self.normal.memory + self.express.size
+
+    @property
     def is_amid_frame(self) -> bool:
         """A part of a frame was taken, and the rest waits."""
         return bool(self._sliced)

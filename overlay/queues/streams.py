@@ -112,12 +112,14 @@ class Streams:
         self._waiting += stream.memory - before
         return True
 
-    def relieve(self) -> tuple[Peer, LinkClass, list[Item]] | None:
+    def relieve(self, most_bytes: int | None = None) -> tuple[Peer, LinkClass, list[Item]] | None:
         """Return what is kept for the peer that most is kept for, if too much is for all together.
 
-        It goes another way, or is given up. To be called until it returns None.
+        It goes another way, or is given up. To be called until it returns None. ``most_bytes``: may
+        be kept for all; by default as always.
         """
-        if self._waiting <= resend.KEPT_BYTES_TOTAL:
+        limit = resend.KEPT_BYTES_TOTAL if most_bytes is None else most_bytes
+        if self._waiting <= limit:
             return None
         idle = (key for key in self._outgoing if self.waits(key))
         most = max(idle, key=lambda key: self._outgoing[key].memory)

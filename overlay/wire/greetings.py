@@ -35,9 +35,11 @@ from overlay.wire.versions import (
 
 MAX_OVERLAY_NAME = 64
 MAX_TOKEN = 128
+MAX_TOKEN_NAME = 64
 
 NO_URL = "the greeting gives no URL that a broker can be called at"
 
+WireNonce = Annotated[bytes, msgspec.Meta(min_length=16, max_length=64)]
 Overlay = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_OVERLAY_NAME)]
 
 
@@ -56,10 +58,26 @@ class Hello(Message, frozen=True):
     capabilities: WireCapabilities = ()
     token: Annotated[str, msgspec.Meta(max_length=MAX_TOKEN)] | None = None  #: a client's, secret
     secret: WireSecret | None = None  #: a client's without certificate: its uid is the hash of it
+    #: of a client's token, which it can prove that it has; then ``token`` is None
+    token_name: Annotated[str, msgspec.Meta(max_length=MAX_TOKEN_NAME)] | None = None
+    nonce: WireNonce | None = None  #: goes into that proof
 
     def __repr__(self) -> str:
         """Leave token and secret out: what is printed may be kept."""
         return f"Hello(uid={self.uid!r}, link_class={self.link_class.value!r})"
+
+
+class Challenge(Message, frozen=True):
+    """To a client that has named a token: prove that you have it."""
+
+    broker: WireUid
+    nonce: WireNonce
+
+
+class TokenProof(Message, frozen=True):
+    """The answer to that; see :mod:`ges.access.token_proof`."""
+
+    proof: Annotated[bytes, msgspec.Meta(max_length=64)]
 
 
 class Welcome(Message, frozen=True):
@@ -85,7 +103,7 @@ class Goodbye(Message, frozen=True):
 
 
 #: What may be said before a link exists; a stranger's first bytes are decoded by this alone.
-GREETINGS = MessageCodec(Hello, Welcome, Refusal)
+GREETINGS = MessageCodec(Hello, Welcome, Refusal, TokenProof)
 
 
 def check_overlay(name: str) -> str:

@@ -75,6 +75,11 @@ class Connection:
         return self.outbox.size
 
     @property
+    def memory(self) -> int:
+        """Bytes of memory that what is queued takes."""
+        return self.outbox.memory
+
+    @property
     def one_way_us(self) -> int:
         """Microseconds to the other end, as connecting has shown."""
         return self.socket.one_way_us

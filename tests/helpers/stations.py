@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -120,6 +120,7 @@ class Station:
         self.orphans: list[Item] = []
         self.batches: list[int] = []  #: how many frames had come when a batch was over
         self.clients: list[Hello] = []
+        self.needed: Collection[str] = ()
         self.busy = trio.Event()
         self.busy.set()
         self.pause = 0.0  #: seconds behind each batch

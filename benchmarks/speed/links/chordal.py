@@ -6,7 +6,7 @@ and passes runs of frames for one destination on as slices.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -125,6 +125,11 @@ class End:
     def judge_broker(self, wire: Wire) -> Refusal | None:
         """Let every broker in."""
         return None
+
+    @property
+    def needed(self) -> Collection[str]:
+        """Return nobody."""
+        return ()
 
     async def on_client(self, hello: Hello, wire: Wire, reader: FrameReader) -> None:
         """Return at once: clients are not served here."""

@@ -421,7 +421,7 @@ async def test_a_foreign_certificate_is_an_error_within_a_second(
     assert broker.secure_url is not None
     other = create_authority(tmp_path / "other", name="other", lifetime=timedelta(days=1))
     issue_identity(other, tmp_path / "me", role=Role.CLIENT, lifetime=timedelta(days=1))
-    with trio.fail_after(1), pytest.raises(ConnectionLost, match="does not know the other"):
+    with trio.fail_after(1), pytest.raises(ConnectionLost, match="is not of this authority"):
         async with connect(broker.secure_url, identity=tmp_path / "me"):
             pass
 

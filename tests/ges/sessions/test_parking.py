@@ -302,6 +302,36 @@ async def test_what_is_parked_goes_with_its_publisher(brokers: Brokers, issue: I
     assert a.driver.counters["events_parked_dropped"] == 1
 
 
+async def test_parked_events_that_memory_is_wanted_for_are_refused(
+    brokers: Brokers, issue: Issue
+) -> None:
+    """Those first of the client that has most."""
+    a, _ = await brokers.ring_of(2, issue(Role.BROKER))
+    async with (
+        connect(url(a), identity=issue(Role.CLIENT)) as client,
+        connect(url(a), identity=issue(Role.CLIENT)) as other,
+    ):
+        for number in (1, 2):
+            await publish(client, number, park=60)
+        await publish(other, 1, park=60)
+        await until(lambda: a.status().parked == 3)
+        parked = a.parts.parked
+        parked.shed(parked.memory - 1)
+        assert a.status().parked == 1
+        with (
+            trio.fail_after(DEADLINE_SECONDS),
+            pytest.raises(PublishRefused, match="this broker has no memory left for it"),
+        ):
+            await client.flush()
+        parked.shed(0)
+        with (
+            trio.fail_after(DEADLINE_SECONDS),
+            pytest.raises(PublishRefused, match="no memory left"),
+        ):
+            await other.flush()
+        assert parked.memory == 0
+
+
 async def test_nothing_is_parked_that_came_over_a_plain_hop(brokers: Brokers, issue: Issue) -> None:
     a, _ = await brokers.ring_of(2, issue(Role.BROKER))
     async with connect(a.url) as client:

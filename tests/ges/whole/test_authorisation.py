@@ -11,7 +11,7 @@ import structlog
 import trio
 
 from benchmarks.stage.brokers import Brokers
-from benchmarks.stage.greetings import client_hello
+from benchmarks.stage.greetings import client_hello, prove_token
 from benchmarks.stage.waiting import until
 from ges.access.token_file import issue_token, revoke_token
 from ges.broker import Broker, BrokerConfig
@@ -196,7 +196,7 @@ async def test_who_is_being_cut_off_may_do_nothing_more(
     async with connect(broker.url) as other, other.subscribe("#") as events:
         address = parse_url(broker.url)
         async with await trio.open_tcp_stream(address.host, address.port) as stream:
-            await stream.send_all(GREETINGS.encode(client_hello(token=token)))
+            await prove_token(stream, token)
             await until(lambda: broker.clients.size == 2)
             revoke_token(book, "line-1")
             await broker.reload()

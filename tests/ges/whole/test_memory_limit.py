@@ -67,6 +67,19 @@ async def test_those_that_hold_most_go_until_the_rest_is_within_the_limit(
     assert given_up(holders) == [30, 39, 50], "what is given up does not count"
 
 
+def test_who_is_needed_goes_last() -> None:
+    holders = [Held(size) for size in (10, 20, 30)]
+    limit = MemoryLimit(holders, lambda: 1000, is_needed=lambda holder: holder.held_bytes == 30)
+    assert limit.held_bytes == 60
+    limit.shed(45)
+    assert given_up(holders) == [20]
+    limit.shed(35)
+    assert given_up(holders) == [10, 20]
+    limit.shed(29)
+    assert given_up(holders) == [10, 20, 30]
+    assert limit.held_bytes == 0
+
+
 async def test_within_the_limit_nobody_goes(autojump_clock: MockClock) -> None:
     holders = [Held(20), Held(20)]
     MemoryLimit(holders, lambda: 40).look()

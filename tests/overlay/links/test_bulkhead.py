@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 import structlog
 
-from overlay.links.bulkhead import Bulkhead
+from overlay.links.bulkhead import Bulkhead, lack
 from overlay.links.counted_log import CountedLog
 
 
@@ -50,3 +50,9 @@ async def test_what_is_neither_is_a_bug() -> None:
         await bulkhead.contain(fail, None)
     assert counters == {"internal_errors": 1}
     assert lines[0]["event"].startswith("BUG:")
+
+
+def test_what_the_machine_lacks_is_seen_in_a_group_if_nothing_else_is_there() -> None:
+    short = ExceptionGroup("tasks", [MemoryError(), ExceptionGroup("more", [MemoryError()])])
+    assert "no memory left" in (lack(short) or "")
+    assert lack(ExceptionGroup("tasks", [MemoryError(), KeyError("a bug")])) is None

@@ -449,6 +449,7 @@ async def test_links_are_bounded_and_one_may_be_made_anew(
     a, b = await overlay.station("a", limits=Limits(links=1)), await overlay.station("b")
     b.do(OpenLink(a.peer.url))
     await trio.sleep(0.1)
+    a.needed = (b.peer.uid,)
     stream = await overlay.dial(a)
     await stream.send_all(GREETINGS.encode(hello()))
     assert await answer(stream) == Refusal(Refused.BUSY, "this broker has 1 link")
@@ -456,6 +457,30 @@ async def test_links_are_bounded_and_one_may_be_made_anew(
     again = await overlay.dial(a)
     await again.send_all(GREETINGS.encode(hello(Puppet("b"), serial=9, expected=a.peer.uid)))
     assert isinstance(await answer(again), Welcome)
+
+
+async def test_of_links_that_nobody_needs_a_silent_one_makes_room_first(
+    overlay: Overlay, autojump_clock: MockClock
+) -> None:
+    a = await overlay.station("a", limits=Limits(links=3))
+    b, d, e = [await overlay.station(name) for name in "bde"]
+    b.do(OpenLink(a.peer.url, a.peer.uid))
+    await trio.sleep(0.1)
+    e.do(OpenLink(a.peer.url, a.peer.uid))  # it says at once which events it has
+    await trio.sleep(0.1)
+    silent = await overlay.dial(a)
+    await silent.send_all(GREETINGS.encode(hello()))
+    assert isinstance(await answer(silent), Welcome)
+    a.needed = (b.peer.uid,)
+    d.do(OpenLink(a.peer.url, a.peer.uid))
+    await trio.sleep(0.1)
+    assert a.linked == ["b", "d", "e"], "e is older than c, but has said something"
+    assert a.driver.counters["links_made_room"] == 1
+    assert [down.uid for down in a.took(LinkDown)] == ["c" * 32]
+    again = await overlay.dial(a)
+    await again.send_all(GREETINGS.encode(hello(serial=9)))
+    await trio.sleep(0.1)
+    assert a.linked == ["b", "c", "d"], "of those that speak the one of longest standing"
 
 
 async def test_a_client_is_handed_to_the_layer_above(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import trio
 import trio.testing
+from trio.testing import MockClock
 
 from overlay.net.connection import Connection
 from overlay.queues.outbox import FINISH_SECONDS, WRITE_BYTES
@@ -214,3 +215,19 @@ async def test_nobody_waits_for_room_in_a_connection_that_ends(
 async def test_a_plain_connection_has_no_cipher(connection: Connection) -> None:
     assert connection.cipher is None
     assert not connection.secure
+
+
+async def test_many_may_hold_back_for_one_reader_at_a_time(
+    gate: Gate, connection: Connection, nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    """Each takes the time it has waited off what the reader has earned: less than none is left."""
+    gate.shut()
+    nursery.start_soon(connection.write_forever)
+    connection.send(bytes(900))
+    assert connection.crowded
+    for _ in range(3):
+        async with trio.open_nursery() as waiting:
+            for _ in range(5):
+                waiting.start_soon(connection.hold)
+    assert not connection.may_hold
+    nursery.cancel_scope.cancel()

@@ -120,7 +120,7 @@ async def test_a_caller_of_another_authority(
 ) -> None:
     door = await Door(nursery, issue("broker")).open()
     stranger = TcpTransport(issue("stranger", signer=foreign))
-    assert "authorities" in await failure(stranger, door.address(tls=True))
+    assert "is not of this authority" in await failure(stranger, door.address(tls=True))
     await until(lambda: door.turned_away)
     assert door.wires == []
 

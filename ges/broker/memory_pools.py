@@ -1,0 +1,81 @@
+"""What of one broker counts against its memory budget, the cheapest to lose first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ges.broker.config import BrokerConfig
+from ges.broker.memory_budget import MemoryBudget, Pool
+from ges.routing.kept import KEPT_NS
+from ges.sessions.parked_events import ParkedEvents
+from ges.sessions.session import Session
+from ges.stack import Stack
+from overlay.driver import Driver
+from overlay.links.heap_trim import trim
+from overlay.links.link import Link
+from overlay.links.memory_limit import MemoryLimit
+from overlay.net.process_memory import process_bytes
+
+LISTS_SHARE = 1 / 8
+CLIENTS_SHARE = 3 / 8
+PORTION = 1 / 32  #: of what the pools may hold: so much is queued before they are looked at again
+STEPS = 8  #: in which kept events are forgotten, the oldest first
+
+
+def memory_budget(
+    config: BrokerConfig,
+    driver: Driver,
+    stack: Stack,
+    parked: ParkedEvents,
+    clients: MemoryLimit[Session],
+    links: MemoryLimit[Link],
+) -> MemoryBudget:
+    """Return the budget of one broker."""
+    log = stack.recalls.log
+    audience, kept, graph = stack.deliveries.audience, stack.replays.kept, stack.node.secure_graph
+
+    def shed_kept(most: int) -> None:
+        for step in range(1, STEPS + 1):
+            if kept.bytes <= most:
+                return
+            kept.forget(driver.now() + KEPT_NS * step // STEPS)
+
+    pools = (
+        # They are filled again as events come; all go at once.
+        Pool("caches", 1 / 8, lambda: audience.cached_bytes, lambda most: audience.drop_cache()),
+        # Only clients that lose their broker just now would want them.
+        Pool("kept_events", 1 / 16, lambda: kept.bytes, shed_kept),
+        # Only brokers that have missed some of them would ask for them.
+        Pool("source_log", 1 / 8, lambda: log.bytes, log.shed),
+        # They go to the brokers that stand in for the lost ones.
+        Pool("lost_links", 1 / 4, lambda: driver.streams.waiting_bytes, driver.relieve),
+        # Their publishers are told.
+        Pool("parked_events", 1 / 8, lambda: parked.memory, parked.shed),
+        # Clients are cut off, and go elsewhere.
+        Pool("clients", CLIENTS_SHARE, lambda: clients.held_bytes, clients.shed),
+        # Links are given up: those to ring neighbours and chords last.
+        Pool("links", 3 / 8, lambda: links.held_bytes, links.shed),
+        # No more are taken than their share holds, and none is lost.
+        Pool("lists_told", LISTS_SHARE, lambda: graph.memory, lambda most: None),
+    )
+    idle = process_bytes() if config.has_process else None
+    budget = MemoryBudget(
+        config.memory,
+        pools,
+        driver.counted_log,
+        driver.now,
+        measure=_above(idle) if idle is not None else None,
+        trim=trim,
+        tidy=driver.tidy,
+    )
+    graph.bound(round(budget.limit * LISTS_SHARE))
+    return budget
+
+
+def filter_bytes(budget: MemoryBudget) -> int:
+    """Return what all filters may be charged with, so that no client is cut off for its filters."""
+    return round(2 * CLIENTS_SHARE * budget.limit)  # they are charged with twice what they take
+
+
+def _above(idle: int) -> Callable[[], int]:
+    return lambda: max(0, (process_bytes() or idle) - idle)

@@ -1,0 +1,249 @@
+"""A broker's memory is one budget: whatever strangers make it hold, the honest are served on."""
+
+from __future__ import annotations
+
+import random
+from contextlib import AsyncExitStack
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from benchmarks.campaigns.attacks import peer_hello
+from benchmarks.stage.brokers import Brokers, attach
+from benchmarks.stage.virtual import Weather
+from benchmarks.stage.waiting import until
+from ges.admin.metrics import exposition
+from ges.broker import Broker, BrokerConfig
+from ges.broker.memory_budget import MIN_BYTES
+from ges.broker.memory_pools import PORTION
+from ges.client import keepalive
+from ges.routing.subscriber import Subscriber
+from ges.wire.broker_messages import SecureState
+from ges.wire.client_messages import Subscribe, Subscribed, SubscriptionRefused
+from ges.wire.event_runs import EventRun
+from ges.wire.link_codec import LINK_CODEC
+from overlay.address import parse_url
+from overlay.errors import ConfigError
+from overlay.links.link import Link
+from overlay.net.connection import HOLD_BYTES
+from overlay.wire.frames import EVENT, HEADER, frame
+from overlay.wire.greetings import GREETINGS
+from tests.ges.sessions.test_clients import Raw, event, raw
+from tests.ges.whole.test_memory_limit import hang_on
+from tests.ges.whole.test_slots import client, greet
+
+DEADLINE_SECONDS = 30
+LISTS, LINKS = 600, 80
+
+
+def secure_list(rng: random.Random) -> bytes:
+    """Return what a broker that does not exist tells of its links."""
+    linked = tuple(sorted(rng.randbytes(16).hex() for _ in range(16)))
+    origin, place = rng.randbytes(16).hex(), rng.randrange(2**32)
+    return LINK_CODEC.encode(SecureState(origin, 1, 1, place, linked, withdrawn=False))
+
+
+async def link(
+    weather: Weather, broker: Broker, rng: random.Random, number: int
+) -> trio.abc.Stream:
+    """Greet as a broker that reads next to nothing."""
+    port = 20_000 + number
+    weather.rate[frozenset((port, parse_url(broker.url).port))] = 1000.0
+    stream = await weather.network.connect(f"chordal://127.0.0.1:{port}", broker.url)
+    await stream.send_all(GREETINGS.encode(peer_hello(rng)))
+    return stream
+
+
+def held(broker: Broker) -> int:
+    return sum(broker.parts.budget.held.values())
+
+
+async def test_false_links_that_are_told_much_and_read_nothing_are_given_up(
+    autojump_clock: MockClock, weather: Weather, brokers: Brokers
+) -> None:
+    """The link to a ring neighbour is not, and events go over it meanwhile."""
+    rng = random.Random(1)
+    broker = await brokers.start(memory=MIN_BYTES)
+    other = await brokers.start(memory=MIN_BYTES)
+    await brokers.whole()
+    limit, graph = broker.parts.budget.limit, broker.node.secure_graph
+    most = 0
+    for _ in range(LISTS):
+        state = LINK_CODEC.decode(secure_list(rng)[HEADER.size :])
+        assert isinstance(state, SecureState)
+        graph.learn(state)
+    told = sum(len(LINK_CODEC.encode(state)) for state in graph.states)
+    assert told * LINKS > 2 * limit, "they are told more than it may hold"
+    async with (
+        attach(broker) as publisher,
+        attach(other) as subscriber,
+        subscriber.subscribe("t") as events,
+    ):
+        for number in range(LINKS):
+            await link(weather, broker, rng, number)
+            await trio.sleep(0.06)
+            most = max(most, held(broker))
+            if number % 10 == 0:
+                await publisher.publish("t", b"%d" % number, confirm=True)
+                with trio.fail_after(DEADLINE_SECONDS):
+                    assert (await anext(events)).payload == b"%d" % number
+    assert most <= limit + told
+    assert broker.driver.counters["memory_relieved"] > 0
+    assert broker.driver.counters["links_given_up"] > 0
+    assert broker.driver.counters["internal_errors"] == 0
+    assert other.node.peer.uid in {uid for uid, _ in broker.driver.links}
+
+
+async def test_many_short_queues_are_too_much_together(
+    autojump_clock: MockClock,
+    weather: Weather,
+    brokers: Brokers,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """None is so long that anybody would wait for it."""
+    monkeypatch.setattr("ges.broker.broker.READ_SECONDS", 1000.0)
+    monkeypatch.setattr(keepalive, "SILENCE_SECONDS", 60.0)  # what is slow comes in large pieces
+    broker = await brokers.start(memory=MIN_BYTES)
+    limit, most = broker.parts.budget.limit, 0
+    async with attach(broker, reattach=False) as publisher, trio.open_nursery() as nursery:
+        for _ in range(40):
+            await nursery.start(hang_on, broker, weather)
+        for _ in range(6):
+            await publisher.publish("t", bytes(90_000), confirm=True)
+            await trio.sleep(0.06)
+            most = max(most, held(broker))
+        longest = 6 * 90_000
+        assert longest < HOLD_BYTES
+        assert most <= limit + 40 * 90_000
+        assert broker.driver.counters["clients_too_slow"] > 0
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_long_run_for_many_clients_is_taken_in_portions(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else one read of a publisher would be queued for all of them before anybody looks."""
+    broker = await brokers.start(memory=MIN_BYTES)
+    portion = round(broker.parts.budget.limit * PORTION)
+    taken: list[EventRun] = []
+    publish = broker.stack.publish
+
+    def note(client: Subscriber, run: EventRun) -> None:
+        taken.append(run)
+        publish(client, run)
+
+    monkeypatch.setattr(broker.stack, "publish", note)
+    async with AsyncExitStack() as stack:
+        for number in range(20):
+            stream = await stack.enter_async_context(await greet(broker, client(number)))
+            await Raw(stream).say(Subscribe(1, "#", None))
+        await until(lambda: broker.stack.deliveries.subscriptions == 20)
+        events = [frame(EVENT, event(n, payload=bytes(1000))) for n in range(1, 201)]
+        async with raw(broker) as publisher:
+            with trio.fail_after(DEADLINE_SECONDS):
+                await publisher.stream.send_all(b"".join(events))
+                await until(lambda: sum(run.count for run in taken) == 200)
+    longest = max(run.bounds[-1] - run.bounds[0] for run in taken)
+    assert longest * 20 <= portion + 20 * len(events[0])
+    numbers = [run.head.sequence + n for run in taken for n in range(run.count)]
+    assert numbers == list(range(1, 201))
+
+
+async def test_filters_are_refused_before_a_client_is_cut_off_for_them(brokers: Brokers) -> None:
+    broker = await brokers.start(memory=MIN_BYTES)
+    deep = "/".join(["x"] * 40)
+    async with raw(broker) as one, raw(broker) as other:
+        answers = []
+        for number in range(180):
+            for which in (one, other):
+                await which.say(Subscribe(number, f"{number}/{deep}", None))
+                answers.append(await which.hear())
+    (refused,) = {answer.reason for answer in answers if isinstance(answer, SubscriptionRefused)}
+    assert refused == "this broker has no memory for more filters; attach to another"
+    assert any(isinstance(answer, Subscribed) for answer in answers)
+    broker.parts.budget.look()
+    assert broker.driver.counters["memory_relieved"] == 0
+
+
+async def test_a_cache_goes_before_any_client(brokers: Brokers) -> None:
+    broker = await brokers.start(memory=MIN_BYTES)
+    budget, audience = broker.parts.budget, broker.stack.deliveries.audience
+    async with raw(broker) as client, attach(broker) as publisher:
+        for number in range(1, 1025):
+            await client.say(Subscribe(number, "#", None))
+            assert await client.hear() == Subscribed(number)
+        for number in range(4000):
+            await publisher.publish(f"{'x' * 900}/{number}")
+            if number % 100 == 99:
+                await publisher.flush()
+            if broker.driver.counters["memory_relieved"]:
+                break
+        assert broker.driver.counters["memory_relieved"] > 0, budget.held
+        assert audience.cached_bytes < budget.limit
+        assert broker.clients.size == 2
+
+
+async def test_a_small_budget_takes_fewer_lists(brokers: Brokers) -> None:
+    broker = await brokers.start(memory=MIN_BYTES)
+    graph, rng = broker.node.secure_graph, random.Random(1)
+    address = parse_url(broker.url)
+    async with await trio.open_tcp_stream(address.host, address.port) as stream:
+        await stream.send_all(GREETINGS.encode(peer_hello(rng)))
+        await stream.send_all(b"".join(secure_list(rng) for _ in range(4 * LISTS)))
+        with trio.fail_after(DEADLINE_SECONDS):
+            await until(lambda: graph.is_overfull)
+    assert 0.9 < graph.memory / (broker.parts.budget.limit / 8) <= 1.0
+
+
+async def test_of_kept_events_the_oldest_go(brokers: Brokers) -> None:
+    broker = await brokers.start(memory=MIN_BYTES)
+    (pool,) = [pool for pool in broker.parts.budget.pools if pool.name == "kept_events"]
+    kept = broker.stack.replays.kept
+    async with attach(broker) as publisher:
+        for number in range(20):
+            await publisher.publish("t", bytes(10_000), confirm=True)
+            await trio.sleep(0.005)
+            assert kept.end == number + 1
+        assert pool.held_bytes() > 200_000
+        pool.shed(pool.held_bytes())
+        assert kept.first == 0
+        pool.shed(100_000)
+        assert pool.held_bytes() <= 100_000
+        assert kept.first > 0
+
+
+async def test_the_status_and_the_metrics_say_what_is_held(brokers: Brokers) -> None:
+    broker = await brokers.start(memory=MIN_BYTES)
+    async with attach(broker) as client:
+        status = await client.status()
+    assert status.memory is not None
+    assert status.memory.budget == MIN_BYTES
+    assert status.memory.limit < MIN_BYTES
+    assert status.memory.held["clients"] > 0
+    text = exposition(status)
+    assert f'chordal_memory_budget_bytes{{broker="{status.uid}"}} {MIN_BYTES}' in text
+    assert f'chordal_memory_held_bytes{{broker="{status.uid}",what="clients"}}' in text
+
+
+def test_too_small_a_budget_is_refused() -> None:
+    with pytest.raises(ConfigError, match="too little; give 16M or more"):
+        Broker(BrokerConfig(memory=MIN_BYTES - 1))
+
+
+async def test_links_that_the_ring_stands_on_go_last(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = await brokers.start(memory=MIN_BYTES)
+    other = await brokers.start()
+    await brokers.whole()
+    address = parse_url(broker.url)
+    async with await trio.open_tcp_stream(address.host, address.port) as stream:
+        await stream.send_all(GREETINGS.encode(peer_hello(random.Random(1))))
+        await until(lambda: len({uid for uid, _ in broker.driver.links}) == 2)
+        uid = other.node.peer.uid
+        held_bytes = property(lambda link: 1000 if link.peer.uid == uid else 10)
+        monkeypatch.setattr(Link, "held_bytes", held_bytes)
+        broker.parts.link_limit.shed(broker.parts.link_limit.held_bytes - 1)
+        await until(lambda: broker.driver.counters["links_given_up"] == 1)
+        assert {uid for uid, _ in broker.driver.links} == {uid}

@@ -1,0 +1,66 @@
+"""A broker that may take so much address space and no more lives on, whatever strangers do."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+from pathlib import Path
+
+import pytest
+import trio
+
+from benchmarks.campaigns.attacks import peer_hello
+from benchmarks.campaigns.crowds import false_lists
+from benchmarks.stage.processes import Fleet, Running
+from benchmarks.stage.waiting import eventually
+from overlay.address import parse_url
+from overlay.wire.greetings import GREETINGS
+
+MIB = 1024 * 1024
+BUDGET_MIB = 48
+LISTS, LINKS = 3000, 60
+
+
+def address_space(broker: Running) -> int:
+    """Return the bytes that a process has taken of its address space."""
+    status = Path("/proc", str(broker.process.pid), "status").read_text()
+    (line,) = [line for line in status.splitlines() if line.startswith("VmSize:")]
+    return int(line.split()[1]) * 1024
+
+
+async def attack(url: str) -> None:
+    """Tell lists of brokers that do not exist, and greet as many times, and read nothing."""
+    address, rng = parse_url(url), random.Random(1)
+    first = await trio.open_tcp_stream(address.host, address.port)
+    await first.send_all(GREETINGS.encode(peer_hello(rng)))
+    with trio.move_on_after(10):
+        await first.send_all(b"".join(false_lists(rng, LISTS)))
+    streams = []
+    for _ in range(LINKS):
+        stream = await trio.open_tcp_stream(address.host, address.port)
+        await stream.send_all(GREETINGS.encode(peer_hello(rng)))
+        streams.append(stream)
+    await trio.sleep(1.0)  # that they are told all
+    for stream in (first, *streams):
+        await trio.aclose_forcefully(stream)
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux")
+def test_a_broker_lives_within_its_budget(brokers: Fleet) -> None:
+    idle = brokers.broker()
+    assert idle.ready["ready"]
+    limit = address_space(idle) + BUDGET_MIB * MIB
+    idle.end()
+    broker = brokers.broker("--memory", f"{BUDGET_MIB}M", "--connection-rate", "0")
+    assert broker.ready["ready"]
+    subprocess.run(
+        ["prlimit", f"--as={limit}", "--pid", str(broker.process.pid)], check=True, timeout=10
+    )
+    trio.run(attack, broker.url)
+    status = eventually(broker.status)
+    assert status["memory"]["budget"] == BUDGET_MIB * MIB
+    counters = status["counters"]
+    assert counters["memory_relieved"] > 0
+    assert counters.get("resource_shortages", 0) == 0, "it has never come to that"
+    assert counters.get("internal_errors", 0) == 0
+    assert broker.process.poll() is None
