@@ -7,6 +7,7 @@ import json
 import signal
 import sys
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -44,7 +45,7 @@ def serve(check: bool, sources: Sources) -> int:
         return _check(sources)
     found = gather(sources)
     settings = found.settings
-    config = broker_config(settings, open_files(settings))
+    config = replace(broker_config(settings, open_files(settings)), has_process=True)
     logs = configure_logs(settings.log.level, settings.log.format, settings.name)
     _warn(sources)
     warn_of_limits(found, config)

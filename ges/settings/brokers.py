@@ -40,7 +40,6 @@ def broker_config(settings: Settings, open_files: int | None = None) -> BrokerCo
         tokens=settings.security.tokens,
         limits=limits if open_files is None else limits.within(open_files),
         memory=settings.limits.memory,
-        has_process=True,
         slow_clients=settings.limits.slow_clients,
         profile=settings.ring.profile,
         chords=settings.ring.chords,
