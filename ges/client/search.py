@@ -23,8 +23,9 @@ from overlay.address import Address, is_loopback, parse_urls, shown
 from overlay.errors import ConfigError, ConnectionFailed, ProtocolError
 from overlay.ids import SECRET_BYTES, LinkClass, uid_of
 from overlay.machine import Refused
+from overlay.net.call_failures import is_cut
 from overlay.net.connection import BROKEN
-from overlay.net.transport import ProcessTransport, Wire, close, is_cut
+from overlay.net.transport import ProcessTransport, Wire, close
 from overlay.security.identity import Identity, load_identity
 from overlay.wire.codec import FrameReader, MessageCodec
 from overlay.wire.frames import MAX_CONTROL_BYTES, MAX_FRAME_BYTES

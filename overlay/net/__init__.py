@@ -3,4 +3,7 @@
 ``transport`` (listens and calls), ``tls_stream`` (TLS over a socket), ``connection`` (its queues,
 reading and writing), ``turn`` (at its end all is written), ``precedence`` (who is served first),
 ``slices`` (of long work), ``alarm`` (waits for deadlines), ``memory`` (stands in for sockets).
+
+Of no event loop are ``tls_bytes`` (TLS between buffers), ``call_failures`` (in words) and
+``round_trip`` (as the kernel has seen it): a client under asyncio has them, too.
 """
