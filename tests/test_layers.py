@@ -54,7 +54,9 @@ PURE_FILES = {
         "ges.sessions.subscriptions",
     ),
     *("ges.client.keepalive", "ges.client.open_run", "ges.client.outgoing"),
-    *("ges.client.resuming", "ges.client.state"),
+    *("ges.client.resuming", "ges.client.state", "ges.client.core", "ges.client.gaps"),
+    *("ges.client.greeting", "ges.client.subscription", "ges.client.tries", "ges.client.waiting"),
+    *("ges.client.loop", "ges.client.plain_errors"),
 }
 IMPURE = {
     "asyncio",

@@ -304,7 +304,7 @@ async def test_a_refusal_is_raised_by_the_next_publish(brokers: Brokers) -> None
     async with connect(broker.url) as client:
         for _ in range(3):
             await client.publish("a")
-        client._attachment._take(EventRefused(LinkClass.NORMAL, 2, "not allowed"))
+        client._core.take(EventRefused(LinkClass.NORMAL, 2, "not allowed"), trio.current_time())
         with pytest.raises(PublishRefused, match="not allowed"):
             await client.publish("a")
         await client.publish("a")
