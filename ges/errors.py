@@ -14,7 +14,8 @@
         ├── SpreadRefused       the broker did not take a list of revoked identities
         ├── ConnectionLost      the broker is gone; an unconfirmed event may or may not be delivered
         ├── ClientClosed        the client is used after its block has ended
-        └── NotUnderTrio        the client is used under another event loop than trio's
+        ├── NotUnderTrio        the client for trio is used under another event loop
+        └── NotUnderAsyncio     the client for asyncio is used under another event loop
 """
 
 from __future__ import annotations
@@ -68,3 +69,7 @@ class ClientClosed(EventError):
 
 class NotUnderTrio(EventError):
     """A client is used under asyncio, or under no event loop; the text says how to run it."""
+
+
+class NotUnderAsyncio(EventError):
+    """A client for asyncio is used under trio, or under no event loop; the text says what to do."""

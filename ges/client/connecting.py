@@ -15,11 +15,10 @@ from ges.client.attachment import Attachment
 from ges.client.client import Client
 from ges.client.gaps import Gap
 from ges.client.plain_errors import plain_errors
+from ges.client.waiting import SEND_SECONDS
 from ges.client.wish import check_wish
 from ges.errors import ConnectionLost, NotUnderTrio
 from overlay.net.transport import MakeTransport, TcpTransport
-
-SEND_SECONDS = 10.0  #: at the end of the block, for what is queued
 
 
 @asynccontextmanager
@@ -64,8 +63,8 @@ async def connect(
     """
     if not trio.lowlevel.in_trio_task():
         raise NotUnderTrio(
-            "the client runs on trio, and not on asyncio or any other event loop: "
-            "'import trio', and run the program with trio.run(main)"
+            "ges.client runs on trio alone: run the program with trio.run(main); or import "
+            "'connect' from ges.client.aio under asyncio, and from ges.client.sync without await"
         )
     wish = check_wish(
         urls,

@@ -20,6 +20,7 @@ from overlay.ids import LinkClass
 from overlay.machine import Message
 
 KEPT_BYTES = 8 * 1024 * 1024  #: of events of one class that no broker has confirmed
+SEND_SECONDS = 10.0  #: at the end of the client's block, for what is queued
 SENT_LOOK_SECONDS = 0.002  #: between two looks whether all has left
 
 
