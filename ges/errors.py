@@ -15,7 +15,8 @@
         ├── ConnectionLost      the broker is gone; an unconfirmed event may or may not be delivered
         ├── ClientClosed        the client is used after its block has ended
         ├── NotUnderTrio        the client for trio is used under another event loop
-        └── NotUnderAsyncio     the client for asyncio is used under another event loop
+        ├── NotUnderAsyncio     the client for asyncio is used under another event loop
+        └── WrongThread         the blocking client is called by what it has called itself
 """
 
 from __future__ import annotations
@@ -73,3 +74,7 @@ class NotUnderTrio(EventError):
 
 class NotUnderAsyncio(EventError):
     """A client for asyncio is used under trio, or under no event loop; the text says what to do."""
+
+
+class WrongThread(EventError):
+    """A blocking client is called by a function that it has called, and would wait for itself."""

@@ -69,10 +69,10 @@ class ClientCore:
         self.run_of_events = OpenRun()  #: published last
         self.connection: ClientConnection | None = None
         self.gaps = Gaps()
-        self.is_lost = False  #: for good
+        self.is_lost = False  #: for good ...
+        self.lost_reason = "no broker"  #: ... and why
         self.on_change: Callable[[], None] = lambda: None  #: something waited for may be so
         self._is_closed = False
-        self._lost_reason = "no broker"
         self._revocations = revocations
         self._on_gap = on_gap
         self._reader = FrameReader()
@@ -111,7 +111,7 @@ class ClientCore:
         """
         self.check_open()
         if self.is_lost:
-            raise ConnectionLost(self._lost_reason)
+            raise ConnectionLost(self.lost_reason)
 
     def send(self, item: bytes) -> None:
         """Queue a whole frame for the broker; without one it is dropped."""
@@ -188,7 +188,7 @@ class ClientCore:
 
     def give_up(self, error: ConnectionLost) -> None:
         """No other broker will be found."""
-        self._lost_reason = str(error)
+        self.lost_reason = str(error)
         self.is_lost = True
         for subscription in self._subscriptions.values():
             subscription.active.clear(error)

@@ -82,9 +82,9 @@ class Subscription:
         events = self._events
         while not events:
             if self._closed:
-                self._raise_refusal()
+                self.raise_refusal()
                 raise StopAsyncIteration
-            await self._more()
+            await self.ready()
         return events.popleft()
 
     async def batch(self) -> list[Event]:
@@ -94,18 +94,31 @@ class Subscription:
             SubscribeRefused: a broker no longer serves it, or the next one does not, and why.
         """
         while not self._events and not self._closed:
-            await self._more()
+            await self.ready()
         if not self._events:
-            self._raise_refusal()
+            self.raise_refusal()
         events = list(self._events)
         self._events.clear()
         return events
 
-    async def _more(self) -> None:
+    async def ready(self) -> None:
         """Wait until more has arrived, or it has ended."""
-        if self._arrived.is_set():
-            self._arrived = self._event()
-        await self._arrived.wait()
+        while not self._events and not self._closed:
+            if self._arrived.is_set():
+                self._arrived = self._event()
+            await self._arrived.wait()
+
+    def pop(self) -> Event | None:
+        """Return the next event that has arrived; None: there is none at the moment."""
+        try:
+            return self._events.popleft()
+        except IndexError:
+            return None
+
+    @property
+    def is_over(self) -> bool:
+        """It has ended, and all that had arrived is read."""
+        return self._closed and not self._events
 
     def take(self, events: list[Event]) -> None:
         """Called by the connection: more events."""
@@ -123,7 +136,12 @@ class Subscription:
             self.active.clear(ClientClosed(f"the subscription to {self.filter} has ended"))
         self._arrived.set()
 
-    def _raise_refusal(self) -> None:
+    def raise_refusal(self) -> None:
+        """Raise why it has ended, if a broker ended it.
+
+        Raises:
+            SubscribeRefused: a broker no longer serves it, or the next one does not, and why.
+        """
         if self._refusal is not None:
             raise SubscribeRefused(why_refused(self.filter, self._refusal))
 
