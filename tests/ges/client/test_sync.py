@@ -181,10 +181,12 @@ def test_a_broker_lost_for_good_is_an_error_and_no_end(thread: BrokerThread, wai
 def test_other_threads_may_use_it(thread: BrokerThread) -> None:
     broker = thread.start()
     with connect(broker.url) as client, client.subscribe("a") as events:
-        workers = [
-            threading.Thread(target=lambda: [client.publish("a") for _ in range(50)])
-            for _ in range(4)
-        ]
+
+        def publish() -> None:
+            for _ in range(50):
+                client.publish("a")
+
+        workers = [threading.Thread(target=publish) for _ in range(4)]
         for worker in workers:
             worker.start()
         for _ in range(200):
