@@ -21,12 +21,25 @@ On trio
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ges.client.client import Client
-from ges.client.connecting import connect
 from ges.client.gaps import Gap
 from ges.client.subscription import Activity, Subscription
 from ges.wire.delivered import Event
 from ges.wire.status import Status
 from overlay.ids import LinkClass
 
+if TYPE_CHECKING:
+    from ges.client.connecting import connect
+
 __all__ = ["Activity", "Client", "Event", "Gap", "LinkClass", "Status", "Subscription", "connect"]
+
+
+def __getattr__(name: str) -> object:
+    """Import the door when it is asked for: a program on asyncio does not load trio."""
+    if name != "connect":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from ges.client.connecting import connect
+
+    return connect
