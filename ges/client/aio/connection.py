@@ -192,6 +192,7 @@ class Connection(asyncio.Protocol):
                     await self._closed.wait()
         finally:
             self._transport.abort()
+        await self._closed.wait()
 
     def _close(self) -> None:
         self._is_closing = self._is_ended = True

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import math
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,8 @@ from ges.wire.events import MAX_PAYLOAD_BYTES
 from overlay.authority.authority import create_authority, issue_identity
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass
-from overlay.security.identity import Role
+from overlay.security.credentials import Credentials
+from overlay.security.identity import PeerIdentity, Role
 from tests.ges.client.aio.conftest import Run
 from tests.ges.conftest import DAY, Issue
 from tests.helpers.broker_thread import BrokerThread
@@ -364,6 +366,60 @@ def test_secure_links_with_certificates(thread: BrokerThread, run: Run, issue: I
             assert payloads(got) == [b"%d" % number for number in range(300)] + [large]
 
     run(program())
+
+
+def test_a_secure_client_goes_on_at_another_broker(
+    thread: BrokerThread, run: Run, issue: Issue
+) -> None:
+    a, *others = thread.ring_of(3, *(issue(Role.BROKER) for _ in range(3)))
+    me = issue(Role.CLIENT)
+
+    async def program() -> None:
+        async with (
+            connect(a.secure_url or "", identity=me) as client,
+            client.subscribe("pay", link_class=LinkClass.SECURE) as events,
+        ):
+            await events.active.wait()
+            await client.publish("pay", b"1", link_class=LinkClass.SECURE, confirm=True)
+            thread.kill(a)
+            await client.publish("pay", b"2", link_class=LinkClass.SECURE, park=10, confirm=True)
+            assert payloads(await next_of(events, 2)) == [b"1", b"2"]
+            assert client.broker_url in {other.secure_url for other in others}
+            assert client.secure
+
+    run(program())
+
+
+def test_a_broker_that_is_certified_no_more_is_left(
+    thread: BrokerThread, run: Run, issue: Issue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until then another handshake now and then shows whether it is."""
+    broker = thread.start(identity=issue(Role.BROKER))
+    me = issue(Role.CLIENT)
+    seen: list[PeerIdentity | None] = []
+
+    async def stay(
+        credentials: Credentials,
+        identity: PeerIdentity,
+        shake_hands: Callable[[], Awaitable[PeerIdentity | None]],
+        sleep: object,
+    ) -> None:
+        if not seen:
+            seen.append(await shake_hands())
+        else:
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr("ges.client.aio.attachment.stay_certified", stay)
+
+    async def program() -> None:
+        async with connect(broker.secure_url or "", identity=me) as client:
+            await until(lambda: client.gaps)
+            await client.publish("a", confirm=True)
+
+    run(program())
+    (identity,) = seen
+    assert identity is not None
+    assert identity.uid == broker.node.peer.uid
 
 
 def test_a_foreign_authority_is_an_error_at_once(

@@ -1,0 +1,209 @@
+"""A connection under asyncio: its queue is bounded both ways, and express goes first."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from ges.client.aio import connection as module
+from ges.client.aio.calling import call
+from ges.client.aio.connection import HOLD_BYTES, UNREAD_BYTES, Connection
+from ges.client.aio.races import first_of
+from ges.client.core import QUEUE_BYTES
+from overlay.address import Address
+from overlay.errors import ConnectionFailed
+from overlay.queues.lanes import STAMP
+from tests.ges.client.aio.conftest import Run
+
+MEBIBYTE = bytes(2**20)
+DROP = struct.pack("ii", 1, 0)  #: as a socket's linger: closing it breaks the connection
+
+
+@asynccontextmanager
+async def connected() -> AsyncIterator[tuple[Connection, socket.socket]]:
+    """A connection, and the socket at its other end."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        connection = await call(Address("127.0.0.1", server.getsockname()[1]), credentials=None)
+        peer, _ = server.accept()
+    with peer:
+        peer.setblocking(False)
+        try:
+            yield connection, peer
+        finally:
+            await connection.aclose()
+
+
+async def take(peer: socket.socket, size: int) -> bytes:
+    """Read so many bytes at the other end."""
+    got = bytearray()
+    while len(got) < size:
+        got += await asyncio.get_running_loop().sock_recv(peer, size - len(got))
+    return bytes(got)
+
+
+def test_what_the_other_end_does_not_take_stays_in_the_queue(run: Run) -> None:
+    """And whoever can holds back meanwhile."""
+
+    async def program() -> None:
+        async with connected() as (connection, peer):
+            sent = 0
+            while not connection.crowded:
+                connection.send(MEBIBYTE, 1)
+                sent += len(MEBIBYTE)
+                await asyncio.sleep(0.001)
+            waiting = asyncio.create_task(connection.room())
+            await asyncio.sleep(0.01)
+            assert not waiting.done()
+            assert connection.queued_bytes > HOLD_BYTES
+            await take(peer, sent // 2)
+            await take(peer, sent - sent // 2 - HOLD_BYTES // 2)
+            await waiting
+            await take(peer, HOLD_BYTES // 2)
+            while connection.queued_bytes:  # noqa: ASYNC110 - nobody tells of it
+                await asyncio.sleep(0.001)
+
+    run(program())
+
+
+def test_beyond_the_limit_the_connection_is_given_up(run: Run) -> None:
+    async def program() -> None:
+        async with connected() as (connection, _):
+            for _ in range(QUEUE_BYTES // len(MEBIBYTE) + 1):
+                connection.send(MEBIBYTE, 1)
+            assert connection.outbox.size == 0
+            assert await connection.receive() == b""
+            await connection.room()
+            connection.send(b"nothing more")
+            connection.send_express(bytearray(STAMP.size), 0)
+            assert connection.outbox.size == 0
+
+    run(program())
+
+
+def test_express_goes_before_what_waits_and_says_how_long_it_has_waited(run: Run) -> None:
+    async def program() -> None:
+        async with connected() as (connection, peer):
+            connection.send(b"normal", 1)
+            connection.send_express(bytearray(b"fast" + bytes(STAMP.size)), 4)
+            connection.send(b"last", 1)
+            said = await take(peer, 18)
+        assert (said[:4], said[8:]) == (b"fast", b"normallast")
+        assert STAMP.unpack_from(said, 4)[0] < 1_000_000
+
+    run(program())
+
+
+def test_express_overtakes_what_the_other_end_has_not_taken(run: Run) -> None:
+    async def program() -> None:
+        async with connected() as (connection, peer):
+            sent = 0
+            while not connection.crowded:
+                connection.send(MEBIBYTE, 1)
+                sent += len(MEBIBYTE)
+                await asyncio.sleep(0.001)
+            waits = connection.outbox.normal.size
+            connection.send_express(bytearray(b"fast" + bytes(STAMP.size)), 4)
+            said = await take(peer, sent + 8)
+            assert said.index(b"fast") <= sent - waits
+
+    run(program())
+
+
+def test_what_is_not_read_is_not_fetched_without_an_end(run: Run) -> None:
+    async def program() -> None:
+        async with connected() as (connection, peer):
+            loop = asyncio.get_running_loop()
+            flooding = asyncio.create_task(loop.sock_sendall(peer, MEBIBYTE * 64))
+            fetched = -1
+            while connection._come_bytes != fetched:  # until it stands still
+                fetched = connection._come_bytes
+                await asyncio.sleep(0.05)
+            assert fetched < 2 * UNREAD_BYTES
+            assert not flooding.done()
+            got = 0
+            while got < 64 * len(MEBIBYTE):
+                got += len(await connection.receive())
+            await flooding
+
+    run(program())
+
+
+def test_one_that_breaks_says_so_and_one_that_ends_just_ends(run: Run) -> None:
+    async def program() -> None:
+        async with connected() as (connection, peer):
+            peer.send(b"last")
+            peer.close()
+            assert await connection.receive() == b"last"
+            assert await connection.receive() == b""
+        async with connected() as (connection, peer):
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, DROP)
+            peer.close()
+            with pytest.raises(ConnectionResetError):
+                await connection.receive()
+            connection.send(b"is dropped")
+
+    run(program())
+
+
+def test_a_farewell_takes_no_longer_than_it_may(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CLOSE_SECONDS", 0.05)
+
+    async def program() -> None:
+        async with connected() as (connection, _):
+            for _ in range(8):
+                connection.send(MEBIBYTE, 1)
+            await asyncio.sleep(0.01)
+            assert connection.queued_bytes
+            async with asyncio.timeout(1):
+                await connection.aclose()
+            assert connection.queued_bytes == 0
+
+    run(program())
+
+
+@pytest.mark.parametrize(
+    ("host", "words"),
+    [
+        ("127.0.0.1", "connection refused"),
+        ("localhost", "connection refused"),
+        ("nobody.invalid", "no such host"),
+    ],
+)
+def test_a_call_that_fails_says_why_in_the_words_of_the_other_faces(
+    run: Run, host: str, words: str
+) -> None:
+    async def program() -> None:
+        with pytest.raises(ConnectionFailed, match=f"{host}:1: {words}"):
+            await call(Address(host, 1), credentials=None)
+
+    run(program())
+
+
+def test_the_first_to_end_ends_all_and_its_error_comes_out(run: Run) -> None:
+    ended: list[str] = []
+
+    async def wait() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("wait")
+
+    async def fail() -> None:
+        raise LookupError("of mine")
+
+    async def finish() -> None:
+        ended.append("finish")
+
+    async def program() -> None:
+        await first_of(wait(), finish())
+        assert ended == ["finish", "wait"]
+        with pytest.raises(LookupError, match="of mine"):
+            await first_of(wait(), fail())
+        assert ended == ["finish", "wait", "wait"]
+
+    run(program())
