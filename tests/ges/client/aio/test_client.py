@@ -310,6 +310,20 @@ async def _read_all(client: Client) -> list[Event]:
         return [event async for event in events]
 
 
+def test_what_is_queued_at_the_end_of_the_block_is_sent(thread: BrokerThread, run: Run) -> None:
+    broker = thread.start()
+    count = 3000
+
+    async def program() -> None:
+        async with connect(broker.url) as reader, reader.subscribe("a") as events:
+            async with connect(broker.url) as writer:
+                for _ in range(count):
+                    await writer.publish("a", bytes(1000))
+            assert len(await next_of(events, count)) == count
+
+    run(program())
+
+
 def test_what_is_refused_says_why(thread: BrokerThread, run: Run) -> None:
     broker = thread.start()
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
+import ssl
 import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,7 +20,11 @@ from ges.client.core import QUEUE_BYTES
 from overlay.address import Address
 from overlay.errors import ConnectionFailed
 from overlay.queues.lanes import STAMP
+from overlay.security.credentials import Credentials
+from overlay.security.identity import Role, load_identity
+from overlay.security.tls_handshake import ALPN
 from tests.ges.client.aio.conftest import Run
+from tests.ges.conftest import Issue
 
 MEBIBYTE = bytes(2**20)
 DROP = struct.pack("ii", 1, 0)  #: as a socket's linger: closing it breaks the connection
@@ -182,6 +188,70 @@ def test_a_call_that_fails_says_why_in_the_words_of_the_other_faces(
             await call(Address(host, 1), credentials=None)
 
     run(program())
+
+
+@pytest.mark.parametrize("role", [Role.BROKER, Role.CLIENT])
+def test_only_a_broker_is_talked_to(run: Run, issue: Issue, role: Role) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.set_alpn_protocols([ALPN])
+    there, me = load_identity(issue(role)), load_identity(issue(Role.CLIENT))
+    context.load_verify_locations(cafile=there.authority)
+    context.load_cert_chain(there.certificate, there.key)
+
+    async def program() -> None:
+        server = await asyncio.start_server(_end, "127.0.0.1", 0, ssl=context)
+        async with server:
+            port = server.sockets[0].getsockname()[1]
+            calling = call(Address("127.0.0.1", port, tls=True), Credentials(me))
+            if role is Role.BROKER:
+                connection = await calling
+                assert connection.identity is not None
+                assert connection.identity.uid == there.uid
+                assert await connection.receive() == b"hello"
+                assert await connection.receive() == b""
+                await connection.aclose()
+            else:
+                with pytest.raises(
+                    ConnectionFailed, match="unsuitable certificate purpose"
+                ) as caught:
+                    await calling
+                assert caught.value.is_final
+            await asyncio.sleep(0.05)  # for the server's end to close
+
+    run(program())
+
+
+async def _end(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"hello")
+    writer.close()
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()
+
+
+@pytest.mark.parametrize(("remote", "is_exposed"), [("127.0.0.1", False), ("192.0.2.1", True)])
+def test_a_plain_connection_to_another_host_is_exposed(
+    run: Run, monkeypatch: pytest.MonkeyPatch, remote: str, is_exposed: bool
+) -> None:
+    async def program() -> None:
+        async with connected() as (connection, _):
+            assert not connection.is_exposed
+            below = connection._transport
+            monkeypatch.setattr(connection, "_transport", _Elsewhere(remote))
+            assert connection.is_exposed is is_exposed
+            monkeypatch.setattr(connection, "_transport", below)
+
+    run(program())
+
+
+class _Elsewhere:
+    """The transport of a connection to another host."""
+
+    def __init__(self, remote: str) -> None:
+        self._remote = remote
+
+    def get_extra_info(self, name: str) -> tuple[str, int]:
+        assert name == "peername"
+        return self._remote, 9470
 
 
 def test_the_first_to_end_ends_all_and_its_error_comes_out(run: Run) -> None:
