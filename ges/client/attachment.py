@@ -23,7 +23,8 @@ from ges.errors import ConnectionLost
 from overlay.address import Address, parse_url
 from overlay.errors import ConnectionFailed, ProtocolError
 from overlay.net.connection import BROKEN, Connection
-from overlay.net.transport import MakeTransport, TcpTransport, Wire, close
+from overlay.net.tls_stream import TlsStream
+from overlay.net.transport import CLOSE_SECONDS, MakeTransport, TcpTransport, Wire, close
 from overlay.security.identity import PeerIdentity
 
 __all__ = ["KEPT_BYTES", "TRIO", "Attachment"]
@@ -46,6 +47,8 @@ class Attachment(Waiting):
         revocations = credentials.revocations if credentials is not None else None
         super().__init__(wish, ClientCore(wish, revocations, on_gap), TRIO)
         self._search = BrokerSearch(wish, self._transport, rng)
+        self._stream: trio.abc.Stream | None = None  #: of the present connection
+        self._is_over = trio.Event()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Attach, and attach again whenever the broker is lost.
@@ -68,15 +71,29 @@ class Attachment(Waiting):
                     is_first = False
                     task_status.started()
                 await self._serve(wire, connection)
+                if core.is_closed:
+                    return
                 core.lose()
                 if not self.wish.reattach:
                     raise ConnectionLost(f"{state.lost_url}: the broker is gone")
         except ConnectionLost as error:
             core.give_up(error)
             raise
+        finally:
+            self._is_over.set()
+
+    async def part(self) -> None:
+        """Say to the broker that nothing more comes, and wait until it has closed its end."""
+        stream = self._stream
+        below = stream.transport_stream if isinstance(stream, TlsStream) else stream
+        if isinstance(below, trio.abc.HalfCloseableStream):
+            with contextlib.suppress(*BROKEN), trio.move_on_after(CLOSE_SECONDS):
+                await below.send_eof()
+                await self._is_over.wait()
 
     async def _serve(self, wire: Wire, connection: Connection) -> None:
         """Read, write and keep alive until the connection breaks or falls silent."""
+        self._stream = wire.stream
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._write, connection, nursery.cancel_scope)

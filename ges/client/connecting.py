@@ -82,7 +82,7 @@ async def connect(
             yield Client(attachment)
             if not attachment.core.is_lost:
                 with contextlib.suppress(ConnectionLost), trio.move_on_after(SEND_SECONDS):
-                    await attachment.sent()
+                    await attachment.finish()
         finally:
             attachment.core.close()
             nursery.cancel_scope.cancel()

@@ -72,7 +72,7 @@ class ClientCore:
         self.is_lost = False  #: for good ...
         self.lost_reason = "no broker"  #: ... and why
         self.on_change: Callable[[], None] = lambda: None  #: something waited for may be so
-        self._is_closed = False
+        self.is_closed = False  #: the client's block has ended
         self._revocations = revocations
         self._on_gap = on_gap
         self._reader = FrameReader()
@@ -83,7 +83,7 @@ class ClientCore:
 
     def close(self) -> None:
         """The client's block has ended: all subscriptions end, and whoever waits is told."""
-        self._is_closed = True
+        self.is_closed = True
         self._disconnect()
         for subscription in self._subscriptions.values():
             subscription.end()
@@ -96,7 +96,7 @@ class ClientCore:
         Raises:
             ClientClosed: it has.
         """
-        if self._is_closed:
+        if self.is_closed:
             raise ClientClosed(
                 "this client is closed, as its 'async with connect(...)' block has ended; "
                 "use it inside the block"
@@ -234,6 +234,8 @@ class ClientCore:
         Raises:
             ProtocolError: they are none of its, or it is revoked; leave it.
         """
+        if self.is_closed:
+            return
         self.state.keepalive.heard(now)
         self._reader.feed(data)
         self.read_on(now)

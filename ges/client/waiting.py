@@ -5,6 +5,7 @@ A face of the client on one event loop adds to this how it finds a broker and ho
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sized
 
 from ges.client.core import ClientConnection, ClientCore
@@ -24,7 +25,7 @@ SEND_SECONDS = 10.0  #: at the end of the client's block, for what is queued
 SENT_LOOK_SECONDS = 0.002  #: between two looks whether all has left
 
 
-class Waiting:
+class Waiting(ABC):
     """A client's core, and those that wait for it."""
 
     def __init__(self, wish: Wish, core: ClientCore, loop: Loop) -> None:
@@ -89,13 +90,25 @@ class Waiting:
             self._asked = question
             self.core.tell(KeepAlive(0, answer=False))
 
-    async def sent(self) -> None:
-        """Wait until what is queued has left."""
+    async def finish(self) -> None:
+        """The client's block ends: let all that is queued get to the broker, and close.
+
+        A connection that is closed while it has brought something that nobody has read is broken
+        off by the system, with all that has not got to the other end. So this end says first that
+        nothing more comes, and the broker closes when it has read all.
+        """
         connection = self.core.connection
         while connection is self.core.connection and connection is not None:
             if not connection.queued_bytes:
+                self.core.close()
+                if not self.state.is_settled:
+                    await self.part()
                 return
             await self.loop.sleep(SENT_LOOK_SECONDS)
+
+    @abstractmethod
+    async def part(self) -> None:
+        """Say to the broker that nothing more comes, and wait until it has closed its end."""
 
     # ── asking ────────────────────────────────────────────────────────────────────────────────
 

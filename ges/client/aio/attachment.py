@@ -41,6 +41,7 @@ class Attachment(Waiting):
         revocations = self._credentials.revocations if self._credentials is not None else None
         super().__init__(wish, ClientCore(wish, revocations, on_gap), ASYNCIO)
         self._search = BrokerSearch(wish, self._credentials, rng)
+        self._connection: Connection | None = None  #: the present one
 
     async def run(self, started: asyncio.Event) -> None:
         """Attach, and attach again whenever the broker is lost; ``started`` after the first.
@@ -57,13 +58,21 @@ class Attachment(Waiting):
                 now = time.monotonic()
                 core.attach(address.url, attached, reader, connection, now, time.time_ns())
                 started.set()
+                self._connection = connection
                 await self._serve(connection)
+                if core.is_closed:
+                    return
                 core.lose()
                 if not self.wish.reattach:
                     raise ConnectionLost(f"{state.lost_url}: the broker is gone")
         except ConnectionLost as error:
             core.give_up(error)
             raise
+
+    async def part(self) -> None:
+        """Say to the broker that nothing more comes, and wait until it has closed its end."""
+        if self._connection is not None:
+            await self._connection.part()
 
     async def _serve(self, connection: Connection) -> None:
         """Read and keep alive until the connection breaks or falls silent."""
@@ -73,6 +82,7 @@ class Attachment(Waiting):
         try:
             await first_of(*watches)
         finally:
+            connection.abort()
             await connection.aclose()
 
     async def _read(self, connection: Connection) -> None:

@@ -69,7 +69,7 @@ async def connect(
             if not attachment.core.is_lost:
                 with contextlib.suppress(ConnectionLost, TimeoutError):
                     async with asyncio.timeout(SEND_SECONDS):
-                        await attachment.sent()
+                        await attachment.finish()
         finally:
             attachment.core.close()
             running.cancel()

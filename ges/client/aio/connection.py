@@ -181,6 +181,15 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
+    async def part(self) -> None:
+        """Say that nothing more comes, and wait until the other end closes, for a while."""
+        assert self._transport is not None
+        if not self._transport.is_closing():
+            self._transport.write_eof()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await self._closed.wait()
+
     async def aclose(self) -> None:
         """Close, with good manners if that is quick, and without if not."""
         self._close()

@@ -172,6 +172,26 @@ def test_a_farewell_takes_no_longer_than_it_may(run: Run, monkeypatch: pytest.Mo
     run(program())
 
 
+def test_who_parts_says_so_and_reads_until_the_other_end_has_closed(run: Run) -> None:
+    """Were it closed with something unread, what is under way to the other end would be lost."""
+
+    async def program() -> None:
+        async with connected() as (connection, peer):
+            connection.send(b"last")
+            await asyncio.sleep(0)
+            parting = asyncio.create_task(connection.part())
+            reading = asyncio.create_task(connection.receive())
+            assert await take(peer, 4) == b"last"
+            assert await asyncio.get_running_loop().sock_recv(peer, 1) == b"", "nothing more comes"
+            peer.send(b"unread")
+            assert await reading == b"unread"
+            assert not parting.done()
+            peer.close()
+            await parting
+
+    run(program())
+
+
 @pytest.mark.parametrize(
     ("host", "words"),
     [
