@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import ges.client
+from benchmarks.stage.brokers import hang
 from benchmarks.stage.waiting import eventually
 from ges.broker import Broker
 from ges.client import sync
@@ -161,6 +162,19 @@ def test_a_closed_client_says_so_at_once(thread: BrokerThread) -> None:
     events.close()
 
 
+def test_who_waits_while_another_thread_closes_it_is_told_so(
+    thread: BrokerThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = thread.start()
+    hang(broker, monkeypatch)
+    client = connect(broker.url)
+    closer = threading.Timer(0.2, client.close)
+    closer.start()
+    with pytest.raises(ClientClosed, match="attach anew"):
+        client.status()
+    closer.join()
+
+
 @pytest.mark.parametrize("waits", ["events", "active"])
 def test_a_broker_lost_for_good_is_an_error_and_no_end(thread: BrokerThread, waits: str) -> None:
     broker = thread.start()
@@ -233,10 +247,12 @@ def interrupt_soon() -> threading.Timer:
 def test_who_waits_can_be_interrupted_and_misses_nothing(thread: BrokerThread) -> None:
     broker = thread.start()
     with connect(broker.url) as client, client.subscribe("a") as events:
+        tasks = len(asyncio.all_tasks(client._thread._loop))
         timer = interrupt_soon()
         with pytest.raises(KeyboardInterrupt):
             events.get()
         timer.join()
+        eventually(lambda: len(asyncio.all_tasks(client._thread._loop)) == tasks)
         client.publish("a", b"1")
         event = events.get(10)
         assert event is not None

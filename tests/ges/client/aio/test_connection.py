@@ -20,6 +20,7 @@ from ges.client.core import QUEUE_BYTES
 from overlay.address import Address
 from overlay.errors import ConnectionFailed
 from overlay.queues.lanes import STAMP
+from overlay.queues.outbox import WRITE_BYTES
 from overlay.security.credentials import Credentials
 from overlay.security.identity import Role, load_identity
 from overlay.security.tls_handshake import ALPN
@@ -107,12 +108,14 @@ def test_express_goes_before_what_waits_and_says_how_long_it_has_waited(run: Run
 def test_express_overtakes_what_the_other_end_has_not_taken(run: Run) -> None:
     async def program() -> None:
         async with connected() as (connection, peer):
-            sent = 0
+            item, sent = bytes(WRITE_BYTES // 4), 0
             while not connection.crowded:
-                connection.send(MEBIBYTE, 1)
-                sent += len(MEBIBYTE)
-                await asyncio.sleep(0.001)
+                for _ in range(8):
+                    connection.send(item, 1)
+                    sent += len(item)
+                await asyncio.sleep(0)
             waits = connection.outbox.normal.size
+            assert connection.queued_bytes - connection.outbox.size <= WRITE_BYTES
             connection.send_express(bytearray(b"fast" + bytes(STAMP.size)), 4)
             said = await take(peer, sent + 8)
             assert said.index(b"fast") <= sent - waits
