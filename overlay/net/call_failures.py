@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import socket
 import ssl
 
@@ -12,6 +13,8 @@ from overlay.errors import ConnectionFailed
 
 #: Errors of connect() that say that there was a connection for a moment.
 _CUT = frozenset({errno.ECONNRESET, errno.ECONNABORTED, errno.EPIPE})
+
+_NAMED = re.compile(r"\[Errno (\d+)\]")
 
 
 def not_reached(address: Address, error: OSError) -> ConnectionFailed:
@@ -45,7 +48,12 @@ def first_errno(error: BaseException) -> int | None:
         return error.errno
     causes = error.__cause__
     inner = causes.exceptions if isinstance(causes, BaseExceptionGroup) else (causes,)
-    return next((e.errno for e in inner if isinstance(e, OSError)), None)
+    found = next((e.errno for e in inner if isinstance(e, OSError)), None)
+    if found is not None:
+        return found
+    # Asyncio makes one error of those of several addresses, and its text alone has theirs.
+    named = _NAMED.search(str(error))
+    return int(named[1]) if named else None
 
 
 def tls_reason(error: BaseException) -> str:

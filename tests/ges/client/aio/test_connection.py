@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import socket
 import ssl
 import struct
@@ -19,6 +20,7 @@ from ges.client.aio.races import first_of
 from ges.client.core import QUEUE_BYTES
 from overlay.address import Address
 from overlay.errors import ConnectionFailed
+from overlay.net.call_failures import not_reached
 from overlay.queues.lanes import STAMP
 from overlay.queues.outbox import WRITE_BYTES
 from overlay.security.credentials import Credentials
@@ -211,6 +213,15 @@ def test_a_call_that_fails_says_why_in_the_words_of_the_other_faces(
             await call(Address(host, 1), credentials=None)
 
     run(program())
+
+
+def test_of_a_host_with_several_addresses_one_reason_is_told() -> None:
+    refused = (
+        f"Multiple exceptions: [Errno {errno.ECONNREFUSED}] Connect call failed ('::1', 1, 0, 0), "
+        f"[Errno {errno.ECONNREFUSED}] Connect call failed ('127.0.0.1', 1)"
+    )
+    assert not_reached(Address("localhost", 1), OSError(refused)).reason == "connection refused"
+    assert not_reached(Address("localhost", 1), OSError("odd")).reason == "odd"
 
 
 @pytest.mark.parametrize("role", [Role.BROKER, Role.CLIENT])
