@@ -14,7 +14,9 @@
         ├── SpreadRefused       the broker did not take a list of revoked identities
         ├── ConnectionLost      the broker is gone; an unconfirmed event may or may not be delivered
         ├── ClientClosed        the client is used after its block has ended
-        └── NotUnderTrio        the client is used under another event loop than trio's
+        ├── NotUnderTrio        the client for trio is used under another event loop
+        ├── NotUnderAsyncio     the client for asyncio is used under another event loop
+        └── WrongThread         the blocking client is called by what it has called itself
 """
 
 from __future__ import annotations
@@ -68,3 +70,11 @@ class ClientClosed(EventError):
 
 class NotUnderTrio(EventError):
     """A client is used under asyncio, or under no event loop; the text says how to run it."""
+
+
+class NotUnderAsyncio(EventError):
+    """A client for asyncio is used under trio, or under no event loop; the text says what to do."""
+
+
+class WrongThread(EventError):
+    """A blocking client is called by a function that it has called, and would wait for itself."""

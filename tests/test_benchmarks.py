@@ -87,6 +87,7 @@ def run(command: str, monkeypatch: pytest.MonkeyPatch) -> object:
         ("speed.subscriptions --kinds x", "--kinds: no 'x'; there are others, same, wild"),
         ("speed.simulator --nodes 0", "--nodes: 0 is too few"),
         ("speed.relay_paths --changes 0", "--changes: 0 is too few"),
+        ("speed.clients --events 1", "--events: 1 is too few: at least 2"),
     ],
 )
 def test_what_measures_nothing_is_refused(

@@ -54,7 +54,9 @@ PURE_FILES = {
         "ges.sessions.subscriptions",
     ),
     *("ges.client.keepalive", "ges.client.open_run", "ges.client.outgoing"),
-    *("ges.client.resuming", "ges.client.state"),
+    *("ges.client.resuming", "ges.client.state", "ges.client.core", "ges.client.gaps"),
+    *("ges.client.greeting", "ges.client.subscription", "ges.client.tries", "ges.client.waiting"),
+    *("ges.client.loop", "ges.client.plain_errors"),
 }
 IMPURE = {
     "asyncio",
@@ -213,8 +215,13 @@ SIMULATE = "import sims.experiments.experiment as e; e.run(e.Experiment(nodes=3,
     [
         (sorted(IMPURE & {"trio", "ssl", "socket", "asyncio"} | HEAVY), "import ring.node"),
         (sorted({"trio"} | HEAVY), SIMULATE),
+        (sorted({"trio"} | HEAVY), "import ges.client.aio, ges.client.sync"),
     ],
-    ids=["the ring without sockets", "the simulator without trio"],
+    ids=[
+        "the ring without sockets",
+        "the simulator without trio",
+        "a client for asyncio without trio",
+    ],
 )
 def test_it_runs(missing: list[str], program: str) -> None:
     hide = f"import sys; sys.modules.update(dict.fromkeys({missing}))"

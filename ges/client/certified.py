@@ -9,15 +9,10 @@ for longer, the client leaves it at the end of the one it has shown.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
-import trio
-
-from overlay.address import Address
-from overlay.errors import ConnectionFailed, IdentityError, ProtocolError
-from overlay.net.connection import BROKEN
-from overlay.net.transport import ProcessTransport, close
+from overlay.errors import IdentityError, ProtocolError
 from overlay.security.credentials import Credentials
 from overlay.security.identity import PeerIdentity, load_identity
 from overlay.security.keyfiles import REVOKED, read_revoked
@@ -40,14 +35,18 @@ def reread(credentials: Credentials) -> None:
 
 
 async def stay_certified(
-    transport: ProcessTransport,
-    address: Address,
+    credentials: Credentials,
     broker: PeerIdentity,
+    shake_hands: Callable[[], Awaitable[PeerIdentity | None]],
+    sleep: Callable[[float], Awaitable[object]],
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> None:
-    """Return when ``broker`` is certified no more; until then see that both ends stay so."""
-    credentials, certified = transport.credentials, broker
-    assert credentials is not None
+    """Return when ``broker`` is certified no more; until then see that both ends stay so.
+
+    ``shake_hands`` makes another connection, and returns who was at its other end; None: no
+    connection comes about within :data:`HANDSHAKE_SECONDS`, or nobody is certified there.
+    """
+    certified = broker
     while certified.not_after is not None:
         ends = min(certified.not_after, credentials.identity.not_after)
         left = (ends - clock()).total_seconds()
@@ -55,18 +54,8 @@ async def stay_certified(
         broker_left = (certified.not_after - clock()).total_seconds()
         if broker_left <= 0:
             return
-        await trio.sleep(min(pause, broker_left + 0.01, MAX_PAUSE_SECONDS))
+        await sleep(min(pause, broker_left + 0.01, MAX_PAUSE_SECONDS))
         reread(credentials)
-        with trio.move_on_after(HANDSHAKE_SECONDS):
-            with contextlib.suppress(ConnectionFailed, ProtocolError, *BROKEN):
-                seen = await _handshake(transport, address)
-                if seen is not None and seen.uid == broker.uid:
-                    certified = seen
-
-
-async def _handshake(transport: ProcessTransport, address: Address) -> PeerIdentity | None:
-    wire = await transport.connect(address)
-    try:
-        return wire.identity
-    finally:
-        await close(wire.stream)
+        seen = await shake_hands()
+        if seen is not None and seen.uid == broker.uid:
+            certified = seen

@@ -1,4 +1,4 @@
-"""The client library, for trio.
+"""The client itself, the same on every event loop.
 
 ::
 
@@ -20,8 +20,8 @@ A payload is bytes. Text has to be encoded, and is decoded by whoever reads it::
     await client.publish("sensors/7", "21.5 °C".encode())
     print(event.payload.decode())
 
-A client is good for the block of its ``async with`` and no longer, and it runs on trio alone:
-``trio.run(main)``, not ``asyncio.run(main())``.
+A client is good for the block of its ``async with`` and no longer. ``connect`` is
+:func:`ges.client.connect` under trio, and :func:`ges.client.aio.connect` under asyncio.
 
 Like the broker, the client handles events by the batch. ``async for`` yields to other tasks once a
 batch, not once an event, and ``publish`` once in a while.
@@ -34,12 +34,12 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from time import time_ns
 
-import trio
-
-from ges.client.attachment import KEPT_BYTES, Attachment
+from ges.client.core import ClientConnection
+from ges.client.gaps import Gap
 from ges.client.open_run import TURN_BYTES
 from ges.client.outgoing import MAX_KNOWN_TOPICS, OutgoingStream
-from ges.client.subscription import Gap, Subscription, why_refused
+from ges.client.subscription import Subscription, why_refused
+from ges.client.waiting import Waiting
 from ges.errors import (
     PublishRefused,
     SpreadRefused,
@@ -51,7 +51,6 @@ from ges.wire.status import Status
 from ges.wire.topics import check_filter, check_topic
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass
-from overlay.net.connection import Connection
 from overlay.security.revocation import RevocationList
 from overlay.wire.frames import HEADER as FRAME_HEADER
 from overlay.wording import printable
@@ -64,17 +63,23 @@ MAX_PARK_SECONDS = 3600.0
 class Client:
     """An attached client; made by :func:`ges.client.connect`."""
 
-    def __init__(self, attachment: Attachment, uid: str) -> None:
+    def __init__(self, attachment: Waiting) -> None:
+        core = attachment.core
         self._attachment = attachment
-        self._state = attachment.state
+        self._core = core
+        self._state = core.state
         self._number = 0
         self._normal = self._state.outgoing[LinkClass.NORMAL]
         self._secure = self._state.outgoing[LinkClass.SECURE]
         self._express = self._state.outgoing[LinkClass.EXPRESS]
-        self._run = attachment.run_of_events
+        self._run = core.run_of_events
         self._topics: dict[str, bytes] = {}  #: checked, and as they go over the wire
-        self.uid = uid
-        self.gaps: list[Gap] = []
+        self.uid = attachment.wish.uid
+
+    @property
+    def gaps(self) -> list[Gap]:
+        """Times in which events may have been missed, oldest first."""
+        return self._core.gaps.noted
 
     @property
     def broker_url(self) -> str:
@@ -167,7 +172,7 @@ class Client:
             raise PublishRefused(
                 "the hop to the broker is not secure; attach over chordals:// with an identity"
             )
-        connection = self._attachment.connection
+        connection = self._core.connection
         run.close()
         if connection is None or run.turn_bytes <= 0:
             connection = await self._next_turn(stream)
@@ -185,14 +190,9 @@ class Client:
         if confirm:
             await self.flush()
 
-    async def _next_turn(self, stream: OutgoingStream) -> Connection:
+    async def _next_turn(self, stream: OutgoingStream) -> ClientConnection:
         """Let others have their turn, and wait until there is room for what is published."""
-        self._attachment.check_open()
-        await trio.lowlevel.checkpoint()
-        attachment = self._attachment
-        if stream.kept_bytes > KEPT_BYTES:
-            await attachment.wait_for_confirmations(stream)
-        connection = await attachment.wait_for_room()
+        connection = await self._attachment.turn(stream)
         self._run.turn_bytes = TURN_BYTES
         return connection
 
@@ -205,7 +205,7 @@ class Client:
 
     def _publish_express(
         self,
-        connection: Connection,
+        connection: ClientConnection,
         topic: bytes,
         attributes: bytes,
         payload: bytes,
@@ -227,7 +227,6 @@ class Client:
                 express event; events not confirmed may or may not have been delivered.
             ClientClosed: the client's block has ended.
         """
-        self._attachment.check_open()
         await self._attachment.confirmed()
 
     @asynccontextmanager
@@ -245,10 +244,10 @@ class Client:
             ConnectionLost: there is no broker.
             ClientClosed: the client's block has ended.
         """
-        self._attachment.check_open()
+        self._core.check_open()
         check_filter(text)
         self._number += 1
-        subscription = Subscription(self._number, text, link_class)
+        subscription = Subscription(self._attachment.loop, self._number, text, link_class)
         reason = await self._attachment.subscribe(subscription)
         if reason is not None:
             raise SubscribeRefused(why_refused(text, reason))
@@ -256,7 +255,7 @@ class Client:
             yield subscription
         finally:
             subscription.end()
-            self._attachment.unsubscribe(subscription)
+            self._core.unsubscribe(subscription)
 
     async def spread(self, revoked: RevocationList) -> None:
         """Hand a list of revoked identities to the broker, which spreads it to all others.
@@ -266,7 +265,7 @@ class Client:
             ConnectionLost: there is no broker.
             ClientClosed: the client's block has ended.
         """
-        self._attachment.check_open()
+        self._core.check_open()
         problem = await self._attachment.spread(RevocationNotice(revoked.crl, revoked.voucher))
         if problem is not None:
             raise SpreadRefused(f"{self.broker_url}: {printable(problem)}")
@@ -278,7 +277,7 @@ class Client:
             ConnectionLost: there is no broker.
             ClientClosed: the client's block has ended.
         """
-        self._attachment.check_open()
+        self._core.check_open()
         return await self._attachment.status()
 
 

@@ -1,11 +1,11 @@
-"""The client's door: attaches for the length of a block, and ends all that it began at its end."""
+"""The client's door on trio: attaches for the length of a block, and ends what it began then."""
 
 from __future__ import annotations
 
 import contextlib
 import math
 import random
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -13,12 +13,12 @@ import trio
 
 from ges.client.attachment import Attachment
 from ges.client.client import Client
-from ges.client.search import check_wish
-from ges.client.subscription import Gap
+from ges.client.gaps import Gap
+from ges.client.plain_errors import plain_errors
+from ges.client.waiting import SEND_SECONDS
+from ges.client.wish import check_wish
 from ges.errors import ConnectionLost, NotUnderTrio
 from overlay.net.transport import MakeTransport, TcpTransport
-
-SEND_SECONDS = 10.0  #: at the end of the block, for what is queued
 
 
 @asynccontextmanager
@@ -66,8 +66,8 @@ async def connect(
     """
     if not trio.lowlevel.in_trio_task():
         raise NotUnderTrio(
-            "the client runs on trio, and not on asyncio or any other event loop: "
-            "'import trio', and run the program with trio.run(main)"
+            "ges.client runs on trio alone: run the program with trio.run(main); or import "
+            "'connect' from ges.client.aio under asyncio, and from ges.client.sync without await"
         )
     wish = check_wish(
         urls,
@@ -79,54 +79,14 @@ async def connect(
         on_waiting=on_waiting,
         only_looks=only_looks,
     )
-    attachment = Attachment(wish, random.Random(f"{wish.uid}:attach"), transport)
-    client = Client(attachment, wish.uid)
-
-    noted_at = -math.inf
-
-    def note_gap(lost: str, found: str, seconds: float) -> None:
-        nonlocal noted_at
-        last_at, noted_at = noted_at, trio.current_time()
-        gap = Gap(lost, found, seconds)
-        if lost == found and client.gaps and client.gaps[-1].lost == client.gaps[-1].found == found:
-            since_last = noted_at - last_at
-            if since_last <= seconds:  # told in parts, as it goes on: it is one gap
-                last = client.gaps.pop()
-                gap = Gap(lost, found, max(seconds, last.seconds + since_last))
-        client.gaps.append(gap)
-        if on_gap is not None:
-            on_gap(gap)
-
-    attachment.on_gap = note_gap
-    async with _plain_errors(), trio.open_nursery() as nursery:
+    attachment = Attachment(wish, random.Random(f"{wish.uid}:attach"), transport, on_gap)
+    async with plain_errors(), trio.open_nursery() as nursery:
         await nursery.start(attachment.run)
         try:
-            yield client
-            if not attachment.is_lost:
+            yield Client(attachment)
+            if not attachment.core.is_lost:
                 with contextlib.suppress(ConnectionLost), trio.move_on_after(SEND_SECONDS):
-                    await attachment.sent()
+                    await attachment.finish()
         finally:
-            attachment.close()
+            attachment.core.close()
             nursery.cancel_scope.cancel()
-
-
-@asynccontextmanager
-async def _plain_errors() -> AsyncIterator[None]:
-    """Let the caller catch errors as documented, not wrapped in a group by the nursery inside."""
-    try:
-        yield
-    except BaseExceptionGroup as group:
-        # Who waits for a broker, and who keeps the connection, lose it both at once.
-        leaves = {repr(leaf): leaf for leaf in _leaves(group)}
-        if len(leaves) > 1:
-            raise
-        (inner,) = leaves.values()
-        raise inner from inner.__cause__
-
-
-def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
-    for inner in group.exceptions:
-        if isinstance(inner, BaseExceptionGroup):
-            yield from _leaves(inner)
-        else:
-            yield inner

@@ -1,150 +1,33 @@
-"""How a client finds a broker: it tries those it knows in turn, and greets them."""
+"""How a client finds a broker, on trio: it calls those it knows in turn, and greets them.
+
+Whom to call next, how long to pause and what to say is decided in :mod:`ges.client.tries`, what is
+said to a broker in :mod:`ges.client.greeting`.
+"""
 
 from __future__ import annotations
 
-import logging
-import math
 import random
 import secrets
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
-from pathlib import Path
-from types import MappingProxyType
 
 import trio
 
-from ges.access.token_proof import (
-    NONCE_BYTES,
-    Exchange,
-    client_proof,
-    is_from_a_broker,
-    split_token,
-)
-from ges.access.tokens import check_token
+from ges.access.token_proof import NONCE_BYTES
 from ges.client.certified import reread
+from ges.client.greeting import Greeting
+from ges.client.tries import ATTACH_SECONDS, NOTHING, TELL_SECONDS, Tries
+from ges.client.wish import Wish
 from ges.errors import ConnectionLost
 from ges.wire.client_messages import Attached
-from overlay.address import Address, is_loopback, parse_urls, shown
-from overlay.errors import ConfigError, ConnectionFailed, ProtocolError
-from overlay.ids import SECRET_BYTES, LinkClass, uid_of
-from overlay.machine import Message, Refused
+from overlay.address import Address
+from overlay.errors import ConnectionFailed, ProtocolError
+from overlay.net.call_failures import is_cut
 from overlay.net.connection import BROKEN
-from overlay.net.transport import ProcessTransport, Wire, close, is_cut
-from overlay.security.identity import Identity, load_identity
-from overlay.wire.codec import FrameReader, MessageCodec
-from overlay.wire.frames import MAX_CONTROL_BYTES, MAX_FRAME_BYTES
-from overlay.wire.greetings import (
-    GREETINGS,
-    Challenge,
-    Hello,
-    Refusal,
-    TokenProof,
-    check_overlay,
-)
-from overlay.wire.versions import DIALECT, LOOKS, OF_CLIENTS
-from overlay.wording import printable
-
-ATTACH_SECONDS = 2.0  #: for one broker to take us
-RETRY_SECONDS = 0.05  #: first pause after all brokers known have failed; doubles
-RETRY_MAX_SECONDS = 1.0
-TELL_SECONDS = 0.5  #: without a broker; then it is said for whom the client waits, and why
-
-_NO_ANSWER = "no answer in time"
-
-TOKEN_EXPOSED = (
-    "a token is not sent over a plain connection to another host: anybody on the way could take "
-    "it; write chordals:// and give an identity"
-)
-
-log = logging.getLogger("ges.client")
-
-#: Refusals that no waiting and no other broker will change.
-_HOPELESS = frozenset({Refused.OTHER_OVERLAY, Refused.OTHER_VERSION, Refused.NOT_AUTHENTICATED})
-
-#: What a broker may answer to a client's greeting.
-_ANSWERS = MessageCodec(Attached, Refusal, Challenge)
-
-#: Where no URL is known that cannot be tried.
-NOTHING: Mapping[str, str] = MappingProxyType({})
+from overlay.net.transport import ProcessTransport, Wire, close
+from overlay.wire.codec import FrameReader
 
 Found = tuple[Address, Wire, FrameReader, Attached]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """To whom a client wants to be attached, and how it calls itself."""
-
-    addresses: tuple[Address, ...]
-    identity: Identity | None
-    overlay: str
-    uid: str
-    incarnation: int
-    timeout: float  #: infinite: for ever
-    reattach: bool
-    on_waiting: Callable[[str], None] = (
-        log.warning
-    )  #: told once a search for whom it waits, and why
-    token: str | None = field(default=None, repr=False)
-    secret: bytes | None = field(default=None, repr=False)  #: proves the uid, as a certificate may
-    capabilities: tuple[str, ...] = OF_CLIENTS  #: said in the greeting
-
-
-def check_wish(
-    urls: Sequence[str],
-    identity: str | Path | None,
-    *,
-    overlay: str,
-    token: str | None,
-    timeout: float,
-    reattach: bool,
-    on_waiting: Callable[[str], None] | None = None,
-    only_looks: bool = False,
-) -> Wish:
-    """Return the wish that these arguments say; see :func:`ges.client.connect`.
-
-    Raises:
-        ConfigError: a URL is none, some are chordals:// and some are not, the identity cannot be
-            used, ``timeout`` is no time, or a token would go over a plain connection to another
-            host.
-    """
-    if not timeout >= 0:
-        raise ConfigError(f"timeout={timeout}: give seconds, or math.inf to wait for ever")
-    addresses = parse_urls(list(urls))
-    if not addresses:
-        raise ConfigError("no broker URL given; write chordal://HOST:PORT")
-    if len({address.tls for address in addresses}) > 1:
-        raise ConfigError(
-            "write all URLs with chordals://, or none: a client is secure or it is not"
-        )
-    if token is not None:
-        check_token(token, "the argument token")
-        for address in addresses:
-            if not address.tls and not is_loopback(address.host):
-                raise ConfigError(f"{address.url}: {TOKEN_EXPOSED}")
-    own = load_identity(Path(identity)) if identity is not None else None
-    if own is None and any(address.tls for address in addresses):
-        raise ConfigError("chordals:// needs an identity; give the folder of one")
-    secret: bytes | None = None
-    if own is not None and addresses[0].tls:
-        uid = own.uid
-    else:  # the broker sees no certificate
-        secret = secrets.token_bytes(SECRET_BYTES)
-        uid = uid_of(secret)
-    return Wish(
-        addresses=tuple(addresses),
-        identity=own,
-        overlay=check_overlay(overlay),
-        uid=uid,
-        incarnation=time.time_ns(),
-        timeout=timeout,
-        reattach=reattach,
-        on_waiting=on_waiting or log.warning,
-        token=token,
-        secret=secret,
-        capabilities=(*OF_CLIENTS, LOOKS) if only_looks else OF_CLIENTS,
-    )
 
 
 class BrokerSearch:
@@ -164,22 +47,19 @@ class BrokerSearch:
     ) -> Found:
         """Try the brokers known, again and again, until one takes us.
 
-        ``choices`` returns them, in the order to try them in; ``unusable`` are URLs that cannot be
-        tried, and why not. In the first search (``is_first``) it is of no use to go on when each of
-        them answers what another try would not change, such as a foreign certificate. Later it is:
-        a broker took us before, and what stands in its place may go.
+        The arguments are explained in :class:`ges.client.tries.Tries`.
 
         Raises:
             ConnectionLost: none did in time, or none ever will.
         """
-        answers: dict[str, str] = {}
+        tries = Tries(choices, self._rng, unusable, is_first=is_first)
         found: Found | None = None
         problem: ConnectionLost | None = None
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._tell, choices, answers)
+                nursery.start_soon(self._tell, tries)
                 try:
-                    found = await self._try(choices, answers, is_first=is_first)
+                    found = await self._try(tries)
                 except ConnectionLost as error:  # carried out of the nursery, which would wrap it
                     problem = error
                 nursery.cancel_scope.cancel()
@@ -189,59 +69,33 @@ class BrokerSearch:
             raise
         if problem is not None:
             raise problem
-        if found is not None:
-            return found
-        answers |= unusable
-        told = "; ".join(f"{shown(url)}: {answer}" for url, answer in answers.items())
-        raise ConnectionLost(f"no broker to attach to: {told or 'none is known'}")
+        if found is None:
+            raise tries.in_vain()
+        return found
 
-    async def _tell(
-        self, choices: Callable[[], Iterable[Address]], answers: Mapping[str, str]
-    ) -> None:
+    async def _tell(self, tries: Tries) -> None:
         """Say for whom we wait, if we do not find anybody at once."""
         await trio.sleep(TELL_SECONDS)
-        so_far = {address.url: "not tried yet" for address in choices()} | dict(answers)
-        brokers = ", ".join(
-            f"{shown(url)} ({'no answer yet' if answer == _NO_ANSWER else answer})"
-            for url, answer in so_far.items()
-        )
-        timeout = self.wish.timeout
-        how_long = "until one answers" if timeout == math.inf else f"for {timeout:g} s"
-        self.wish.on_waiting(f"waiting for a broker at {brokers}; trying {how_long}")
+        self.wish.on_waiting(tries.waiting(self.wish.timeout))
 
-    async def _try(
-        self,
-        choices: Callable[[], Iterable[Address]],
-        answers: dict[str, str],
-        *,
-        is_first: bool,
-    ) -> Found | None:
-        """Return who takes us; None: nobody in time, or ever, and ``answers`` says why."""
-        pause = RETRY_SECONDS
+    async def _try(self, tries: Tries) -> Found | None:
+        """Return who takes us; None: nobody in time, or ever."""
         with trio.move_on_after(self.wish.timeout):
             while True:
-                may_change = not is_first
-                for address in choices():
-                    answers.setdefault(address.url, _NO_ANSWER)
-                    is_final = False
+                for address in tries.begin_round():
                     try:
                         with trio.fail_after(ATTACH_SECONDS):
                             return await self._greet(address)
-                    except ConnectionFailed as error:
-                        answers[address.url], is_final = error.reason, error.is_final
                     except trio.TooSlowError:
-                        answers[address.url] = _NO_ANSWER
-                    except ProtocolError as error:
-                        answers[address.url] = f"does not speak chordal ({printable(str(error))})"
-                        is_final = True
+                        tries.timed_out(address)
+                    except (ConnectionFailed, ProtocolError) as error:
+                        tries.failed(address, error)
                     except BROKEN as error:
-                        answers[address.url] = str(error) or "connection lost"
-                        is_final = not is_cut(error)
-                    may_change = may_change or not is_final
-                if not may_change:
+                        tries.failed(address, error, was_cut=is_cut(error))
+                pause = tries.pause()
+                if pause is None:
                     return None
-                await trio.sleep(pause * (0.5 + self._rng.random()))
-                pause = min(2 * pause, RETRY_MAX_SECONDS)
+                await trio.sleep(pause)
         return None
 
     async def _greet(self, address: Address) -> Found:
@@ -250,70 +104,18 @@ class BrokerSearch:
         async with AsyncExitStack() as stack:
             wire = await self._transport.connect(address)
             stack.push_async_callback(close, wire.stream)
-            wish = self.wish
-            if wish.token is not None and wire.is_exposed:
-                raise ConnectionFailed(address.url, TOKEN_EXPOSED, is_final=True)
-            hello = Hello(
-                wish.overlay,
-                DIALECT.highest,
-                wish.uid,
-                wish.incarnation,
-                None,
-                LinkClass.SECURE if address.tls else LinkClass.NORMAL,
-                None,
-                0,
-                DIALECT.lowest,
-                DIALECT.names + wish.capabilities,
-                None,
-                wish.secret,
-                split_token(wish.token)[0] if wish.token is not None else None,
-                secrets.token_bytes(NONCE_BYTES) if wish.token is not None else None,
+            certified = wire.identity.uid if wire.identity is not None else None
+            greeting = Greeting(
+                self.wish,
+                address,
+                certified=certified,
+                is_exposed=wire.is_exposed,
+                nonce=secrets.token_bytes(NONCE_BYTES),
             )
-            await wire.stream.send_all(GREETINGS.encode(hello))
-            reader = FrameReader(MAX_CONTROL_BYTES)
-            answer = await _hear(address, wire, reader)
-            if isinstance(answer, Challenge):
-                answer = await self._prove(hello, answer, address, wire, reader)
-            if isinstance(answer, Refusal):
-                reason = printable(answer.detail) or answer.reason.value
-                if answer.reason in _HOPELESS:
-                    raise ConnectionLost(f"{address.url}: {reason}")
-                raise ConnectionFailed(address.url, reason)
-            if not isinstance(answer, Attached):
-                raise ProtocolError(f"{type(answer).__name__} is no answer to a greeting")
-            if DIALECT.accept(answer.version, ()) is None:
-                raise ProtocolError(f"it wants to speak version {answer.version}")
-            if wire.identity is not None and wire.identity.uid != answer.broker:
-                raise ProtocolError("the certificate names another uid than the broker gives")
-            if answer.secure and wire.identity is None:
-                raise ProtocolError("it calls a plain connection secure")
-            reader.limit(MAX_FRAME_BYTES)
-            reader.agree(answer.version)
+            answer = None
+            while answer is None:
+                if data := greeting.take_bytes():
+                    await wire.stream.send_all(data)
+                answer = greeting.take(await wire.stream.receive_some(4096))
             stack.pop_all()
-            return address, wire, reader, answer
-
-    async def _prove(
-        self, hello: Hello, asked: Challenge, address: Address, wire: Wire, reader: FrameReader
-    ) -> Message:
-        """Prove to a broker that we have our token, and let it prove that it knows it."""
-        if self.wish.token is None or hello.nonce is None:
-            raise ProtocolError("it asks for a token that nobody has named")
-        name, secret = split_token(self.wish.token)
-        exchange = Exchange(hello.overlay, name, hello.uid, asked.broker, hello.nonce, asked.nonce)
-        proof = TokenProof(client_proof(secret, exchange))
-        await wire.stream.send_all(GREETINGS.encode(proof))
-        answer = await _hear(address, wire, reader)
-        if isinstance(answer, Attached) and not (
-            answer.broker == asked.broker and is_from_a_broker(answer.token_proof, secret, exchange)
-        ):
-            raise ProtocolError("it does not know the token that it lets us in for")
-        return answer
-
-
-async def _hear(address: Address, wire: Wire, reader: FrameReader) -> Message:
-    while (found := reader.next_frame()) is None:
-        data = await wire.stream.receive_some(4096)
-        if not data:
-            raise ConnectionFailed(address.url, "closed without an answer")
-        reader.feed(data)
-    return _ANSWERS.decode(found[1])
+            return address, wire, greeting.reader, answer

@@ -218,6 +218,11 @@ class ClientState:
                 "the broker was lost before it confirmed all express events; "
                 "those not confirmed may or may not have been delivered"
             )
+        return self.is_settled
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether a broker has taken or refused all that was published."""
         return all(
             self._accepted.get(s.link_class, 0) >= s.sequence for s in self.outgoing.values()
         )

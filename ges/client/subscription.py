@@ -1,12 +1,11 @@
-"""What a client has of a subscription: its events, whether it is active, and gaps in between."""
+"""What a client has of a subscription: its events, and whether it is active. On any event loop."""
 
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from collections.abc import Callable
 
-import trio
-
+from ges.client.loop import Flag, Loop
 from ges.errors import ClientClosed, EventError, SubscribeRefused
 from ges.wire.delivered import Event
 from overlay.ids import LinkClass
@@ -14,31 +13,19 @@ from overlay.ids import LinkClass
 MAX_UNREAD = 1_000_000  #: events kept for a subscription that is not read; then the oldest go
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """A time in which events may have been missed.
-
-    Either there was no broker: what the next one did not keep of that time was missed. Or, where
-    ``lost`` and ``found`` are the same, the broker itself was off the ring, or held for dead there.
-    """
-
-    lost: str  #: URL of the broker that was lost
-    found: str  #: URL of the one attached to then
-    seconds: float
-
-
 class Activity:
-    """Whether a subscription is active: a flag to be asked and waited for, as a ``trio.Event`` is.
+    """Whether a subscription is active: a flag to be asked and waited for, as an event of trio is.
 
     A subscription is *active* when all brokers know of it: then no event is missed that anybody
     publishes from now on, wherever it is. After the broker is lost it is not active until the next
     one says that it is.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, loop: Loop) -> None:
         self.level = 0  #: how far, as told: 1 is the cluster of the broker; 0: it is not active
+        self._loop = loop
         self._problem: EventError | None = None
-        self._changed = trio.Event()
+        self._changed = loop.event()
 
     def is_set(self) -> bool:
         """Say whether it is active now; always no where the broker does not tell."""
@@ -53,7 +40,7 @@ class Activity:
             ConnectionLost: no broker was found in time.
             ClientClosed: the subscription's block, or the client's, has ended.
         """
-        await trio.lowlevel.checkpoint()
+        await self._loop.let_others()
         while not self.level:
             if self._problem is not None:
                 raise type(self._problem)(str(self._problem))
@@ -70,20 +57,21 @@ class Activity:
     def _become(self, level: int, problem: EventError | None) -> None:
         self.level, self._problem = level, problem
         self._changed.set()
-        self._changed = trio.Event()
+        self._changed = self._loop.event()
 
 
 class Subscription:
     """Events that match one filter: an asynchronous iterator, in order of arrival."""
 
-    def __init__(self, number: int, text: str, link_class: LinkClass | None) -> None:
+    def __init__(self, loop: Loop, number: int, text: str, link_class: LinkClass | None) -> None:
         self.number = number
         self.filter = text
         self.link_class = link_class
-        self.active = Activity()
+        self.active = Activity(loop)
         self.dropped = 0  #: events thrown away because this was not read fast enough
         self._events: deque[Event] = deque(maxlen=MAX_UNREAD)
-        self._arrived = trio.Event()
+        self._event: Callable[[], Flag] = loop.event
+        self._arrived = loop.event()
         self._closed = False
         self._refusal: str | None = None
 
@@ -94,10 +82,9 @@ class Subscription:
         events = self._events
         while not events:
             if self._closed:
-                self._raise_refusal()
+                self.raise_refusal()
                 raise StopAsyncIteration
-            self._arrived = trio.Event()
-            await self._arrived.wait()
+            await self.ready()
         return events.popleft()
 
     async def batch(self) -> list[Event]:
@@ -107,13 +94,31 @@ class Subscription:
             SubscribeRefused: a broker no longer serves it, or the next one does not, and why.
         """
         while not self._events and not self._closed:
-            self._arrived = trio.Event()
-            await self._arrived.wait()
+            await self.ready()
         if not self._events:
-            self._raise_refusal()
+            self.raise_refusal()
         events = list(self._events)
         self._events.clear()
         return events
+
+    async def ready(self) -> None:
+        """Wait until more has arrived, or it has ended."""
+        while not self._events and not self._closed:
+            if self._arrived.is_set():
+                self._arrived = self._event()
+            await self._arrived.wait()
+
+    def pop(self) -> Event | None:
+        """Return the next event that has arrived; None: there is none at the moment."""
+        try:
+            return self._events.popleft()
+        except IndexError:
+            return None
+
+    @property
+    def is_over(self) -> bool:
+        """It has ended, and all that had arrived is read."""
+        return self._closed and not self._events
 
     def take(self, events: list[Event]) -> None:
         """Called by the connection: more events."""
@@ -131,7 +136,12 @@ class Subscription:
             self.active.clear(ClientClosed(f"the subscription to {self.filter} has ended"))
         self._arrived.set()
 
-    def _raise_refusal(self) -> None:
+    def raise_refusal(self) -> None:
+        """Raise why it has ended, if a broker ended it.
+
+        Raises:
+            SubscribeRefused: a broker no longer serves it, or the next one does not, and why.
+        """
         if self._refusal is not None:
             raise SubscribeRefused(why_refused(self.filter, self._refusal))
 

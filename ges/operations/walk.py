@@ -15,7 +15,7 @@ from pathlib import Path
 import trio
 
 from ges.client import connect
-from ges.client.search import ATTACH_SECONDS
+from ges.client.tries import ATTACH_SECONDS
 from ges.errors import ConnectionLost
 from ges.operations.backup_check import judge_backups
 from ges.wire.status import Status

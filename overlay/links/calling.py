@@ -15,8 +15,9 @@ from overlay.links.first_message import read_greeting
 from overlay.links.lifecycle import Links
 from overlay.links.link import Greeted
 from overlay.machine import Input, LinkRefused, Machine, OpenLink, Refused
+from overlay.net.call_failures import is_cut
 from overlay.net.connection import BROKEN
-from overlay.net.transport import Transport, Wire, close, is_cut
+from overlay.net.transport import Transport, Wire, close
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import MAX_CONTROL_BYTES
 from overlay.wire.greetings import GREETINGS, NO_URL, Hello, LinkTable, Refusal, Welcome

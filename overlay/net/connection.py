@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 import os
-import socket
 import ssl
 import sys
 from collections.abc import Iterable
@@ -22,6 +21,7 @@ from collections.abc import Iterable
 import trio
 
 from overlay.ids import NANOS_PER_SECOND, Nanos
+from overlay.net.round_trip import one_way_us
 from overlay.net.tls_stream import TlsStream
 from overlay.net.turn import Turn, Waiting
 from overlay.queues.lanes import ExpressLane, NormalLane, Overflow, Policy
@@ -37,11 +37,6 @@ CONNECTION_BYTES = 20 * 1024  #: of memory for a connection, with its tasks, whi
 HOLD_BYTES = 1024 * 1024  #: with so much in a queue, who can holds back ...
 HOLD_SECONDS = 0.5  #: ... for at most so long at a time ...
 HOLD_RATE = 1024 * 1024  #: ... for a reader that takes so many bytes a second, or more
-
-#: Where Linux's struct tcp_info has the smallest round trip of late, a u32. Not the smoothed one:
-#: that has in it what the other end waits before it acknowledges.
-_RTT_AT = 148
-_NO_RTT = 2**31  #: none has been measured
 
 #: What an I/O error of a connection looks like, whatever the transport.
 BROKEN = (OSError, trio.BrokenResourceError, trio.ClosedResourceError, ssl.SSLError)
@@ -131,14 +126,7 @@ class Connection:
         0: it does not say.
         """
         below = _below(self.stream)
-        if below is None or not hasattr(socket, "TCP_INFO"):
-            return 0
-        try:
-            info = below.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _RTT_AT + 4)
-        except OSError:  # closed just now, or no TCP
-            return 0
-        rtt = int.from_bytes(info[_RTT_AT : _RTT_AT + 4], sys.byteorder)
-        return rtt // 2 if rtt < _NO_RTT else 0
+        return one_way_us(below.socket if below is not None else None)
 
     @property
     def crowded(self) -> bool:

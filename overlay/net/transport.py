@@ -21,6 +21,13 @@ from overlay.errors import (
     ProtocolError,
     UntrustedError,
 )
+from overlay.net.call_failures import (
+    first_errno,
+    no_identity,
+    no_tls,
+    not_reached,
+    tls_reason,
+)
 from overlay.net.connection import BROKEN
 from overlay.net.tls_stream import TlsStream
 from overlay.security.credentials import Credentials
@@ -33,9 +40,6 @@ EXHAUSTED_SECONDS = 0.1  #: to wait before the next connection is taken, when fi
 
 #: Errors of accept() that say that the process or the system has no room at the moment.
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-
-#: Errors of connect() that say that there was a connection for a moment.
-_CUT = frozenset({errno.ECONNRESET, errno.ECONNABORTED, errno.EPIPE})
 
 
 class Wire:
@@ -128,7 +132,7 @@ class TcpTransport:
         except socket.gaierror as error:
             raise ConfigError(f"cannot listen on {host}: {error.strerror}") from error
         except OSError as error:
-            code = _first_errno(error)
+            code = first_errno(error)
             if code == errno.EADDRINUSE:
                 mend = "another process listens there; choose another port, or 0 for a free one"
                 raise ConfigError(f"cannot listen on {host}:{port}: {mend}") from error
@@ -179,23 +183,14 @@ class TcpTransport:
         """
         try:
             stream = await _open(address.host, address.port)
-        except socket.gaierror as error:
-            raise ConnectionFailed(address.url, f"no such host ({error.strerror})") from error
         except OSError as error:
-            code = _first_errno(error)
-            reason = os.strerror(code).lower() if code else str(error)
-            raise ConnectionFailed(address.url, reason, was_cut=code in _CUT) from error
+            raise not_reached(address, error) from error
         if not address.tls:
             return Wire(stream, None, remote_host(stream))
         try:
             return await self._connect_tls(stream, address)
         except BROKEN as error:
-            raise ConnectionFailed(
-                address.url,
-                f"no TLS ({_reason(error)}): {_whose_fault(error)}",
-                was_cut=is_cut(error),
-                is_final=not is_cut(error),
-            ) from error
+            raise no_tls(address, error) from error
         except ProtocolError as error:
             raise ConnectionFailed(address.url, str(error), is_final=True) from error
 
@@ -203,7 +198,7 @@ class TcpTransport:
         credentials = self.credentials
         if credentials is None:
             await trio.aclose_forcefully(stream)
-            raise ConnectionFailed(address.url, "secure links need an identity (--identity DIR)")
+            raise no_identity(address)
         secured = TlsStream(stream, credentials.client_context, server_side=False)
         try:
             await secured.do_handshake()
@@ -235,7 +230,7 @@ class TcpTransport:
             await secured.do_handshake()
         except BROKEN as error:
             kind = UntrustedError if _is_untrusted(error) else NoTlsError
-            raise kind(f"no TLS: {_reason(error)}") from error
+            raise kind(f"no TLS: {tls_reason(error)}") from error
         return Wire(secured, credentials.judge(secured.session), remote)
 
 
@@ -282,40 +277,6 @@ async def _open(host: str, port: int) -> trio.SocketStream:
         sock.close()
         raise
     return trio.SocketStream(sock)
-
-
-def _first_errno(error: OSError) -> int | None:
-    """Return the errno of ``error`` or of what trio has wrapped in it."""
-    if error.errno is not None:
-        return error.errno
-    causes = error.__cause__
-    inner = causes.exceptions if isinstance(causes, BaseExceptionGroup) else (causes,)
-    return next((e.errno for e in inner if isinstance(e, OSError)), None)
-
-
-def _reason(error: BaseException) -> str:
-    """Return what went wrong with TLS in a few words."""
-    cause = error.__cause__ or error
-    reason = str(getattr(cause, "reason", None) or cause or type(cause).__name__)
-    if isinstance(cause, ssl.SSLCertVerificationError):
-        return f"{reason}, {cause.verify_message}"
-    return reason
-
-
-def _whose_fault(error: BaseException) -> str:
-    """Say what the end that called can know of why there is no TLS."""
-    cause = error.__cause__ or error
-    if isinstance(cause, ssl.SSLCertVerificationError):
-        return "the identity at that end is not of this authority"
-    if getattr(cause, "reason", None) == "TLSV1_ALERT_UNKNOWN_CA":
-        return "the broker there does not know the authority of this identity"
-    return "there is no identity at that end, or one of the two authorities does not know the other"
-
-
-def is_cut(error: BaseException) -> bool:
-    """Say whether a connection ended, rather than that its ends do not agree on TLS."""
-    cause = error.__cause__ or error
-    return isinstance(cause, ssl.SSLEOFError) or not isinstance(cause, ssl.SSLError)
 
 
 def _is_untrusted(error: BaseException) -> bool:

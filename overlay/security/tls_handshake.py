@@ -1,7 +1,7 @@
 """TLS of secure links: TLS 1.3, both ends certified by this overlay's own authority.
 
 A context is built from an :class:`~overlay.security.identity.Identity` and serves
-:class:`~overlay.net.tls_stream.TlsStream`. Host names are not checked: a broker is whoever its
+:class:`~overlay.net.tls_bytes.TlsBytes`. Host names are not checked: a broker is whoever its
 certificate says, wherever it listens, and it moves between addresses under one uid. The check in
 its place is the caller's: after the handshake, compare :func:`peer_identity` with the uid the peer
 claims, and, having called, ask for a broker with :func:`require_role`.
@@ -13,16 +13,17 @@ certificate. A link is therefore up only when the other end has answered inside 
 from __future__ import annotations
 
 import ssl
-from typing import Any
-
-import trio
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from overlay.errors import IdentityError, NoTlsError, ProtocolError, UntrustedError
 from overlay.security.identity import Identity, PeerIdentity, Role, certified_identity
 
 ALPN = "chordal/1"
 
-Session = ssl.SSLObject | ssl.SSLSocket | trio.SSLStream[Any]
+if TYPE_CHECKING:
+    import trio
+
+Session: TypeAlias = "ssl.SSLObject | ssl.SSLSocket | trio.SSLStream[Any]"
 
 
 def server_context(identity: Identity) -> ssl.SSLContext:

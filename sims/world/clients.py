@@ -1,8 +1,7 @@
 """A client in virtual time: it finds a broker, holds it, and finds another when that is lost.
 
-It mirrors :mod:`ges.client.attachment` and ``ges.client.search``, which run on trio; what a client
-knows and decides is the same :class:`ges.client.state.ClientState`. Its user is a
-:class:`ClientUser`.
+It mirrors :mod:`ges.client.core` and what drives it on trio and asyncio; what a client knows and
+decides is the same :class:`ges.client.state.ClientState`. Its user is a :class:`ClientUser`.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from functools import partial
 from typing import Protocol
 
 from ges.client.state import Away, ClientState
+from ges.client.tries import ATTACH_SECONDS, RETRY_MAX_SECONDS, RETRY_SECONDS
 from ges.wire.client_messages import (
     CLIENT_CODEC,
     Accepted,
@@ -33,9 +33,9 @@ from overlay.wire.versions import DIALECT, OF_CLIENTS
 from sims.world.connections import Connection
 from sims.world.processes import Network, Process, Socket
 
-QUEUE_BYTES = 16 * 1024 * 1024  #: as in :mod:`ges.client.attachment`
-ATTACH_NS = nanos(2.0)  #: as in :mod:`ges.client.search`, and ...
-RETRY_NS, RETRY_MAX_NS = nanos(0.05), nanos(1.0)  #: ... so are these
+QUEUE_BYTES = 16 * 1024 * 1024  #: as in :mod:`ges.client.core`
+ATTACH_NS = nanos(ATTACH_SECONDS)
+RETRY_NS, RETRY_MAX_NS = nanos(RETRY_SECONDS), nanos(RETRY_MAX_SECONDS)
 EPOCH_UNIX_NS = 1_700_000_000 * NANOS_PER_SECOND  #: when virtual time begins
 
 _ANSWERS = MessageCodec(Attached, Refusal)

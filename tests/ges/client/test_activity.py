@@ -9,6 +9,7 @@ from trio.testing import wait_all_tasks_blocked
 from benchmarks.stage.brokers import Brokers
 from benchmarks.stage.waiting import until
 from ges.client import Gap, Subscription, connect
+from ges.client.attachment import TRIO
 from ges.client.subscription import Activity
 from ges.errors import ActivityUnknown, ClientClosed, ConnectionLost, SubscribeRefused
 from ges.sessions import clients
@@ -67,7 +68,7 @@ async def test_after_a_move_the_next_broker_says_it_again(brokers: Brokers) -> N
 
 
 async def test_a_move_to_a_broker_of_an_earlier_version_ends_the_wait() -> None:
-    activity = Activity()
+    activity = Activity(TRIO)
     activity.set(1)
     activity.clear()
     async with trio.open_nursery() as nursery:
@@ -113,7 +114,7 @@ async def test_who_waits_is_told_that_there_is_no_broker_any_more(brokers: Broke
 
 
 def test_one_that_is_refused_later_says_so() -> None:
-    subscription = Subscription(1, "a", None)
+    subscription = Subscription(TRIO, 1, "a", None)
     subscription.active.set(1)
     subscription.end("no more")
 

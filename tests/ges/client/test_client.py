@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import trio
 
-from benchmarks.stage.brokers import Brokers
+from benchmarks.stage.brokers import Brokers, hang
 from benchmarks.stage.waiting import until
 from ges.broker import Broker, BrokerConfig
 from ges.client import Client, Gap, Subscription, connect
@@ -259,7 +259,7 @@ def test_under_asyncio_the_error_says_what_to_do() -> None:
         async with connect("chordal://127.0.0.1:1"):
             pass
 
-    with pytest.raises(NotUnderTrio, match=r"trio\.run\(main\)"):
+    with pytest.raises(NotUnderTrio, match=r"trio\.run\(main\).*ges\.client\.aio"):
         asyncio.run(program())
 
 
@@ -298,13 +298,34 @@ async def test_confirmed_means_taken(brokers: Brokers) -> None:
         await client.flush()
 
 
+async def test_what_is_queued_at_the_end_of_the_block_is_sent(brokers: Brokers) -> None:
+    broker = await brokers.start()
+    count = 3000
+    async with connect(broker.url) as reader, reader.subscribe("a") as events:
+        async with connect(broker.url) as writer:
+            for _ in range(count):
+                await writer.publish("a", bytes(1000))
+        assert len(await next_of(events, count)) == count
+
+
+async def test_a_block_ends_though_its_broker_hangs(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = await brokers.start()
+    with trio.fail_after(5):
+        async with connect(broker.url) as client:
+            await client.status()
+            hang(broker, monkeypatch)
+            await client.publish("a")
+
+
 async def test_a_refusal_is_raised_by_the_next_publish(brokers: Brokers) -> None:
     """Also where events of one topic follow each other, which are not looked at one by one."""
     broker = await brokers.start()
     async with connect(broker.url) as client:
         for _ in range(3):
             await client.publish("a")
-        client._attachment._take(EventRefused(LinkClass.NORMAL, 2, "not allowed"))
+        client._core.take(EventRefused(LinkClass.NORMAL, 2, "not allowed"), trio.current_time())
         with pytest.raises(PublishRefused, match="not allowed"):
             await client.publish("a")
         await client.publish("a")

@@ -10,7 +10,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from ges.client.search import BrokerSearch, Wish
+from ges.client.search import BrokerSearch
+from ges.client.wish import Wish
 from ges.errors import ConnectionLost
 from ges.wire.client_messages import CLIENT_CODEC, Attached
 from overlay.address import Address

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ges.broker import broker
-from ges.client import keepalive, outgoing, resuming, search
+from ges.client import keepalive, outgoing, resuming, tries
 from ges.client.attachment import KEPT_BYTES as UNCONFIRMED_BYTES
 from ges.routing import flow_order, forwarding, holding, kept, past, recall
 from ges.sessions import reader
@@ -225,12 +225,12 @@ RELIABILITY: list[Statement] = [
     ),
     (
         "After 0.5 s it says so in one line",
-        search.TELL_SECONDS,
+        tries.TELL_SECONDS,
         0.5,
     ),
     (
         "pauses of 50 ms, doubling up to 1 s",
-        (search.RETRY_SECONDS, search.RETRY_MAX_SECONDS),
+        (tries.RETRY_SECONDS, tries.RETRY_MAX_SECONDS),
         (0.05, 1),
     ),
     (

@@ -11,7 +11,7 @@ from benchmarks.stage.brokers import Brokers
 from benchmarks.stage.greetings import SECRET, client_hello
 from benchmarks.stage.waiting import until
 from ges.broker import Broker
-from ges.client import Client, Subscription, connect, search
+from ges.client import Client, Subscription, connect, greeting
 from ges.errors import ConnectionLost
 from ges.wire.delivered import Event
 from overlay.address import parse_url
@@ -163,7 +163,7 @@ async def test_a_client_of_before_is_told_what_to_do(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its greeting ends with the token."""
-    monkeypatch.setattr(search, "Hello", lambda *fields: Hello(*fields[:11]))
+    monkeypatch.setattr(greeting, "Hello", lambda *fields: Hello(*fields[:11]))
     broker = await brokers.start()
     with (
         structlog.testing.capture_logs() as lines,
@@ -184,7 +184,7 @@ async def test_no_secret_is_told_to_anybody_else(
     assert len(secret) == SECRET_BYTES
     with structlog.testing.capture_logs() as lines:
         broker = await brokers.start()
-        monkeypatch.setattr("ges.client.search.secrets.token_bytes", lambda count: secret[:count])
+        monkeypatch.setattr("ges.client.wish.secrets.token_bytes", lambda count: secret[:count])
         async with connect(broker.url) as client, client.subscribe("a") as events:
             assert client.uid == uid_of(secret)
             await client.publish("a", confirm=True)

@@ -31,7 +31,8 @@ from overlay.machine import (
     Refused,
     Send,
 )
-from overlay.net.transport import TcpTransport, Wire, close, is_cut
+from overlay.net.call_failures import is_cut
+from overlay.net.transport import TcpTransport, Wire, close
 from overlay.security.identity import Identity, PeerIdentity, Role
 from overlay.security.tls_handshake import server_context
 from overlay.wire.codec import FrameReader

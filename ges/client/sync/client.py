@@ -1,0 +1,189 @@
+"""The door of the client for scripts, and that client."""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from ges.client import aio
+from ges.client.gaps import Gap
+from ges.client.subscription import Subscription as Awaited
+from ges.client.sync.subscription import Subscription
+from ges.client.sync.thread import ClientThread
+from ges.wire.status import Status
+from overlay.ids import LinkClass
+from overlay.security.revocation import RevocationList
+
+
+def connect(
+    *urls: str,
+    identity: str | Path | None = None,
+    overlay: str = "chordal",
+    timeout: float = math.inf,
+    reattach: bool = True,
+    on_waiting: Callable[[str], None] | None = None,
+    on_gap: Callable[[Gap], None] | None = None,
+    token: str | None = None,
+) -> Client:
+    """Attach to the first broker that answers, and return the client.
+
+    Leave it to a ``with`` block, or call :meth:`Client.close` in the end. The arguments are those
+    of :func:`ges.client.connect`, and mean the same; ``on_waiting`` and ``on_gap`` are called in
+    the client's own thread, so they must not wait for the client.
+
+    Raises:
+        ConfigError: a URL is none, some are chordals:// and some are not, the identity cannot be
+            used, ``timeout`` is no time, or a token would go over a plain connection to another
+            host.
+        ConnectionLost: no broker was found in time, or none ever will; the text says what each
+            answered.
+    """
+
+    def attach() -> AbstractAsyncContextManager[aio.Client]:
+        return aio.connect(
+            *urls,
+            identity=identity,
+            overlay=overlay,
+            timeout=timeout,
+            reattach=reattach,
+            on_waiting=on_waiting,
+            on_gap=on_gap,
+            token=token,
+        )
+
+    return Client(ClientThread(attach))
+
+
+class Client:
+    """An attached client; made by :func:`ges.client.sync.connect`. Also a context manager.
+
+    Any thread may call it. One that nobody refers to any more is closed, and so are all that are
+    left when the program ends.
+    """
+
+    def __init__(self, thread: ClientThread) -> None:
+        self._thread = thread
+        self._client = thread.client
+        self._stop = weakref.finalize(self, thread.stop)
+
+    @property
+    def uid(self) -> str:
+        """Under which its events go."""
+        return self._client.uid
+
+    @property
+    def broker_url(self) -> str:
+        """URL of the broker attached to, or last attached to."""
+        return self._client.broker_url
+
+    @property
+    def secure(self) -> bool:
+        """Whether the hop to the broker is TLS."""
+        return self._client.secure
+
+    @property
+    def alternates(self) -> tuple[str, ...]:
+        """URLs of other brokers, as learnt from the one attached to."""
+        return self._client.alternates
+
+    @property
+    def dropped(self) -> tuple[int, int]:
+        """Normal and express events that the broker dropped, as they were taken too slowly."""
+        return self._client.dropped
+
+    @property
+    def gaps(self) -> list[Gap]:
+        """Times in which events may have been missed, oldest first."""
+        return list(self._client.gaps)
+
+    def publish(
+        self,
+        topic: str,
+        payload: bytes = b"",
+        *,
+        attributes: Mapping[str, str] | None = None,
+        link_class: LinkClass = LinkClass.NORMAL,
+        confirm: bool = False,
+        park: float = 0.0,
+        budget: float | None = None,
+    ) -> None:
+        """Publish an event; arguments and errors are those of :meth:`ges.client.Client.publish`."""
+        self._thread.call(
+            self._client.publish(
+                topic,
+                payload,
+                attributes=attributes,
+                link_class=link_class,
+                confirm=confirm,
+                park=park,
+                budget=budget,
+            )
+        )
+
+    def flush(self) -> None:
+        """Wait until the broker has taken everything published so far.
+
+        Raises:
+            PublishRefused: it refused an event; nobody got that one.
+            ConnectionLost: no broker was found in time, or it went away before it confirmed an
+                express event; events not confirmed may or may not have been delivered.
+            ClientClosed: the client is closed.
+        """
+        self._thread.call(self._client.flush())
+
+    def subscribe(self, text: str, *, link_class: LinkClass | None = None) -> Subscription:
+        """Subscribe until the subscription is closed, or left by its ``with`` block.
+
+        ``link_class``: only events of that class.
+
+        Raises:
+            TopicError: the filter is malformed.
+            SubscribeRefused: the broker does not serve it, and why.
+            ConnectionLost: there is no broker.
+            ClientClosed: the client is closed.
+        """
+        block = self._client.subscribe(text, link_class=link_class)
+        return Subscription(self._thread, block, self._thread.call(_enter(block)))
+
+    def spread(self, revoked: RevocationList) -> None:
+        """Hand a list of revoked identities to the broker, which spreads it to all others.
+
+        Raises:
+            SpreadRefused: the broker does not take it, and why.
+            ConnectionLost: there is no broker.
+            ClientClosed: the client is closed.
+        """
+        self._thread.call(self._client.spread(revoked))
+
+    def status(self) -> Status:
+        """Ask the broker about itself.
+
+        Raises:
+            ConnectionLost: there is no broker.
+            ClientClosed: the client is closed.
+        """
+        return self._thread.call(self._client.status())
+
+    def close(self) -> None:
+        """Send what is queued, end all subscriptions, and leave the broker."""
+        self._stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+async def _enter(block: AbstractAsyncContextManager[Awaited]) -> Awaited:
+    return await block.__aenter__()
