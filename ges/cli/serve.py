@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import trio
 
     from ges.broker import Broker, BrokerConfig
+    from ges.http.settings import AdminSettings
 
 LOOPBACK = "127.0.0.1"
 
@@ -208,6 +209,21 @@ LOOPBACK = "127.0.0.1"
     help="What becomes of a client whose queue is full: cut it off, or drop its oldest normal "
     "events. Secure ones are never dropped, express ones always.  [env: CHORDAL_SLOW_CLIENTS]",
 )
+@click.option(
+    "--admin",
+    envvar="CHORDAL_ADMIN",
+    metavar="[HOST:]PORT",
+    help="Serve health, metrics and the live page over HTTP there, see docs/monitoring.md; a port "
+    "alone is one on loopback.  [env: CHORDAL_ADMIN]",
+)
+@click.option(
+    "--admin-token-file",
+    type=click.Path(path_type=Path),
+    envvar="CHORDAL_ADMIN_TOKEN_FILE",
+    metavar="FILE",
+    help="Holds the token that whoever reads from --admin must show; needed beyond loopback.  "
+    "[env: CHORDAL_ADMIN_TOKEN_FILE]",
+)
 @overlay_option
 def serve(
     listen: str,
@@ -231,6 +247,8 @@ def serve(
     log_level: str,
     express_budget: float,
     slow_clients: str,
+    admin: str | None,
+    admin_token_file: Path | None,
     overlay: str,
 ) -> None:
     """Start a broker. It joins the ring by itself and prints one line of JSON when it has.
@@ -240,6 +258,7 @@ def serve(
     """
     from ges.broker import BrokerConfig
     from ges.cli.logs import configure_logs
+    from ges.http.settings import admin_settings
 
     host, port = parse_endpoint(listen, default_host=LOOPBACK)
     config = BrokerConfig(
@@ -265,8 +284,9 @@ def serve(
         express_budget_ms=1000 * express_budget,
         slow_clients=Policy(slow_clients),
     )
+    settings = admin_settings(admin, admin_token_file) if admin is not None else None
     configure_logs(log_level)
-    run_async(_serve, config)
+    run_async(_serve, config, settings)
 
 
 def _limits(connection_rate: float, clients: int) -> Limits:
@@ -296,19 +316,26 @@ def _parse_advertise(text: str | None) -> tuple[str, int | None] | None:
     return host, port or None
 
 
-async def _serve(config: BrokerConfig) -> None:
+async def _serve(config: BrokerConfig, admin: AdminSettings | None) -> None:
     import trio
 
     from ges.broker import Broker
 
     broker = Broker(config)
+    admin_url = None
     # A hang-up ends a broker that has nothing to read again, as it ends any process.
     reloads = (signal.SIGHUP,) if config.access or config.tokens else ()
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, *reloads) as signals:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_stop_on_signal, signals, broker, nursery.cancel_scope)
+            if admin is not None:  # first: it says why a broker is not ready
+                from ges.http.app import AdminApp
+
+                app = AdminApp(broker, admin)
+                await nursery.start(app.run)
+                admin_url = app.server.url
             await nursery.start(broker.run)
-            _print_ready(broker)
+            _print_ready(broker, admin_url)
             # What is there by now stays: collections that pass it over are short, and an event
             # that comes meanwhile waits less.
             gc.collect()
@@ -327,7 +354,7 @@ async def _stop_on_signal(
         return
 
 
-def _print_ready(broker: Broker) -> None:
+def _print_ready(broker: Broker, admin_url: str | None) -> None:
     member = broker.node.ring.member
     assert member is not None
     line = {
@@ -337,6 +364,8 @@ def _print_ready(broker: Broker) -> None:
         "ring_id": member.ring_id,
         "uid": member.uid,
     }
+    if admin_url is not None:
+        line["admin_url"] = admin_url
     try:
         sys.stdout.write(json.dumps(line) + "\n")
         sys.stdout.flush()
