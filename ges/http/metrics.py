@@ -25,6 +25,15 @@ from ges.wire.status import LinkStatus, Status
 from overlay.ids import LinkClass, short
 from overlay.trace_schema import Verdict
 
+#: Counters of what flows, told before anything does: so a rate begins at 0.
+FLOWS = (
+    "events_published",
+    "events_received",
+    "events_forwarded",
+    "events_delivered",
+    "events_duplicate",
+)
+
 #: Counters of events that went no further, and the word for each.
 DROPS = {
     "lost": "events_lost",
@@ -66,7 +75,8 @@ class _Scrape(Collector):
     def _counters(self) -> Iterator[Metric]:
         status = self._status
         odd = set(odd_counters(status))
-        for name, value in sorted((dict.fromkeys(COUNTED, 0) | status.counters).items()):
+        counters = dict.fromkeys((*COUNTED, *FLOWS), 0) | status.counters
+        for name, value in sorted(counters.items()):
             if name not in odd:
                 about = f"Counter {name} of the broker, see docs/counters.md."
                 yield self._counter(name, about, value)

@@ -6,8 +6,9 @@ Benches: one part, and the test plays everybody else
     (a simulated ring of machines that have addresses), ``spread_net`` (brokers that do nothing but
     tell each other things).
 Values
-    ``packed`` (event frames), ``rows`` (of the trace), ``strategies`` (wire messages for
-    hypothesis), ``next_version`` (a broker that speaks another version).
+    ``packed`` (event frames), ``rows`` (of the trace), ``drawn_ring`` (what the live page shows),
+    ``strategies`` (wire messages for hypothesis), ``next_version`` (a broker that speaks another
+    version).
 On the network
     ``slow_proxy`` (delays what brokers send), ``tap`` (reads what goes over sockets), ``http``
     (requests to admin servers).

@@ -45,11 +45,11 @@ def fetch(url: str, path: str = "/", method: str = "GET", **headers: str) -> Ans
 
 
 @contextmanager
-def following(url: str, path: str) -> Iterator[Iterator[tuple[str, Any]]]:
+def following(url: str, path: str, **headers: str) -> Iterator[Iterator[tuple[str, Any]]]:
     """Follow server-sent events for the length of the block: their names, and what they say."""
     connection = _connection(url)
     try:
-        connection.request("GET", path)
+        connection.request("GET", path, headers=headers)
         reply = connection.getresponse()
         assert reply.status == 200, reply.read()
         yield _events(reply)
