@@ -88,7 +88,7 @@ DEPARTURES = (
     *("handover", "replicas", "homes", "merge", "membership"),
 )
 PACKAGES = ("overlay", "ring", "ges", "sims", "spark")
-HEAVY = {"hypercorn", "matplotlib", "pandas", "pyarrow", "pyspark"}
+HEAVY = {"matplotlib", "pandas", "pyarrow", "pyspark"}
 
 
 def names_of(folder: str) -> list[Path]:

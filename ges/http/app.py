@@ -15,19 +15,13 @@ import trio
 from ges.admin.status_names import named
 from ges.broker import Broker
 from ges.http import health
-from ges.http.asgi import (
+from ges.http.answers import (
     JSON,
     NextBlock,
-    Receive,
     Reply,
     Request,
-    Scope,
-    Send,
     Stream,
-    read_request,
     refused,
-    send_reply,
-    send_stream,
     server_sent,
 )
 from ges.http.chronicle import Chronicle
@@ -66,7 +60,7 @@ class AdminApp:
 
     def __init__(self, broker: Broker, settings: AdminSettings) -> None:
         names = [settings.host, *([broker.config.advertise[0]] if broker.config.advertise else [])]
-        self.server = AdminServer(self, settings.host, settings.port)
+        self.server = AdminServer(self.answer, settings.host, settings.port)
         self._broker = broker
         self._gate = Gate(names, settings.token, secrets.token_bytes(32))
         self._chronicle = Chronicle()
@@ -97,19 +91,12 @@ class AdminApp:
             nursery.start_soon(self._observe)
             task_status.started()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, as ASGI wants it."""
-        if scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": 1008})
-        if scope["type"] != "http":
-            return
-        request = read_request(scope)
+    async def answer(self, request: Request) -> Reply | Stream:
+        """Return what a request is answered."""
         reply = await self._answer(request)
-        if isinstance(reply, Reply):
-            await send_reply(send, reply)
-        else:
+        if isinstance(reply, Stream):
             self.server.settle(request.client)
-            await send_stream(receive, send, reply)
+        return reply
 
     async def _answer(self, request: Request) -> Reply | Stream:
         found = self._gate.judge(request)

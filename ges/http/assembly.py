@@ -138,6 +138,7 @@ def _broker(
         clients = max(0, sighting.status.clients - sighting.is_asked)
     return BrokerPicture(
         uid=member.uid,
+        incarnation=member.incarnation,
         url=member.peer.url,
         place=member.ring_id / RING_SIZE,
         state=state,

@@ -35,7 +35,7 @@ class Fallen:
         }
         shown = [*there.values()]
         for uid, (broker, since) in self._gone.items():
-            state = State.DEAD if uid in dead else State.LEFT
+            state = State.DEAD if dead.get(uid, -1) >= broker.incarnation else State.LEFT
             if state is State.LEFT and now - since < DOUBT_SECONDS:
                 state = State.SILENT
             gone = msgspec.structs.replace(broker, state=state, since_s=round(now - since, 1))

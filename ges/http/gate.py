@@ -16,7 +16,7 @@ from collections.abc import Collection
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from ges.http.asgi import Reply, Request, refused
+from ges.http.answers import Reply, Request, refused
 
 COOKIE = "chordal_admin"
 #: Paths that say no more than whether the broker works, to whatever restarts it.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ges.broker import Broker
-from ges.http.asgi import JSON, Reply
+from ges.http.answers import JSON, Reply
 
 
 def alive() -> Reply:

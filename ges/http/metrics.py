@@ -19,7 +19,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from ges.admin.metrics import COUNTED, odd_counters
-from ges.http.asgi import Reply
+from ges.http.answers import Reply
 from ges.http.chronicle import Chronicle, Histogram
 from ges.wire.status import LinkStatus, Status
 from overlay.ids import LinkClass, short

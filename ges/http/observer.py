@@ -134,7 +134,7 @@ class Observer:
                 while True:
                     try:
                         await self._ask(member)
-                    except (ChordalError, trio.TooSlowError):
+                    except* (ChordalError, trio.TooSlowError):  # it may be cancelled as well
                         self._lose(uid)
                     await trio.sleep(RETRY_S)
                     if not self._is_known(uid):

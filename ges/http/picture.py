@@ -24,6 +24,7 @@ class BrokerPicture(msgspec.Struct, frozen=True, kw_only=True):
     """One broker. What only it can say is None where it has not been asked."""
 
     uid: str
+    incarnation: int
     url: str
     place: float  #: on the ring, from 0 to 1
     state: State

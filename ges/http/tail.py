@@ -17,7 +17,7 @@ import trio
 from ges.broker import Broker
 from ges.client import Client, connect
 from ges.errors import SubscribeRefused
-from ges.http.asgi import NextBlock, server_sent
+from ges.http.answers import NextBlock, server_sent
 from ges.wire.delivered import Event
 from overlay.errors import ChordalError
 
@@ -73,10 +73,11 @@ async def _attend(broker: Broker, text: str, send: trio.MemorySendChannel[bytes]
             ) as client:
                 while True:
                     await _attend_awhile(client, text, send)
-        except SubscribeRefused as error:
-            await send.send(server_sent("refused", msgspec.json.encode(str(error))))
-        except ChordalError:
-            return  # the broker ends
+        except* SubscribeRefused as group:
+            words = "; ".join(map(str, group.exceptions))
+            await send.send(server_sent("refused", msgspec.json.encode(words)))
+        except* ChordalError:
+            pass  # the broker ends
 
 
 async def _attend_awhile(client: Client, text: str, send: trio.MemorySendChannel[bytes]) -> None:

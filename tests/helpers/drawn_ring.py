@@ -72,6 +72,7 @@ def _broker(uid: str, at: int, size: int, rng: random.Random) -> BrokerPicture:
     cluster, slot = divmod(at, CLUSTER)
     return BrokerPicture(
         uid=uid,
+        incarnation=1,
         url=f"chordal://10.0.{at // 64}.{at % 64}:9470",
         place=at / size,
         state=State.ALIVE,

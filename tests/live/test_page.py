@@ -74,6 +74,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def page(url: str, browser: Chrome) -> Iterator[Chrome]:
     """The page with nothing on it but what a test shows."""
     browser.get("about:blank")
+    faults(browser)  # of the page before, whose broker may have gone
     browser.get(f"{url}/#still")
     yield browser
     assert faults(browser) == []
@@ -151,7 +152,6 @@ def test_a_killed_broker_falls_out_of_the_ring_that_is_shown(
     assert faults(browser) == []
     first.signal(signal.SIGKILL)
     eventually(lambda: health(browser) == "lost")
-    faults(browser)  # it could not reach the broker, of course
 
 
 @needs_chromium

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ges.http.asgi import Reply, Request
+from ges.http.answers import Reply, Request
 from ges.http.gate import COOKIE, Gate
 
 TOKEN = "a-token-of-enough-characters"

@@ -11,8 +11,9 @@ from benchmarks.stage.brokers import Brokers
 from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from ges.client import connect
-from ges.http import bounded_stream, server
+from ges.http import connection, server
 from ges.http.app import MAX_FOLLOWERS, MAX_TAILS, AdminApp
+from ges.http.observer import Observer
 from ges.http.settings import AdminSettings
 from overlay.errors import ConfigError
 from tests.ges.http.admin import admin_of, get
@@ -76,6 +77,27 @@ async def test_garbage_harms_nobody(broker: Broker, sent: bytes) -> None:
         assert broker.driver.counters["internal_errors"] == 0
 
 
+async def test_requests_are_answered_one_after_the_other(broker: Broker) -> None:
+    async with admin_of(broker) as app, await dial(app) as stream:
+        for path in ("/healthz", "/nowhere", "/healthz"):  # sent before any is answered
+            await request(stream, path)
+        got = b""
+        with trio.fail_after(10):
+            while got.count(b"HTTP/1.1 ") < 3 or not got.endswith(b"}\n"):
+                got += await stream.receive_some(65536)
+        assert re.findall(rb"HTTP/1.1 (\d+)", got) == [b"200", b"404", b"200"]
+
+
+async def test_a_body_is_not_read(broker: Broker) -> None:
+    async with admin_of(broker) as app, await dial(app) as stream:
+        head = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000\r\n\r\n"
+        await stream.send_all(head.encode() + b"x" * 100)
+        got = await stream.receive_some(65536)
+        assert b"200" in got
+        assert b"connection: close" in got.lower()
+        assert await is_closed(stream)
+
+
 async def test_a_client_that_goes_in_the_middle_harms_nobody(broker: Broker) -> None:
     async with admin_of(broker) as app:
         for path in ("/metrics", "/api/ring", "/api/ring/stream", "/api/events/tail"):
@@ -88,7 +110,7 @@ async def test_a_client_that_goes_in_the_middle_harms_nobody(broker: Broker) -> 
 async def test_a_request_that_does_not_end_is_ended(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "IDLE_SECONDS", 0.3)
+    monkeypatch.setattr(connection, "IDLE_SECONDS", 0.3)
 
     async def trickle(stream: trio.SocketStream) -> None:
         for letter in b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: " + b"x" * 1000:
@@ -129,7 +151,7 @@ async def test_when_there_are_too_many_the_oldest_goes(
 async def test_a_client_that_does_not_read_is_cut_off(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bounded_stream, "SEND_SECONDS", 0.3)
+    monkeypatch.setattr(connection, "SEND_SECONDS", 0.3)
     async with admin_of(broker) as app, await dial(app) as stream:
         stream.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_RCVBUF, 2048)
         for _ in range(400):  # so many answers that the buffers of both ends are full
@@ -139,6 +161,25 @@ async def test_a_client_that_does_not_read_is_cut_off(
                 break
         assert await is_closed(stream)
         assert (await get(app, "/healthz")).status == 200
+
+
+async def test_a_page_that_does_not_read_is_cut_off(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(connection, "SEND_SECONDS", 0.2)
+    monkeypatch.setattr(
+        Observer, "newer", lambda observer, version: _at_once((version + 1, b"x" * 100_000))
+    )
+    async with admin_of(broker) as app, await dial(app) as stream:
+        await request(stream, "/api/ring/stream")
+        await until(lambda: app.server.connections == 1)
+        await until(lambda: app.server.connections == 0)
+    assert "failed" not in capsys.readouterr().out
+
+
+async def _at_once(value: tuple[int, bytes]) -> tuple[int, bytes]:
+    await trio.lowlevel.checkpoint()
+    return value
 
 
 async def test_the_server_ends_though_a_client_does_not_read(broker: Broker) -> None:
@@ -155,7 +196,7 @@ async def test_the_server_ends_though_a_client_does_not_read(broker: Broker) -> 
                 await trio.sleep(0.5)  # the buffers fill up; nothing is judged by this time
                 nursery.cancel_scope.cancel()
             started = trio.current_time()
-        assert trio.current_time() - started < bounded_stream.SEND_SECONDS / 2
+        assert trio.current_time() - started < connection.SEND_SECONDS / 2
 
 
 @pytest.mark.parametrize(

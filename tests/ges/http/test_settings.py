@@ -64,7 +64,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_a_missing_library_is_named_with_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     found = importlib.util.find_spec
     monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name: None if name == "hypercorn" else found(name)
+        importlib.util, "find_spec", lambda name: None if name == "h11" else found(name)
     )
-    with pytest.raises(ConfigError, match=r"needs hypercorn.*pip install 'chordal\[admin\]'"):
+    with pytest.raises(ConfigError, match=r"needs h11.*pip install 'chordal\[admin\]'"):
         admin_settings("9471", None)
