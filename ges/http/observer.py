@@ -153,7 +153,7 @@ class Observer:
             trio.TooSlowError: it does not answer.
         """
         address = parse_url(member.peer.url)
-        identity = self._broker.config.identity
+        identity = self._broker.config.identity if member.peer.secure else None
         async with connect(
             Address(address.host, address.port, tls=identity is not None).url,
             identity=identity,

@@ -42,7 +42,7 @@ export function curve(a, b, linkClass, isNext, spread) {
   const flat = Math.cos(way / 2);
   const radius = Math.max(a.radius, b.radius);
   const reach = isNext && Math.abs(way) < 1.9 ? radius / Math.max(flat, 0.5) : radius * flat * 0.8;
-  const [cx, cy] = point(middle, reach + SIDE[linkClass] * spread);
+  const [cx, cy] = point(middle, reach + SIDE[linkClass] * spread * (isNext ? 0.6 : 1));
   const [ax, ay] = point(a.angle, a.radius);
   const [bx, by] = point(b.angle, b.radius);
   return {

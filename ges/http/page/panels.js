@@ -55,7 +55,8 @@ export function showSummary(picture) {
   $("overlay").textContent = `overlay ${picture.overlay}`;
   $("size").textContent = many(ring.length, "broker");
   const health = doubtful.length || !picture.is_whole ? "healing" : "whole";
-  setHealth(health, health === "whole" ? "the ring is whole" : doubtful.length ? "a broker is in doubt" : "the ring is closing");
+  const doubt = doubtful.some((broker) => broker.state === "suspected") ? "a broker is suspected" : "a broker does not answer";
+  setHealth(health, health === "whole" ? "the ring is whole" : doubtful.length ? doubt : "the ring is closing");
   $("sum").textContent = `Seen by ${picture.broker.slice(0, 8)}, which asks all others while this page is open.`;
   const told = ring.filter((broker) => broker.published_per_s !== null);
   $("published").textContent = told.length ? short(sum(told, "published_per_s")) : "–";

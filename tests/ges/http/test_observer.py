@@ -19,6 +19,8 @@ from ges.http import observer as observer_module
 from ges.http.observer import Observer
 from overlay.ids import LinkClass
 from overlay.multigraph.graph import ends
+from overlay.security.identity import Role
+from tests.ges.conftest import Issue
 
 
 async def picture_of(observer: Observer) -> dict[str, Any]:
@@ -70,6 +72,18 @@ async def test_the_picture_is_of_the_whole_ring(brokers: Brokers) -> None:
         if link_class is LinkClass.NORMAL
     }
     assert drawn == linked
+
+
+async def test_brokers_with_and_without_an_identity_are_asked(
+    brokers: Brokers, issue: Issue
+) -> None:
+    first, second = issue(Role.BROKER), issue(Role.BROKER)
+    ring = await brokers.ring_of(3, first, second)  # the third has none
+    async with observing(ring[0]) as observer:
+        picture = await picture_of(observer)
+    assert {row["state"] for row in picture["brokers"]} == {"alive"}
+    assert {row["clients"] for row in picture["brokers"]} == {0}
+    assert "secure" in {row["class"] for row in picture["links"]}
 
 
 async def test_a_broker_that_answers_nobody_here_is_silent(
