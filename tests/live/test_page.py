@@ -237,10 +237,19 @@ def test_a_class_can_be_switched_off(page: Chrome) -> None:
 @needs_chromium
 def test_what_others_say_is_text_and_nothing_else(page: Chrome) -> None:
     picture = json.loads(msgspec.json.encode(drawn_ring(8)))
-    picture["overlay"] = picture["brokers"][2]["address"] = "<img src=x onerror=alert(1)>"
-    picture["brokers"][2]["url"] = "<script>alert(1)</script>"
+    other = picture["brokers"][2]
+    picture["overlay"] = other["address"] = "<img src=x onerror=alert(1)>"
+    other["url"] = other["version"] = other["state"] = "<script>alert(1)</script>"
+    picture["incidents"][0]["uid"] = other["uid"]
+    page.execute_script("document.querySelector('details').open = true")
     assert page.execute_async_script(SHOW, picture) is None
-    assert ask(page, "document.querySelectorAll('img, main script').length") == 0
+    page.execute_script(
+        "document.querySelectorAll('.broker')[2].dispatchEvent(new PointerEvent('pointerenter'))"
+    )
+    assert "<script>" in (text(page, "#tip") or "")
+    assert "<img" in (text(page, "#incidents") or "")
+    assert "<img" in (text(page, "#table") or "")
+    assert count(page, "img, main script") == 0
 
 
 @needs_chromium
