@@ -62,6 +62,7 @@ class AdminApp:
         names = [settings.host, *([broker.config.advertise[0]] if broker.config.advertise else [])]
         self.server = AdminServer(self.answer, settings.host, settings.port)
         self._broker = broker
+        self._has_token = settings.token is not None
         self._gate = Gate(names, settings.token, secrets.token_bytes(32))
         self._chronicle = Chronicle()
         self._observer = Observer(broker)
@@ -177,6 +178,12 @@ class AdminApp:
     async def _tail(self, request: Request) -> Reply | Stream:
         if not self._broker.is_composed:
             return _NOT_YET
+        if self._broker.config.access is not None and not self._has_token:
+            return refused(
+                403,
+                "where access rules say who may read events, give the admin server "
+                "a token (--admin-token-file) to tail them",
+            )
         text = request.query.get("topic", "#")
         check_filter(text)
         return self._follow("tails", MAX_TAILS, event_tail(self._broker, text))

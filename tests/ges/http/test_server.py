@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 import trio
@@ -18,6 +19,7 @@ from ges.http.settings import AdminSettings
 from overlay.errors import ConfigError
 from tests.ges.http.admin import admin_of, get
 
+TOKEN = "a-token-of-enough-characters"
 GARBAGE = {
     "no HTTP": b"\x00\x01\x02\xff" * 100,
     "a greeting of another protocol": b"SSH-2.0-OpenSSH_9.9\r\n",
@@ -45,8 +47,9 @@ async def dial(app: AdminApp) -> trio.SocketStream:
     return await trio.open_tcp_stream("127.0.0.1", app.server.port)
 
 
-async def request(stream: trio.SocketStream, path: str) -> None:
-    await stream.send_all(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+async def request(stream: trio.SocketStream, path: str, token: str = "") -> None:
+    shown = f"Authorization: Bearer {token}\r\n" if token else ""
+    await stream.send_all(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{shown}\r\n".encode())
 
 
 async def is_closed(stream: trio.SocketStream, seconds: float = 5.0) -> bool:
@@ -290,6 +293,24 @@ async def test_events_are_tailed_as_they_pass(broker: Broker) -> None:
         assert b'"topic":"sensors/7","class":"normal"' in got
         assert '"text":"21.5 °C"'.encode() in got
         assert b"other/7" not in got
+
+
+async def test_where_there_are_access_rules_events_are_for_those_with_the_token(
+    brokers: Brokers, tmp_path: Path
+) -> None:
+    rules = tmp_path / "access.toml"
+    rules.write_text('[[allow]]\nsubject = "anyone"\nsubscribe = ["open/#"]\n')
+    broker = await brokers.start(access=rules)
+    async with admin_of(broker) as app:
+        found = await get(app, "/api/events/tail?topic=open/%23")
+        assert (found.status, "--admin-token-file" in found.text) == (403, True)
+    async with admin_of(broker, TOKEN) as app, await dial(app) as stream:
+        await request(stream, "/api/events/tail?topic=secret/%23", TOKEN)
+        got = b""
+        with trio.fail_after(10):
+            while not got.endswith(b"0\r\n\r\n"):  # the rules hold all the same
+                got += await stream.receive_some(65536)
+        assert b"event: refused" in got
 
 
 async def test_of_many_events_a_few_are_shown(broker: Broker) -> None:
