@@ -215,7 +215,8 @@ def test_pointing_at_a_link_shows_its_weights(page: Chrome) -> None:
     page.execute_script(point % "pointerenter")
     words = text(page, "#tip")
     assert words is not None
-    assert link.a[:6] in words
+    addresses = {broker.uid: broker.address for broker in drawn_ring(8).brokers}
+    assert f"{addresses[link.a]} – {addresses[link.b]}, normal" in words
     assert f"round trip{link.rtt_ms:.2f} ms" in words
     assert ask(page, "document.querySelector('#tip').hidden") is False
     page.execute_script(point % "pointerleave")

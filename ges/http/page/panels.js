@@ -1,7 +1,7 @@
 // What stands beside the ring, in words and numbers. Others have a word in it, so all is set as text.
 
 import { onRing } from "./layout.js";
-import { short } from "./ring.js";
+import { nameOf, short } from "./ring.js";
 
 const $ = (id) => document.getElementById(id);
 export const CLASSES = ["normal", "express", "secure"];
@@ -13,6 +13,10 @@ function make(name, text = "", className = "") {
   if (className) made.className = className;
   return made;
 }
+
+// Of a link, by the names of its ends as they stand in the drawing.
+let names = new Map();
+const named = (link) => [link.a, link.b].map((uid) => names.get(uid) ?? uid.slice(0, 6)).join(" – ");
 
 const sum = (rows, field) => rows.reduce((total, row) => total + (row[field] ?? 0), 0);
 
@@ -48,6 +52,7 @@ function askLosses(ring, links) {
 }
 
 export function showSummary(picture) {
+  names = new Map(picture.brokers.map((broker) => [broker.uid, nameOf(broker)]));
   const ring = picture.brokers.filter(onRing);
   const doubtful = ring.filter((broker) => broker.state !== "alive");
   askLosses(ring, picture.links);
@@ -101,7 +106,7 @@ export function showLinks(picture) {
   busy.sort((one, other) => other.events_per_s - one.events_per_s);
   const rows = busy.slice(0, 5).map((link) => {
     const row = make("li");
-    row.append(make("code", `${link.a.slice(0, 6)} – ${link.b.slice(0, 6)}`));
+    row.append(make("span", named(link)));
     row.append(make("span", `${short(link.events_per_s)} events / s`, "rate"));
     return row;
   });
@@ -111,13 +116,13 @@ export function showLinks(picture) {
 // ── incidents ───────────────────────────────────────────────────────────────────────────────
 
 export function showIncidents(picture) {
-  const names = new Map(picture.brokers.map((broker) => [broker.uid, broker.address]));
+  const addresses = new Map(picture.brokers.map((broker) => [broker.uid, broker.address]));
   const rows = picture.incidents.slice(0, 6).map((incident) => {
     const row = make("li");
     const what = make("div", "", "what");
     const who = make("span");
     const isDeath = incident.verdict === "broker_failed";
-    const address = names.get(incident.uid);
+    const address = addresses.get(incident.uid);
     who.append(make("b", incident.uid.slice(0, 8)), isDeath ? " died" : " lost a link", address ? `, ${address}` : "");
     what.append(who, make("span", `${span(incident.ago_s)} ago`));
     const times = [`found in ${span(incident.detected_s)}`];
@@ -160,7 +165,7 @@ export function showTip(it, event, stage) {
   const rows = it.broker ? brokerRows(it.broker) : linkRows(it.link);
   const list = make("dl");
   for (const [name, value] of rows) list.append(make("dt", name), make("dd", value));
-  const title = it.broker ? `${it.broker.uid.slice(0, 8)}, ${it.broker.state}` : `${it.link.a.slice(0, 6)} – ${it.link.b.slice(0, 6)}, ${it.link.class}`;
+  const title = it.broker ? `${it.broker.uid.slice(0, 8)}, ${it.broker.state}` : `${named(it.link)}, ${it.link.class}`;
   tip.replaceChildren(make("b", title), list);
   tip.hidden = false;
   const box = stage.getBoundingClientRect();

@@ -4,6 +4,7 @@ import { curve, places, point, turned, units } from "./layout.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const MANY = 40; // brokers: beyond that there are no names, and lines are thin
+const FEW = 16; // up to that there is room for whole addresses, and for rates beside links
 const GLIDE_MS = 110;
 const LABELLED = 6; // links with their rates beside them, in small rings
 
@@ -57,7 +58,9 @@ export class Ring {
       broker.dot.setAttribute("r", size);
       broker.own.setAttribute("r", data.uid === this.own ? size + 5 : 0);
       broker.mark.setAttribute("d", cross(size * 0.45));
-      broker.text.textContent = data.address ?? data.uid.slice(0, 6);
+      // The arc around it names the cluster, so the last number says which broker it is.
+      const isWhole = brokers.length <= FEW || data.state === "dead" || data.state === "left";
+      broker.text.textContent = isWhole ? nameOf(data) : data.address?.split(".").pop() ?? nameOf(data);
       broker.size = size;
     }
     for (const uid of gone) {
@@ -130,7 +133,7 @@ export class Ring {
     const layer = this.layer("rates");
     layer.replaceChildren();
     for (const link of this.links.values()) link.label = null;
-    if (this.root.classList.contains("many")) return;
+    if (this.brokers.size > FEW) return;
     const busy = [...this.links.values()].filter((link) => link.data.events_per_s >= 1 && !this.hidden.has(link.data.class));
     busy.sort((one, other) => other.data.events_per_s - one.data.events_per_s);
     for (const link of busy.slice(0, LABELLED)) {
@@ -209,6 +212,8 @@ export class Ring {
     }
   }
 }
+
+export const nameOf = (broker) => broker.address ?? broker.uid.slice(0, 6);
 
 export function short(rate) {
   if (rate >= 1e6) return `${(rate / 1e6).toFixed(1)} M`;
