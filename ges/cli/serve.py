@@ -224,6 +224,14 @@ LOOPBACK = "127.0.0.1"
     help="Holds the token that whoever reads from --admin must show; needed beyond loopback.  "
     "[env: CHORDAL_ADMIN_TOKEN_FILE]",
 )
+@click.option(
+    "--admin-tls",
+    type=DIRECTORY,
+    envvar="CHORDAL_ADMIN_TLS",
+    metavar="DIR",
+    help="Serve it over HTTPS: the folder holds server.crt and server.key, and client-ca.crt if "
+    "certificates are to let clients in.  [env: CHORDAL_ADMIN_TLS]",
+)
 @overlay_option
 def serve(
     listen: str,
@@ -249,6 +257,7 @@ def serve(
     slow_clients: str,
     admin: str | None,
     admin_token_file: Path | None,
+    admin_tls: Path | None,
     overlay: str,
 ) -> None:
     """Start a broker. It joins the ring by itself and prints one line of JSON when it has.
@@ -284,7 +293,7 @@ def serve(
         express_budget_ms=1000 * express_budget,
         slow_clients=Policy(slow_clients),
     )
-    settings = admin_settings(admin, admin_token_file) if admin is not None else None
+    settings = admin_settings(admin, admin_token_file, admin_tls) if admin else None
     configure_logs(log_level)
     run_async(_serve, config, settings)
 

@@ -41,6 +41,7 @@ class Request:
     query: Mapping[str, str]
     headers: Mapping[str, str]
     client: End | None = None
+    is_certified: bool = False  #: it has shown a certificate that counts here
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,12 @@ def server_sent(name: str, data: bytes) -> bytes:
 
 
 def read_request(
-    method: str, target: str, headers: Iterable[tuple[bytes, bytes]], client: End | None = None
+    method: str,
+    target: str,
+    headers: Iterable[tuple[bytes, bytes]],
+    client: End | None = None,
+    *,
+    is_certified: bool = False,
 ) -> Request:
     """Return what a client asks for, from what it has sent.
 
@@ -105,4 +111,4 @@ def read_request(
     named: dict[str, str] = {}
     for raw_name, raw_value in headers:
         named.setdefault(raw_name.decode("latin-1").lower(), raw_value.decode("latin-1"))
-    return Request(method, unquote(path), fields, named, client)
+    return Request(method, unquote(path), fields, named, client, is_certified)

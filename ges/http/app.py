@@ -60,10 +60,14 @@ class AdminApp:
 
     def __init__(self, broker: Broker, settings: AdminSettings) -> None:
         names = [settings.host, *([broker.config.advertise[0]] if broker.config.advertise else [])]
-        self.server = AdminServer(self.answer, settings.host, settings.port)
+        self.server = AdminServer(self.answer, settings.host, settings.port, settings.tls)
         self._broker = broker
-        self._has_token = settings.token is not None
-        self._gate = Gate(names, settings.token, secrets.token_bytes(32))
+        self._gate = Gate(
+            names,
+            settings.token,
+            secrets.token_bytes(32),
+            wants_certificate=settings.tls is not None and settings.tls.asks_certificates,
+        )
         self._chronicle = Chronicle()
         self._observer = Observer(broker)
         self._followers: dict[str, int] = {"pictures": 0, "tails": 0}
@@ -178,7 +182,7 @@ class AdminApp:
     async def _tail(self, request: Request) -> Reply | Stream:
         if not self._broker.is_composed:
             return _NOT_YET
-        if self._broker.config.access is not None and not self._has_token:
+        if self._broker.config.access is not None and not self._gate.is_guarded:
             return refused(
                 403,
                 "where access rules say who may read events, give the admin server "

@@ -40,9 +40,12 @@ ENDED = (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError)
 class HttpConnection:
     """Serves the requests of one client."""
 
-    def __init__(self, stream: trio.SocketStream, client: End, answer: Answer) -> None:
+    def __init__(
+        self, stream: trio.abc.Stream, client: End, answer: Answer, *, is_certified: bool
+    ) -> None:
         self._stream = stream
         self._client = client
+        self._is_certified = is_certified
         self._answer = answer
         self._wire = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEADER_BYTES)
 
@@ -65,18 +68,19 @@ class HttpConnection:
         if not isinstance(event, h11.Request):
             return False  # the client has closed it
         method, target = event.method.decode("ascii"), event.target.decode("ascii")
-        request = read_request(method, target, event.headers, self._client)
+        headers, is_certified = event.headers, self._is_certified
+        request = read_request(method, target, headers, self._client, is_certified=is_certified)
         has_body = not isinstance(self._wire.next_event(), h11.EndOfMessage)
         answer = await self._answer(request)
-        headers = [*answer.all_headers, ("date", formatdate(usegmt=True))]
+        own = [*answer.all_headers, ("date", formatdate(usegmt=True))]
         if has_body:
-            headers.append(("connection", "close"))
+            own.append(("connection", "close"))
         if isinstance(answer, Reply):
             body = b"" if method == "HEAD" else answer.body
-            await self._send(h11.Response(status_code=answer.status, headers=headers), body)
+            await self._send(h11.Response(status_code=answer.status, headers=own), body)
             await self._send(h11.EndOfMessage())
         else:
-            await self._send(h11.Response(status_code=200, headers=headers))
+            await self._send(h11.Response(status_code=200, headers=own))
             if method != "HEAD" and not await self._send_stream(answer):
                 return False
             await self._send(h11.EndOfMessage())
@@ -87,7 +91,7 @@ class HttpConnection:
             event = self._wire.next_event()
             if event is h11.PAUSED or isinstance(event, h11.Event):
                 return event
-            self._wire.receive_data(await self._stream.receive_some(READ_BYTES))
+            self._wire.receive_data(bytes(await self._stream.receive_some(READ_BYTES)))
 
     async def _send_stream(self, stream: Stream) -> bool:
         """Send server-sent events; says whether they came to their end before the client did."""

@@ -5,7 +5,7 @@ the name under which the server was called (``Host``) must be an address, or a n
 otherwise another site could give its own name this server's address. A browser says of which site a
 request is, and those of others are refused. And where there is a token, a request must show it: in
 ``Authorization: Bearer``, or, once, in the page's URL, which gives the browser a cookie in its
-place.
+place. A certificate that the server has verified does as well.
 """
 
 from __future__ import annotations
@@ -28,11 +28,24 @@ _FROM_ELSEWHERE = ("cross-site", "same-site")
 class Gate:
     """Judges requests; ``secret`` is drawn by the process and makes its cookies."""
 
-    def __init__(self, names: Collection[str], token: str | None, secret: bytes) -> None:
+    def __init__(
+        self,
+        names: Collection[str],
+        token: str | None,
+        secret: bytes,
+        *,
+        wants_certificate: bool = False,
+    ) -> None:
         """``names``: of hosts under which the server may be called, beside addresses."""
         self._names = frozenset(name.rstrip(".").lower() for name in names) | {"localhost"}
         self._token = token
+        self._wants_certificate = wants_certificate
         self._pass = "" if token is None else _mac(secret, token)
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether something must be shown here."""
+        return self._token is not None or self._wants_certificate
 
     def judge(self, request: Request) -> Reply | None:
         """Return why a request is not let in, or that it has to come again; None: it is let in."""
@@ -46,8 +59,11 @@ class Gate:
         is_visit = headers.get("sec-fetch-mode") == "navigate"
         if headers.get("sec-fetch-site") in _FROM_ELSEWHERE and not is_visit:
             return refused(403, "pages of other sites may not read from this server")
-        if self._token is None or request.path in OPEN_PATHS or self._shows_pass(request):
+        is_open = not self.is_guarded or request.path in OPEN_PATHS
+        if is_open or request.is_certified or self._shows_pass(request):
             return None
+        if self._token is None:
+            return refused(401, "show a certificate of an authority in client-ca.crt")
         if request.path == "/" and _same(request.query.get("token", ""), self._token):
             cookie = f"{COOKIE}={self._pass}; Path=/; HttpOnly; SameSite=Strict"
             return Reply(303, headers=(("location", "/"), ("set-cookie", cookie)))
@@ -67,6 +83,8 @@ class Gate:
         )
 
     def _shows_pass(self, request: Request) -> bool:
+        if self._token is None:
+            return False
         cookies = request.headers.get("cookie", "").split(";")
         pairs = (cookie.strip().partition("=") for cookie in cookies)
         return any(name == COOKIE and _same(value, self._pass) for name, _, value in pairs)

@@ -8,20 +8,23 @@ import structlog
 import trio
 
 from ges.http.answers import End
-from ges.http.connection import Answer, HttpConnection
+from ges.http.connection import ENDED, Answer, HttpConnection
+from ges.http.tls import AdminTls
 from overlay.errors import ConfigError
 from overlay.wording import printable
 
 MAX_CONNECTIONS = 64
+HANDSHAKE_SECONDS = 5.0
 
 
 class AdminServer:
     """Listens, and serves each connection; :meth:`run` does until it is cancelled."""
 
-    def __init__(self, answer: Answer, host: str, port: int) -> None:
+    def __init__(self, answer: Answer, host: str, port: int, tls: AdminTls | None = None) -> None:
         self.port = port  #: the one it listens on, once it does
         self._answer = answer
         self._host = host
+        self._tls = tls
         self._open: dict[End, trio.CancelScope] = {}  #: by the other end, oldest first
         self._settled: set[End] = set()  #: those that were let in to stay
         self._log = structlog.get_logger("chordal.admin")
@@ -30,7 +33,7 @@ class AdminServer:
     def url(self) -> str:
         """Where a browser finds it."""
         host = f"[{self._host}]" if ":" in self._host else self._host
-        return f"http://{host}:{self.port}"
+        return f"{'http' if self._tls is None else 'https'}://{host}:{self.port}"
 
     @property
     def connections(self) -> int:
@@ -70,12 +73,28 @@ class AdminServer:
             scope = self._open[end] = trio.CancelScope()
             try:
                 with scope:
-                    await HttpConnection(stream, end, self._answer).run()
+                    await self._converse(stream, end)
             except Exception as error:  # noqa: BLE001 - one connection's fault is nobody else's
                 self._log.error("admin connection failed", peer=end[0], why=printable(repr(error)))
             finally:
                 self._open.pop(end, None)
                 self._settled.discard(end)
+
+    async def _converse(self, stream: trio.SocketStream, end: End) -> None:
+        if self._tls is None:
+            await HttpConnection(stream, end, self._answer, is_certified=False).run()
+            return
+        context = self._tls.context()
+        secured = trio.SSLStream(stream, context, server_side=True, https_compatible=True)
+        try:
+            with trio.fail_after(HANDSHAKE_SECONDS):
+                await secured.do_handshake()
+        except ENDED:
+            return
+        async with secured:
+            # It has been verified: what cannot be ends the handshake.
+            is_certified = bool(secured.getpeercert())
+            await HttpConnection(secured, end, self._answer, is_certified=is_certified).run()
 
     def _make_room(self) -> bool:
         """Say whether one more may come; the oldest that was not let in to stay goes for it."""

@@ -8,6 +8,7 @@ import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ges.http.tls import AdminTls
 from overlay.address import is_loopback, parse_endpoint
 from overlay.errors import ConfigError
 from overlay.security.regular_file import read_regular
@@ -28,14 +29,17 @@ class AdminSettings:
     host: str
     port: int  #: 0: any free one
     token: str | None = field(default=None, repr=False)  #: None: whoever reaches it may look
+    tls: AdminTls | None = None
 
 
-def admin_settings(endpoint: str, token_file: Path | None) -> AdminSettings:
-    """Read ``[HOST:]PORT`` and the file of the token.
+def admin_settings(
+    endpoint: str, token_file: Path | None = None, certificates: Path | None = None
+) -> AdminSettings:
+    """Read ``[HOST:]PORT``, the file of the token, and the folder of certificates.
 
     Raises:
-        ConfigError: one of them is wrong, others could reach the server without a token, or the
-            libraries it needs are not installed.
+        ConfigError: one of them is wrong, others could reach the server without a token or a
+            certificate, or the libraries it needs are not installed.
     """
     for name in _LIBRARIES:
         if importlib.util.find_spec(name) is None:
@@ -43,12 +47,16 @@ def admin_settings(endpoint: str, token_file: Path | None) -> AdminSettings:
                 f"--admin needs {name}, which is not installed; pip install 'chordal[admin]'"
             )
     host, port = parse_endpoint(endpoint, default_host=LOOPBACK, default_port=DEFAULT_PORT)
-    if token_file is None and not is_loopback(host):
+    tls = None if certificates is None else AdminTls(certificates)
+    is_guarded = token_file is not None or (tls is not None and tls.asks_certificates)
+    if not is_guarded and not is_loopback(host):
         raise ConfigError(
-            f"--admin {endpoint}: others can reach {host}, so they must show a token; "
-            f"give --admin-token-file FILE, or listen on {LOOPBACK}"
+            f"--admin {endpoint}: others can reach {host}, so they must show a token or a "
+            "certificate; give --admin-token-file FILE or --admin-tls DIR with client-ca.crt in "
+            f"it, or listen on {LOOPBACK}"
         )
-    return AdminSettings(host, port, None if token_file is None else _read_token(token_file))
+    token = None if token_file is None else _read_token(token_file)
+    return AdminSettings(host, port, token, tls)
 
 
 def _read_token(path: Path) -> str:

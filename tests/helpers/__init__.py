@@ -11,5 +11,5 @@ Values
     version).
 On the network
     ``slow_proxy`` (delays what brokers send), ``tap`` (reads what goes over sockets), ``http``
-    (requests to admin servers).
+    (requests to admin servers), ``web_certificates`` (what HTTPS needs).
 """

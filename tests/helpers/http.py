@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from http.client import HTTPConnection, HTTPResponse
+from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -32,9 +33,16 @@ class Answer:
         return json.loads(self.body)
 
 
-def fetch(url: str, path: str = "/", method: str = "GET", **headers: str) -> Answer:
-    """Ask once; of a header's name ``_`` is ``-``."""
-    connection = _connection(url)
+def fetch(
+    url: str,
+    path: str = "/",
+    method: str = "GET",
+    *,
+    context: ssl.SSLContext | None = None,
+    **headers: str,
+) -> Answer:
+    """Ask once; of a header's name ``_`` is ``-``. ``context``: for HTTPS."""
+    connection = _connection(url, context)
     try:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         connection.request(method, path, headers=named)
@@ -57,9 +65,11 @@ def following(url: str, path: str, **headers: str) -> Iterator[Iterator[tuple[st
         connection.close()
 
 
-def _connection(url: str) -> HTTPConnection:
+def _connection(url: str, context: ssl.SSLContext | None = None) -> HTTPConnection:
     parts = urlsplit(url)
     assert parts.hostname is not None
+    if parts.scheme == "https":
+        return HTTPSConnection(parts.hostname, parts.port, timeout=LIMIT_SECONDS, context=context)
     return HTTPConnection(parts.hostname, parts.port, timeout=LIMIT_SECONDS)
 
 

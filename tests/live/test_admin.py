@@ -15,6 +15,7 @@ from benchmarks.stage.processes import Broker, Fleet, chordal, fleet
 from benchmarks.stage.waiting import eventually
 from ges.demo.processes import free_ports
 from tests.helpers.http import Answer, fetch, following
+from tests.helpers.web_certificates import WebAuthority
 
 pytestmark = pytest.mark.live
 
@@ -172,11 +173,26 @@ def test_where_there_is_a_token_it_is_wanted(brokers: Fleet, tmp_path: Path) -> 
     assert TOKEN not in broker.err + broker.out
 
 
+def test_it_is_served_over_https(brokers: Fleet, tmp_path: Path) -> None:
+    web = WebAuthority(tmp_path / "web")
+    folder = tmp_path / "tls"
+    folder.mkdir()
+    web.issue(folder / "server.crt", folder / "server.key")
+    (folder / "client-ca.crt").write_bytes(web.certificate.read_bytes())
+    broker = brokers.broker("--admin", "0", "--admin-tls", str(folder))
+    url = admin_url(broker)
+    assert url.startswith("https://")
+    assert fetch(url, "/metrics", context=web.client()).status == 401
+    certified = web.client(certified_by=web)
+    assert "chordal_on_ring" in fetch(url, "/metrics", context=certified).text
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         (("--admin", "0.0.0.0:9471"), "give --admin-token-file FILE"),
         (("--admin", "0", "--admin-token-file", "/nowhere/token"), "make one with"),
+        (("--admin", "0", "--admin-tls", "/nowhere"), "--admin-tls wants server.crt"),
         (("--admin", "127.0.0.1:99999"), "is not HOST:PORT"),
         (("--admin", "999999"), "port 999999 is not between 0 and 65535"),
     ],

@@ -37,7 +37,7 @@ def test_loopback_needs_no_token(text: str, host: str, port: int) -> None:
 
 @pytest.mark.parametrize("text", ["0.0.0.0:9471", "[::]:9471", "10.0.0.1:9471", "broker.example"])
 def test_beyond_loopback_it_does_not_start_without_a_token(text: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="give --admin-token-file FILE"):
+    with pytest.raises(ConfigError, match="give --admin-token-file FILE or --admin-tls DIR"):
         admin_settings(text, None)
     found = admin_settings(text, token_file(tmp_path, f"{TOKEN}\n"))
     assert found.token == TOKEN
