@@ -17,6 +17,7 @@ import trio
 
 from ges.broker import Broker
 from ges.client import connect
+from ges.errors import ConnectionLost
 from ges.http.assembly import Heard, brokers_of, declared_dead, known_members, links_of
 from ges.http.fallen import Fallen
 from ges.http.incident_book import IncidentBook
@@ -36,6 +37,7 @@ SMALL = 40
 HASTE_S = 0.05  #: between two pictures, at least
 ASK_S = 0.5  #: between two questions to the same broker, at least, unless something has happened
 ASKED_PER_SECOND = 60
+HURRY = 10  #: times as often when something has happened
 ANSWER_S = 2.0  #: for a broker to answer
 RETRY_S = 0.5  #: after it did not
 LINGER_S = 5.0  #: that others are still asked once nobody watches: a page that is loaded anew
@@ -56,7 +58,7 @@ class Observer:
         self._data = b""
         self._sightings: dict[str, Sighting] = {}
         self._silent: set[str] = set()
-        self._asked: dict[str, trio.CancelScope] = {}
+        self._asked: set[str] = set()
         self._dead: dict[str, int] = {}
         self._fallen = Fallen()
         self._book = IncidentBook()
@@ -83,7 +85,7 @@ class Observer:
         with self.watching():
             version, data = await self.newer(self._version)
             with trio.move_on_after(ANSWER_S):
-                while self._asked.keys() - self._sightings.keys() - self._silent:
+                while self._asked - self._sightings.keys() - self._silent:
                     version, data = await self.newer(version)
         return data
 
@@ -113,12 +115,13 @@ class Observer:
     async def _look(self, nursery: trio.Nursery) -> None:
         while True:
             if self._broker.is_composed:
-                self._news = trio.Event()
+                if self._news.is_set():  # otherwise others wait for it
+                    self._news = trio.Event()
                 self._note(self._broker.status())
                 heard = self._heard()
-                for uid, member in known_members(heard).items():
+                for member in known_members(heard).values():
                     if self._is_to_be_asked(member):
-                        self._asked[uid] = trio.CancelScope()
+                        self._asked.add(member.uid)
                         nursery.start_soon(self._follow, member)
                 self._draw(heard)
             await trio.sleep(HASTE_S)
@@ -129,18 +132,17 @@ class Observer:
     async def _follow(self, member: Member) -> None:
         """Ask a broker again and again, until it is dead or nobody knows it any more."""
         uid = member.uid
+        found: Member | None = member
         try:
-            with self._asked[uid]:
-                while True:
-                    try:
-                        await self._ask(member)
-                    except* (ChordalError, trio.TooSlowError):  # it may be cancelled as well
-                        self._lose(uid)
-                    await trio.sleep(RETRY_S)
-                    if not self._is_known(uid):
-                        return
+            while found is not None:
+                try:
+                    await self._ask(found)
+                except* (ChordalError, trio.TooSlowError):  # it may be cancelled as well
+                    self._lose(uid)
+                await trio.sleep(RETRY_S)
+                found = self._known(uid)  # in a later life it may have another address
         finally:
-            del self._asked[uid]
+            self._asked.discard(uid)
             self._silent.discard(uid)
             self._sightings.pop(uid, None)
             self._book.forget(uid)
@@ -166,13 +168,13 @@ class Observer:
                 with trio.fail_after(ANSWER_S):
                     status = await client.status()
                 if status.uid != member.uid:
-                    return
+                    raise ConnectionLost(f"{member.peer.url}: another broker answers there")
                 self._silent.discard(member.uid)
                 self._note(status)
-                news = self._news
-                with trio.move_on_after(max(ASK_S, len(self._asked) / ASKED_PER_SECOND)):
+                news, pause = self._news, len(self._asked) / ASKED_PER_SECOND
+                await trio.sleep(max(HASTE_S, pause / HURRY))
+                with trio.move_on_after(max(ASK_S, pause)):
                     await news.wait()
-                    await trio.sleep(HASTE_S)
 
     def _on_fact(self, fact: Fact, incident: Incident | None) -> None:
         if self._watched.is_set() and (incident or isinstance(fact, Suspected | NeighboursChanged)):
@@ -221,9 +223,10 @@ class Observer:
     def _is_dead(self, member: Member) -> bool:
         return self._dead.get(member.uid, -1) >= member.incarnation
 
-    def _is_known(self, uid: str) -> bool:
+    def _known(self, uid: str) -> Member | None:
+        """Return a broker in its present life; None: it is dead, or nobody knows it."""
         member = known_members(self._heard()).get(uid)
-        return member is not None and not self._is_dead(member)
+        return None if member is None or self._is_dead(member) else member
 
     def _draw(self, heard: Heard) -> None:
         links = links_of(heard)

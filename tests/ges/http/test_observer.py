@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,7 +50,7 @@ async def test_others_are_asked_only_while_somebody_watches(
     monkeypatch.setattr(observer_module, "LINGER_S", 1.0)
     here, *others = await brokers.ring_of(3)
     async with observing(here) as observer:
-        await trio.testing.wait_all_tasks_blocked(0.05)
+        await trio.testing.wait_all_tasks_blocked()
         assert [clients(broker) for broker in others] == [0, 0]
         with observer.watching():
             await until(lambda: [clients(broker) for broker in others] == [1, 1])
@@ -81,6 +83,8 @@ async def test_brokers_with_and_without_an_identity_are_asked(
     ring = await brokers.ring_of(3, first, second)  # the third has none
     async with observing(ring[0]) as observer:
         picture = await picture_of(observer)
+        while "silent" in {row["state"] for row in picture["brokers"]}:
+            picture = await picture_of(observer)  # a busy machine: it had no time to answer
     assert {row["state"] for row in picture["brokers"]} == {"alive"}
     assert {row["clients"] for row in picture["brokers"]} == {0}
     assert "secure" in {row["class"] for row in picture["links"]}
@@ -124,6 +128,50 @@ async def test_events_on_a_link_are_told_by_the_second(brokers: Brokers) -> None
     assert there.node.peer.uid in {normal[0]["a"], normal[0]["b"]}
     assert 0 < (rates["published"] or 0) < 100
     assert 0 < (rates["link"] or 0) < 200
+
+
+async def test_what_happens_is_followed_up_at_once(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(observer_module, "ASK_S", 60.0)
+    here, *others = await brokers.ring_of(5)
+    async with observing(here) as observer:
+        with observer.watching():
+            await until(lambda: [clients(broker) for broker in others] == [1] * 4)
+            await observer.settled()  # all have answered, and are left alone
+            victim = others[1]
+            brokers.kill(victim)
+            killed, version, ages = trio.current_time(), 0, [math.inf]
+            with trio.fail_after(20):
+                while max(ages) > trio.current_time() - killed:  # not all have been asked since
+                    version, data = await observer.newer(version)
+                    rows = json.loads(data)["brokers"]
+                    others_left = (row for row in rows if row["uid"] != victim.node.peer.uid)
+                    ages = [
+                        math.inf if row["told_s"] is None else row["told_s"] for row in others_left
+                    ]
+
+
+async def test_a_broker_that_is_back_elsewhere_is_asked_there(
+    brokers: Brokers, tmp_path: Path
+) -> None:
+    here, _ = await brokers.ring_of(2)
+    other = await brokers.start(directory=tmp_path)
+    uid, url = other.node.peer.uid, other.url
+    async with observing(here) as observer:
+        with observer.watching():
+            await until(lambda: clients(other) == 1)
+            brokers.kill(other)
+            await trio.testing.wait_all_tasks_blocked()  # it gives back its directory
+            back = await brokers.start(directory=tmp_path)
+            assert (back.node.peer.uid, back.url == url) == (uid, False)
+            await until(lambda: clients(back) == 1)
+            version, row = 0, {"url": ""}
+            with trio.fail_after(20):
+                while (row["url"], row.get("state")) != (back.url, "alive"):
+                    version, data = await observer.newer(version)
+                    rows = json.loads(data)["brokers"]
+                    row = next((each for each in rows if each["uid"] == uid), row)
 
 
 @pytest.mark.parametrize("turns", range(4, 10))
