@@ -138,10 +138,13 @@ async def test_what_happens_is_followed_up_at_once(
     async with observing(here) as observer:
         with observer.watching():
             await until(lambda: [clients(broker) for broker in others] == [1] * 4)
-            await observer.settled()  # all have answered, and are left alone
+            await observer.settled()  # all have answered, and are left alone ...
+            version = 0
+            for _ in range(4):  # ... while more pictures are drawn
+                version, _ = await observer.newer(version)
             victim = others[1]
             brokers.kill(victim)
-            killed, version, ages = trio.current_time(), 0, [math.inf]
+            killed, ages = trio.current_time(), [math.inf]
             with trio.fail_after(20):
                 while max(ages) > trio.current_time() - killed:  # not all have been asked since
                     version, data = await observer.newer(version)

@@ -305,7 +305,8 @@ async def test_where_there_are_access_rules_events_are_for_those_with_the_token(
     rules.write_text('[[allow]]\nsubject = "anyone"\nsubscribe = ["open/#"]\n')
     broker = await brokers.start(access=rules)
     async with admin_of(broker) as app:
-        found = await get(app, "/api/events/tail?topic=open/%23")
+        with trio.fail_after(10):
+            found = await get(app, "/api/events/tail?topic=open/%23")
         assert (found.status, "--admin-token-file" in found.text) == (403, True)
     async with admin_of(broker, TOKEN) as app, await dial(app) as stream:
         await request(stream, "/api/events/tail?topic=secret/%23", TOKEN)
