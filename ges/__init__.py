@@ -5,9 +5,9 @@ shows the main job. ``errors``, ``node`` (a broker's machine: control, no events
 (that machine and the way of events, composed without I/O) stand here.
 
 Rooms, from the top
-    ``settings`` (what a broker can be set to, and whence it came); ``broker`` (one process),
-    ``operations`` (a whole overlay from outside); ``sessions`` (the broker's side of its clients),
-    ``client`` (theirs), ``admin`` (for machines that watch);
+    ``settings`` (what a broker can be set to, and whence it came), ``http`` (a broker's admin
+    server); ``broker`` (one process), ``operations`` (a whole overlay from outside); ``sessions``
+    (the broker's side of its clients), ``client`` (theirs), ``admin`` (for machines that watch);
     ``routing`` (the way of an event through a broker); ``profiles`` (what clients want, told to all
     brokers), ``gateways`` (paths and next hops inside a cluster); ``units`` (who is in the cluster,
     and where); ``topology`` (links as measured and told), ``access`` (who may do what);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar
 
@@ -19,8 +20,10 @@ from ges.wire.status import Status
 from overlay.address import Address, parse_url
 from overlay.driver import Driver
 from overlay.ids import NANOS_PER_SECOND
+from overlay.machine import Fact
 from overlay.multigraph.probes import LinksRead, Reading
 from overlay.net.transport import MakeTransport, TcpTransport
+from overlay.trace_schema import Incident
 from overlay.wire.codec import MessageCodec
 from overlay.wire.versions import DIALECT, Dialect
 from ring.errors import JoinFailed
@@ -113,9 +116,18 @@ class Broker:
                 self.parts.driver.give(Reseed(self._seeds))
         await self.parts.access_watch.reload(self.config.access, self.config.tokens)
 
+    def watch(self, watcher: Callable[[Fact, Incident | None], None]) -> None:
+        """Have ``watcher`` told of every fact, and of the incident that it decides, if any."""
+        self._upper.watchers.append(watcher)
+
     def status(self) -> Status:
         """Describe this broker as it is now."""
         return self._upper.status()
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether it has begun to leave the ring."""
+        return self._upper.is_leaving
 
     # ── its parts, once it listens ────────────────────────────────────────────────────────────
 

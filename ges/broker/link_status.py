@@ -74,6 +74,7 @@ def _status(
         expires_in_s=expires_in_s,
         late=late,
         dropped=link.connection.outbox.express.dropped,
+        events=link.connection.events,
         rtt_ms=_ms(weights.rtt_ns) if weights is not None else None,
         jitter_ms=_ms(weights.jitter_ns) if weights is not None else None,
         capacity=weights.capacity if weights is not None else 0,

@@ -7,6 +7,7 @@ was wrong. A broker cannot know when another one died, so ``failed_ns`` stays em
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +34,7 @@ from ring.facts import (
 from ring.wire.messages import Member
 
 MAX_FAILED_LINKS = 256
+RECENT = 16  #: incidents kept to be told
 
 
 def live_run(life: Life, profile: str) -> Run:
@@ -77,6 +79,8 @@ class Recorder:
         self._observer = observer
         self._open: dict[str, _Observation] = {}
         self._failed_links: dict[str, None] = {}  #: written, and not seen to be back
+        #: The latest, oldest first, each with the time when it was decided.
+        self.recent: deque[tuple[Nanos, Incident]] = deque(maxlen=RECENT)
         self._path: Path | None = None
         self._log = structlog.get_logger("chordal.trace")
         if directory is not None:
@@ -134,7 +138,9 @@ class Recorder:
             return None
         uid = entry.subject.uid
         del self._open[uid]
-        return self._write(entry, messages.get(uid, 0))
+        incident = self._write(entry, messages.get(uid, 0))
+        self.recent.append((now, incident))
+        return incident
 
     def close(self, messages: Mapping[str, int]) -> None:
         """Write what is still open, as the broker stops."""

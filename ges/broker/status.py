@@ -6,9 +6,10 @@ from collections import Counter
 
 from ges.broker.link_status import link_statuses, relay_path_statuses
 from ges.broker.parts import Parts
-from ges.wire.status import MemoryStatus, Status, VerdictStatus
-from overlay.ids import NANOS_PER_SECOND
+from ges.wire.status import IncidentStatus, MemoryStatus, Status, VerdictStatus
+from overlay.ids import NANOS_PER_SECOND, Nanos
 from overlay.release import software_version
+from overlay.trace_schema import Incident, Verdict
 from ring.node import RingNode
 
 
@@ -66,6 +67,26 @@ def describe(parts: Parts) -> Status:
         name=parts.config.name,
         warnings=parts.config.warnings,
         memory=MemoryStatus(parts.budget.size, parts.budget.limit, parts.budget.held),
+        incidents=tuple(_incident(*decided) for decided in parts.recorder.recent),
+    )
+
+
+def _incident(decided_ns: Nanos, incident: Incident) -> IncidentStatus:
+    """Return what an observer tells of an incident: when it began, and how long it took."""
+    is_death = incident.verdict is Verdict.BROKER_FAILED
+    verdict_ns = (incident.confirmed_ns if is_death else None) or decided_ns
+    began_ns = incident.suspected_ns or verdict_ns
+    repaired_ns = incident.repaired_ns
+
+    def since(end: Nanos) -> float:
+        return round((end - began_ns) / NANOS_PER_SECOND, 4)
+
+    return IncidentStatus(
+        uid=incident.subject,
+        verdict=incident.verdict,
+        at_s=round(began_ns / NANOS_PER_SECOND, 3),
+        detected_s=since(verdict_ns) if incident.suspected_ns else None,
+        repaired_s=since(repaired_ns) if repaired_ns is not None else None,
     )
 
 

@@ -6,7 +6,7 @@ made before the parts, and is handed all of them when they are there.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 import trio
 
@@ -20,6 +20,7 @@ from overlay.links.link import Link
 from overlay.machine import Fact
 from overlay.net.transport import Wire
 from overlay.queues.resend import Item
+from overlay.trace_schema import Incident
 from overlay.wire.codec import FrameReader, FrameRun
 from overlay.wire.greetings import Hello, Refusal
 from ring.facts import (
@@ -38,6 +39,7 @@ class BrokerUpper:
     def __init__(self) -> None:
         self.left = trio.Event()  #: this broker is off the ring, as it wanted
         self.is_leaving = False
+        self.watchers: list[Callable[[Fact, Incident | None], None]] = []  #: told of every fact
         self._parts: Parts
 
     def attach(self, parts: Parts) -> None:
@@ -116,6 +118,8 @@ class BrokerUpper:
         incident = parts.recorder.on_fact(fact, parts.driver.now(), parts.driver.sent_about)
         if incident is not None:
             tell_incident(parts.log, incident)
+        for watcher in self.watchers:
+            watcher(fact, incident)
         if isinstance(fact, Joined):
             parts.on_ring.joined()
         elif isinstance(fact, JoinRejected):

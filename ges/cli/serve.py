@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from ges.broker import Broker, BrokerConfig
     from ges.cli.reloading import Reloading
+    from ges.http.settings import AdminSettings
+    from ges.settings.schema import Settings
 
 
 @click.command(cls=SettingsCommand)
@@ -49,8 +51,16 @@ def serve(check: bool, sources: Sources) -> int:
     logs = configure_logs(settings.log.level, settings.log.format, settings.name)
     _warn(sources)
     warn_of_limits(found, config)
-    run_async(_serve, config, Reloading(sources, found, logs))
+    run_async(_serve, config, Reloading(sources, found, logs), _admin(settings))
     return 0
+
+
+def _admin(settings: Settings) -> AdminSettings | None:
+    """Return what is said of the admin server; None: there is to be none."""
+    from ges.http.settings import admin_settings
+
+    said = settings.admin
+    return admin_settings(said.listen, said.token_file, said.tls) if said.listen else None
 
 
 def _check(sources: Sources) -> int:
@@ -60,7 +70,9 @@ def _check(sources: Sources) -> int:
     from overlay.errors import ConfigError
 
     try:
-        mistakes = faults_of(broker_config(gather(sources).settings))
+        settings = gather(sources).settings
+        mistakes = faults_of(broker_config(settings))
+        _admin(settings)
     except ConfigError as error:
         mistakes = str(error).splitlines()
     for mistake in mistakes:
@@ -86,18 +98,25 @@ def _warn(sources: Sources) -> None:
         )
 
 
-async def _serve(config: BrokerConfig, reloading: Reloading) -> None:
+async def _serve(config: BrokerConfig, reloading: Reloading, admin: AdminSettings | None) -> None:
     import trio
 
     from ges.broker import Broker
 
     broker = Broker(config)
+    admin_url = None
     asked = (signal.SIGTERM, signal.SIGINT, *reloading.signals)
     with trio.open_signal_receiver(*asked) as signals:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_heed_signals, signals, broker, reloading, nursery.cancel_scope)
+            if admin is not None:  # first: it says why a broker is not ready
+                from ges.http.app import AdminApp
+
+                app = AdminApp(broker, admin)
+                await nursery.start(app.run)
+                admin_url = app.server.url
             await nursery.start(broker.run)
-            _print_ready(broker)
+            _print_ready(broker, admin_url)
             # What is there by now stays: collections that pass it over are short, and an event
             # that comes meanwhile waits less.
             gc.collect()
@@ -116,7 +135,7 @@ async def _heed_signals(
         return
 
 
-def _print_ready(broker: Broker) -> None:
+def _print_ready(broker: Broker, admin_url: str | None) -> None:
     member = broker.node.ring.member
     assert member is not None
     line = {
@@ -127,6 +146,8 @@ def _print_ready(broker: Broker) -> None:
         "uid": member.uid,
         "name": broker.config.name,
     }
+    if admin_url is not None:
+        line["admin_url"] = admin_url
     try:
         sys.stdout.write(json.dumps(line) + "\n")
         sys.stdout.flush()

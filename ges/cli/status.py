@@ -27,15 +27,9 @@ def status(as_json: bool, broker: str, identity: Path | None, overlay: str, time
     """Show one broker: its place on the ring, its links, clients and counters."""
     found = run_async(ask, broker, identity, overlay, timeout)
     if as_json:
-        import msgspec
+        from ges.admin.status_names import named
 
-        # A message is an array on the wire; people who script want names.
-        names = {name: getattr(found, name) for name in found.__struct_fields__}
-        del names["more"]  # it is whole
-        names["member"] = _member(found.member)
-        for name in ("left", "right", "chords"):
-            names[name] = [_member(member) for member in names[name]]
-        click.echo(json.dumps(msgspec.to_builtins(names)))  # in ASCII: nothing that does not show
+        click.echo(json.dumps(named(found)))  # in ASCII: nothing that does not show
     else:
         _print(found)
 
@@ -59,19 +53,6 @@ async def ask(
         only_looks=True,
     ) as client:
         return await client.status()
-
-
-def _member(member: object) -> dict[str, object] | None:
-    from ring.wire.messages import Member
-
-    if not isinstance(member, Member):
-        return None
-    return {
-        "uid": member.uid,
-        "incarnation": member.incarnation,
-        "url": member.peer.url,
-        "ring_id": member.ring_id,
-    }
 
 
 def _unit(found: Status) -> str:

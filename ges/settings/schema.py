@@ -166,6 +166,40 @@ class Log(Part, frozen=True):
     ] = LogFormat.AUTO
 
 
+class Admin(Part, frozen=True):
+    """Health, metrics and the live page over HTTP."""
+
+    listen: Annotated[
+        str | None,
+        setting(
+            "Serve health, metrics and the live page over HTTP there; a port alone is one on "
+            "loopback. None: do not.",
+            *("--admin", "[HOST:]PORT"),
+            form=LISTEN,
+            env="CHORDAL_ADMIN",
+        ),
+    ] = None
+    token_file: Annotated[
+        Path | None,
+        setting(
+            "Holds the token that whoever reads from there must show; needed beyond loopback.",
+            *("--admin-token-file", "FILE"),
+            form=PATH,
+            env="CHORDAL_ADMIN_TOKEN_FILE",
+        ),
+    ] = None
+    tls: Annotated[
+        Path | None,
+        setting(
+            "Serve it over HTTPS: the folder holds server.crt and server.key, and client-ca.crt if "
+            "certificates are to let clients in.",
+            *("--admin-tls", "DIR"),
+            form=PATH,
+            env="CHORDAL_ADMIN_TLS",
+        ),
+    ] = None
+
+
 class Settings(Part, frozen=True):
     """One broker."""
 
@@ -238,4 +272,5 @@ class Settings(Part, frozen=True):
     ring: Ring = Ring()
     express: Express = Express()
     relays: Relays = Relays()
+    admin: Admin = Admin()
     log: Log = Log()

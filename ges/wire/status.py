@@ -54,6 +54,7 @@ class LinkStatus(msgspec.Struct, frozen=True):
     demoted: bool = False  #: an express link outside the express range
     late: int = 0  #: express events that came over it and were first found late here
     dropped: int = 0  #: express events dropped as its queue was full
+    events: int = 0  #: queued for this connection so far
 
 
 class RelayPathStatus(msgspec.Struct, frozen=True):
@@ -82,6 +83,16 @@ class VerdictStatus(msgspec.Struct, frozen=True):
     at_s: float
     path: tuple[str, ...]  #: uids on the way round the link that is used now; empty if none is
     restored_s: float | None  #: when the link was back
+
+
+class IncidentStatus(msgspec.Struct, frozen=True):
+    """What befell a broker or a link, as this broker saw it; it is decided, and repaired."""
+
+    uid: str  #: of the broker, or of the one at the other end of the link
+    verdict: Verdict
+    at_s: float  #: since the start of this broker: the first suspicion, or else the verdict
+    detected_s: float | None  #: from the first suspicion to the verdict; None: it had none
+    repaired_s: float | None  #: from the first suspicion until the ring was whole here
 
 
 class Status(Message, frozen=True):
@@ -120,6 +131,7 @@ class Status(Message, frozen=True):
     more: PageCount = 0  #: pages that follow this one, as it would be too long for a frame
     warnings: tuple[str, ...] = ()  #: what is not as safe as its settings look, for people
     memory: MemoryStatus | None = None  #: None: an earlier version does not say
+    incidents: tuple[IncidentStatus, ...] = ()  #: the latest, oldest first
 
 
 class MoreStatus(Message, frozen=True):

@@ -6,9 +6,11 @@ Benches: one part, and the test plays everybody else
     (a simulated ring of machines that have addresses), ``spread_net`` (brokers that do nothing but
     tell each other things), ``clusters`` (members and links put together by hand).
 Values
-    ``packed`` (event frames), ``runs`` (of events), ``rows`` (of the trace), ``strategies`` (wire
-    messages for hypothesis), ``next_version`` (a broker that speaks another version).
+    ``packed`` (event frames), ``runs`` (of events), ``rows`` (of the trace), ``drawn_ring`` (what
+    the live page shows), ``strategies`` (wire messages for hypothesis), ``next_version`` (a broker
+    that speaks another version).
 On the network
     ``broker_thread`` (brokers for clients that do not run on trio), ``slow_proxy`` (delays
-    what brokers send), ``tap`` (reads what goes over sockets).
+    what brokers send), ``tap`` (reads what goes over sockets), ``http`` (requests to admin
+    servers), ``web_certificates`` (what HTTPS needs).
 """
