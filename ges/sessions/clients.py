@@ -271,6 +271,10 @@ class Clients:
 
     def _why_full(self, source: Source) -> Refusal | None:
         """Return why there is no slot for one more of ``source``, or None."""
+        limits = self._limits
+        self._slots.resize(
+            limits.clients, of_one=limits.clients_of_one, reserved=limits.clients_reserved
+        )
         crowd = self._slots.crowd(source)
         if crowd is None:
             return None

@@ -50,6 +50,7 @@ class Limits(Part, frozen=True):
             *("--clients-of-one", "N"),
             ge=0,
             le=MANY,
+            reloads=True,
         ),
     ] = LIMITS.clients_of_one
     links: Annotated[
@@ -63,6 +64,7 @@ class Limits(Part, frozen=True):
             *("--links-of-one", "N"),
             ge=0,
             le=MANY,
+            reloads=True,
         ),
     ] = LIMITS.links_of_one
     strangers: Annotated[

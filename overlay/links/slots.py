@@ -45,10 +45,14 @@ class Slots:
             of_one: may be taken by one source, but never more than 3/4 of all; 0: all.
             reserved: are for proven sources alone, but never more than 1/8 of all.
         """
+        self._taken: Counter[Source] = Counter()
+        self.resize(total, of_one=of_one, reserved=reserved)
+
+    def resize(self, total: int, *, of_one: int, reserved: int) -> None:
+        """Let there be so many from now on; nobody who has one loses it."""
         self._total = total
         self._of_one = min(of_one, max(1, total * 3 // 4)) if of_one else total
         self._unproven = total - min(reserved, total // 8)
-        self._taken: Counter[Source] = Counter()
 
     def __len__(self) -> int:
         """Return how many are taken."""

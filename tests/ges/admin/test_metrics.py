@@ -10,7 +10,9 @@ from benchmarks.stage.brokers import Brokers
 from ges.admin.metrics import COUNTED, exposition
 from ges.client import connect
 
-SAMPLE = re.compile(r'chordal_[a-z_]+\{broker="[0-9a-f]{32}"(,class="[a-z]+")?\} -?[0-9.e+]+')
+SAMPLE = re.compile(
+    r'chordal_[a-z_]+\{broker="[0-9a-f]{32}"(,(class|what)="[a-z_]+")?\} -?[0-9.e+]+'
+)
 ROOT = Path(__file__).parents[3]
 COUNTERS = ROOT / "docs" / "counters.md"
 #: How the code counts: by a counter's name, by the counted log, or as a kind that it tells later.

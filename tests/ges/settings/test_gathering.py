@@ -100,6 +100,7 @@ def other(key: str) -> object:
         "1s",
         "2s",
         "2MiB",
+        "64MiB",
         "1KiB",
         "chordal://a:1",
         "127.0.0.1:1",
