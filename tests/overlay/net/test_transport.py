@@ -413,7 +413,7 @@ async def test_the_called_must_be_whom_its_certificate_names(
     async def lie(stream: trio.abc.Stream) -> None:
         wire = await door.transport.accept(stream)
         peer = Peer("b" * 32, 1, "chordal://b.test:9470", secure=True)
-        await wire.stream.send_all(GREETINGS.encode(Welcome(peer, 1)))
+        await wire.stream.send_all(GREETINGS.encode(Welcome(peer, 1, PROTOCOL_VERSION)))
         await close(wire.stream)
 
     port = await door.transport.listen("127.0.0.1", 0)
