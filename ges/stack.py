@@ -233,6 +233,11 @@ class Stack:
         """Events wait here for a link."""
         return self.passing.keeps_events
 
+    def look(self) -> None:
+        """Forget events that are kept no longer. Called now and then, even if no event comes."""
+        self.replays.look()
+        self.recalls.log.forget(self.now())
+
     # ── time ──────────────────────────────────────────────────────────────────────────────────
 
     def next_deadline(self) -> Nanos | None:

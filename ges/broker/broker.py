@@ -226,4 +226,4 @@ async def _read_links(parts: Parts) -> None:
         )
         parts.driver.give(LinksRead(tuple(readings)))
         parts.backpressure.look_at_memory()
-        parts.stack.replays.look()
+        parts.stack.look()

@@ -282,7 +282,7 @@ class WholeBroker(Process):
 
     def _after_batch(self) -> None:
         self._parked.notice_changes()
-        self.stack.replays.look()
+        self.stack.look()
         if self.stack.tell_ring() and not self._is_machine_touched:
             due = self.node.ring.next_deadline()
             if due is not None and (self._machine_due is None or due < self._machine_due):
