@@ -134,7 +134,10 @@ def run(
         dataset.prepare(out)
     with progress_bar() as progress:
         result = experiment.run(asked, progress)
-    files = dataset.write(result, out) if out is not None else None
+    files: dict[str, Path] = {}
+    if out is not None:
+        run_file, incident_file = dataset.write(result, out)
+        files = {dataset.RUNS: run_file, dataset.INCIDENTS: incident_file}
     if as_json:
         print_json(result, summarise(result), files)
     else:

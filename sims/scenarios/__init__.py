@@ -6,5 +6,6 @@ What a file says
     of sessions and of latencies).
 What happens then
     ``play`` (one run), ``stage`` (the brokers, and what can be done to them), ``deeds`` (what was
-    done), ``faults`` and ``arrivals`` (what is done when), ``phases`` (what it met).
+    done), ``faults`` and ``arrivals`` (what is done when), ``phases`` (what it met), ``samples``
+    (rows of events and of traffic).
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,12 +18,13 @@ from overlay.trace_schema import Incident, Run, Source
 from ring.config import profile
 from sims.experiments.experiment import Progress, RunResult
 from sims.scenarios import arrivals, faults
-from sims.scenarios.deeds import Deeds
+from sims.scenarios.deeds import Deed, Deeds
 from sims.scenarios.matrix import read_matrix
 from sims.scenarios.phases import Phases
+from sims.scenarios.samples import HORIZON_NS, Meter, Probes, Rows
 from sims.scenarios.schema import Mode, Scenario, Workload
 from sims.scenarios.stage import RingStage, Stage, WholeStage
-from sims.verdicts.deliveries import Verdict
+from sims.verdicts.judged import Verdict
 from sims.workloads.traffic import Flowing
 from sims.world.conditions import Conditions
 from sims.world.network import DISTANCES
@@ -30,7 +32,7 @@ from sims.world.network import DISTANCES
 STEP_NS = nanos(0.5)  #: between two looks at the invariants
 MAX_SEED = 2**63 - 1
 PARK_MS = 20_000  #: a secure event waits so long for an all-secure path
-SHOWN = 10  #: broken sentences that are told
+SETTLE_NS = nanos(5)  #: between two times that old events are judged
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,7 @@ def play(
     seed: int,
     folder: Path = Path(),
     progress: Progress | None = None,
+    rows: Rows | None = None,
 ) -> Outcome:
     """Play a scenario; the same scenario and seed give the same outcome, in any process.
 
@@ -60,6 +63,7 @@ def play(
         seed: decides all that is drawn.
         folder: where relative paths in the scenario start.
         progress: told how far it is.
+        rows: takes what became of events and what brokers sent, while the run goes on.
 
     Raises:
         ConfigError: the scenario makes no sense.
@@ -68,12 +72,33 @@ def play(
         raise ConfigError(f"seed is {seed}, must be between -{MAX_SEED} and {MAX_SEED}")
     if scenario.workload is not None and scenario.mode is not Mode.WHOLE:
         raise ConfigError('a workload needs mode = "whole"; the ring alone carries no events')
-    return _Play(name, scenario, seed, folder, progress or (lambda stage, share, now: None)).run()
+    quiet: Progress = lambda stage, share, now: None  # noqa: E731 - of a named type
+    return _Play(name, scenario, seed, folder, progress or quiet, rows).run()
+
+
+def run_id(name: str, scenario: Scenario, seed: int) -> str:
+    """Name a run by all that decides its result: other keys in the file are another run."""
+    digest = hashlib.sha256(_parameters(scenario).encode()).hexdigest()[:8]
+    return f"{name}-n{scenario.nodes}-s{seed}-{digest}"
+
+
+def _parameters(scenario: Scenario) -> str:
+    """Return what a scenario says, without what has columns of its own, as JSON."""
+    told = msgspec.to_builtins(scenario)
+    for key in ("about", "literature", "nodes", "profile"):
+        told.pop(key)
+    return msgspec.json.encode(told, order="sorted").decode()
 
 
 class _Play:
     def __init__(
-        self, name: str, scenario: Scenario, seed: int, folder: Path, progress: Progress
+        self,
+        name: str,
+        scenario: Scenario,
+        seed: int,
+        folder: Path,
+        progress: Progress,
+        rows: Rows | None,
     ) -> None:
         self._name = name
         self._scenario = scenario
@@ -85,15 +110,22 @@ class _Play:
         self._whole: WholeStage | None = None
         self._stage = self._build()
         self._phases = Phases()
-        self._start: Nanos = 0
+        self._run_id = run_id(name, scenario, seed)
+        self._probes: Probes | None = None
+        self._meter: Meter | None = None
+        if rows is not None:
+            self._meter = Meter(self._run_id, self._stage, rows)
+            if self._whole is not None:
+                self._probes = Probes(self._run_id, rows)
+                self._whole.service.deliveries.on_judged = self._probes.on_judged
         self._broken: dict[str, None] = {}
+        self._settled: Nanos = 0
 
     def run(self) -> Outcome:
         scenario, timeline = self._scenario, self._stage.timeline
         self._form()
         deeds = Deeds(self._stage, self._seed)
-        deeds.heard = self._phases.done
-        self._start = timeline.now
+        deeds.heard = self._on_deed
         for number, churn in enumerate(scenario.churn):
             arrivals.schedule(churn, number, deeds, self._folder)
         for number, fault in enumerate(scenario.faults):
@@ -102,6 +134,8 @@ class _Play:
         deeds.stop()
         self._rest(deeds)
         verdict = self._judge_events()
+        if self._meter is not None:
+            self._meter.look(at_end=True)
         incidents = self._stage.ledger.incidents(self._run_id)
         self._judge(incidents)
         return Outcome(
@@ -133,7 +167,7 @@ class _Play:
         stage.begin(self._scenario.nodes)
         until = timeline.now + 2 * self._config.chord_refresh_ns
         while timeline.now < until:
-            timeline.run(min(timeline.now + STEP_NS, until))
+            self._step(until)
             self._progress("forming the ring", timeline.now / until, timeline.now)
         if self._whole is not None and self._scenario.workload is not None:
             _attach(self._whole, self._scenario.workload, rng_for(self._seed, "clients"))
@@ -142,7 +176,7 @@ class _Play:
         timeline = self._stage.timeline
         start, end = timeline.now, timeline.now + nanos(self._scenario.seconds)
         while timeline.now < end and not self._stage.ledger.findings:
-            timeline.run(min(timeline.now + STEP_NS, end))
+            self._step(end)
             share = (timeline.now - start) / (end - start)
             self._progress("playing", share, timeline.now)
         self._note(self._stage.ledger.findings)
@@ -153,12 +187,30 @@ class _Play:
         end = timeline.now + nanos(self._scenario.promises.whole_within_s)
         start = timeline.now
         while self._missing() and timeline.now < end and not ledger.findings:
-            timeline.run(min(timeline.now + STEP_NS, end))
+            self._step(end)
             self._progress("coming to rest", (timeline.now - start) / (end - start), timeline.now)
         self._note(ledger.findings)
         for what in self._missing():
             promised = self._scenario.promises.whole_within_s
             self._note([f"{promised:g} s after the last fault {what}"])
+
+    def _step(self, until: Nanos) -> None:
+        """Let a moment pass; write down and forget what is long over."""
+        timeline = self._stage.timeline
+        timeline.run(min(timeline.now + STEP_NS, until))
+        if self._meter is not None:
+            self._meter.look()
+        old = timeline.now - HORIZON_NS
+        if self._whole is not None and old >= self._settled + SETTLE_NS:
+            self._settled = old
+            judged = self._whole.settle(old)
+            if self._probes is not None:
+                self._probes.forget(judged)
+
+    def _on_deed(self, what: Deed, whom: tuple[str, ...]) -> None:
+        self._phases.done(what)
+        if self._probes is not None:
+            self._probes.on_deed(what, whom, self._stage.timeline.now)
 
     def _missing(self) -> list[str]:
         ledger = self._stage.ledger
@@ -215,14 +267,7 @@ class _Play:
     def _hear(self, uid: str, fact: Fact) -> None:
         self._phases.hear(fact)
 
-    @property
-    def _run_id(self) -> str:
-        return f"{self._name}-n{self._scenario.nodes}-s{self._seed}"
-
     def _row(self) -> Run:
-        told = msgspec.to_builtins(self._scenario)
-        for key in ("about", "literature", "nodes", "profile"):
-            told.pop(key)
         return Run(
             run_id=self._run_id,
             source=Source.SIMULATOR,
@@ -233,7 +278,7 @@ class _Play:
             version=software_version(),
             started_unix_ns=None,
             duration_ns=self._stage.timeline.now,
-            parameters=msgspec.json.encode(told, order="sorted").decode(),
+            parameters=_parameters(self._scenario),
         )
 
 

@@ -6,15 +6,18 @@ nanoseconds since the beginning of the world.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from overlay.ids import NANOS_PER_SECOND, Nanos, nanos
-from overlay.machine import Fact
+from overlay.machine import Fact, OpenLink, Send
+from overlay.trace_schema import Why
+from overlay.wire.codec import MessageCodec
 from ring.config import RingConfig
+from ring.wire.registry import RING_MESSAGES
 from sims.experiments.cluster import Cluster
 from sims.experiments.service import Service
-from sims.verdicts.deliveries import Why
 from sims.verdicts.ledger import Ledger
 from sims.world.conditions import Conditions
 from sims.world.processes import Cut
@@ -27,11 +30,31 @@ _CUTS = {CutMode.SILENT: Cut.SILENT, CutMode.BROKEN: Cut.BROKEN}
 MERGE_NS = nanos(10)  #: so long after a partition healed, events may not come to all
 
 
+class Sent(NamedTuple):
+    """What one broker has sent, in all its lives."""
+
+    messages: int = 0  #: of control, to brokers
+    bytes: int = 0
+    forwarded: int = 0  #: events, to brokers
+    delivered: int = 0  #: events, to clients
+
+    def __sub__(self, other: Sent) -> Sent:
+        """Return what was sent since."""
+        return Sent(*(now - then for now, then in zip(self, other, strict=True)))
+
+
 class Stage(Protocol):
     """What is done to brokers, and what is seen of them."""
 
     timeline: Timeline
     ledger: Ledger  #: pointers of all that live, and every incident
+    carries_events: bool
+
+    def count_traffic(self) -> None:
+        """Count from now on what brokers send; before that it may be left out, to save time."""
+
+    def sent(self) -> dict[str, Sent]:
+        """Return what each broker has sent, by uid, those that are dead among them."""
 
     @property
     def alive(self) -> list[str]:
@@ -81,6 +104,8 @@ class Stage(Protocol):
 class RingStage:
     """Ring nodes alone: messages are objects, and no event flows."""
 
+    carries_events = False
+
     def __init__(self, seed: int, config: RingConfig, latency: Conditions) -> None:
         self.cluster = Cluster(seed, config, latency)
         self.timeline: Timeline = self.cluster.world
@@ -95,6 +120,25 @@ class RingStage:
             self.on_fact(uid, fact)
 
         self.cluster.world.on_fact = hear
+        self._messages: Counter[str] = Counter()
+        self._bytes: Counter[str] = Counter()
+
+    def count_traffic(self) -> None:
+        """Count from now on what brokers send: the frames of their messages."""
+        told, codec = self.cluster.world.on_sent, MessageCodec(*RING_MESSAGES)
+
+        def count(uid: str, effect: Send | OpenLink) -> None:
+            told(uid, effect)
+            if isinstance(effect, Send):
+                self._messages[uid] += 1
+                self._bytes[uid] += len(codec.encode(effect.message))
+
+        self.cluster.world.on_sent = count
+
+    def sent(self) -> dict[str, Sent]:
+        """Return what each broker has sent, by uid, those that are dead among them."""
+        hosts = self.cluster.world.hosts
+        return {uid: Sent(self._messages[uid], self._bytes[uid]) for uid in hosts}
 
     @property
     def alive(self) -> list[str]:
@@ -173,6 +217,8 @@ class RingStage:
 class WholeStage:
     """Whole brokers with clients: what a process runs, frames as bytes."""
 
+    carries_events = True
+
     def __init__(self, seed: int, config: RingConfig, latency: Conditions, *, secure: bool) -> None:
         self.service = Service(seed, config, secure=secure, latency=latency)
         self.timeline = self.service.timeline
@@ -182,6 +228,30 @@ class WholeStage:
         self.service.on_sent = self.ledger.on_sent
         self._apart: list[tuple[list[str], list[str]]] = []
         self._since: Nanos = 0
+        self._past: dict[str, Sent] = {}  #: what earlier processes of a broker have sent
+
+    def count_traffic(self) -> None:
+        """Count from now on what brokers send: they do so all the time."""
+
+    def sent(self) -> dict[str, Sent]:
+        """Return what each broker has sent, by uid, those that are dead among them."""
+        found = {}
+        for uid, broker in self.service.brokers.items():
+            counters, past = broker.counters, self._past.get(uid, Sent())
+            found[uid] = Sent(
+                past.messages + counters["control_messages_sent"],
+                past.bytes + broker.sent_bytes,
+                past.forwarded + counters["events_forwarded"],
+                past.delivered + counters["events_delivered"] + counters["events_replayed"],
+            )
+        return found
+
+    def settle(self, before: Nanos) -> Nanos:
+        """Judge the events published before that time, or before a partition that lasts.
+
+        Returns the time.
+        """
+        return self.service.settle(min(before, self._since - nanos(1)) if self._apart else before)
 
     @property
     def alive(self) -> list[str]:
@@ -220,6 +290,7 @@ class WholeStage:
 
     def restart(self, uid: str, contacts: Sequence[str]) -> None:
         """Start a broker again that has died or left: the same uid, its next incarnation."""
+        self._past[uid] = self.sent()[uid]
         self.service.start(contacts, uid)
 
     def crash(self, uid: str, mode: CrashMode) -> None:

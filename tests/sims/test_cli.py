@@ -78,7 +78,7 @@ def test_a_run_is_told_in_json() -> None:
     assert (found["crashes"], found["repaired"], found["invariants_held"]) == (3, 3, True)
     assert 0 < found["detection_s"]["p50"] <= found["repair_s"]["p50"] <= found["repair_s"]["max"]
     assert found["events"] > 1000
-    assert found["files"] == {"runs": None, "incidents": None}
+    assert found["files"] == dict.fromkeys(["runs", "incidents", "probes", "traffic"])
 
 
 def test_files_are_where_it_says(tmp_path: Path) -> None:

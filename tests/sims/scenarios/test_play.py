@@ -11,10 +11,10 @@ from statistics import fmean
 import pytest
 
 from overlay.errors import ConfigError
+from overlay.trace_schema import Fate
 from sims.scenarios import library
 from sims.scenarios.files import ScenarioFile, parse
 from sims.scenarios.play import Outcome, play
-from sims.verdicts.deliveries import Fate
 
 ROOT = Path(__file__).parents[3]
 
