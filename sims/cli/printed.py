@@ -42,29 +42,6 @@ def progress_bar() -> Iterator[Progress | None]:
         yield show
 
 
-def print_json(result: RunResult, summary: Summary, files: Mapping[str, Path]) -> None:
-    """Print the row of a run, its summary, and the files it was written to."""
-    import msgspec
-
-    found = {
-        **msgspec.to_builtins(result.run),
-        **msgspec.to_builtins(summary),
-        "invariants_held": True,
-        "files": files_of(files),
-    }
-    click.echo(msgspec.json.encode(found))
-
-
-def print_words(result: RunResult, summary: Summary, files: Mapping[str, Path]) -> None:
-    """Print what an experiment came to, line by line."""
-    print_incidents(result, summary)
-    print_files(files)
-    click.echo(
-        f"{result.run.run_id}: {summary.repaired} of {summary.crashes} crashes repaired, "
-        "all invariants held"
-    )
-
-
 def print_files(files: Mapping[str, Path]) -> None:
     """Print where a run was written to."""
     for file in files.values():

@@ -28,14 +28,13 @@ def run_scenario(
     """
     from sims.campaign.cells import Cell
     from sims.errors import InvariantViolated
-    from sims.experiments.experiment import SCENARIOS
     from sims.recording import Recording
     from sims.scenarios import library
     from sims.scenarios.files import parse
     from sims.scenarios.play import play, run_id
     from sims.stories import stories
 
-    file = library.find(name, [*SCENARIOS, *stories.BY_NAME])
+    file = library.find(name, stories.BY_NAME)
     scenario = parse(file, changes)
     files: dict[str, Path] = {}
     with progress_bar() as progress:

@@ -46,6 +46,7 @@ class Deeds:
         self._seed = seed
         self._ended = False
         self._start = stage.timeline.now
+        self.until_ns = self._start  #: when the last of what is planned happens
 
     def rng(self, *path: object) -> random.Random:
         """Return the stream of that name."""
@@ -54,7 +55,9 @@ class Deeds:
     def at(self, seconds: float, action: Callable[..., object], *args: object) -> None:
         """Do something so many seconds after the beginning; what is past is done at once."""
         timeline = self.stage.timeline
-        timeline.at(max(self._start + nanos(seconds), timeline.now), _do, action, args)
+        time = max(self._start + nanos(seconds), timeline.now)
+        self.until_ns = max(self.until_ns, time)
+        timeline.at(time, _do, action, args)
 
     def after(self, seconds: float, action: Callable[..., object], *args: object) -> None:
         """Do something so many seconds from now."""

@@ -62,7 +62,10 @@ def _many(
         # Of leaves there is a share only.
         count = fault.count if not isinstance(fault, Leave) else 0
         victims = rng.sample(alive, how_many(fault.share, count, len(alive)))
-        times = spread_out(rng, len(victims), fault.at_s, fault.over_s)
+        over_s = fault.over_s
+        if isinstance(fault, Crash):
+            over_s = max(over_s, fault.each_s * len(victims))
+        times = spread_out(rng, len(victims), fault.at_s, over_s)
         for time, uid in zip(times, victims, strict=True):
             deeds.at(time, strike, uid)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import random
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,23 +14,21 @@ from overlay.machine import Fact
 from overlay.release import software_version
 from overlay.rng import rng_for
 from overlay.trace_schema import Incident, Run, Source
-from ring.config import profile
 from sims.experiments.experiment import Progress, RunResult
 from sims.scenarios import arrivals, faults
 from sims.scenarios.deeds import Deed, Deeds
-from sims.scenarios.matrix import read_matrix
+from sims.scenarios.forming import attach, conditions_of, config_of, form
 from sims.scenarios.phases import Phases
+from sims.scenarios.ring_stage import RingStage
 from sims.scenarios.samples import HORIZON_NS, Meter, Probes, Rows
-from sims.scenarios.schema import Mode, Scenario, Workload
-from sims.scenarios.stage import RingStage, Stage, WholeStage
+from sims.scenarios.schema import Forming, Mode, Scenario
+from sims.scenarios.stage import Stage
+from sims.scenarios.whole_stage import WholeStage
 from sims.verdicts.judged import Verdict
-from sims.workloads.traffic import Flowing
-from sims.world.conditions import Conditions
-from sims.world.network import DISTANCES
 
 STEP_NS = nanos(0.5)  #: between two looks at the invariants
 MAX_SEED = 2**63 - 1
-PARK_MS = 20_000  #: a secure event waits so long for an all-secure path
+CALM = 2  #: detection times that a ring stays whole before it is held to be at rest
 SETTLE_NS = nanos(5)  #: between two times that old events are judged
 
 
@@ -105,8 +102,8 @@ class _Play:
         self._seed = seed
         self._folder = folder
         self._progress = progress
-        self._config = profile(scenario.profile)
-        self._latency = _conditions(scenario, seed, folder)
+        self._config = config_of(scenario)
+        self._latency = conditions_of(scenario, seed, folder)
         self._whole: WholeStage | None = None
         self._stage = self._build()
         self._phases = Phases()
@@ -132,7 +129,7 @@ class _Play:
             faults.schedule(fault, number, deeds, self._latency)
         self._go_on(deeds)
         deeds.stop()
-        self._rest(deeds)
+        self._rest("after the last fault")
         verdict = self._judge_events()
         if self._meter is not None:
             self._meter.look(at_end=True)
@@ -162,37 +159,41 @@ class _Play:
         return self._whole
 
     def _form(self) -> None:
-        """A ring that is whole at once; then it gets its chords, and its clients."""
-        stage, timeline = self._stage, self._stage.timeline
-        stage.begin(self._scenario.nodes)
-        until = timeline.now + 2 * self._config.chord_refresh_ns
-        while timeline.now < until:
-            self._step(until)
-            self._progress("forming the ring", timeline.now / until, timeline.now)
+        """A ring, with its chords, and its clients."""
+        form(self._stage, self._scenario, self._seed, self._step, self._progress)
+        if self._scenario.ring.forming is Forming.JOINS:
+            self._rest("after the ring was formed")
         if self._whole is not None and self._scenario.workload is not None:
-            _attach(self._whole, self._scenario.workload, rng_for(self._seed, "clients"))
+            attach(self._whole, self._scenario.workload, rng_for(self._seed, "clients"))
 
     def _go_on(self, deeds: Deeds) -> None:
         timeline = self._stage.timeline
-        start, end = timeline.now, timeline.now + nanos(self._scenario.seconds)
-        while timeline.now < end and not self._stage.ledger.findings:
+        start, seconds = timeline.now, nanos(self._scenario.seconds)
+        while not self._stage.ledger.findings:
+            end = start + seconds if seconds else deeds.until_ns
+            if timeline.now >= end:
+                break
             self._step(end)
             share = (timeline.now - start) / (end - start)
             self._progress("playing", share, timeline.now)
         self._note(self._stage.ledger.findings)
 
-    def _rest(self, deeds: Deeds) -> None:
-        """Wait until the ring is whole again, for as long as it was promised to take."""
+    def _rest(self, when: str) -> None:
+        """Wait until the ring is whole and stays so, for as long as it was promised to take."""
         timeline, ledger = self._stage.timeline, self._stage.ledger
-        end = timeline.now + nanos(self._scenario.promises.whole_within_s)
-        start = timeline.now
-        while self._missing() and timeline.now < end and not ledger.findings:
-            self._step(end)
-            self._progress("coming to rest", (timeline.now - start) / (end - start), timeline.now)
+        promised = self._scenario.promises.whole_within_s
+        start, end = timeline.now, timeline.now + nanos(promised)
+        calm, enough = 0, -(-CALM * self._config.silence_ns // STEP_NS)
+        while calm < enough and not ledger.findings:
+            is_whole = not self._missing()
+            if timeline.now >= end and not is_whole:
+                break
+            self._step(timeline.now + STEP_NS if is_whole else end)
+            calm = calm + 1 if is_whole and not self._missing() else 0
+            share = min(1.0, (timeline.now - start) / (end - start))
+            self._progress("coming to rest", share, timeline.now)
         self._note(ledger.findings)
-        for what in self._missing():
-            promised = self._scenario.promises.whole_within_s
-            self._note([f"{promised:g} s after the last fault {what}"])
+        self._note([f"{promised:g} s {when} {what}" for what in self._missing()])
 
     def _step(self, until: Nanos) -> None:
         """Let a moment pass; write down and forget what is long over."""
@@ -280,38 +281,3 @@ class _Play:
             duration_ns=self._stage.timeline.now,
             parameters=_parameters(self._scenario),
         )
-
-
-def _conditions(scenario: Scenario, seed: int, folder: Path) -> Conditions:
-    network = scenario.network
-    return Conditions(
-        DISTANCES[scenario.profile],
-        seed,
-        matrix=read_matrix(folder / network.matrix) if network.matrix else None,
-        loss=network.loss,
-        burst=network.burst,
-        slow_share=network.slow_share,
-        slow_ns=nanos(network.slow_ms / 1000),
-    )
-
-
-def _attach(stage: WholeStage, workload: Workload, rng: random.Random) -> None:
-    """Attach the clients; subscribers first, so that they miss nothing."""
-    service = stage.service
-    topics = [f"topic/{number}" for number in range(workload.topics)]
-    homes = sorted(service.alive)
-    count = workload.subscribers or len(homes)
-    for number in range(count):
-        home = homes[number % len(homes)] if not workload.subscribers else rng.choice(homes)
-        service.subscribe(home, topics[number % len(topics)])
-    service.run(1.0)
-    park_ms = PARK_MS if workload.link_class is LinkClass.SECURE else 0
-    for number in range(workload.publishers):
-        flowing = Flowing(
-            topic=topics[number % len(topics)],
-            rate=workload.rate,
-            size=workload.size,
-            link_class=workload.link_class,
-            park_ms=park_ms,
-        )
-        service.publish(rng.choice(homes), flowing)
