@@ -62,6 +62,7 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     lost: int = 0
     twice: int = 0
     disordered: int = 0
+    met: dict[str, dict[str, int]] = {}  #: kind of fault -> phase of the protocol -> how often
 
 
 def quoted(text: str) -> str:
@@ -147,4 +148,5 @@ def _shown(cell: Cell, outcome: Outcome) -> Shown:
         lost=fates.get(Fate.LOST, 0),
         twice=fates.get(Fate.TWICE, 0),
         disordered=fates.get(Fate.DISORDERED, 0),
+        met=outcome.met,
     )

@@ -11,6 +11,7 @@ import click
 
 from overlay.wording import counted
 from sims.cli.options import json_option
+from sims.cli.printed import print_met
 
 if TYPE_CHECKING:
     from sims.campaign.cells import Shown
@@ -64,6 +65,7 @@ def campaign(
     from sims.errors import InvariantViolated
     from sims.scenarios import library
     from sims.scenarios.files import parse
+    from sims.scenarios.phases import merged
 
     files = [(name, library.find(name)) for name in dict.fromkeys(names)]
     for _, file in files:
@@ -86,11 +88,13 @@ def campaign(
             "runs": len(shown),
             "of": len(known),
             "scenarios": msgspec.to_builtins(rows(shown)),
+            "met": merged(each.met for each in shown),
             "wrong": msgspec.to_builtins(wrong),
         }
         click.echo(msgspec.json.encode(found))
     else:
         _print_table(rows(shown))
+        print_met(merged(each.met for each in shown))
         _print_wrong(wrong)
     if wrong:
         raise InvariantViolated(f"{len(wrong)} of {counted(len(shown), 'run')} went wrong")

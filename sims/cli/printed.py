@@ -12,6 +12,7 @@ import click
 
 from overlay.wording import counted
 
+WIDTH = 120  #: of a table at least, as a pipe has no width
 TABLES = ("runs", "incidents", "probes", "traffic")
 
 if TYPE_CHECKING:
@@ -70,6 +71,25 @@ def print_incidents(result: RunResult, summary: Summary) -> None:
     _print_spread("messages a crash", summary.messages, "{:.0f}")
     if summary.false_suspicions:
         click.echo(f"live brokers suspected: {summary.false_suspicions}")
+
+
+def print_met(met: Mapping[str, Mapping[str, int]]) -> None:
+    """Print which kinds of fault met which phases of the protocol; a dot: never."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from sims.scenarios.phases import Phase
+
+    if not met:
+        return
+    table = Table(box=None, pad_edge=False)
+    table.add_column("met", no_wrap=True)
+    for phase in Phase:
+        table.add_column(phase.value, justify="right", no_wrap=True)
+    for what, phases in met.items():
+        table.add_row(what, *(str(phases.get(phase.value, ".")) for phase in Phase))
+    console = Console()
+    Console(width=max(console.width, WIDTH)).print(table)
 
 
 def _print_spread(name: str, spread: Spread | None, form: str) -> None:

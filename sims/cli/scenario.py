@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from overlay.wording import counted
-from sims.cli.printed import files_of, print_files, print_incidents, progress_bar
+from sims.cli.printed import files_of, print_files, print_incidents, print_met, progress_bar
 
 if TYPE_CHECKING:
     from sims.scenarios.play import Outcome
@@ -93,9 +93,7 @@ def _print_words(outcome: Outcome, files: dict[str, Path]) -> None:
     print_incidents(outcome.result, summary)
     done = ", ".join(f"{what} {count}" for what, count in outcome.done.items())
     click.echo(f"done: {done or 'nothing'}; {counted(outcome.brokers, 'broker')} alive in the end")
-    for what, met in outcome.met.items():
-        phases = ", ".join(f"{phase} {count}" for phase, count in met.items())
-        click.echo(f"  {what} met: {phases}")
+    print_met(outcome.met)
     if outcome.verdict is not None:
         click.echo(f"events: {outcome.verdict}")
     print_files(files)

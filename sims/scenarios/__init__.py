@@ -6,7 +6,7 @@ What a file says
     of sessions and of latencies).
 What happens then
     ``play`` (one run), ``forming`` (how it begins), ``stage`` (what can be done to brokers:
-    ``ring_stage``, the ring alone, and ``whole_stage``), ``deeds`` (what was done), ``faults`` and
-    ``arrivals`` (what is done when), ``phases`` (what it met), ``samples`` (rows of events and of
-    traffic).
+    ``ring_stage``, the ring alone, and ``whole_stage``), ``deeds`` (what was done), ``faults``,
+    ``adversary``, ``arrivals`` and ``roaming`` (what is done when), ``phases`` (what it met),
+    ``samples`` (rows of events and of traffic).
 """

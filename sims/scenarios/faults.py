@@ -7,9 +7,12 @@ import random
 from collections.abc import Callable
 
 from overlay.ids import nanos
+from sims.scenarios.adversary import lie_in_wait
 from sims.scenarios.deeds import Deed, Deeds, how_many, spread_out
 from sims.scenarios.schema import (
+    Adversary,
     Arc,
+    Clocks,
     Crash,
     CutLinks,
     Fault,
@@ -47,6 +50,10 @@ def schedule(fault: Fault, number: int, deeds: Deeds, latency: Conditions) -> No
             deeds.at(fault.at_s, _cut_links, deeds, rng, fault)
         case Partition():
             deeds.at(fault.at_s, _part, deeds, rng, fault)
+        case Clocks():
+            deeds.at(fault.at_s, _skew, deeds, rng, fault)
+        case Adversary():
+            deeds.at(fault.at_s, lie_in_wait, deeds, rng, fault)
 
 
 # ── brokers, drawn at random ──────────────────────────────────────────────────────────────────
@@ -86,6 +93,22 @@ def _pause(deeds: Deeds, fault: Pause, uid: str) -> None:
         deeds.note(Deed.PAUSE, uid)
         deeds.stage.pause(uid, nanos(fault.for_s))
         deeds.after(fault.for_s, deeds.note, Deed.PAUSE_ENDED, uid)
+
+
+def _skew(deeds: Deeds, rng: random.Random, fault: Clocks) -> None:
+    alive = sorted(deeds.stage.alive)
+    # A clock does not take a broker away: all may be struck.
+    for uid in rng.sample(alive, min(fault.count or round(fault.share * len(alive)), len(alive))):
+        deeds.note(Deed.SKEW, uid)
+        deeds.stage.skew(uid, rng.choice(fault.rates))
+        if fault.for_s is not None:
+            deeds.after(fault.for_s, _unskew, deeds, uid)
+
+
+def _unskew(deeds: Deeds, uid: str) -> None:
+    if deeds.is_alive(uid):
+        deeds.stage.skew(uid, 1.0)
+        deeds.note(Deed.UNSKEW, uid)
 
 
 # ── brokers that have something in common ─────────────────────────────────────────────────────

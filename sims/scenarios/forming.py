@@ -17,6 +17,7 @@ from sims.scenarios.schema import Forming, Scenario, Workload
 from sims.scenarios.stage import Stage
 from sims.scenarios.whole_stage import WholeStage
 from sims.workloads.traffic import Flowing
+from sims.world.bandwidth import Bandwidth
 from sims.world.conditions import Conditions
 from sims.world.network import DISTANCES
 
@@ -47,6 +48,12 @@ def conditions_of(scenario: Scenario, seed: int, folder: Path) -> Conditions:
         slow_share=network.slow_share,
         slow_ns=nanos(network.slow_ms / 1000),
     )
+
+
+def bandwidth_of(scenario: Scenario) -> Bandwidth | None:
+    """Return how fast bytes leave; None: at once."""
+    mbit_s = scenario.network.mbit_s
+    return None if mbit_s is None else Bandwidth(mbit_s * 1e6)
 
 
 def form(

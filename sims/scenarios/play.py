@@ -17,9 +17,10 @@ from overlay.trace_schema import Incident, Run, Source
 from sims.experiments.experiment import Progress, RunResult
 from sims.scenarios import arrivals, faults
 from sims.scenarios.deeds import Deed, Deeds
-from sims.scenarios.forming import attach, conditions_of, config_of, form
+from sims.scenarios.forming import attach, bandwidth_of, conditions_of, config_of, form
 from sims.scenarios.phases import Phases
 from sims.scenarios.ring_stage import RingStage
+from sims.scenarios.roaming import roam
 from sims.scenarios.samples import HORIZON_NS, Meter, Probes, Rows
 from sims.scenarios.schema import Forming, Mode, Scenario
 from sims.scenarios.stage import Stage
@@ -117,16 +118,20 @@ class _Play:
                 self._whole.service.deliveries.on_judged = self._probes.on_judged
         self._broken: dict[str, None] = {}
         self._settled: Nanos = 0
+        self._deeds: Deeds | None = None
 
     def run(self) -> Outcome:
         scenario, timeline = self._scenario, self._stage.timeline
         self._form()
-        deeds = Deeds(self._stage, self._seed)
+        deeds = self._deeds = Deeds(self._stage, self._seed)
         deeds.heard = self._on_deed
+        deeds.watchers.append(self._on_start)
         for number, churn in enumerate(scenario.churn):
             arrivals.schedule(churn, number, deeds, self._folder)
         for number, fault in enumerate(scenario.faults):
             faults.schedule(fault, number, deeds, self._latency)
+        if self._whole is not None and scenario.workload is not None:
+            roam(self._whole, scenario.workload, deeds)
         self._go_on(deeds)
         deeds.stop()
         self._rest("after the last fault")
@@ -148,13 +153,14 @@ class _Play:
 
     def _build(self) -> Stage:
         scenario = self._scenario
+        bandwidth = bandwidth_of(scenario)
         if scenario.mode is Mode.RING:
-            ring = RingStage(self._seed, self._config, self._latency)
+            ring = RingStage(self._seed, self._config, self._latency, bandwidth)
             ring.on_fact = self._hear
             return ring
         workload = scenario.workload
         secure = workload is not None and workload.link_class is LinkClass.SECURE
-        self._whole = WholeStage(self._seed, self._config, self._latency, secure=secure)
+        self._whole = WholeStage(self._seed, self._config, self._latency, bandwidth, secure=secure)
         self._whole.on_fact = self._hear
         return self._whole
 
@@ -208,10 +214,15 @@ class _Play:
             if self._probes is not None:
                 self._probes.forget(judged)
 
+    def _on_start(self, uid: str, fact: Fact | None) -> None:
+        if fact is None:
+            self._phases.hear(uid, None, self._stage.timeline.now)
+
     def _on_deed(self, what: Deed, whom: tuple[str, ...]) -> None:
-        self._phases.done(what)
+        now = self._stage.timeline.now
+        self._phases.done(what, whom, now)
         if self._probes is not None:
-            self._probes.on_deed(what, whom, self._stage.timeline.now)
+            self._probes.on_deed(what, whom, now)
 
     def _missing(self) -> list[str]:
         ledger = self._stage.ledger
@@ -266,7 +277,9 @@ class _Play:
         self._broken.update(dict.fromkeys(findings))
 
     def _hear(self, uid: str, fact: Fact) -> None:
-        self._phases.hear(fact)
+        self._phases.hear(uid, fact, self._stage.timeline.now)
+        if self._deeds is not None:
+            self._deeds.watch(uid, fact)
 
     def _row(self) -> Run:
         return Run(

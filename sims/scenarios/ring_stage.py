@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from overlay.ids import Nanos
-from overlay.machine import Fact, OpenLink, Send
+from overlay.machine import Fact, Message, OpenLink, Send
 from overlay.wire.codec import MessageCodec
 from ring.config import RingConfig
 from ring.wire.registry import RING_MESSAGES
 from sims.experiments.cluster import Cluster
 from sims.scenarios.stage import Sent
+from sims.world.bandwidth import Bandwidth
 from sims.world.conditions import Conditions
 from sims.world.timeline import Timeline
 from sims.world.warm import spread_evenly
@@ -23,8 +24,17 @@ class RingStage:
 
     carries_events = False
 
-    def __init__(self, seed: int, config: RingConfig, latency: Conditions) -> None:
+    def __init__(
+        self,
+        seed: int,
+        config: RingConfig,
+        latency: Conditions,
+        bandwidth: Bandwidth | None = None,
+    ) -> None:
         self.cluster = Cluster(seed, config, latency)
+        self._codec = MessageCodec(*RING_MESSAGES)
+        self.cluster.world.bandwidth = bandwidth
+        self.cluster.world.size_of = self._size_of
         self.timeline: Timeline = self.cluster.world
         self.ledger = self.cluster.ledger
         self._gone = self.cluster.gone
@@ -42,15 +52,18 @@ class RingStage:
 
     def count_traffic(self) -> None:
         """Count from now on what brokers send: the frames of their messages."""
-        told, codec = self.cluster.world.on_sent, MessageCodec(*RING_MESSAGES)
+        told = self.cluster.world.on_sent
 
         def count(uid: str, effect: Send | OpenLink) -> None:
             told(uid, effect)
             if isinstance(effect, Send):
                 self._messages[uid] += 1
-                self._bytes[uid] += len(codec.encode(effect.message))
+                self._bytes[uid] += self._size_of(effect.message)
 
         self.cluster.world.on_sent = count
+
+    def _size_of(self, message: Message) -> int:
+        return len(self._codec.encode(message))
 
     def sent(self) -> dict[str, Sent]:
         """Return what each broker has sent, by uid, those that are dead among them."""
@@ -113,6 +126,10 @@ class RingStage:
                 self.cluster.resume(uid)
 
         self.timeline.at(self.timeline.now + for_ns, resume)
+
+    def skew(self, uid: str, rate: float) -> None:
+        """Let the clock of a broker count so many seconds in one, until it is started again."""
+        self.cluster.world.skew(uid, rate)
 
     def cut(self, uid: str, other: str, mode: CutMode, *, one_way: bool) -> None:
         """Let nothing pass between two brokers until :meth:`mend`."""

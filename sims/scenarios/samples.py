@@ -18,7 +18,7 @@ from sims.verdicts.judged import Judged
 SAMPLE_NS = nanos(5)  #: one row of traffic of each broker
 HORIZON_NS = nanos(60)  #: an event that has not come in this time is given up
 #: What is done to the ring, and does not break anything.
-_HARMLESS = frozenset({Deed.MENDED, Deed.PAUSE_ENDED, Deed.HEALED})
+_HARMLESS = frozenset({Deed.MENDED, Deed.PAUSE_ENDED, Deed.HEALED, Deed.UNSKEW})
 
 
 class Rows(Protocol):

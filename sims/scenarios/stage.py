@@ -74,6 +74,9 @@ class Stage(Protocol):
     def pause(self, uid: str, for_ns: Nanos) -> None:
         """Let a broker stand still for so long."""
 
+    def skew(self, uid: str, rate: float) -> None:
+        """Let the clock of a broker count so many seconds in one, until it is started again."""
+
     def cut(self, uid: str, other: str, mode: CutMode, *, one_way: bool) -> None:
         """Let nothing pass between two brokers until :meth:`mend`."""
 

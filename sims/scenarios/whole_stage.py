@@ -11,6 +11,7 @@ from ring.config import RingConfig
 from sims.experiments.service import Service
 from sims.scenarios.stage import Sent
 from sims.verdicts.ledger import Ledger
+from sims.world.bandwidth import Bandwidth
 from sims.world.conditions import Conditions
 from sims.world.processes import Cut
 from sims.world.world import CrashMode, CutMode
@@ -25,8 +26,17 @@ class WholeStage:
 
     carries_events = True
 
-    def __init__(self, seed: int, config: RingConfig, latency: Conditions, *, secure: bool) -> None:
+    def __init__(
+        self,
+        seed: int,
+        config: RingConfig,
+        latency: Conditions,
+        bandwidth: Bandwidth | None = None,
+        *,
+        secure: bool,
+    ) -> None:
         self.service = Service(seed, config, secure=secure, latency=latency)
+        self.service.network.bandwidth = bandwidth
         self.timeline = self.service.timeline
         self.ledger = Ledger()
         self.on_fact: Callable[[str, Fact], None] = lambda uid, fact: None
@@ -112,6 +122,10 @@ class WholeStage:
     def pause(self, uid: str, for_ns: Nanos) -> None:
         """Let a broker stand still for so long."""
         self.service.freeze(uid, for_ns / NANOS_PER_SECOND)
+
+    def skew(self, uid: str, rate: float) -> None:
+        """Let the clock of a broker count so many seconds in one, until it is started again."""
+        self.service.brokers[uid].skew(rate)
 
     def cut(self, uid: str, other: str, mode: CutMode, *, one_way: bool) -> None:
         """Let nothing pass between two brokers until :meth:`mend`."""

@@ -26,7 +26,7 @@ def file(text: str) -> ScenarioFile:
 def test_every_scenario_of_the_library_is_one(name: str) -> None:
     scenario = parse(library.find(name))
     assert scenario.about
-    assert scenario.churn or scenario.faults
+    assert scenario.churn or scenario.faults or scenario.workload
 
 
 @pytest.mark.parametrize(
