@@ -52,9 +52,12 @@ def run_scenario(
     if outcome.broken:
         again = Cell(name, file, tuple(changes), seed).again
         shown = "\n  ".join(outcome.broken[:SHOWN])
+        row = outcome.result.run
+        steps = "\n".join(outcome.steps)
         raise InvariantViolated(
             f"{counted(len(outcome.broken), 'promise')} did not hold; "
-            f"see it again with: {again}\n  {shown}"
+            f"see it again with: {again}\n  {shown}\n"
+            f"the last steps around it, with seed {row.seed} and chordal {row.version}:\n{steps}"
         )
 
 
@@ -70,6 +73,7 @@ def _print_json(outcome: Outcome, files: dict[str, Path]) -> None:
         **msgspec.to_builtins(summarise(outcome.result)),
         "invariants_held": not outcome.broken,
         "broken": outcome.broken,
+        "steps": outcome.steps,
         "done": outcome.done,
         "alive": outcome.brokers,
         "met": outcome.met,

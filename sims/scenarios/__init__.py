@@ -8,5 +8,5 @@ What happens then
     ``play`` (one run), ``forming`` (how it begins), ``stage`` (what can be done to brokers:
     ``ring_stage``, the ring alone, and ``whole_stage``), ``deeds`` (what was done), ``faults``,
     ``adversary``, ``arrivals`` and ``roaming`` (what is done when), ``phases`` (what it met),
-    ``samples`` (rows of events and of traffic).
+    ``steps`` (the last that happened), ``samples`` (rows of events and of traffic).
 """

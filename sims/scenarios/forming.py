@@ -106,9 +106,15 @@ def _pass(until: Nanos, stage: Stage, step: Callable[[Nanos], None]) -> None:
         step(until)
 
 
-def attach(stage: WholeStage, workload: Workload, rng: random.Random) -> None:
-    """Attach the clients; subscribers first, so that they miss nothing."""
+def attach(
+    stage: WholeStage, workload: Workload, rng: random.Random, *, is_calm: bool = False
+) -> None:
+    """Attach the clients; subscribers first, so that they miss nothing.
+
+    ``is_calm``: no link fails, so that express events, too, come in order.
+    """
     service = stage.service
+    service.deliveries.express_in_order = is_calm
     topics = [f"topic/{number}" for number in range(workload.topics)]
     homes = sorted(service.alive)
     count = workload.subscribers or len(homes)

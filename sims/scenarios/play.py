@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
 from overlay.errors import ConfigError
-from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, nanos
+from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, nanos, short
 from overlay.machine import Fact
 from overlay.release import software_version
 from overlay.rng import rng_for
@@ -22,13 +23,15 @@ from sims.scenarios.phases import Phases
 from sims.scenarios.ring_stage import RingStage
 from sims.scenarios.roaming import roam
 from sims.scenarios.samples import HORIZON_NS, Meter, Probes, Rows
-from sims.scenarios.schema import Forming, Mode, Scenario
+from sims.scenarios.schema import Forming, Mode, Network, Scenario
 from sims.scenarios.stage import Stage
+from sims.scenarios.steps import Steps
 from sims.scenarios.whole_stage import WholeStage
 from sims.verdicts.judged import Verdict
 
 STEP_NS = nanos(0.5)  #: between two looks at the invariants
 MAX_SEED = 2**63 - 1
+NAMED = 8  #: brokers that a sentence names
 CALM = 2  #: detection times that a ring stays whole before it is held to be at rest
 SETTLE_NS = nanos(5)  #: between two times that old events are judged
 
@@ -43,6 +46,7 @@ class Outcome:
     met: dict[str, dict[str, int]]  #: kind of fault -> phase of the protocol -> how often met
     verdict: Verdict | None = None  #: what became of events, with whole brokers
     broken: list[str] = field(default_factory=list)  #: promises that did not hold
+    steps: list[str] = field(default_factory=list)  #: the last ones around the first of these
 
 
 def play(
@@ -108,6 +112,7 @@ class _Play:
         self._whole: WholeStage | None = None
         self._stage = self._build()
         self._phases = Phases()
+        self._steps = Steps()
         self._run_id = run_id(name, scenario, seed)
         self._probes: Probes | None = None
         self._meter: Meter | None = None
@@ -140,13 +145,15 @@ class _Play:
             self._meter.look(at_end=True)
         incidents = self._stage.ledger.incidents(self._run_id)
         self._judge(incidents)
+        broken = list(self._broken)
         return Outcome(
             RunResult(self._row(), incidents, timeline.events),
             {deed.value: count for deed, count in sorted(deeds.done.items())},
             len(self._stage.alive),
             self._phases.table(),
             verdict,
-            list(self._broken),
+            broken,
+            self._steps.around(broken[0]) if broken else [],
         )
 
     # ── phases ────────────────────────────────────────────────────────────────────────────────
@@ -170,12 +177,15 @@ class _Play:
         if self._scenario.ring.forming is Forming.JOINS:
             self._rest("after the ring was formed")
         if self._whole is not None and self._scenario.workload is not None:
-            attach(self._whole, self._scenario.workload, rng_for(self._seed, "clients"))
+            scenario = self._scenario
+            is_calm = not (scenario.faults or scenario.churn or scenario.network != Network())
+            rng = rng_for(self._seed, "clients")
+            attach(self._whole, self._scenario.workload, rng, is_calm=is_calm)
 
     def _go_on(self, deeds: Deeds) -> None:
         timeline = self._stage.timeline
         start, seconds = timeline.now, nanos(self._scenario.seconds)
-        while not self._stage.ledger.findings:
+        while not self._is_broken:
             end = start + seconds if seconds else deeds.until_ns
             if timeline.now >= end:
                 break
@@ -183,6 +193,13 @@ class _Play:
             share = (timeline.now - start) / (end - start)
             self._progress("playing", share, timeline.now)
         self._note(self._stage.ledger.findings)
+
+    @property
+    def _is_broken(self) -> bool:
+        """An invariant is broken, or an event came that should not."""
+        whole = self._whole
+        wrong = whole is not None and whole.service.deliveries.is_wrong
+        return bool(self._stage.ledger.findings) or wrong
 
     def _rest(self, when: str) -> None:
         """Wait until the ring is whole and stays so, for as long as it was promised to take."""
@@ -220,16 +237,19 @@ class _Play:
 
     def _on_deed(self, what: Deed, whom: tuple[str, ...]) -> None:
         now = self._stage.timeline.now
+        self._steps.add(now, what, *whom)
         self._phases.done(what, whom, now)
         if self._probes is not None:
             self._probes.on_deed(what, whom, now)
 
     def _missing(self) -> list[str]:
         ledger = self._stage.ledger
-        away = len(self._stage.alive) - ledger.members
-        found = [f"{away} live brokers are not on the ring"] if away else []
-        if ledger.unrepaired:
-            found.append(f"the ring is not repaired around {ledger.unrepaired} dead brokers")
+        found = []
+        if len(self._stage.alive) != ledger.members:
+            away = [uid for uid in self._stage.alive if not ledger.is_member(uid)]
+            found = [f"{len(away)} live brokers are not on the ring {_some(away)}"]
+        if dead := ledger.unrepaired_uids:
+            found.append(f"the ring is not repaired around {len(dead)} dead brokers {_some(dead)}")
         return found + ledger.ring_findings()
 
     # ── verdicts ──────────────────────────────────────────────────────────────────────────────
@@ -254,30 +274,31 @@ class _Play:
         promises = self._scenario.promises
         if promises.repair_p99_s is not None:
             times = sorted(
-                (incident.repaired_ns - incident.failed_ns) / NANOS_PER_SECOND
+                ((incident.repaired_ns - incident.failed_ns) / NANOS_PER_SECOND, incident.subject)
                 for incident in incidents
                 if incident.repaired_ns is not None and incident.failed_ns is not None
             )
-            slow = times[min(len(times) - 1, len(times) * 99 // 100)] if times else 0.0
+            slow, whom = times[min(len(times) - 1, len(times) * 99 // 100)] if times else (0.0, "")
             if slow > promises.repair_p99_s:
-                self._note(
-                    [f"repair took {slow:.3f} s at p99, {promises.repair_p99_s:g} s were promised"]
-                )
+                promised = f"{promises.repair_p99_s:g} s were promised {_some([whom])}"
+                self._note([f"repair took {slow:.3f} s at p99, {promised}"])
         if promises.false_deaths is not None:
-            false = sum(
-                incident.failed_ns is None and incident.confirmed_ns is not None
+            false = [
+                incident.subject
                 for incident in incidents
-            )
-            if false > promises.false_deaths:
-                self._note(
-                    [f"{false} live brokers were held for dead, {promises.false_deaths} allowed"]
-                )
+                if incident.failed_ns is None and incident.confirmed_ns is not None
+            ]
+            if len(false) > promises.false_deaths:
+                allowed = f"{promises.false_deaths} allowed {_some(false)}"
+                self._note([f"{len(false)} live brokers were held for dead, {allowed}"])
 
     def _note(self, findings: list[str]) -> None:
         self._broken.update(dict.fromkeys(findings))
 
     def _hear(self, uid: str, fact: Fact) -> None:
-        self._phases.hear(uid, fact, self._stage.timeline.now)
+        now = self._stage.timeline.now
+        self._steps.add(now, fact, uid)
+        self._phases.hear(uid, fact, now)
         if self._deeds is not None:
             self._deeds.watch(uid, fact)
 
@@ -294,3 +315,9 @@ class _Play:
             duration_ns=self._stage.timeline.now,
             parameters=_parameters(self._scenario),
         )
+
+
+def _some(uids: Sequence[str]) -> str:
+    """Return the names of brokers, but not of very many."""
+    more = ", ..." if len(uids) > NAMED else ""
+    return f"[{', '.join(map(short, uids[:NAMED]))}{more}]"

@@ -60,6 +60,7 @@ class Deliveries:
     def __init__(self) -> None:
         self.excuses: list[Excuse] = []
         self.express_in_order = True  #: no link fails, so express events come in order as well
+        self.is_wrong = False  #: an event came twice, or after a later one
         self.on_judged: Callable[[Judged], None] | None = None  #: told of all that is settled
         self._flows: dict[FlowKey, _Flow] = defaultdict(_Flow)
         self._subscribers: dict[str, _Subscriber] = defaultdict(_Subscriber)
@@ -116,6 +117,8 @@ class Deliveries:
         else:
             got.copies += 1
         got.is_late |= sequence < highest
+        in_order = self.express_in_order or flow[1] is not LinkClass.EXPRESS
+        self.is_wrong |= got.copies > 1 or (got.is_late and in_order)
         subscriber.highest[flow] = max(highest, sequence)
         published = known.published.get(sequence)
         if published is not None:
@@ -215,7 +218,11 @@ class Deliveries:
             verdict.lost[why] += 1
             if why is Why.UNEXPLAINED:
                 at = event.at / NANOS_PER_SECOND
-                verdict.missing.append(f"{_label(flow, sequence, name)} of {at:.3f} s is lost")
+                receiver = short(subscriber.broker_at(event.at))
+                verdict.missing.append(
+                    f"{_label(flow, sequence, name)} of {at:.3f} s is lost "
+                    f"[{short(event.broker)} to {receiver}]"
+                )
         elif got.copies > 1:
             fate = Fate.TWICE
             verdict.findings.append(f"{_label(flow, sequence, name)} came {got.copies} times")

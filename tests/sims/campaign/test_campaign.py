@@ -69,6 +69,7 @@ def test_a_campaign_has_a_row_for_each_scenario(scenario: Path, tmp_path: Path) 
     [row] = found["scenarios"]
     assert (row["scenario"], row["runs"], row["crashes"], row["violations"]) == ("mine", 3, 6, 0)
     assert 0 < row["repair_p50_s"] <= row["repair_p99_s"]
+    assert found["met"]["crash"]["calm"] >= 3  # both die at the same moment
 
 
 def test_a_campaign_leaves_the_rows_of_its_runs(scenario: Path, tmp_path: Path) -> None:
