@@ -1,6 +1,7 @@
 """How fast: whole brokers, links, the simulator.
 
 ``events`` (through whole brokers), ``subscriptions`` (what those of others cost), ``matching`` (the
-time by the number of filters), ``simulator``, ``relay_paths``, ``sorted_order`` (what keeps sorted
-order best). ``links`` is a room of its own: links beside the limits of the machine.
+time by the number of filters), ``simulator``, ``kernel`` (its clock, beside SimPy),
+``relay_paths``, ``sorted_order`` (what keeps sorted order best). ``links`` is a room of its own:
+links beside the limits of the machine.
 """

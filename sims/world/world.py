@@ -14,9 +14,9 @@ production:
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable
 from enum import StrEnum
+from heapq import heappush
 
 from overlay.ids import Nanos, nanos
 from overlay.machine import (
@@ -267,10 +267,7 @@ class World(Timeline):
         if arrival <= last:
             arrival = last + 1
         wire.last[sender] = arrival
-        self._sequence += 1
-        heapq.heappush(
-            self._heap, (arrival, self._sequence, action, (sender, receiver, wire, what))
-        )
+        heappush(self._heap, (arrival, self._next_number(), action, (sender, receiver, wire, what)))
 
     def _arrive(self, sender: str, receiver: str, wire: Pipe, message: Message) -> None:
         host = self.hosts[receiver]
