@@ -29,6 +29,11 @@ def test_every_scenario_of_the_library_is_one(name: str) -> None:
     assert scenario.churn or scenario.faults or scenario.workload
 
 
+def test_every_scenario_of_the_library_has_a_row_of_what_was_found() -> None:
+    text = (DOCS / "experiments.md").read_text()
+    assert [name for name in library.names() if f"\n| `{name}` | " not in text] == []
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
