@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from glob import escape
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -124,6 +125,16 @@ class _Table:
                 self._file.close()
         self._unfinished.unlink(missing_ok=True)
 
+    def _clear(self) -> None:
+        """Remove what processes that were killed have left of this run."""
+        for left in self._path.parent.glob(f".{escape(self._path.name)}.*"):
+            try:
+                os.kill(int(left.suffix[1:]), 0)
+            except ProcessLookupError:
+                left.unlink(missing_ok=True)
+            except (ValueError, PermissionError):
+                pass  # not ours, or somebody's who lives
+
     def _write(self) -> None:
         import pyarrow as pa
         from pyarrow import parquet
@@ -133,6 +144,7 @@ class _Table:
         try:
             if self._writer is None:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
+                self._clear()
                 self._file = self._unfinished.open("wb")
                 self._writer = parquet.ParquetWriter(
                     self._file, self._schema, version="2.6", compression="zstd"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -85,11 +85,33 @@ def run_id(name: str, scenario: Scenario, seed: int) -> str:
 
 
 def _parameters(scenario: Scenario) -> str:
-    """Return what a scenario says, without what has columns of its own, as JSON."""
-    told = msgspec.to_builtins(scenario)
-    for key in ("about", "literature", "nodes", "profile"):
-        told.pop(key)
+    """Return what a scenario says beyond what has columns of its own, as JSON, named as by --set.
+
+    What is as if it were left out is left out: a new key that is not used makes no other run.
+    """
+    told = {
+        key: value
+        for key, value in _flat("", scenario)
+        if key not in ("about", "literature", "nodes", "profile")
+    }
     return msgspec.json.encode(told, order="sorted").decode()
+
+
+def _flat(name: str, value: object) -> Iterator[tuple[str, object]]:
+    """Yield the values in tables and lists, each with its keys, with dots between them."""
+    start = f"{name}." if name else ""
+    if isinstance(value, msgspec.Struct):
+        if (kind := value.__struct_config__.tag) is not None:
+            yield f"{start}kind", kind
+        for field in msgspec.structs.fields(value):
+            held = getattr(value, field.name)
+            if held != field.default:
+                yield from _flat(start + field.name, held)
+    elif isinstance(value, tuple):
+        for at, each in enumerate(value):
+            yield from _flat(f"{start}{at}", each)
+    else:
+        yield name, value
 
 
 class _Play:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import resource
 import subprocess
@@ -166,6 +167,32 @@ def test_what_is_interrupted_leaves_nothing(
         ):
             recording.on_probe(probe())
     assert all_files(tmp_path) == []
+
+
+def test_what_a_killed_process_has_left_is_removed(tmp_path: Path) -> None:
+    folder = tmp_path / "probes" / "scenario=s" / "nodes=8"
+    folder.mkdir(parents=True)
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        pass
+    (folder / f".r.parquet.{process.pid}").write_text("half")
+    (folder / f".r.parquet.{os.getppid()}").write_text("of one that lives")
+    with Recording(tmp_path, "s", 8, "r") as recording:
+        recording.on_probe(probe())
+        recording.finish(RESULT)
+    assert all_files(folder) == [f".r.parquet.{os.getppid()}", "r.parquet"]
+
+
+def test_the_row_of_a_run_says_what_its_file_says_with_the_keys_of_set(tmp_path: Path) -> None:
+    outcome, _ = recorded(tmp_path)
+    assert json.loads(outcome.result.run.parameters) == {
+        "faults.0.at_s": 4.0,
+        "faults.0.count": 1,
+        "faults.0.kind": "crash",
+        "mode": "whole",
+        "seconds": 8.0,
+        "workload.topics": 2,
+        "workload.publishers": 2,  # and the rate is as if it were left out
+    }
 
 
 def test_a_disk_that_is_full_ends_the_command_with_one_line(tmp_path: Path) -> None:
