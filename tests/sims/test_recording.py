@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import resource
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ import msgspec
 import pytest
 from pyarrow import parquet
 
+from benchmarks.stage.waiting import eventually
 from overlay.errors import ConfigError
 from overlay.trace_schema import Fate, Probe, Traffic
 from sims import recording as recordings
@@ -212,6 +214,27 @@ def test_a_disk_that_is_full_ends_the_command_with_one_line(tmp_path: Path) -> N
     assert done.stderr.startswith("chordal: error: cannot write data/")
     assert "give another folder" in done.stderr
     assert done.stderr.count("\n") == 1
+    assert all_files(tmp_path / "data") == []
+
+
+@pytest.mark.soak  # the first group of rows takes a minute of events
+def test_ctrl_c_ends_the_command_and_leaves_no_file(tmp_path: Path) -> None:
+    text = EVENTS.replace("seconds = 8", "seconds = 20000").replace("rate = 10", "rate = 200")
+    (tmp_path / "mine.toml").write_text(text)
+    command = "import sys; from ges.cli.main import main; sys.argv[0] = 'chordal'; main()"
+    with subprocess.Popen(
+        [sys.executable, "-c", command, "sim", "run", "mine.toml", "--out", "data"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        probes = tmp_path / "data" / "probes"
+        eventually(lambda: probes.exists() and all_files(probes) != [], 60.0, "a first group")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert (out, "Traceback" in err) == ("", False)
     assert all_files(tmp_path / "data") == []
 
 
