@@ -39,6 +39,7 @@ live-soak: $(READY) ## Kill, freeze and cut off real brokers for three minutes, 
 bench: $(READY) ## Measure events per second, and simulated time per real second
 	$(BIN)/python -m benchmarks.speed.events
 	$(BIN)/python -m benchmarks.speed.simulator
+	$(BIN)/python -m benchmarks.speed.kernel
 
 bench-links: $(READY) ## Measure links and brokers beside a bare relay, plain and TLS; takes some minutes
 	$(BIN)/python -m benchmarks.speed.links $(if $(NATS),--nats $(NATS))

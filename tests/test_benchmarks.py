@@ -13,6 +13,7 @@ from benchmarks.bars.detection import how_soon, how_surely
 from benchmarks.bars.rings import Ring
 from benchmarks.campaigns.flowing import Arrivals
 from benchmarks.report import Bars
+from benchmarks.speed import kernel
 from benchmarks.speed.links import nats
 from benchmarks.speed.links.rows import ROWS, distance, first_count, ratios
 from ring.config import RingConfig
@@ -86,6 +87,7 @@ def run(command: str, monkeypatch: pytest.MonkeyPatch) -> object:
         ("speed.matching --topics 0", "--topics: 0 is too few"),
         ("speed.subscriptions --kinds x", "--kinds: no 'x'; there are others, same, wild"),
         ("speed.simulator --nodes 0", "--nodes: 0 is too few"),
+        ("speed.kernel --queues 0", "--queues: 0 is too few"),
         ("speed.relay_paths --changes 0", "--changes: 0 is too few"),
         ("speed.clients --events 1", "--events: 1 is too few: at least 2"),
     ],
@@ -95,6 +97,15 @@ def test_what_measures_nothing_is_refused(
 ) -> None:
     assert run(command, monkeypatch) == 2
     assert named in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_the_clock_and_simpy_come_to_the_same() -> None:
+    """M/M/1 at a load of 0.7: a customer waits 0.7 * 0.7 / 0.3 s, in the mean."""
+    queues = kernel.draw(20, 2000)
+    shown = kernel.on_timeline(queues)
+    assert shown == kernel.on_simpy(queues)
+    assert shown.waited / 40_000 / 1e9 == pytest.approx(0.7 * 0.7 / 0.3, rel=0.1)
+    assert shown.alarms > 0
 
 
 def test_benchmarks_do_without_the_tests_and_packages_without_both() -> None:

@@ -2,6 +2,7 @@
 
 ``events`` (through whole brokers), ``clients`` (under trio and under asyncio), ``subscriptions``
 (what those of others cost), ``matching`` (the time by the number of filters), ``simulator``,
+``kernel`` (its clock, beside SimPy),
 ``relay_paths``, ``sorted_order`` (what keeps sorted order best). ``links`` is a room of its own:
 links beside the limits of the machine.
 """

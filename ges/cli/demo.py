@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ges.demo.steps import Scale
 
 MARK = ".chordal-demo"  #: a file that says: this folder is ours, and may be replaced
-PARTS = ("data", "report")
+PARTS = ("data", "churn", "report")
 
 
 @click.command()
@@ -41,8 +41,9 @@ def demo(quick: bool, out: Path, as_json: bool) -> int:
     """See the main job done, end to end, in about a minute.
 
     Brokers form a ring and carry normal and secure events, one of them is killed, the ring repairs
-    itself, rings of several sizes are simulated, and Spark analyses how they recover. The steps
-    are told on stderr; the last line on stdout is the path of the report.
+    itself. A minute in which brokers come and go while events flow is simulated, and rings of
+    several sizes are, and Spark analyses how these recover. The steps are told on stderr; the last
+    line on stdout is the path of the report.
     """
     from ges.demo.steps import FULL, QUICK
 

@@ -95,6 +95,32 @@ class Left:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Churned:
+    """Simulated brokers that came and went while events flowed."""
+
+    brokers: int
+    virtual_s: float  #: how long it went on, in virtual time
+    died: int
+    joined: int
+    deliveries: int
+    once: int  #: those of them that came once, and in their publisher's order
+    lost: int  #: events that did not come to a subscriber that was owed them
+    longest_s: float  #: from publisher to subscriber
+    repaired_s: float | None  #: from a death until the ring was whole, the slowest; None: none died
+    seconds: float  #: of real time
+
+    def __str__(self) -> str:
+        healed = "" if self.repaired_s is None else f"whole {_ms(self.repaired_s)} after a death; "
+        each = "each" if self.once == self.deliveries else f"{self.once:,} of them"
+        return (
+            f"{self.virtual_s:.0f} virtual seconds of {self.brokers} simulated brokers, of which "
+            f"{self.died} died and {self.joined} joined: {healed}{self.deliveries:,} deliveries, "
+            f"{each} once and in order, {self.lost} lost, at most {self.longest_s:.1f} s under way "
+            f"({self.seconds:.0f} s of real time)"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Swept:
     """Simulated rings, spread over Spark's executors."""
 
@@ -135,6 +161,7 @@ class Findings:
     repair: Repaired
     after: Exchanged
     shutdown: Left
+    churn: Churned
     sweep: Swept
     analysis: Analysed
 

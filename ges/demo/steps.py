@@ -11,6 +11,7 @@ from ges.client import connect
 from ges.demo.events import ATTACH_SECONDS, exchange, secure_paths
 from ges.demo.findings import (
     Analysed,
+    Churned,
     Exchanged,
     Findings,
     Formed,
@@ -40,10 +41,15 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     events: int  #: a broker and step
     nodes: tuple[int, ...]  #: sizes of the simulated rings
     seeds: int  #: runs of each size
+    churn_nodes: int  #: size of the simulated ring under churn
+    churn_s: float  #: seconds of virtual time that churn goes on
+    session_s: float  #: that a broker stays, in the mean
 
 
-FULL = Scale(events=1000, nodes=(64, 128, 256, 512), seeds=1)
-QUICK = Scale(events=250, nodes=(16, 32, 64), seeds=1)
+FULL = Scale(
+    events=1000, nodes=(64, 128, 256, 512), seeds=1, churn_nodes=16, churn_s=60.0, session_s=120.0
+)
+QUICK = Scale(events=250, nodes=(16, 32, 64), seeds=1, churn_nodes=6, churn_s=20.0, session_s=30.0)
 
 
 async def demonstrate(stage: Stage, scale: Scale, out: Path, step: Telling) -> Findings:
@@ -63,6 +69,7 @@ async def demonstrate(stage: Stage, scale: Scale, out: Path, step: Telling) -> F
         repaired = await step("kill -9", kill_one(fleet, out / "data"))
         after = await step("events since", exchange(_urls(fleet), "demo/after", scale.events))
         left = await step("shutdown", dismiss(fleet))
+    churned = await step("churn", churn(stage, scale, out / "churn"))
     swept = await step("sweep", sweep(stage, scale, out / "data"), SPARK_SECONDS)
     analysed = await step("analysis", analyse(stage, out / "data", out / "report"), SPARK_SECONDS)
     return Findings(
@@ -74,6 +81,7 @@ async def demonstrate(stage: Stage, scale: Scale, out: Path, step: Telling) -> F
         repair=repaired,
         after=after,
         shutdown=left,
+        churn=churned,
         sweep=swept,
         analysis=analysed,
     )
@@ -159,6 +167,52 @@ async def dismiss(fleet: Fleet) -> Left:
     start, brokers = trio.current_time(), len(fleet.brokers)
     await fleet.dismiss()
     return Left(brokers=brokers, seconds=trio.current_time() - start)
+
+
+class _Spread(msgspec.Struct, frozen=True):
+    p50: float
+    max: float
+
+
+class _Deliveries(msgspec.Struct, frozen=True):
+    once: int = 0
+    twice: int = 0
+    disordered: int = 0
+    lost: int = 0
+    longest_s: float = 0.0
+
+
+class _Churn(msgspec.Struct, frozen=True):
+    """What the demo needs of what ``chordal sim run --json`` prints."""
+
+    nodes: int
+    deliveries: _Deliveries
+    done: dict[str, int] = {}
+    repair_s: _Spread | None = None
+
+
+async def churn(stage: Stage, scale: Scale, out: Path) -> Churned:
+    """Simulate whole brokers that come and go, in virtual time, while events flow between them."""
+    start = trio.current_time()
+    printed = await stage.run(
+        *("sim", "run", "delivery-under-churn", "--nodes", str(scale.churn_nodes)),
+        *("--set", f"seconds={scale.churn_s}", "--set", f"churn.0.mean_s={scale.session_s}"),
+        *("--out", out, "--json"),
+    )
+    found = msgspec.json.decode(printed, type=_Churn)
+    events = found.deliveries
+    return Churned(
+        brokers=found.nodes,
+        virtual_s=scale.churn_s,
+        died=found.done.get("crash", 0),
+        joined=found.done.get("join", 0),
+        deliveries=events.once + events.twice + events.disordered,
+        once=events.once,
+        lost=events.lost,
+        longest_s=events.longest_s,
+        repaired_s=None if found.repair_s is None else found.repair_s.max,
+        seconds=trio.current_time() - start,
+    )
 
 
 async def sweep(stage: Stage, scale: Scale, out: Path) -> Swept:

@@ -36,6 +36,7 @@ _SMALLER = {
     "slow_share": 0,
     "per_minute": 1,
 }
+_LISTS = re.compile(r"\[[^\]]*\]")
 _NUMBERS = re.compile(r"[0-9a-f]*\d[0-9a-f.]*")
 
 Tables = dict[str, Any]
@@ -118,7 +119,7 @@ def _writer() -> Callable[[Tables], str]:
 
 def _kind(broken: str) -> str:
     """Return a sentence without its numbers and names of brokers."""
-    return _NUMBERS.sub("#", broken)
+    return _NUMBERS.sub("#", _LISTS.sub("", broken))
 
 
 def _candidates(tables: Tables) -> Iterator[tuple[str, Tables]]:

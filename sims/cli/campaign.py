@@ -11,6 +11,7 @@ import click
 
 from overlay.wording import counted
 from sims.cli.options import json_option
+from sims.cli.printed import print_met
 
 if TYPE_CHECKING:
     from sims.campaign.cells import Shown
@@ -35,6 +36,7 @@ TELL_EVERY_S = 5.0  #: how far a campaign is, where stderr is no terminal
     metavar="DIR",
     help="Where it notes what is done; the same command goes on from there.",
 )
+@click.option("--data", is_flag=True, help="Add the rows of each run to the data set DIR as well.")
 @json_option
 def campaign(
     names: tuple[str, ...],
@@ -43,6 +45,7 @@ def campaign(
     workers: int | None,
     changes: tuple[str, ...],
     out: Path,
+    data: bool,
     as_json: bool,
 ) -> None:
     """Run scenarios with many seeds, and print a row for each scenario.
@@ -54,6 +57,7 @@ def campaign(
 
     import msgspec
 
+    from sims import dataset
     from sims.campaign import campaign as running
     from sims.campaign.cells import cells, read_seeds
     from sims.campaign.journal import Journal
@@ -61,11 +65,14 @@ def campaign(
     from sims.errors import InvariantViolated
     from sims.scenarios import library
     from sims.scenarios.files import parse
+    from sims.scenarios.phases import merged
 
     files = [(name, library.find(name)) for name in dict.fromkeys(names)]
     for _, file in files:
         parse(file, changes)  # before anything runs
-    known = list(cells(files, read_seeds(seeds_text), changes))
+    known = list(cells(files, read_seeds(seeds_text), changes, out if data else None))
+    if data:
+        dataset.prepare(out)
     until = None if minutes is None else time.monotonic() + 60 * minutes
     cores = workers or len(os.sched_getaffinity(0))
     telling = _Telling(len(known))
@@ -81,11 +88,13 @@ def campaign(
             "runs": len(shown),
             "of": len(known),
             "scenarios": msgspec.to_builtins(rows(shown)),
+            "met": merged(each.met for each in shown),
             "wrong": msgspec.to_builtins(wrong),
         }
         click.echo(msgspec.json.encode(found))
     else:
         _print_table(rows(shown))
+        print_met(merged(each.met for each in shown))
         _print_wrong(wrong)
     if wrong:
         raise InvariantViolated(f"{len(wrong)} of {counted(len(shown), 'run')} went wrong")

@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Callable
 from enum import StrEnum
 
-from overlay.ids import nanos
+from overlay.ids import Nanos, nanos
+from overlay.machine import Fact
 from overlay.rng import rng_for
 from sims.scenarios.stage import Stage
 from sims.world.world import CrashMode
@@ -26,6 +27,12 @@ class Deed(StrEnum):
     MENDED = "link mended"
     PARTITION = "partition"
     HEALED = "partition healed"
+    SKEW = "clock skewed"
+    UNSKEW = "clock right again"
+    AMID_JOIN = "crash amid join"
+    AMID_REPAIR = "crash amid repair"
+    AMID_MERGE = "crash amid merge"
+    MOVE = "client moved"
 
 
 CONTACTS = 3  #: members whose URLs a newcomer is given
@@ -41,10 +48,15 @@ class Deeds:
     def __init__(self, stage: Stage, seed: int) -> None:
         self.stage = stage
         self.done: Counter[Deed] = Counter()  #: what was done how often
-        self.heard: Callable[[Deed], None] = lambda what: None  #: told of each deed, before it
+        #: Told of each deed, before it, and of the brokers that it befalls.
+        self.heard: Callable[[Deed, tuple[str, ...]], None] = lambda what, whom: None
+        #: Told of what brokers say, and of those that are started.
+        self.watchers: list[Callable[[str, Fact | None], None]] = []
         self._seed = seed
         self._ended = False
         self._start = stage.timeline.now
+        self.healed_at: Nanos | None = None  #: when a partition ended last
+        self.until_ns = self._start  #: when the last of what is planned happens
 
     def rng(self, *path: object) -> random.Random:
         """Return the stream of that name."""
@@ -53,7 +65,9 @@ class Deeds:
     def at(self, seconds: float, action: Callable[..., object], *args: object) -> None:
         """Do something so many seconds after the beginning; what is past is done at once."""
         timeline = self.stage.timeline
-        timeline.at(max(self._start + nanos(seconds), timeline.now), _do, action, args)
+        time = max(self._start + nanos(seconds), timeline.now)
+        self.until_ns = max(self.until_ns, time)
+        timeline.at(time, _do, action, args)
 
     def after(self, seconds: float, action: Callable[..., object], *args: object) -> None:
         """Do something so many seconds from now."""
@@ -74,10 +88,17 @@ class Deeds:
         """Nothing more is to be broken."""
         return self._ended
 
-    def note(self, what: Deed) -> None:
-        """Count something that is done now."""
-        self.heard(what)
+    def note(self, what: Deed, *whom: str) -> None:
+        """Count something that is done now, to these brokers."""
+        self.heard(what, whom)
+        if what is Deed.HEALED:
+            self.healed_at = self.stage.timeline.now
         self.done[what] += 1
+
+    def watch(self, uid: str, fact: Fact | None) -> None:
+        """Tell the watchers what a broker says; None: it was started."""
+        for watcher in self.watchers:
+            watcher(uid, fact)
 
     # ── what several of them do ───────────────────────────────────────────────────────────────
 
@@ -85,11 +106,11 @@ class Deeds:
         """Say whether a broker's process runs."""
         return self.stage.is_alive(uid)
 
-    def crash(self, uid: str, mode: CrashMode) -> bool:
+    def crash(self, uid: str, mode: CrashMode, what: Deed = Deed.CRASH) -> bool:
         """Let a broker die, unless it is dead or the last of all; says whether it did."""
         if self.is_over or not self.stage.is_alive(uid) or len(self.stage.alive) < 2:
             return False
-        self.note(Deed.CRASH)
+        self.note(what, uid)
         self.stage.crash(uid, mode)
         return True
 
@@ -97,7 +118,7 @@ class Deeds:
         """Ask a broker to leave, unless it is dead or the last of all; says whether it did."""
         if self.is_over or not self.stage.is_alive(uid) or len(self.stage.alive) < 2:
             return False
-        self.note(Deed.LEAVE)
+        self.note(Deed.LEAVE, uid)
         self.stage.leave(uid)
         return True
 
@@ -107,14 +128,17 @@ class Deeds:
         if self.is_over or not members:
             return None
         self.note(Deed.JOIN)
-        return self.stage.start(members)
+        uid = self.stage.start(members)
+        self.watch(uid, None)
+        return uid
 
     def back(self, uid: str, rng: random.Random) -> None:
         """Start a broker again that is dead."""
         members = self._drawn(rng, CONTACTS)
         if members and not self.stage.is_alive(uid):
-            self.note(Deed.RESTART)
+            self.note(Deed.RESTART, uid)
             self.stage.restart(uid, members)
+            self.watch(uid, None)
 
     def _drawn(self, rng: random.Random, count: int) -> list[str]:
         members = self.stage.in_order

@@ -7,9 +7,12 @@ import random
 from collections.abc import Callable
 
 from overlay.ids import nanos
+from sims.scenarios.adversary import lie_in_wait
 from sims.scenarios.deeds import Deed, Deeds, how_many, spread_out
 from sims.scenarios.schema import (
+    Adversary,
     Arc,
+    Clocks,
     Crash,
     CutLinks,
     Fault,
@@ -47,6 +50,10 @@ def schedule(fault: Fault, number: int, deeds: Deeds, latency: Conditions) -> No
             deeds.at(fault.at_s, _cut_links, deeds, rng, fault)
         case Partition():
             deeds.at(fault.at_s, _part, deeds, rng, fault)
+        case Clocks():
+            deeds.at(fault.at_s, _skew, deeds, rng, fault)
+        case Adversary():
+            deeds.at(fault.at_s, lie_in_wait, deeds, rng, fault)
 
 
 # ── brokers, drawn at random ──────────────────────────────────────────────────────────────────
@@ -62,7 +69,10 @@ def _many(
         # Of leaves there is a share only.
         count = fault.count if not isinstance(fault, Leave) else 0
         victims = rng.sample(alive, how_many(fault.share, count, len(alive)))
-        times = spread_out(rng, len(victims), fault.at_s, fault.over_s)
+        over_s = fault.over_s
+        if isinstance(fault, Crash):
+            over_s = max(over_s, fault.each_s * len(victims))
+        times = spread_out(rng, len(victims), fault.at_s, over_s)
         for time, uid in zip(times, victims, strict=True):
             deeds.at(time, strike, uid)
 
@@ -80,9 +90,25 @@ def _leave(deeds: Deeds, uid: str) -> None:
 
 def _pause(deeds: Deeds, fault: Pause, uid: str) -> None:
     if deeds.is_alive(uid) and not deeds.is_over:
-        deeds.note(Deed.PAUSE)
+        deeds.note(Deed.PAUSE, uid)
         deeds.stage.pause(uid, nanos(fault.for_s))
-        deeds.after(fault.for_s, deeds.note, Deed.PAUSE_ENDED)
+        deeds.after(fault.for_s, deeds.note, Deed.PAUSE_ENDED, uid)
+
+
+def _skew(deeds: Deeds, rng: random.Random, fault: Clocks) -> None:
+    alive = sorted(deeds.stage.alive)
+    # A clock does not take a broker away: all may be struck.
+    for uid in rng.sample(alive, min(fault.count or round(fault.share * len(alive)), len(alive))):
+        deeds.note(Deed.SKEW, uid)
+        deeds.stage.skew(uid, rng.choice(fault.rates))
+        if fault.for_s is not None:
+            deeds.after(fault.for_s, _unskew, deeds, uid)
+
+
+def _unskew(deeds: Deeds, uid: str) -> None:
+    if deeds.is_alive(uid):
+        deeds.stage.skew(uid, 1.0)
+        deeds.note(Deed.UNSKEW, uid)
 
 
 # ── brokers that have something in common ─────────────────────────────────────────────────────
@@ -150,14 +176,14 @@ def _cut_links(deeds: Deeds, rng: random.Random, fault: CutLinks) -> None:
 def _cut(deeds: Deeds, fault: CutLinks, uid: str, other: str) -> None:
     if deeds.is_over or not (deeds.is_alive(uid) and deeds.is_alive(other)):
         return
-    deeds.note(Deed.CUT)
+    deeds.note(Deed.CUT, uid, other)
     deeds.stage.cut(uid, other, fault.mode, one_way=fault.one_way)
     deeds.after(fault.for_s, _mend, deeds, fault, uid, other)
 
 
 def _mend(deeds: Deeds, fault: CutLinks, uid: str, other: str) -> None:
     deeds.stage.mend(uid, other)
-    deeds.note(Deed.MENDED)
+    deeds.note(Deed.MENDED, uid, other)
     if fault.again_s is not None and not deeds.is_over:
         deeds.after(fault.again_s, _cut, deeds, fault, uid, other)
 

@@ -2,35 +2,38 @@
 
 from __future__ import annotations
 
-import random
+import hashlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
 from overlay.errors import ConfigError
-from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, nanos
+from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, nanos, short
 from overlay.machine import Fact
 from overlay.release import software_version
 from overlay.rng import rng_for
 from overlay.trace_schema import Incident, Run, Source
-from ring.config import profile
 from sims.experiments.experiment import Progress, RunResult
 from sims.scenarios import arrivals, faults
-from sims.scenarios.deeds import Deeds
-from sims.scenarios.matrix import read_matrix
+from sims.scenarios.deeds import Deed, Deeds
+from sims.scenarios.forming import attach, bandwidth_of, conditions_of, config_of, form
 from sims.scenarios.phases import Phases
-from sims.scenarios.schema import Mode, Scenario, Workload
-from sims.scenarios.stage import RingStage, Stage, WholeStage
-from sims.verdicts.deliveries import Verdict
-from sims.workloads.traffic import Flowing
-from sims.world.conditions import Conditions
-from sims.world.network import DISTANCES
+from sims.scenarios.ring_stage import RingStage
+from sims.scenarios.roaming import roam
+from sims.scenarios.samples import HORIZON_NS, Meter, Probes, Rows
+from sims.scenarios.schema import Forming, Mode, Network, Scenario
+from sims.scenarios.stage import Stage
+from sims.scenarios.steps import Steps
+from sims.scenarios.whole_stage import WholeStage
+from sims.verdicts.judged import Verdict
 
 STEP_NS = nanos(0.5)  #: between two looks at the invariants
 MAX_SEED = 2**63 - 1
-PARK_MS = 20_000  #: a secure event waits so long for an all-secure path
-SHOWN = 10  #: broken sentences that are told
+NAMED = 8  #: brokers that a sentence names
+CALM = 2  #: detection times that a ring stays whole before it is held to be at rest
+SETTLE_NS = nanos(5)  #: between two times that old events are judged
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,7 @@ class Outcome:
     met: dict[str, dict[str, int]]  #: kind of fault -> phase of the protocol -> how often met
     verdict: Verdict | None = None  #: what became of events, with whole brokers
     broken: list[str] = field(default_factory=list)  #: promises that did not hold
+    steps: list[str] = field(default_factory=list)  #: the last ones around the first of these
 
 
 def play(
@@ -51,6 +55,7 @@ def play(
     seed: int,
     folder: Path = Path(),
     progress: Progress | None = None,
+    rows: Rows | None = None,
 ) -> Outcome:
     """Play a scenario; the same scenario and seed give the same outcome, in any process.
 
@@ -60,6 +65,7 @@ def play(
         seed: decides all that is drawn.
         folder: where relative paths in the scenario start.
         progress: told how far it is.
+        rows: takes what became of events and what brokers sent, while the run goes on.
 
     Raises:
         ConfigError: the scenario makes no sense.
@@ -68,104 +74,204 @@ def play(
         raise ConfigError(f"seed is {seed}, must be between -{MAX_SEED} and {MAX_SEED}")
     if scenario.workload is not None and scenario.mode is not Mode.WHOLE:
         raise ConfigError('a workload needs mode = "whole"; the ring alone carries no events')
-    return _Play(name, scenario, seed, folder, progress or (lambda stage, share, now: None)).run()
+    quiet: Progress = lambda stage, share, now: None  # noqa: E731 - of a named type
+    return _Play(name, scenario, seed, folder, progress or quiet, rows).run()
+
+
+def run_id(name: str, scenario: Scenario, seed: int) -> str:
+    """Name a run by all that decides its result: other keys in the file are another run."""
+    digest = hashlib.sha256(_parameters(scenario).encode()).hexdigest()[:8]
+    return f"{name}-n{scenario.nodes}-s{seed}-{digest}"
+
+
+def _parameters(scenario: Scenario) -> str:
+    """Return what a scenario says beyond what has columns of its own, as JSON, named as by --set.
+
+    What is as if it were left out is left out: a new key that is not used makes no other run.
+    """
+    told = {
+        key: value
+        for key, value in _flat("", scenario)
+        if key not in ("about", "literature", "nodes", "profile")
+    }
+    return msgspec.json.encode(told, order="sorted").decode()
+
+
+def _flat(name: str, value: object) -> Iterator[tuple[str, object]]:
+    """Yield the values in tables and lists, each with its keys, with dots between them."""
+    start = f"{name}." if name else ""
+    if isinstance(value, msgspec.Struct):
+        if (kind := value.__struct_config__.tag) is not None:
+            yield f"{start}kind", kind
+        for field in msgspec.structs.fields(value):
+            held = getattr(value, field.name)
+            if held != field.default:
+                yield from _flat(start + field.name, held)
+    elif isinstance(value, tuple):
+        for at, each in enumerate(value):
+            yield from _flat(f"{start}{at}", each)
+    else:
+        yield name, value
 
 
 class _Play:
     def __init__(
-        self, name: str, scenario: Scenario, seed: int, folder: Path, progress: Progress
+        self,
+        name: str,
+        scenario: Scenario,
+        seed: int,
+        folder: Path,
+        progress: Progress,
+        rows: Rows | None,
     ) -> None:
         self._name = name
         self._scenario = scenario
         self._seed = seed
         self._folder = folder
         self._progress = progress
-        self._config = profile(scenario.profile)
-        self._latency = _conditions(scenario, seed, folder)
+        self._config = config_of(scenario)
+        self._latency = conditions_of(scenario, seed, folder)
         self._whole: WholeStage | None = None
         self._stage = self._build()
         self._phases = Phases()
-        self._start: Nanos = 0
+        self._steps = Steps()
+        self._run_id = run_id(name, scenario, seed)
+        self._probes: Probes | None = None
+        self._meter: Meter | None = None
+        if rows is not None:
+            self._meter = Meter(self._run_id, self._stage, rows)
+            if self._whole is not None:
+                self._probes = Probes(self._run_id, rows)
+                self._whole.service.deliveries.on_judged = self._probes.on_judged
         self._broken: dict[str, None] = {}
+        self._settled: Nanos = 0
+        self._deeds: Deeds | None = None
 
     def run(self) -> Outcome:
         scenario, timeline = self._scenario, self._stage.timeline
         self._form()
-        deeds = Deeds(self._stage, self._seed)
-        deeds.heard = self._phases.done
-        self._start = timeline.now
+        deeds = self._deeds = Deeds(self._stage, self._seed)
+        deeds.heard = self._on_deed
+        deeds.watchers.append(self._on_start)
         for number, churn in enumerate(scenario.churn):
             arrivals.schedule(churn, number, deeds, self._folder)
         for number, fault in enumerate(scenario.faults):
             faults.schedule(fault, number, deeds, self._latency)
+        if self._whole is not None and scenario.workload is not None:
+            roam(self._whole, scenario.workload, deeds)
         self._go_on(deeds)
         deeds.stop()
-        self._rest(deeds)
+        self._rest("after the last fault")
         verdict = self._judge_events()
+        if self._meter is not None:
+            self._meter.look(at_end=True)
         incidents = self._stage.ledger.incidents(self._run_id)
         self._judge(incidents)
+        broken = list(self._broken)
         return Outcome(
             RunResult(self._row(), incidents, timeline.events),
             {deed.value: count for deed, count in sorted(deeds.done.items())},
             len(self._stage.alive),
             self._phases.table(),
             verdict,
-            list(self._broken),
+            broken,
+            self._steps.around(broken[0]) if broken else [],
         )
 
     # ── phases ────────────────────────────────────────────────────────────────────────────────
 
     def _build(self) -> Stage:
         scenario = self._scenario
+        bandwidth = bandwidth_of(scenario)
         if scenario.mode is Mode.RING:
-            ring = RingStage(self._seed, self._config, self._latency)
+            ring = RingStage(self._seed, self._config, self._latency, bandwidth)
             ring.on_fact = self._hear
             return ring
         workload = scenario.workload
         secure = workload is not None and workload.link_class is LinkClass.SECURE
-        self._whole = WholeStage(self._seed, self._config, self._latency, secure=secure)
+        self._whole = WholeStage(self._seed, self._config, self._latency, bandwidth, secure=secure)
         self._whole.on_fact = self._hear
         return self._whole
 
     def _form(self) -> None:
-        """A ring that is whole at once; then it gets its chords, and its clients."""
-        stage, timeline = self._stage, self._stage.timeline
-        stage.begin(self._scenario.nodes)
-        until = timeline.now + 2 * self._config.chord_refresh_ns
-        while timeline.now < until:
-            timeline.run(min(timeline.now + STEP_NS, until))
-            self._progress("forming the ring", timeline.now / until, timeline.now)
+        """A ring, with its chords, and its clients."""
+        form(self._stage, self._scenario, self._seed, self._step, self._progress)
+        if self._scenario.ring.forming is Forming.JOINS:
+            self._rest("after the ring was formed")
         if self._whole is not None and self._scenario.workload is not None:
-            _attach(self._whole, self._scenario.workload, rng_for(self._seed, "clients"))
+            scenario = self._scenario
+            is_calm = not (scenario.faults or scenario.churn or scenario.network != Network())
+            rng = rng_for(self._seed, "clients")
+            attach(self._whole, self._scenario.workload, rng, is_calm=is_calm)
 
     def _go_on(self, deeds: Deeds) -> None:
         timeline = self._stage.timeline
-        start, end = timeline.now, timeline.now + nanos(self._scenario.seconds)
-        while timeline.now < end and not self._stage.ledger.findings:
-            timeline.run(min(timeline.now + STEP_NS, end))
+        start, seconds = timeline.now, nanos(self._scenario.seconds)
+        while not self._is_broken:
+            end = start + seconds if seconds else deeds.until_ns
+            if timeline.now >= end:
+                break
+            self._step(end)
             share = (timeline.now - start) / (end - start)
             self._progress("playing", share, timeline.now)
         self._note(self._stage.ledger.findings)
 
-    def _rest(self, deeds: Deeds) -> None:
-        """Wait until the ring is whole again, for as long as it was promised to take."""
+    @property
+    def _is_broken(self) -> bool:
+        """An invariant is broken, or an event came that should not."""
+        whole = self._whole
+        wrong = whole is not None and whole.service.deliveries.is_wrong
+        return bool(self._stage.ledger.findings) or wrong
+
+    def _rest(self, when: str) -> None:
+        """Wait until the ring is whole and stays so, for as long as it was promised to take."""
         timeline, ledger = self._stage.timeline, self._stage.ledger
-        end = timeline.now + nanos(self._scenario.promises.whole_within_s)
-        start = timeline.now
-        while self._missing() and timeline.now < end and not ledger.findings:
-            timeline.run(min(timeline.now + STEP_NS, end))
-            self._progress("coming to rest", (timeline.now - start) / (end - start), timeline.now)
+        promised = self._scenario.promises.whole_within_s
+        start, end = timeline.now, timeline.now + nanos(promised)
+        calm, enough = 0, -(-CALM * self._config.silence_ns // STEP_NS)
+        while calm < enough and not ledger.findings:
+            is_whole = not self._missing()
+            if timeline.now >= end and not is_whole:
+                break
+            self._step(timeline.now + STEP_NS if is_whole else end)
+            calm = calm + 1 if is_whole and not self._missing() else 0
+            share = min(1.0, (timeline.now - start) / (end - start))
+            self._progress("coming to rest", share, timeline.now)
         self._note(ledger.findings)
-        for what in self._missing():
-            promised = self._scenario.promises.whole_within_s
-            self._note([f"{promised:g} s after the last fault {what}"])
+        self._note([f"{promised:g} s {when} {what}" for what in self._missing()])
+
+    def _step(self, until: Nanos) -> None:
+        """Let a moment pass; write down and forget what is long over."""
+        timeline = self._stage.timeline
+        timeline.run(min(timeline.now + STEP_NS, until))
+        if self._meter is not None:
+            self._meter.look()
+        old = timeline.now - HORIZON_NS
+        if self._whole is not None and old >= self._settled + SETTLE_NS:
+            self._settled = old
+            judged = self._whole.settle(old)
+            if self._probes is not None:
+                self._probes.forget(judged)
+
+    def _on_start(self, uid: str, fact: Fact | None) -> None:
+        if fact is None:
+            self._phases.hear(uid, None, self._stage.timeline.now)
+
+    def _on_deed(self, what: Deed, whom: tuple[str, ...]) -> None:
+        now = self._stage.timeline.now
+        self._steps.add(now, what, *whom)
+        self._phases.done(what, whom, now)
+        if self._probes is not None:
+            self._probes.on_deed(what, whom, now)
 
     def _missing(self) -> list[str]:
         ledger = self._stage.ledger
-        away = len(self._stage.alive) - ledger.members
-        found = [f"{away} live brokers are not on the ring"] if away else []
-        if ledger.unrepaired:
-            found.append(f"the ring is not repaired around {ledger.unrepaired} dead brokers")
+        found = []
+        if len(self._stage.alive) != ledger.members:
+            away = [uid for uid in self._stage.alive if not ledger.is_member(uid)]
+            found = [f"{len(away)} live brokers are not on the ring {_some(away)}"]
+        if dead := ledger.unrepaired_uids:
+            found.append(f"the ring is not repaired around {len(dead)} dead brokers {_some(dead)}")
         return found + ledger.ring_findings()
 
     # ── verdicts ──────────────────────────────────────────────────────────────────────────────
@@ -190,39 +296,35 @@ class _Play:
         promises = self._scenario.promises
         if promises.repair_p99_s is not None:
             times = sorted(
-                (incident.repaired_ns - incident.failed_ns) / NANOS_PER_SECOND
+                ((incident.repaired_ns - incident.failed_ns) / NANOS_PER_SECOND, incident.subject)
                 for incident in incidents
                 if incident.repaired_ns is not None and incident.failed_ns is not None
             )
-            slow = times[min(len(times) - 1, len(times) * 99 // 100)] if times else 0.0
+            slow, whom = times[min(len(times) - 1, len(times) * 99 // 100)] if times else (0.0, "")
             if slow > promises.repair_p99_s:
-                self._note(
-                    [f"repair took {slow:.3f} s at p99, {promises.repair_p99_s:g} s were promised"]
-                )
+                promised = f"{promises.repair_p99_s:g} s were promised {_some([whom])}"
+                self._note([f"repair took {slow:.3f} s at p99, {promised}"])
         if promises.false_deaths is not None:
-            false = sum(
-                incident.failed_ns is None and incident.confirmed_ns is not None
+            false = [
+                incident.subject
                 for incident in incidents
-            )
-            if false > promises.false_deaths:
-                self._note(
-                    [f"{false} live brokers were held for dead, {promises.false_deaths} allowed"]
-                )
+                if incident.failed_ns is None and incident.confirmed_ns is not None
+            ]
+            if len(false) > promises.false_deaths:
+                allowed = f"{promises.false_deaths} allowed {_some(false)}"
+                self._note([f"{len(false)} live brokers were held for dead, {allowed}"])
 
     def _note(self, findings: list[str]) -> None:
         self._broken.update(dict.fromkeys(findings))
 
     def _hear(self, uid: str, fact: Fact) -> None:
-        self._phases.hear(fact)
-
-    @property
-    def _run_id(self) -> str:
-        return f"{self._name}-n{self._scenario.nodes}-s{self._seed}"
+        now = self._stage.timeline.now
+        self._steps.add(now, fact, uid)
+        self._phases.hear(uid, fact, now)
+        if self._deeds is not None:
+            self._deeds.watch(uid, fact)
 
     def _row(self) -> Run:
-        told = msgspec.to_builtins(self._scenario)
-        for key in ("about", "literature", "nodes", "profile"):
-            told.pop(key)
         return Run(
             run_id=self._run_id,
             source=Source.SIMULATOR,
@@ -233,40 +335,11 @@ class _Play:
             version=software_version(),
             started_unix_ns=None,
             duration_ns=self._stage.timeline.now,
-            parameters=msgspec.json.encode(told, order="sorted").decode(),
+            parameters=_parameters(self._scenario),
         )
 
 
-def _conditions(scenario: Scenario, seed: int, folder: Path) -> Conditions:
-    network = scenario.network
-    return Conditions(
-        DISTANCES[scenario.profile],
-        seed,
-        matrix=read_matrix(folder / network.matrix) if network.matrix else None,
-        loss=network.loss,
-        burst=network.burst,
-        slow_share=network.slow_share,
-        slow_ns=nanos(network.slow_ms / 1000),
-    )
-
-
-def _attach(stage: WholeStage, workload: Workload, rng: random.Random) -> None:
-    """Attach the clients; subscribers first, so that they miss nothing."""
-    service = stage.service
-    topics = [f"topic/{number}" for number in range(workload.topics)]
-    homes = sorted(service.alive)
-    count = workload.subscribers or len(homes)
-    for number in range(count):
-        home = homes[number % len(homes)] if not workload.subscribers else rng.choice(homes)
-        service.subscribe(home, topics[number % len(topics)])
-    service.run(1.0)
-    park_ms = PARK_MS if workload.link_class is LinkClass.SECURE else 0
-    for number in range(workload.publishers):
-        flowing = Flowing(
-            topic=topics[number % len(topics)],
-            rate=workload.rate,
-            size=workload.size,
-            link_class=workload.link_class,
-            park_ms=park_ms,
-        )
-        service.publish(rng.choice(homes), flowing)
+def _some(uids: Sequence[str]) -> str:
+    """Return the names of brokers, but not of very many."""
+    more = ", ..." if len(uids) > NAMED else ""
+    return f"[{', '.join(map(short, uids[:NAMED]))}{more}]"

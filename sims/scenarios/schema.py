@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from overlay.ids import LinkClass
+from ring.config import ChordStrategy, GapRule
 from sims.churn.laws import Law
 from sims.world.world import CrashMode, CutMode
 
@@ -42,8 +43,32 @@ class Mode(StrEnum):
     WHOLE = "whole"  #: everything a process runs, frames as bytes, with clients
 
 
+class Forming(StrEnum):
+    """How the ring comes to be."""
+
+    WARM = "warm"  #: it is there at once, evenly spaced
+    JOINS = "joins"  #: a broker founds it, and the others join
+
+
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One table of the file."""
+
+
+# ── the ring ──────────────────────────────────────────────────────────────────────────────────
+
+
+class Ring(Part, kw_only=True, frozen=True):
+    """How the ring comes to be, and rules of its brokers."""
+
+    forming: Annotated[
+        Forming, _doc("it is there at once, or brokers join one after the other")
+    ] = Forming.WARM
+    chords: Annotated[ChordStrategy, _doc("how links beyond right-right are chosen")] = (
+        ChordStrategy.RANK
+    )
+    gaps: Annotated[
+        GapRule, _doc("which gap a newcomer is offered; published: as in the paper")
+    ] = GapRule.WIDEST
 
 
 # ── network ───────────────────────────────────────────────────────────────────────────────────
@@ -55,6 +80,9 @@ class Network(Part, kw_only=True, frozen=True):
     matrix: Annotated[str, _doc("CSV of one-way milliseconds between regions; by this file")] = ""
     loss: Annotated[Share, _doc("share of segments that TCP has to send again")] = 0.0
     burst: Annotated[float, _doc("mean number of segments lost in a row", ge=1, le=1000)] = 1.0
+    mbit_s: Annotated[
+        Positive | None, _doc("megabits a second on each way between two hosts; left out: any")
+    ] = None
     slow_share: Annotated[Share, _doc("share of hosts that are slow")] = 0.0
     slow_ms: Annotated[
         float, _doc("milliseconds that whatever a slow host sends takes longer", ge=0, le=60000)
@@ -116,6 +144,7 @@ class Crash(Part, tag="crash", tag_field="kind", kw_only=True, frozen=True):
     mode: Annotated[CrashMode, _doc("process killed, or machine without power")] = CrashMode.POWER
     at_s: Annotated[Seconds, _doc("when the first dies")] = 1.0
     over_s: Annotated[Seconds, _doc("within how long; 0: all at the same moment")] = 0.0
+    each_s: Annotated[Seconds, _doc("or within so long for each, if that is longer")] = 0.0
     back_after_s: Annotated[
         Seconds | None, _doc("so long after its death each is started again, as the same broker")
     ] = None
@@ -193,7 +222,61 @@ class Partition(Part, tag="partition", tag_field="kind", kw_only=True, frozen=Tr
     for_s: Annotated[float, _doc("how long", gt=0, le=1e6)] = 30.0
 
 
-Fault = Crash | Arc | Region | RollingRestart | Leave | Pause | CutLinks | Partition
+class Clocks(Part, tag="clocks", tag_field="kind", kw_only=True, frozen=True):
+    """The clocks of brokers run fast or slow; none of them jumps."""
+
+    share: Annotated[Share, _doc("share of those alive")] = 0.0
+    count: Annotated[Count, _doc("so many instead of a share")] = 0
+    rates: Annotated[
+        tuple[Annotated[float, Meta(gt=0, le=10)], ...],
+        Meta(
+            description="seconds that it counts in one; one of them is drawn for each",
+            min_length=1,
+            max_length=16,
+        ),
+    ]
+    at_s: Annotated[Seconds, _doc("when it begins")] = 1.0
+    for_s: Annotated[Positive | None, _doc("how long; left out: to the end")] = None
+
+
+class Middle(StrEnum):
+    """What a broker may be in the middle of."""
+
+    JOIN = "join"  #: it was started and has no place yet, or has just got it, or gives one
+    REPAIR = "repair"  #: it suspects somebody, has the death confirmed, or is a witness
+    MERGE = "merge"  #: its neighbours change within a minute after a partition has healed
+
+
+class Adversary(Part, tag="adversary", tag_field="kind", kw_only=True, frozen=True):
+    """Whoever is in the middle of a join, a repair or a merge dies."""
+
+    during: Annotated[
+        tuple[Middle, ...], Meta(description="of what", min_length=1, max_length=3)
+    ] = tuple(Middle)
+    count: Annotated[Count, _doc("how many die at most")] = 8
+    every_s: Annotated[Seconds, _doc("between two of them at least")] = 3.0
+    within_ms: Annotated[
+        float, _doc("so soon after it is seen, at a random time", ge=0, le=60000)
+    ] = 20.0
+    mode: Annotated[CrashMode, _doc("process killed, or machine without power")] = CrashMode.POWER
+    back_after_s: Annotated[
+        Seconds | None, _doc("so long after its death each is started again")
+    ] = None
+    at_s: Annotated[Seconds, _doc("when it begins to look")] = 1.0
+
+
+Fault = (
+    Crash
+    | Arc
+    | Region
+    | RollingRestart
+    | Leave
+    | Pause
+    | CutLinks
+    | Partition
+    | Clocks
+    | Adversary
+)
 
 
 # ── events ────────────────────────────────────────────────────────────────────────────────────
@@ -207,6 +290,10 @@ class Workload(Part, kw_only=True, frozen=True):
     size: Annotated[int, _doc("bytes of payload", ge=0, le=65536)] = 64
     topics: Annotated[int, _doc("topics; each publisher has one of them", ge=1, le=10_000)] = 1
     subscribers: Annotated[int, _doc("clients; 0: one at each broker", ge=0, le=10_000)] = 0
+    roam_s: Annotated[
+        Positive | None, _doc("mean time between two moves of a client to another broker")
+    ] = None
+    roam_share: Annotated[Share, _doc("share of the clients that move")] = 1.0
     link_class: Annotated[LinkClass, _doc("of the links the events ask for")] = LinkClass.NORMAL
 
 
@@ -243,7 +330,10 @@ class Scenario(Part, kw_only=True, frozen=True):
     profile: Annotated[
         Literal["local", "lan", "wan"], _doc("timing of the brokers, and distances")
     ] = "lan"
-    seconds: Annotated[float, _doc("how long it goes on", gt=0, le=1e6)] = 60.0
+    seconds: Annotated[
+        float, _doc("how long it goes on; 0: until all faults have struck", ge=0, le=1e6)
+    ] = 60.0
+    ring: Ring = Ring()
     network: Network = Network()
     churn: tuple[Churn, ...] = ()
     faults: tuple[Fault, ...] = ()

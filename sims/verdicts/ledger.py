@@ -138,10 +138,19 @@ class Ledger:
         """Brokers on the ring and alive."""
         return len(self._ring)
 
+    def is_member(self, uid: str) -> bool:
+        """Say whether a broker is on the ring and alive."""
+        return uid in self._snapshots
+
     @property
     def unrepaired(self) -> int:
         """Deaths around which the ring is not whole yet."""
         return len(self._unrepaired)
+
+    @property
+    def unrepaired_uids(self) -> list[str]:
+        """Uids of the dead around which the ring is not whole yet."""
+        return [key.partition("/")[0] for _, key in self._unrepaired]
 
     def ring_findings(self, among: Collection[str] | None = None) -> list[str]:
         """Return how the ring, or that of some brokers, differs from the ideal one now."""

@@ -1,8 +1,9 @@
 """Virtual time: hosts, links, and what fails. Pure, and a seed gives the same run again.
 
 Time and distance
-    ``timeline`` (a heap of what happens next), ``network`` (latencies), ``conditions`` (a
-    network that loses and delays).
+    ``timeline`` (a heap of what happens next), ``clocks`` (that run fast or slow), ``network``
+    (latencies), ``conditions`` (a network that loses and delays), ``bandwidth`` (and the queues of
+    links that are loaded).
 Rings
     ``world`` (machines alone, whose messages are objects), ``faults`` (loss, separated pairs,
     traffic), ``partitions``, ``warm`` (a ring that is whole at once).

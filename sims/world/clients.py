@@ -101,6 +101,7 @@ class SimulatedClient(Process):
         self._keeps_alive = keeps_alive
         self._tries = 0  #: tells one attempt from the next
         self._choices: list[Address] = []
+        self._wanted: Address | None = None  #: the broker it moves to
         self._pause = RETRY_NS
         self._token = 0
         self._filters = 0
@@ -147,10 +148,19 @@ class SimulatedClient(Process):
         self.settle()
         return sequences
 
+    def move(self, url: str) -> None:
+        """Go to another broker of its own will; if that does not take it, to any."""
+        if self.connection is not None:
+            address = parse_url(url)
+            secure = self.state.choices()[0].tls
+            self._wanted = Address(address.host, address.port, secure)
+            self._lose(self.connection)
+
     # ── finding a broker ──────────────────────────────────────────────────────────────────────
 
     def _search(self) -> None:
-        self._choices = self.state.choices()
+        wanted, self._wanted = self._wanted, None
+        self._choices = [*([] if wanted is None else [wanted]), *self.state.choices()]
         self._try_next()
 
     def _try_next(self) -> None:

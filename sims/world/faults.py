@@ -106,7 +106,7 @@ class FaultyWorld(World):
     def resume(self, uid: str) -> None:
         """Let a stopped process go on; with ``clock_first`` its overdue timers run out first."""
         host = self.hosts[uid]
-        if self.clock_first and host.armed is not None and host.armed <= self.now:
+        if self.clock_first and host.armed is not None and host.armed <= self._time_of(host):
             host.paused = False
             self._run_timers(uid, host, host.armed)
         super().resume(uid)

@@ -16,6 +16,8 @@ from enum import StrEnum
 from typing import Protocol
 
 from overlay.ids import Nanos
+from sims.world.bandwidth import Bandwidth
+from sims.world.clocks import Clock, SkewedClock
 from sims.world.network import Latency
 from sims.world.timeline import Timeline
 from sims.world.world import CrashMode
@@ -45,13 +47,14 @@ class Process:
 
     def __init__(self, network: Network, name: str, url: str) -> None:
         self.network = network
-        self.timeline: Timeline = network.timeline
+        self.timeline: Clock = network.timeline  #: what it takes for the time
         self.name = name
         self.url = url  #: where it can be called; empty: nowhere
         self.alive = True
         self.paused = False
         self.crash_mode: CrashMode | None = None
         self.sockets: dict[Socket, None] = {}  #: those that are open
+        self.sent_bytes = 0  #: handed to the kernel so far
         self.noted: list[Queue] = []  #: connections with something to send
         self._soon: list[tuple[Callable[..., None], tuple[object, ...]]] = []
         self._backlog: list[tuple[Callable[..., None], tuple[object, ...]]] = []
@@ -112,6 +115,9 @@ class Process:
 
     def _on_deadline(self, deadline: Nanos) -> None:
         if self.alive and self._armed == deadline and not self.paused:
+            if self.timeline.now < deadline:  # its clock has become slower meanwhile
+                self.timeline.at(deadline, self._on_deadline, deadline)
+                return
             self._armed = None
             self.expire(max(self.timeline.now, deadline))
             self.settle()
@@ -130,6 +136,12 @@ class Process:
                 socket.close()
             else:
                 socket.is_open = False
+
+    def skew(self, rate: float) -> None:
+        """Let its clock count ``rate`` seconds in each second from now on."""
+        if not isinstance(self.timeline, SkewedClock):
+            self.timeline = SkewedClock(self.timeline)
+        self.timeline.run_at(rate)
 
     def pause(self) -> None:
         """Let it stand still; what comes in waits."""
@@ -196,6 +208,7 @@ class Socket:
         """Hand the kernel bytes to be sent; nothing comes of it once an end is closed."""
         if self.is_open and not self.ended:
             self.under_way += len(data)
+            self.process.sent_bytes += len(data)
             self.process.network.carry(self, data)
 
     def close(self) -> None:
@@ -221,6 +234,7 @@ class Network:
     def __init__(self, timeline: Timeline, latency: Latency) -> None:
         self.timeline = timeline
         self.bytes = 0  #: carried so far
+        self.bandwidth: Bandwidth | None = None  #: None: bytes take no time
         self._latency = latency
         self._by_url: dict[str, Process] = {}
         #: (sender, receiver), by name, between whom nothing passes
@@ -307,12 +321,12 @@ class Network:
             return
         if not target.alive:
             if target.crash_mode is CrashMode.KILL:
-                caller.later(back, on_refused)
+                self.timeline.at(back, caller.step, on_refused)
             return
         near, far = self.pair(caller, target, secure=secure, one_way=one_way)
         far.last = back  # nothing overtakes the answer
         target.step(target.accept, far)
-        caller.later(back, on_open, near)
+        self.timeline.at(back, caller.step, on_open, near)
 
     def pair(
         self, here: Process, there: Process, *, secure: bool, one_way: Nanos | None = None
@@ -341,8 +355,11 @@ class Network:
             _harm(socket, Cut.CLOSED)
             return
         timeline = self.timeline
-        way = self._latency.one_way_ns(socket.process.name, socket.other.process.name)
-        arrival = timeline.now + way
+        left, here, there = timeline.now, socket.process.name, socket.other.process.name
+        way = self._latency.one_way_ns(here, there)
+        if self.bandwidth is not None and data:
+            left = self.bandwidth.leave(here, there, len(data), left)
+        arrival = left + way
         if arrival <= socket.last:
             arrival = socket.last + 1
         socket.last = arrival
@@ -395,7 +412,8 @@ def _harm(socket: Socket, mode: Cut) -> None:
         for end in (socket, socket.other):
             if end.is_open:
                 process = end.process
-                process.network.timeline.at(process.timeline.now, process.step, _break, end)
+                timeline = process.network.timeline
+                timeline.at(timeline.now, process.step, _break, end)
             end.silenced = True
 
 

@@ -5,8 +5,9 @@ Things are ordered by their time, and then by the order in which they were asked
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable
+from heapq import heappop, heappush
+from itertools import count
 
 from overlay.ids import Nanos
 
@@ -18,20 +19,22 @@ class Timeline:
         self.now: Nanos = 0
         self.events = 0  #: things that have happened
         self._heap: list[tuple[Nanos, int, Callable[..., None], tuple[object, ...]]] = []
-        self._sequence = 0
+        self._next_number = count(1).__next__  #: tells what is asked for first
 
     def at(self, time: Nanos, action: Callable[..., None], *args: object) -> None:
         """Do ``action(*args)`` at ``time``."""
-        self._sequence += 1
-        heapq.heappush(self._heap, (time, self._sequence, action, args))
+        heappush(self._heap, (time, self._next_number(), action, args))
 
     def run(self, until: Nanos) -> None:
         """Let everything happen that is due by ``until``."""
-        heap, pop = self._heap, heapq.heappop
-        while heap and heap[0][0] <= until:
-            self.now, _, action, args = pop(heap)
-            self.events += 1
-            action(*args)
+        heap, done = self._heap, 0
+        try:
+            while heap and heap[0][0] <= until:
+                self.now, _, action, args = heappop(heap)
+                done += 1
+                action(*args)
+        finally:
+            self.events += done
         self.now = until
 
     @property

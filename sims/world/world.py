@@ -14,9 +14,9 @@ production:
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable
 from enum import StrEnum
+from heapq import heappush
 
 from overlay.ids import Nanos, nanos
 from overlay.machine import (
@@ -36,6 +36,8 @@ from overlay.machine import (
     Refused,
     Send,
 )
+from sims.world.bandwidth import Bandwidth
+from sims.world.clocks import SkewedClock
 from sims.world.network import Latency
 from sims.world.timeline import Timeline
 
@@ -59,14 +61,15 @@ class CutMode(StrEnum):
 class Host:
     """One broker in the world."""
 
-    __slots__ = ("alive", "armed", "backlog", "crash_mode", "machine", "paused", "wires")
+    __slots__ = ("alive", "armed", "backlog", "clock", "crash_mode", "machine", "paused", "wires")
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.alive = True
         self.paused = False
         self.crash_mode: CrashMode | None = None
-        self.armed: Nanos | None = None
+        self.armed: Nanos | None = None  #: by its own clock
+        self.clock: SkewedClock | None = None  #: None: it shows the true time
         self.wires: dict[str, Pipe] = {}
         self.backlog: list[tuple[Callable[..., None], tuple[object, ...]]] = []
 
@@ -99,6 +102,8 @@ class World(Timeline):
         self._latency = latency
         self._by_url: dict[str, str] = {}
         self._cuts: set[tuple[str, str]] = set()  #: (sender, receiver) between whom nothing passes
+        self.bandwidth: Bandwidth | None = None  #: None: bytes take no time
+        self.size_of: Callable[[Message], int] = lambda message: 0  #: bytes of its frame
         #: By a partition: sims.world.partitions.
         self.apart: Callable[[str, str], bool] | None = None
 
@@ -113,7 +118,7 @@ class World(Timeline):
         """Hand an input to a broker now."""
         host = self.hosts[uid]
         if host.alive:
-            self._perform(uid, host, host.machine.handle(event, self.now))
+            self._perform(uid, host, host.machine.handle(event, self._time_of(host)))
 
     def link(self, uid: str, other: str) -> None:
         """Let there be a link between two brokers, without a call; none where they are cut off."""
@@ -193,8 +198,15 @@ class World(Timeline):
         backlog, host.backlog = host.backlog, []
         for action, args in backlog:
             action(*args)
-        if host.armed is not None and host.armed <= self.now:
+        if host.armed is not None and host.armed <= self._time_of(host):
             self._run_timers(uid, host, host.armed)
+
+    def skew(self, uid: str, rate: float) -> None:
+        """Let the clock of a broker count ``rate`` seconds in each second from now on."""
+        host = self.hosts[uid]
+        if host.clock is None:
+            host.clock = SkewedClock(self)
+        host.clock.run_at(rate)
 
     @property
     def alive(self) -> list[str]:
@@ -222,30 +234,40 @@ class World(Timeline):
         deadline = host.machine.next_deadline()
         if deadline is not None and (host.armed is None or deadline < host.armed):
             host.armed = deadline
-            self.at(max(deadline, self.now), self._on_deadline, uid, host, deadline)
+            clock = host.clock
+            due = max(deadline, self.now) if clock is None else clock.true_time(deadline)
+            self.at(due, self._on_deadline, uid, host, deadline)
+
+    def _time_of(self, host: Host) -> Nanos:
+        clock = host.clock
+        return self.now if clock is None else clock.now
 
     def _on_deadline(self, uid: str, host: Host, deadline: Nanos) -> None:
         if host.alive and host.armed == deadline and not host.paused:
-            self._run_timers(uid, host, deadline)
+            clock = host.clock
+            if clock is not None and clock.now < deadline:  # it has become slower meanwhile
+                clock.at(deadline, self._on_deadline, uid, host, deadline)
+            else:
+                self._run_timers(uid, host, deadline)
 
     def _run_timers(self, uid: str, host: Host, deadline: Nanos) -> None:
         host.armed = None
-        self._perform(uid, host, host.machine.handle_timers(max(self.now, deadline)))
+        self._perform(uid, host, host.machine.handle_timers(max(self._time_of(host), deadline)))
 
     def _later(
         self, sender: str, receiver: str, wire: Pipe, action: Callable[..., None], what: object
     ) -> None:
         if sender in wire.silenced:
             return
-        arrival = self.now + self._latency.one_way_ns(sender, receiver)
+        left = self.now
+        if self.bandwidth is not None and isinstance(what, Message):
+            left = self.bandwidth.leave(sender, receiver, self.size_of(what), left)
+        arrival = left + self._latency.one_way_ns(sender, receiver)
         last = wire.last.get(sender, 0)
         if arrival <= last:
             arrival = last + 1
         wire.last[sender] = arrival
-        self._sequence += 1
-        heapq.heappush(
-            self._heap, (arrival, self._sequence, action, (sender, receiver, wire, what))
-        )
+        heappush(self._heap, (arrival, self._next_number(), action, (sender, receiver, wire, what)))
 
     def _arrive(self, sender: str, receiver: str, wire: Pipe, message: Message) -> None:
         host = self.hosts[receiver]
@@ -254,7 +276,7 @@ class World(Timeline):
         if host.paused:
             host.backlog.append((self._arrive, (sender, receiver, wire, message)))
             return
-        effects = host.machine.handle(MessageReceived(sender, message), self.now)
+        effects = host.machine.handle(MessageReceived(sender, message), self._time_of(host))
         self._perform(receiver, host, effects)
 
     def _arrive_down(self, sender: str, receiver: str, wire: Pipe, reason: Closed) -> None:
@@ -265,7 +287,9 @@ class World(Timeline):
             host.backlog.append((self._arrive_down, (sender, receiver, wire, reason)))
             return
         del host.wires[sender]
-        self._perform(receiver, host, host.machine.handle(LinkDown(sender, reason), self.now))
+        self._perform(
+            receiver, host, host.machine.handle(LinkDown(sender, reason), self._time_of(host))
+        )
 
     def _lose(self, uid: str, other: str, wire: Pipe) -> None:
         host = self.hosts[uid]
@@ -275,7 +299,9 @@ class World(Timeline):
             host.backlog.append((self._lose, (uid, other, wire)))
             return
         del host.wires[other]
-        self._perform(uid, host, host.machine.handle(LinkDown(other, Closed.LOST), self.now))
+        self._perform(
+            uid, host, host.machine.handle(LinkDown(other, Closed.LOST), self._time_of(host))
+        )
 
     # ── making links ──────────────────────────────────────────────────────────────────────────
 
@@ -305,7 +331,7 @@ class World(Timeline):
         if host.paused:
             host.backlog.append((self._tell, (uid, host, event)))
         else:
-            self._perform(uid, host, host.machine.handle(event, self.now))
+            self._perform(uid, host, host.machine.handle(event, self._time_of(host)))
 
     def _hello(
         self, uid: str, target: str, request: OpenLink, one_way: Nanos, replaced: Pipe | None
@@ -334,7 +360,7 @@ class World(Timeline):
         wire = there.wires[uid] = Pipe()
         here.wires[target] = wire  # so that a crossing attempt is seen to be a duplicate
         peer = here.machine.peer
-        effects = there.machine.handle(LinkUp(peer, peer.url), self.now)
+        effects = there.machine.handle(LinkUp(peer, peer.url), self._time_of(there))
         wire.last[target] = self.now + one_way  # nothing overtakes the welcome
         self._perform(target, there, effects)
         self.at(self.now + one_way, self._welcome, uid, here, target, wire, request)
@@ -359,4 +385,6 @@ class World(Timeline):
             self._later(uid, target, wire, self._arrive_down, reason)
             self._refuse(uid, request, Refused.UNREACHABLE, 0)
             return
-        self._perform(uid, here, here.machine.handle(LinkUp(peer, request.url), self.now))
+        self._perform(
+            uid, here, here.machine.handle(LinkUp(peer, request.url), self._time_of(here))
+        )

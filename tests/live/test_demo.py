@@ -119,6 +119,11 @@ def test_it_does_the_main_job_end_to_end(tmp_path: Path) -> None:
     assert 0 < repair["confirmed_s"] <= repair["repaired_s"] < 10
     assert 0 < repair["seen_whole_s"] < 30
     assert found["shutdown"]["brokers"] == 7
+    churn = found["churn"]
+    assert (churn["brokers"], churn["virtual_s"]) == (6, 20.0)
+    assert churn["died"] == churn["joined"] > 0
+    assert churn["once"] == churn["deliveries"] > 0
+    assert len(list((tmp_path / "out" / "churn" / "probes").rglob("*.parquet"))) == 1
     assert (found["sweep"]["nodes"], found["sweep"]["runs"]) == ([16, 32, 64], 3)
     assert found["analysis"]["crashes"] == 1 + 2 + 3  # a twentieth of each ring
     assert found["analysis"]["report"] == str(tmp_path / "out" / "report" / "index.html")
@@ -126,7 +131,8 @@ def test_it_does_the_main_job_end_to_end(tmp_path: Path) -> None:
     told = [line.partition(": ")[0] for line in err.splitlines()]
     assert told == [
         *("identities", "ring", "normal events", "secure events", "a plain hop"),
-        *("kill -9", "events since", "shutdown", "sweep", "analysis"),
+        *("kill -9", "events since", "shutdown", "churn"),
+        *("sweep", "analysis"),
     ]
 
 

@@ -26,7 +26,12 @@ def file(text: str) -> ScenarioFile:
 def test_every_scenario_of_the_library_is_one(name: str) -> None:
     scenario = parse(library.find(name))
     assert scenario.about
-    assert scenario.churn or scenario.faults
+    assert scenario.churn or scenario.faults or scenario.workload
+
+
+def test_every_scenario_of_the_library_has_a_row_of_what_was_found() -> None:
+    text = (DOCS / "experiments.md").read_text()
+    assert [name for name in library.names() if f"\n| `{name}` | " not in text] == []
 
 
 @pytest.mark.parametrize(
