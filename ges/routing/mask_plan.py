@@ -111,11 +111,11 @@ class MaskPlan:
             wanted |= duty.destinations & 1 << slot  # those that have died want nothing
         decision = cluster.tables[self._class].onward(wanted & ~own, avoid)
         trace, stuck = duty.trace | own, decision.stuck
-        hops = [(uids[hop], Duty(1, 0, served, trace)) for hop, served in decision.hops]
+        hops = [(uids[hop], Duty(1, duty.target, served, trace)) for hop, served in decision.hops]
         for slot in bits(stuck):
             # Nobody has told of a way, as one of us has just joined: but there may be a link.
             if not avoid >> slot & 1 and (uids[slot], self._class) in self._lines:
-                hops.append((uids[slot], Duty(1, 0, 1 << slot, trace)))
+                hops.append((uids[slot], Duty(1, duty.target, 1 << slot, trace)))
                 stuck &= ~(1 << slot)
         strayed = tuple(uid for slot, uid in uids.items() if decision.strayed >> slot & 1)
         return Split(tuple(hops), stuck, strayed)

@@ -10,7 +10,8 @@ patches what changes on the way without decoding the rest. What changes is in fr
      4 u32 via            digest of the way so far (:mod:`ges.routing.via`)
      8 u32 source         ring id of the broker where it was published
     12 u32 target         shape 0: where the arc ends that the receiver is to serve; from a client:
-                          for how many milliseconds a secure event may be parked
+                          for how many milliseconds a secure event may be parked; of a recalled
+                          event for clients that have moved: its age in milliseconds, and one
     16 u32 epochs         0; of tables of units
     20 u64 destinations   bit n: the broker with slot n is to get it from the receiver
     28 u64 trace          bit n: the broker with slot n has passed it on

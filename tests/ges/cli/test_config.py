@@ -101,8 +101,8 @@ def test_defaults_in_it_may_be_uncommented(tmp_path: Path) -> None:
     ]
     tables = tomllib.loads("\n".join(bare))
     assert tables["limits"]["payload"] == "1MiB"
-    have_no_default = ("name", "advertise", "data", "trace", "identity", "access", "tokens")
-    have_no_default += ("token_file", "tls")
+    have_no_default = {"name", "advertise", "data", "trace", "identity", "access", "tokens"}
+    have_no_default |= {"token_file", "tls"}
     copy = tmp_path / "copy.toml"
     kept = [line for line in bare if line.split(" ")[0] not in have_no_default]
     copy.write_text("\n".join(line for line in kept if "[HOST:]PORT" not in line))

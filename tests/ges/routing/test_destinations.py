@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ges.routing.recalls import Answer, Outbound
 from ges.routing.stuck import TRACED_NS, WAIT_NS
 from ges.wire.events import Duty, pack_event, read_head
 from ges.wire.recall_messages import FlowTail, RangeQuery, Tails, WantedRange
@@ -212,3 +213,12 @@ async def test_a_hop_count_ends_an_event() -> None:
     bench.relay(read_head(body), body)
     assert len(bench.sent("b")) == 2
     assert bench.counters["events_ttl_ended"] == 1
+
+
+async def test_what_is_fetched_for_a_client_that_has_moved_keeps_its_age() -> None:
+    bench = clustered()
+    bench.publish(*event())
+    run = next(iter(bench.parts.recalls.log.since(0, 0)))[0]
+    bench.parts.router.answer(Outbound([Answer(3, run, age_ms=251)]), 0)
+    (head,) = bench.sent("c")
+    assert (head.recalled, head.duty.target, head.duty.destinations) == (True, 251, 0b1000)
