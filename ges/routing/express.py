@@ -1,7 +1,8 @@
 """Express events: no waiting, no order to restore, and an account of the time they take.
 
-They follow the same plan as normal events, over express links where there are any. Where a hop has
-none they go over the normal link, before all that waits there, and are flagged as *rough*.
+They name the brokers that want them, as all events do, and go over express links where there are
+any. Where a hop has none they go over the normal link, before all that waits there, and are flagged
+as *rough*.
 
 Nothing holds an express event back, not even one of its publisher that is missing: they come in the
 order they were sent while no link fails, and each once.

@@ -120,8 +120,8 @@ class FlowOrdering:
     ) -> Sequence[EventRun]:
         """Take events for this broker; return what is to be delivered now, in order.
 
-        ``marked``: events before these may be lost. ``via``: the digest of their way. ``source``:
-        the broker where they were published.
+        ``marked``: events before these may come another way. ``via``: the digest of their way.
+        ``source``: the broker where they were published.
         """
         head = run.head
         first, end = head.sequence, head.sequence + run.count

@@ -1,8 +1,10 @@
 """Events that have passed this broker of late, kept in memory for clients that lose their broker.
 
 Subscriber S is attached to broker B, and B freezes. S finds that out after a second or so, and
-attaches to broker C. Meanwhile C has passed on the events that S has missed. C keeps what has
-passed, whether a client here wanted it or not, and gives S the rest (:mod:`ges.routing.replays`).
+attaches to broker C. C keeps what it has delivered meanwhile, and gives S what that one has missed
+(:mod:`ges.routing.replays`). What went to B alone is fetched from the brokers where it was
+published, and comes first (:mod:`ges.routing.past`). Where events go to all brokers by arcs of the
+ring, C has had all of it itself.
 
 Events are kept in the order in which this broker delivered them, or would have. They are kept by
 the run, as references into the bytes that were read: nothing is copied or unpacked when they pass.

@@ -10,11 +10,15 @@ A way that was left and taken again must not look the same. Example: destination
 So the token of a stream is renewed
 
 * when a destination is moved onto it (:attr:`ges.gateways.next_hops.Moves.onto`),
-* when it is given what was kept for a broker that died: before that, and after it, as these events
-  come behind later ones, and the next new event must not look as if it came right behind them,
-* when its life is new (:meth:`Tokens.forget` when the old one ends),
+* when another stream to the same broker was taken before (:mod:`ges.routing.forwarding`),
+* when what was kept for the broker at its end goes another way,
 * when one event leaves the way of the tables: that of the way left and that of the way taken
-  (:attr:`ges.gateways.next_hops.Decision.strayed`).
+  (:attr:`ges.gateways.next_hops.Decision.strayed`),
+* when events are given up, and nobody knows who misses them: then those of all streams.
+
+An event that comes behind later ones, as it was kept for a broker that died or has waited for a
+way, is flagged *again* and has a digest of its own at each hop (:meth:`Tokens.stray`). So the next
+new event cannot look as if it came right behind it.
 
 The token of a flow at its source is renewed when the publisher attaches.
 """

@@ -1,6 +1,7 @@
 """What an edge asks a source, where it does not know what came before an event.
 
-These travel like events, to one broker alone.
+These are control messages for one member (:mod:`ges.units.post`). The events of an answer travel as
+events, to the broker alone that asked.
 """
 
 from __future__ import annotations
