@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import msgspec
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from spark.analysis import (
@@ -25,9 +25,9 @@ from spark.analysis.analysis import Analysis
 from spark.analysis.delivery import Delivery, Interruption
 from spark.analysis.frames import Row, collect, expect, ordered, table
 from spark.analysis.groups import Grouped
-from spark.analysis.recovery import CELL, GROUP, MEASURES
+from spark.analysis.recovery import GROUP, MEASURES
 from spark.analysis.replay import command
-from spark.analysis.replicates import BOOTSTRAPPED, high, low, replicates
+from spark.analysis.replicates import BOOTSTRAPPED, high, low, replicates, with_replicates
 from spark.analysis.results import (
     Churn,
     Comparison,
@@ -87,7 +87,7 @@ def _reduced(data: Dataset) -> Iterator[_Small]:
     measured = measures.measured(data.incidents, keyed)
     buckets = quantiles.buckets(measured).persist()
     exact = quantiles.cell_quantiles(measured, buckets).persist()
-    cells = _with_replicates(exact, replicates(measured)).persist()
+    cells = with_replicates(exact, replicates(measured)).persist()
     lived = keyed.join(data.runs.select("run_id", "duration_ns"), "run_id")
     steps = survival.steps(survival.lifetimes(data.incidents, lived)).persist()
     try:
@@ -106,27 +106,6 @@ def _reduced(data: Dataset) -> Iterator[_Small]:
             kept.unpersist()
 
 
-def _with_replicates(exact: DataFrame, drawn: DataFrame) -> DataFrame:
-    """Join quantiles and replicates, in the units of people."""
-
-    def scaled(name: str) -> Column:
-        return fn.transform(name, lambda value: measures.in_units(value))
-
-    renamed = drawn.select(
-        *CELL, "measure", "units", *(fn.col(name).alias(f"{name}s") for name in BOOTSTRAPPED)
-    )
-    both = exact.join(renamed, [*CELL, "measure"], "left")
-    values = ("mean", "max", *quantiles.QUANTILES)
-    none = fn.array().cast("array<double>")
-    return both.withColumns(
-        {
-            **{name: measures.in_units(name) for name in values},
-            **{f"{n}s": fn.coalesce(scaled(f"{n}s"), none) for n in BOOTSTRAPPED},
-            "units": fn.coalesce("units", fn.lit(0).cast("long")),
-        }
-    )
-
-
 def _named(small: _Small, frame: DataFrame) -> DataFrame:
     return measures.named(frame, small.groups)
 
@@ -141,35 +120,37 @@ def _quantiles(small: _Small) -> DataFrame:
 
 
 def _fits(small: _Small) -> tuple[Fit, ...]:
-    each = fn.explode(
-        fn.array(
-            *(
-                fn.struct(
-                    fn.lit(name).alias("quantile"),
-                    fn.concat(fn.array(fn.lit(0.0)), fn.col(f"{name}s")).alias("differences"),
-                    fn.col(name).alias("own"),
-                )
-                for name in growth.FITTED
-            )
+    fits = growth.fits(growth_points(small.cells))
+    return _sorted(collect(_named(small, fits), Fit))
+
+
+def growth_points(cells: DataFrame) -> DataFrame:
+    """Return rows of ``growth.Point`` from cells with replicates, where the size is known."""
+    none = fn.array(fn.lit(0.0))
+    each = (
+        fn.struct(
+            fn.lit(name).alias("quantile"),
+            fn.col(name).alias("own"),
+            fn.concat(none, fn.col(f"{name}s")).alias("differences"),
         )
+        for name in growth.FITTED
     )
     known = (fn.col("size") > 0) & fn.col("p50").isNotNull()
     points = (
-        small.cells.where(known)
-        .select("group_key", "measure", "size", each.alias("of"))
+        cells.where(known)
+        .select("group_key", "measure", "size", fn.inline(fn.array(*each)))
         .select(
-            "group_key",
-            "measure",
-            "of.quantile",
-            "size",
-            fn.col("of.own").alias("own"),
-            fn.posexplode("of.differences").alias("replicate", "difference"),
+            *("group_key", "measure", "quantile", "size", "own"),
+            fn.posexplode("differences").alias("replicate", "difference"),
         )
-        .withColumn("value", fn.col("own") + fn.col("difference"))
-        .withColumn("replicate", fn.col("replicate").cast("long"))
+        .withColumns(
+            {
+                "value": fn.col("own") + fn.col("difference"),
+                "replicate": fn.col("replicate").cast("long"),
+            }
+        )
     )
-    fits = growth.fits(expect(points, growth.Point))
-    return _sorted(collect(_named(small, fits), Fit))
+    return expect(points, growth.Point)
 
 
 def _delivered(

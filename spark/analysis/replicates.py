@@ -24,8 +24,8 @@ from pyspark.sql import functions as fn
 
 from sims.dataset import arrow_schema
 from spark.analysis.frames import expect
-from spark.analysis.quantiles import bucket
-from spark.analysis.recovery import CELL
+from spark.analysis.quantiles import QUANTILES, bucket
+from spark.analysis.recovery import CELL, in_units
 from spark.dataset.column_types import spark_schema
 
 REPLICATES = 500
@@ -64,6 +64,28 @@ def replicates(measured: DataFrame) -> DataFrame:
     )
     drawn = counted.groupBy(*CELL, "measure").applyInArrow(_draw, spark_schema(Replicates))
     return expect(drawn, Replicates)
+
+
+def with_replicates(cells: DataFrame, drawn: DataFrame) -> DataFrame:
+    """Return rows of ``quantiles.CellQuantiles`` with their replicates, in the units of people.
+
+    The arrays of replicates are ``p50s``, ``p95s`` and ``p99s``; they are empty with one seed.
+    """
+
+    def scaled(name: str) -> Column:
+        return fn.transform(name, lambda value: in_units(value))
+
+    renamed = drawn.select(
+        *(*CELL, "measure", "units"), *(fn.col(name).alias(f"{name}s") for name in BOOTSTRAPPED)
+    )
+    none = fn.array().cast("array<double>")
+    return cells.join(renamed, [*CELL, "measure"], "left").withColumns(
+        {
+            **{name: in_units(name) for name in ("mean", "max", *QUANTILES)},
+            **{f"{name}s": fn.coalesce(scaled(f"{name}s"), none) for name in BOOTSTRAPPED},
+            "units": fn.coalesce("units", fn.lit(0).cast("long")),
+        }
+    )
 
 
 def low(replicates: str) -> Column:
