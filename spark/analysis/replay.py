@@ -9,12 +9,11 @@ import msgspec
 from overlay.errors import ConfigError
 from overlay.trace_schema import Source
 from sims.campaign.cells import quoted
-from sims.experiments.experiment import SCENARIOS
 from sims.scenarios import library
 from sims.scenarios.files import parse
 from spark.analysis.groups import Group, settings
 
-#: Parameter of the experiment ``crash`` -> its option.
+#: Parameter of an experiment that is no scenario in a file -> its option.
 _OPTIONS = {
     "crash_share": "--crash-share",
     "crash_mode": "--crash-mode",
@@ -33,7 +32,7 @@ def command(group: Group, n: int | None, seed: int | None) -> str | None:
         return None
     own = settings(group.parameters)
     head = f"chordal sim run {{}} --nodes {n} --seed {seed}"
-    if group.scenario in SCENARIOS:
+    if any(key in own for key in _OPTIONS):
         given = [f"{_OPTIONS[key]} {quoted(own[key])}" for key in sorted(own) if key in _OPTIONS]
         words = [head.format(group.scenario), f"--profile {quoted(group.profile)}", *given]
         return " ".join(words)

@@ -69,12 +69,16 @@ def find_files(directory: Path, record: Record, *, skip_foreign: bool = False) -
     found = sorted(path for path in folder.iterdir() if not path.name.startswith((".", "_")))
     if not found:
         raise DatasetError(f"{folder} is empty: nothing was recorded yet")
-    foreign = [p for p in found if not p.is_file() or p.suffix not in (PARQUET, JSON_LINES)]
-    if foreign and not skip_foreign:
-        raise DatasetError(
-            f"{foreign[0]} is no {PARQUET} or {JSON_LINES} file: move it out of the data set"
-        )
-    return [path for path in found if path not in foreign]
+    for path in found if not skip_foreign else ():
+        if _is_foreign(path):
+            raise DatasetError(
+                f"{path} is no {PARQUET} or {JSON_LINES} file: move it out of the data set"
+            )
+    return [path for path in found if not _is_foreign(path)]
+
+
+def _is_foreign(path: Path) -> bool:
+    return not path.is_file() or path.suffix not in (PARQUET, JSON_LINES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +122,11 @@ def check_dataset(directory: Path, *, skip_broken: bool = False) -> DatasetFiles
     left = {r: [path for path in paths if path.name not in names] for r, paths in found.items()}
     if broken and not (left[Run] and left[Incident]):
         raise DatasetError(f"nothing is left of {directory}: {next(iter(broken.values()))}")
-    skipped = sorted(
-        str(path.relative_to(directory))
-        for record, paths in found.items()
-        for path in paths
-        if path not in left[record]
-    )
-    return DatasetFiles(directory, left[Run], left[Incident], left[Probe], tuple(skipped))
+    out = [path for record, paths in found.items() for path in paths if path not in left[record]]
+    for record in (Run, Incident):
+        out += filter(_is_foreign, (directory / FOLDERS[record]).glob("[!._]*"))
+    skipped = tuple(sorted(str(path.relative_to(directory)) for path in out))
+    return DatasetFiles(directory, left[Run], left[Incident], left[Probe], skipped)
 
 
 def check_file(path: Path, record: Record) -> None:

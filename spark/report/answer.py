@@ -13,7 +13,7 @@ from spark.report.outline import Number
 from spark.report.tables import interval, shown
 
 #: What an experiment does to a ring, and where: nobody can choose that it is otherwise.
-_CONDITIONS = ("crash_share", "crash_mode", "mode", "profile", "seconds")
+_CONDITIONS = ("crash_share", "crash_mode", "mode", "profile", "ring.forming", "seconds")
 _CONDITION_TABLES = ("churn.", "faults.", "network.", "promises.", "workload.")
 
 

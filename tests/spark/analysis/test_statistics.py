@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from overlay.errors import InvariantError
 from sims.dataset import arrow_schema
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.spark
 
 _rng = random.Random(3)
 S = 10**9
-AWKWARD: dict[str, list[int | None]] = {
+AWKWARD: dict[str, Sequence[int | None]] = {
     "single": [7],
     "pair": [1, 2 * S],
     "ties": [S] * 50 + [S + 1] * 50,
@@ -41,7 +41,7 @@ AWKWARD: dict[str, list[int | None]] = {
 }
 
 
-def frame(spark: SparkSession, groups: dict[str, list[int | None]]) -> pa.Table:
+def frame(spark: SparkSession, groups: Mapping[str, Sequence[int | None]]) -> DataFrame:
     rows = [
         {"group_key": key, "size": 64, "unit": at % 5, "measure": "total", "value": value}
         for key, values in enumerate(groups.values())
