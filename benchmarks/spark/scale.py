@@ -3,9 +3,11 @@
     python -m benchmarks.spark.scale --rows 100000,1000000,10000000
 
 Each size is analysed by the command, in a process of its own, as a user would. Memory is that of
-all its processes together, the JVM with them. Then the quantiles of all measures in all cells are
-computed by Spark and by DuckDB from the same files, one after the other; that their answers are the
-same is checked.
+all its processes together, the JVM with them. Whether the cost is linear is judged by the seconds
+of all cores, which other work on the machine does not change much.
+
+Then the quantiles of all measures in all cells are computed by Spark and by DuckDB from the same
+files, one after the other; that their answers are the same is checked.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -56,9 +59,10 @@ def main() -> int:
         for rows in sorted(arguments.rows):
             directory = Path(folder) / str(rows)
             write(directory, rows)
-            seconds, memory = analyse(directory, Path(folder) / f"report-{rows}")
-            took.append((rows, seconds))
-            bars.note(f"{rows:>10,} incidents: {seconds:6.1f} s, {memory / GIB:.2f} GiB at most")
+            seconds, cores, memory = analyse(directory, Path(folder) / f"report-{rows}")
+            took.append((rows, cores))
+            used = f"{seconds:.1f} s, {cores:.1f} s of cores, {memory / GIB:.2f} GiB"
+            bars.note(f"{rows:>10,} incidents: {used}")
             bars.at_most("scale", f"GiB for {rows:,} incidents", memory / GIB, MAX_GIB)
             if rows == LARGEST:
                 bars.at_most("scale", f"seconds for {rows:,} incidents", seconds, MAX_SECONDS)
@@ -69,10 +73,13 @@ def main() -> int:
     return bars.exit_code
 
 
-def analyse(directory: Path, report: Path) -> tuple[float, int]:
-    """Run the command on a data set; return its seconds, and the most bytes of its processes."""
+def analyse(directory: Path, report: Path) -> tuple[float, float, int]:
+    """Run the command on a data set.
+
+    Returns its seconds, those of all cores, and the most bytes of its processes together.
+    """
     command = [sys.executable, "-c", "from ges.cli.main import main; main()"]
-    start = time.monotonic()
+    start, before = time.monotonic(), cores_of_children()
     running = subprocess.Popen(
         [*command, "recovery", "analyze", str(directory), "--out", str(report)],
         stdout=subprocess.DEVNULL,
@@ -91,7 +98,13 @@ def analyse(directory: Path, report: Path) -> tuple[float, int]:
     sampler.join()
     if code:
         raise SystemExit(f"the analysis of {directory} failed with exit code {code}")
-    return time.monotonic() - start, most[0]
+    return time.monotonic() - start, cores_of_children() - before, most[0]
+
+
+def cores_of_children() -> float:
+    """Return the seconds that cores have spent on processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def family(pid: int) -> list[int]:
