@@ -153,6 +153,7 @@ def analyze(
     _require_extra()
     from spark import progress
     from spark.analysis.analyse import analyse
+    from spark.analysis.groups import names
     from spark.dataset.files import check_dataset
     from spark.dataset.load import is_url, load, load_url, of_scenarios
     from spark.report.folder import check_place, write_report
@@ -184,10 +185,11 @@ def analyze(
             ).decode()
         )
         return
-    click.echo(f"{headline(analysis)}")
+    click.echo(headline(analysis))
+    told = names(analysis.groups)
     for verdict in analysis.verdicts:
         if verdict.quantile == "p50":
-            click.echo(f"{verdict.group}: {verdict.measure}: {verdict.words}")
+            click.echo(f"{told[verdict.group]}: {verdict.measure}: {verdict.words}")
     click.echo(f"-> {page}")
 
 

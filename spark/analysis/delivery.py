@@ -144,10 +144,11 @@ def deliveries(probes: DataFrame) -> DataFrame:
             "lost_share": fn.col("lost") / fn.col("events"),
         }
     )
+    known, reach = fn.col("error").isNotNull(), _Z * fn.col("error")
     told = shares.join(_errors(probes), list(_CLASS), "inner").withColumns(
         {
-            "lost_low": fn.greatest(fn.col("lost_share") - _Z * fn.col("error"), fn.lit(0.0)),
-            "lost_high": fn.least(fn.col("lost_share") + _Z * fn.col("error"), fn.lit(1.0)),
+            "lost_low": fn.when(known, fn.greatest(fn.col("lost_share") - reach, fn.lit(0.0))),
+            "lost_high": fn.when(known, fn.least(fn.col("lost_share") + reach, fn.lit(1.0))),
         }
     )
     return expect(told, KeyedDelivery)

@@ -14,6 +14,7 @@ from spark.report.tables import interval, shown
 
 #: What an experiment does to a ring, and where: nobody can choose that it is otherwise.
 _CONDITIONS = ("crash_share", "crash_mode", "mode", "profile", "ring.forming", "seconds")
+_FEW = 100  #: incidents; of fewer, p99 says no more than the maximum
 _CONDITION_TABLES = ("churn.", "faults.", "network.", "promises.", "workload.")
 
 
@@ -141,8 +142,19 @@ def _how_long(analysis: Analysis, group: Group, last: Quantiles) -> str:
     what = "After a broker fails" if last.measure == "total" else "Once a failure is confirmed"
     return (
         f"{what}, {where} ({names(analysis.groups)[group]}) is whole again after "
-        f"{shown(last.p50)} s in the median, and after {shown(last.p99)} s in 99 of 100 cases."
+        f"{shown(last.p50)} s in the median, and after {_slow(last)}."
     )
+
+
+def _slow(last: Quantiles) -> str:
+    """Say how long slow ones take: of few incidents, p99 is no more than the slowest."""
+    if last.count < _FEW:
+        return f"{shown(last.max)} s in the slowest of {last.count} cases"
+    return f"{shown(last.p99)} s in 99 of 100 cases"
+
+
+def _sure(low: float | None, high: float | None) -> str:
+    return "one seed: no interval" if low is None else f"95 % interval {interval(low, high)}"
 
 
 def _how_it_grows(analysis: Analysis, group: Group, measure: str) -> str:
@@ -203,11 +215,11 @@ def _numbers(
     found = [
         Number(
             f"{shown(last.p50)} s",
-            f"median {what}, {n} (95 % interval {interval(last.p50_low, last.p50_high)})",
+            f"median {what}, {n} ({_sure(last.p50_low, last.p50_high)})",
         ),
         Number(
             f"{shown(last.p99)} s",
-            f"99 of 100 are done by then (95 % interval {interval(last.p99_low, last.p99_high)})",
+            f"99 of 100 are done by then ({_sure(last.p99_low, last.p99_high)})",
         ),
     ]
     if advised:

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 from overlay.trace_schema import Source
 from spark.analysis.analysis import Analysis
-from spark.analysis.groups import names
+from spark.analysis.groups import Group, names
 from spark.analysis.outliers import ENOUGH
 from spark.analysis.recovery import MEASURES, MESSAGES
 from spark.report.answer import is_condition
 
+_SHOWN = 3  #: groups that are named in one sentence
 _ASKED = ("total", "repair", MESSAGES)
 
 
@@ -24,13 +25,7 @@ def _questions(analysis: Analysis) -> Iterator[str]:
         yield "How rings recover: chordal recovery sweep --out DIR"
         return
     told = names(analysis.groups)
-    for verdict in analysis.verdicts:
-        if verdict.question and verdict.measure in _ASKED:
-            what = f"{verdict.measure} ({verdict.quantile})"
-            yield (
-                f"{told[verdict.group]}: how {what} grows. {verdict.question[:1].upper()}"
-                f"{verdict.question[1:]} would tell."
-            )
+    yield from _of_growth(analysis)
     if analysis.facts.simulated and not any(
         not is_condition(row.setting) for row in analysis.comparisons
     ):
@@ -55,6 +50,27 @@ def _questions(analysis: Analysis) -> Iterator[str]:
             f"Which incidents are beyond p99.9: {ENOUGH:,} failures of one size are needed, and "
             f"there are at most {most.count:,}. More seeds would tell."
         )
+
+
+def _of_growth(analysis: Analysis) -> Iterator[str]:
+    """Yield what verdicts leave open: what one run would tell stands in one sentence."""
+    told = names(analysis.groups)
+    asked: dict[str, dict[Group, dict[str, None]]] = {}
+    for verdict in analysis.verdicts:
+        if verdict.question and verdict.measure in _ASKED:
+            of_group = asked.setdefault(verdict.question, {}).setdefault(verdict.group, {})
+            of_group[f"{verdict.measure} ({verdict.quantile})"] = None
+    for question, groups in asked.items():
+        alike: dict[str, list[str]] = {}
+        for group, names_of in groups.items():
+            alike.setdefault(", ".join(names_of), []).append(told[group])
+        for measures, whose in alike.items():
+            shown = "; ".join(whose[:_SHOWN])
+            more = f"; {len(whose) - _SHOWN} groups more" if len(whose) > _SHOWN else ""
+            yield (
+                f"How these grow: {measures} ({shown}{more}). "
+                f"{question[:1].upper()}{question[1:]} would tell."
+            )
 
 
 def footnotes(analysis: Analysis) -> list[str]:

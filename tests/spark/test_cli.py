@@ -128,9 +128,7 @@ class TestWithSpark:
             "Use chords rank: with none recovery takes 1.25 times as long (n = 1,024)."
         )
         assert len(verdicts) == 2
-        assert verdicts[0].startswith(
-            "crash, lan, chords rank, crash_share 0.05: total: grows like"
-        )
+        assert verdicts[0].startswith("crash, lan, chords rank: total: grows like")
         assert last == f"-> {tmp_path / 'r' / 'index.html'}"
 
     def test_analyze_leaves_out_what_is_broken_if_asked_to(

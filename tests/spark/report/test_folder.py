@@ -15,6 +15,7 @@ from spark.analysis.groups import Group
 from spark.errors import ReportError
 from spark.report import plots
 from spark.report.folder import FILES, check_place, write_report
+from spark.report.unanswered import questions
 from tests.spark.results import analysis
 
 
@@ -162,6 +163,35 @@ def test_an_earlier_report_is_replaced(tmp_path: Path) -> None:
 def test_an_empty_folder_is_taken(tmp_path: Path) -> None:
     (tmp_path / "report").mkdir()
     assert write_report(analysis(), tmp_path / "report").exists()
+
+
+def test_few_incidents_and_one_seed_are_said_to_be_so(tmp_path: Path) -> None:
+    found = analysis()
+    alone = ("p50_low", "p50_high", "p99_low", "p99_high")
+    rows = [msgspec.structs.replace(r, **dict.fromkeys(alone)) for r in found.quantiles]
+    found = msgspec.structs.replace(found, quantiles=tuple(rows))
+    opening = Page(write_report(found, tmp_path / "report")).text.split("Phases")[0]
+    assert "after 22.5 s in the slowest of 40 cases" in opening
+    assert "one seed: no interval" in opening
+    many = [msgspec.structs.replace(row, count=100) for row in rows]
+    found = msgspec.structs.replace(found, quantiles=tuple(many))
+    opening = Page(write_report(found, tmp_path / "report")).text.split("Phases")[0]
+    assert "after 17.1 s in 99 of 100 cases" in opening
+
+
+def test_what_one_run_would_tell_is_one_question() -> None:
+    found = analysis()
+    (open_one,) = (v for v in found.verdicts if v.question)
+    more = [
+        msgspec.structs.replace(open_one, measure="total", quantile="p50"),
+        msgspec.structs.replace(open_one, parameters='{"chords":"none","crash_share":0.05}'),
+    ]
+    asked = questions(msgspec.structs.replace(found, verdicts=(open_one, *more)))
+    told = "Larger rings: --nodes 64,1024,4096,16384 --seeds 40 would tell."
+    assert asked[:2] == [
+        f"How these grow: messages (p99), total (p50) (crash, lan, chords rank). {told}",
+        f"How these grow: messages (p99) (crash, lan, chords none). {told}",
+    ]
 
 
 @pytest.mark.parametrize("name", ["thesis.tex", "index.html"])
