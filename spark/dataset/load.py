@@ -76,11 +76,10 @@ def load_url(spark: SparkSession, url: str, *, skip_broken: bool = False) -> Dat
     runs, incidents = (_at_url(spark, place, record, skip_broken) for record in (Run, Incident))
     for frame, record in ((runs, Run), (incidents, Incident)):
         _check_versions(frame, record)
-    reader = spark.read.schema(partitioned_schema(Probe))
+    reader = spark.read.schema(partitioned_schema(Probe)).option("ignoreCorruptFiles", skip_broken)
     try:
-        probes = reader.option("ignoreCorruptFiles", skip_broken).parquet(
-            f"{place}/{FOLDERS[Probe]}"
-        )
+        probes = reader.parquet(f"{place}/{FOLDERS[Probe]}")
+        _look(probes)
     except AnalysisException:
         probes = None
     check_unique(runs, url)
@@ -139,9 +138,15 @@ def _at_url(spark: SparkSession, place: str, record: Record, skip_broken: bool) 
     try:
         whole = reader.option("pathGlobFilter", f"*{PARQUET}").parquet(folder)
         lines = reader.option("pathGlobFilter", f"*{JSON_LINES}").json(folder)
+        _look(whole)
     except AnalysisException as error:
         raise DatasetError(f"{place} is no data set: {folder} cannot be read") from error
     return whole.unionByName(lines)
+
+
+def _look(frame: DataFrame) -> None:
+    """Let Spark find out whether the files are there; over Spark Connect it waits until asked."""
+    len(frame.columns)
 
 
 def _check_versions(frame: DataFrame, record: Record) -> None:
