@@ -163,7 +163,7 @@ def analyze(
     check_place(out)
     with progress.spinner(f"analysing {data}"):
         files = None if is_url(data) else check_dataset(Path(data), skip_broken=skip_broken)
-        with open_session(master) as spark:
+        with open_session(master, memory="4g") as spark:
             read = (
                 load_url(spark, data, skip_broken=skip_broken)
                 if files is None

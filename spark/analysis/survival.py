@@ -96,11 +96,14 @@ def steps(lifetimes: DataFrame) -> DataFrame:
         "is_last",
         *(fn.col("survival") <= share + _CLOSE for share in CROSSED.values()),
     )
-    first = Window.partitionBy(*CELL, "place").orderBy("after_ns")
+    # The first step of each place, by counting and not by sorting: these are as many rows as there
+    # are failures, and few are kept.
+    columns = ("after_ns", "survival", "log", "variance", "at_risk", "failures", "censored")
     kept = (
         curve.withColumn("place", thinned)
-        .withColumn("at", fn.row_number().over(first))
-        .where("at = 1")
+        .groupBy(*CELL, "place")
+        .agg(fn.min_by(fn.struct(*columns), "after_ns").alias("step"))
+        .select(*CELL, "step.*")
     )
     low, high = (_end(sign) for sign in (1, -1))
     told = kept.withColumns({"after_s": fn.col("after_ns") / NS_PER_S, "low": low, "high": high})
