@@ -4,6 +4,7 @@
 
 Rooms
     ``speed`` (events a second, simulated seconds a second), ``bars`` (the ring against its bars),
-    ``campaigns`` (minutes of harm to whole brokers), ``stage`` (what these and the tests put
-    brokers into: processes, proxies, networks in memory).
+    ``campaigns`` (minutes of harm to whole brokers), ``spark`` (the analysis: time, memory, and
+    laws that are planted), ``stage`` (what these and the tests put brokers into: processes,
+    proxies, networks in memory).
 """

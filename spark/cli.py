@@ -121,45 +121,76 @@ def sweep(
 
 
 @recovery.command()
-@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("data", metavar="DATA")
 @click.option(
     "--out", required=True, metavar="REPORT", type=click.Path(path_type=Path), help="Its folder."
 )
+@click.option(
+    "--scenario",
+    "scenarios",
+    multiple=True,
+    metavar="NAME",
+    help="Only runs of this scenario; may be given several times.",
+)
+@click.option(
+    "--skip-broken", is_flag=True, help="Leave out files that are cut off or no data; say which."
+)
 @_master
 @_json
-def analyze(directory: Path, out: Path, master: str | None, as_json: bool) -> None:
-    """Analyse the data set DIR into a report.
+def analyze(
+    data: str,
+    out: Path,
+    scenarios: tuple[str, ...],
+    skip_broken: bool,
+    master: str | None,
+    as_json: bool,
+) -> None:
+    """Analyse the data set DATA into a report.
 
-    DIR is what simulations, sweeps and live brokers recorded, in any mix.
+    DATA is a folder that simulations, sweeps and live brokers wrote, in any mix; or the URL of
+    one, such as hdfs://HOST/DIR, which Spark alone opens.
     """
     _require_extra()
     from spark import progress
     from spark.analysis.analyse import analyse
+    from spark.analysis.groups import names
     from spark.dataset.files import check_dataset
+    from spark.dataset.load import is_url, load, load_url, of_scenarios
     from spark.report.folder import check_place, write_report
     from spark.report.pages import headline
     from spark.runtime.session import open_session
 
     check_place(out)
-    with progress.spinner(f"analysing {directory}"):
-        files = check_dataset(directory)
-        with open_session(master) as spark:
-            analysis = analyse(spark, files)
-    page = write_report(analysis, out)
+    with progress.spinner(f"analysing {data}"):
+        files = None if is_url(data) else check_dataset(Path(data), skip_broken=skip_broken)
+        with open_session(master, memory="4g") as spark:
+            read = (
+                load_url(spark, data, skip_broken=skip_broken)
+                if files is None
+                else load(spark, files)
+            )
+            if scenarios:
+                read = of_scenarios(read, scenarios)
+            analysis = analyse(spark, read)
+    words = ["chordal recovery analyze", data, *(f"--scenario {name}" for name in scenarios)]
+    words += [*(["--skip-broken"] if skip_broken else []), f"--out {out}"]
+    page = write_report(analysis, out, " ".join(words))
+    for name in analysis.skipped:
+        click.echo(f"left out: {name}", err=True)
     if as_json:
-        found = {
-            "report": str(page),
-            "facts": analysis.facts,
-            "counts": analysis.counts,
-            "quantiles": analysis.quantiles,
-            "fits": analysis.fits,
-            "verdicts": analysis.verdicts,
-        }
-        click.echo(msgspec.json.encode(found).decode())
+        click.echo(
+            msgspec.json.encode(
+                {"report": str(page), "answer": headline(analysis)}
+                | {name: getattr(analysis, name) for name in analysis.__struct_fields__}
+            ).decode()
+        )
         return
+    click.echo(headline(analysis))
+    told = names(analysis.groups)
     for verdict in analysis.verdicts:
-        click.echo(f"{verdict.group}: {verdict.measure}: {verdict.words}")
-    click.echo(f"{headline(analysis)} -> {page}")
+        if verdict.quantile == "p50":
+            click.echo(f"{told[verdict.group]}: {verdict.measure}: {verdict.words}")
+    click.echo(f"-> {page}")
 
 
 def _require_extra() -> None:

@@ -230,6 +230,7 @@ async def sweep(stage: Stage, scale: Scale, out: Path) -> Swept:
 class _Group(msgspec.Struct, frozen=True):
     source: str
     measure: str = ""
+    quantile: str = "p50"
     words: str = ""
     broker_failed: int = 0
 
@@ -246,7 +247,11 @@ async def analyse(stage: Stage, data: Path, report: Path) -> Analysed:
     """Let Spark analyse what was simulated, and what the brokers of this demo recorded."""
     printed = await stage.run("recovery", "analyze", data, "--out", report, "--json")
     analysis = msgspec.json.decode(printed, type=_Analysis)
-    words = {v.measure: v.words for v in analysis.verdicts if v.source == Source.SIMULATOR}
+    words = {
+        v.measure: v.words
+        for v in analysis.verdicts
+        if (v.source, v.quantile) == (Source.SIMULATOR, "p50")
+    }
     simulated = [group for group in analysis.counts if group.source == Source.SIMULATOR]
     return Analysed(
         crashes=sum(group.broker_failed for group in simulated),

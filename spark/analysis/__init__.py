@@ -1,6 +1,8 @@
 """The analysis: frames of rows go in, and verdicts come out.
 
-``recovery`` (how long incidents took), ``growth`` (the fits over the size of rings, and
-what they say), ``results``
-(what came out), ``analyse`` (all of it).
+Rows to small tables: ``recovery`` (incidents to measures), ``quantiles`` (exact ones),
+``replicates`` (the bootstrap over seeds), ``survival``, ``churn``, ``delivery``, ``outliers``.
+Small tables to verdicts: ``growth`` (laws fitted), ``judging`` (what they say), ``comparison``
+(settings). ``groups`` (what may be compared), ``results`` (rows of what came out), ``analysis``
+(all of it), ``frames`` (schemas, checked), ``replay`` (commands), ``analyse`` (the whole way).
 """

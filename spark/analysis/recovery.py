@@ -1,4 +1,4 @@
-"""Recovery, measured: pure functions from tables to tables.
+"""Recovery, measured: from rows of a data set to one row for each incident and measure.
 
 A broker *fails* at t_f. Another first *suspects* it at t_s; its failure is *confirmed* at t_c; the
 ring around it is *repaired*, all four pointers on both sides, at t_r; the last chord that led to
@@ -15,16 +15,22 @@ chords         t_x - t_f    how long some long-distance pointer led nowhere
 and one more measure, ``messages``: all that were sent on account of the incident.
 
 Only incidents whose verdict is ``broker_failed`` enter. A phase that lacks an end, because the run
-was over first or because its observer could not know, is left out and counted as ``open``.
+was over first or because its observer could not know, is *open*: its value is null.
+
+Runs belong to a *group* (``groups``), and those of one size to a *cell* of it. The unit of all
+statistics is the seed: incidents of one run are not independent of each other.
 """
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+import msgspec
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from overlay.trace_schema import Source, Verdict
-from spark.analysis.results import Group
+from spark.analysis.frames import expect
+from spark.analysis.groups import Group
+from spark.analysis.results import Counts, Facts
 from spark.dataset.load import Dataset
 
 #: Phase -> the columns of its start and its end.
@@ -36,30 +42,78 @@ PHASES = {
     "chords": ("failed_ns", "chords_repaired_ns"),
 }
 MESSAGES = "messages"
-MEASURES = (*PHASES, MESSAGES)
+NUMBERS = (MESSAGES,)  #: measures that are no times
+MEASURES = (*PHASES, *NUMBERS)
 
 GROUP = Group.__struct_fields__
-SIZE = (*GROUP, "n")
+#: A cell: a group's key and a size; UNKNOWN where nobody counted the brokers.
+CELL = ("group_key", "size")
+UNKNOWN = -1
 
-_NS_PER_S = 1e9
+MAX_UNITS = 500  #: in a cell of more runs than this, seeds are put together into so many units
+
+NS_PER_S = 1e9
+
+
+class KeyedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A run with the keys by which its rows are grouped: numbers, which move faster than texts."""
+
+    run_id: str
+    group_key: int
+    size: int  #: brokers the ring was formed of, not those of the moment of the failure
+    unit: int  #: what is drawn again by a bootstrap: the seed, or else the run
+
+
+class KeyedGroup(Group, frozen=True, kw_only=True):
+    """A group and its key."""
+
+    group_key: int
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True):
+    """One measure of one incident: nanoseconds, or a number; None where it is open."""
+
+    group_key: int
+    size: int
+    unit: int
+    measure: str
+    value: int | None
+
+
+def grouped(runs: DataFrame) -> DataFrame:
+    """Return ``runs`` with what they are grouped by.
+
+    Every live broker has its own settings, so the parameters of live runs do not divide them.
+    """
+    simulated = fn.col("source") == Source.SIMULATOR.value
+    told = runs.withColumn("parameters", fn.when(simulated, fn.col("parameters")))
+    return told.withColumns(
+        {
+            "group_key": fn.xxhash64(*GROUP),
+            "size": fn.coalesce("nodes", fn.lit(UNKNOWN)).cast("long"),
+        }
+    )
 
 
 def keyed_runs(runs: DataFrame) -> DataFrame:
-    """Return a run's id, seed, group and size: one row a run.
+    """Return rows of :class:`KeyedRun`."""
+    unit = fn.when(fn.col("seed").isNull(), fn.xxhash64("run_id")).otherwise(fn.xxhash64("seed"))
+    many = fn.count("*").over(Window.partitionBy(*CELL)) > MAX_UNITS
+    keyed = grouped(runs).withColumn("unit", unit)
+    pooled = fn.pmod("unit", fn.lit(MAX_UNITS).cast("long"))
+    return expect(keyed.withColumn("unit", fn.when(many, pooled).otherwise(unit)), KeyedRun)
 
-    The size is that of the run, not of the moment of the failure. Every live broker has its own
-    settings, so the parameters of live runs do not divide them.
-    """
-    simulated = fn.col("source") == Source.SIMULATOR.value
-    return runs.select(
-        "run_id",
-        "seed",
-        "source",
-        "scenario",
-        "profile",
-        fn.when(simulated, fn.col("parameters")).alias("parameters"),
-        fn.col("nodes").alias("n"),
-    )
+
+def keyed_groups(runs: DataFrame) -> DataFrame:
+    """Return rows of :class:`KeyedGroup`: few, one a group."""
+    return expect(grouped(runs).select("group_key", *GROUP).distinct(), KeyedGroup)
+
+
+def named(frame: DataFrame, groups: DataFrame) -> DataFrame:
+    """Return the rows of a small ``frame`` with the columns of their groups, and with n."""
+    n = fn.when(fn.col("size") != UNKNOWN, fn.col("size"))
+    told = frame.withColumn("n", n) if "size" in frame.columns else frame
+    return told.join(fn.broadcast(groups), "group_key", "inner")
 
 
 def facts(data: Dataset) -> DataFrame:
@@ -75,60 +129,41 @@ def facts(data: Dataset) -> DataFrame:
     incidents = data.incidents.join(known, on="run_id", how="left").agg(
         fn.count("*").alias("incidents"), fn.count_if(fn.col("known").isNull()).alias("strays")
     )
-    return runs.crossJoin(incidents)
+    return expect(runs.crossJoin(incidents), Facts)
 
 
 def counts(data: Dataset) -> DataFrame:
-    """Return rows of ``results.Counts``: one a group and size, those without incidents too."""
+    """Return rows of ``results.Counts``: one a cell, those without incidents too."""
     verdicts = [verdict.value for verdict in Verdict]
     per_run = data.incidents.groupBy("run_id").agg(
         *(fn.count_if(fn.col("verdict") == verdict).alias(verdict) for verdict in verdicts)
     )
-    return (
-        keyed_runs(data.runs)
+    found = (
+        grouped(data.runs)
         .join(per_run, on="run_id", how="left")
         .fillna(0, verdicts)
-        .groupBy(*SIZE)
+        .groupBy(*GROUP, fn.col("nodes").alias("n"))
         .agg(
             fn.count("*").alias("runs"),
             fn.countDistinct("seed").alias("seeds"),
             *(fn.sum(verdict).alias(verdict) for verdict in verdicts),
         )
     )
+    return expect(found, Counts)
 
 
-def measures(data: Dataset) -> DataFrame:
-    """Return one row an incident and measure: group, size, ``measure`` and ``value``.
-
-    ``value`` is in seconds, or a count of messages; null where the measure is open.
-    """
-    seconds = [
-        ((fn.col(end) - fn.col(start)) / _NS_PER_S).alias(phase)
-        for phase, (start, end) in PHASES.items()
-    ]
-    return (
-        data.incidents.where(fn.col("verdict") == Verdict.BROKER_FAILED.value)
-        .drop("n")
-        .join(keyed_runs(data.runs), on="run_id", how="inner")
-        .select(*SIZE, *seconds, fn.col(MESSAGES).cast("double"))
-        .unpivot(list(SIZE), list(MEASURES), "measure", "value")
+def measured(incidents: DataFrame, runs: DataFrame) -> DataFrame:
+    """Return rows of :class:`Measured` from incidents and :class:`KeyedRun`."""
+    failed = incidents.where(fn.col("verdict") == Verdict.BROKER_FAILED.value)
+    phases = [(fn.col(end) - fn.col(start)).alias(name) for name, (start, end) in PHASES.items()]
+    wide = failed.join(runs, "run_id", "inner").select(
+        *CELL, "unit", *phases, *(fn.col(number) for number in NUMBERS)
     )
+    return expect(wide.unpivot([*CELL, "unit"], list(MEASURES), "measure", "value"), Measured)
 
 
-def quantiles(measured: DataFrame) -> DataFrame:
-    """Return rows of ``results.Quantiles``, with the column ``curve`` of ``results.Curve``.
-
-    Quantiles are exact; between two incidents they are interpolated linearly.
-    """
-    curve = fn.percentile("value", [per_cent / 100 for per_cent in range(101)])
-    return (
-        measured.groupBy(*SIZE, "measure")
-        .agg(
-            fn.count("value").alias("count"),
-            fn.count_if(fn.col("value").isNull()).alias("open"),
-            fn.avg("value").alias("mean"),
-            fn.max("value").alias("max"),
-            curve.alias("curve"),
-        )
-        .withColumns({f"p{at}": fn.col("curve")[at] for at in (50, 95, 99)})
-    )
+def in_units(value: Column | str, measure: Column | str = "measure") -> Column:
+    """Return a value as people read it: seconds for times, numbers as they are."""
+    column = fn.col(value) if isinstance(value, str) else value
+    name = fn.col(measure) if isinstance(measure, str) else measure
+    return fn.when(name.isin(*NUMBERS), column.cast("double")).otherwise(column / NS_PER_S)

@@ -6,50 +6,19 @@ import enum
 
 import msgspec
 
-from overlay.trace_schema import Source
+from spark.analysis.groups import Grouped
 
 
-class Group(msgspec.Struct, frozen=True, kw_only=True):
-    """Runs that differ in nothing but size and seed, and may be compared across sizes."""
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """The data set as a whole."""
 
-    source: str
-    scenario: str
-    profile: str
-    parameters: str | None  #: of a simulated run; None for live ones, which are one group
-
-    def __str__(self) -> str:
-        place = [] if self.source == Source.SIMULATOR else [self.source]
-        return ", ".join([self.scenario, self.profile, *place, *_settings(self.parameters)])
-
-
-def _settings(parameters: str | None) -> list[str]:
-    if parameters is None:
-        return []
-    try:
-        return [
-            f"{key} {value}" for key, value in msgspec.json.decode(parameters, type=dict).items()
-        ]
-    except msgspec.MsgspecError:
-        return [parameters]
-
-
-class Grouped(msgspec.Struct, frozen=True, kw_only=True):
-    """A row that belongs to a group."""
-
-    source: str
-    scenario: str
-    profile: str
-    parameters: str | None
-
-    @property
-    def group(self) -> Group:
-        """The group the row belongs to."""
-        return Group(
-            source=self.source,
-            scenario=self.scenario,
-            profile=self.profile,
-            parameters=self.parameters,
-        )
+    runs: int
+    simulated: int
+    live: int
+    seeds: int  #: distinct ones
+    versions: tuple[str, ...]  #: of the chordal that wrote the rows
+    incidents: int
+    strays: int  #: incidents whose run is not in the data set; they enter nowhere
 
 
 class Counts(Grouped, frozen=True, kw_only=True):
@@ -65,53 +34,90 @@ class Counts(Grouped, frozen=True, kw_only=True):
 
 
 class Quantiles(Grouped, frozen=True, kw_only=True):
-    """One measure at one size, over all its incidents: seconds, or messages."""
+    """One measure at one size, over all its incidents: seconds, or numbers.
+
+    ``low`` and ``high`` are the ends of 95 % intervals over seeds; None with one seed.
+    """
 
     n: int | None
     measure: str
+    units: int  #: seeds, or runs where there are none
     count: int  #: incidents that have a value
     open: int  #: incidents that have none: an end was never reached or cannot be known
     mean: float | None
     p50: float | None
+    p50_low: float | None
+    p50_high: float | None
     p95: float | None
+    p95_low: float | None
+    p95_high: float | None
     p99: float | None
+    p99_low: float | None
+    p99_high: float | None
+    p999: float | None
     max: float | None
 
 
-class Curve(Grouped, frozen=True, kw_only=True):
-    """The distribution behind a ``Quantiles`` row: its quantiles 0, 1, ... 100 per cent."""
+class Survival(Grouped, frozen=True, kw_only=True):
+    """A step of a Kaplan-Meier curve: the share of failures not yet recovered after ``after_s``.
+
+    ``low`` and ``high`` are the ends of the 95 % interval by Greenwood's formula, on the scale of
+    log(-log).
+    """
 
     n: int | None
-    measure: str
-    curve: tuple[float, ...]
+    after_s: float
+    survival: float
+    low: float | None
+    high: float | None
+    at_risk: int
 
 
-class Model(enum.StrEnum):
-    """How a measure may grow with n."""
+class Survived(Grouped, frozen=True, kw_only=True):
+    """A Kaplan-Meier curve in short; a quantile is None where the curve does not get so far."""
 
-    LOG = "log2 n"
+    n: int | None
+    failures: int
+    censored: int  #: failures not recovered when the run ended
+    p50_s: float | None
+    p95_s: float | None
+    p99_s: float | None
+
+
+class Law(enum.StrEnum):
+    """How a measure may grow with n: a constant, and a factor times this."""
+
+    CONSTANT = "constant"
+    LOG = "log n"
+    LOG_SQUARED = "log² n"
     SQRT = "sqrt n"
     LINEAR = "n"
 
 
 class Fit(Grouped, frozen=True, kw_only=True):
-    """Least squares of a measure's median per size, unweighted: ``intercept + slope * x``.
+    """A law fitted to one quantile of a measure: ``intercept + slope * law(n)``.
 
-    ``x`` is the model's function of n; ``x_min`` and ``x_max`` are its range in the data. Slope
-    and intercept are None where only one size was measured.
+    Sizes are weighted by how well their quantile is known. The law of a constant has slope 0.
     """
 
     measure: str
-    model: Model
+    quantile: str  #: ``p50`` or ``p99``
+    law: Law
     sizes: int
     n_min: int
     n_max: int
-    x_min: float
-    x_max: float
-    mean: float  #: of the medians
-    slope: float | None
-    intercept: float | None
-    r2: float | None
+    mean: float  #: of the quantile over the sizes, weighted
+    intercept: float
+    slope: float
+    intercept_variance: float | None  #: over the replicates; None with one seed
+    slope_variance: float | None
+    covariance: float | None
+    deviance: float  #: weighted sum of squares left unexplained
+    criterion: float  #: information criterion: the lower, the better
+    share: float | None  #: of the replicates in which this law is the best
+    change: float  #: from ``n_min`` to ``n_max``, as a share of the mean
+    change_low: float | None
+    change_high: float | None
 
 
 class Growth(enum.StrEnum):
@@ -119,46 +125,76 @@ class Growth(enum.StrEnum):
 
     TOO_FEW = "too_few_sizes"
     FLAT = "flat"
-    UNCLEAR = "unclear"  #: varies, but no model explains how
+    UNCLEAR = "unclear"  #: perhaps it does not grow at all
     FALLING = "falling"
     LOG = "log"
+    LOG_SQUARED = "log_squared"
     SQRT = "sqrt"
     LINEAR = "linear"
-    UNDECIDED = "undecided"  #: grows, and several models explain it
+    UNDECIDED = "undecided"  #: grows, and several laws explain it
 
 
 class Judgement(Grouped, frozen=True, kw_only=True):
-    """The verdict on one measure of one group."""
+    """The verdict on one quantile of one measure of one group."""
 
     measure: str
+    quantile: str
     growth: Growth
-    models: tuple[str, ...]  #: those that the data support, best first
+    models: tuple[str, ...]  #: the laws that the data support, best first
+    words: str
+    question: str | None  #: what could not be answered, and which run would answer it
+
+
+class Churn(Grouped, frozen=True, kw_only=True):
+    """How a ring lives with failures, at one size."""
+
+    n: int
+    runs: int
+    broker_hours: float
+    failures_per_broker_hour: float
+    false_suspicions: int  #: of brokers that lived: refuted, or found to be the link
+    false_suspicions_per_broker_hour: float
+    false_deaths: int  #: brokers that lived, and were held for dead
+    whole_share: float  #: share of the time in which no failure was unrepaired
+    pairs_share: float  #: share of the time, averaged over the places between two neighbours
+    alone: int  #: failures while no other was unrepaired
+    alone_p50_s: float | None
+    overlapping: int
+    overlapping_p50_s: float | None
+    slowdown: float | None  #: median of the overlapping ones over that of the others
+
+
+class Comparison(Grouped, frozen=True, kw_only=True):
+    """Two groups that differ in one setting, at one size and quantile of a measure.
+
+    The row's group is the one with ``value``; the other one has ``base``.
+    """
+
+    setting: str
+    value: str
+    base: str
+    n: int
+    measure: str
+    quantile: str
+    value_at: float
+    base_at: float
+    difference: float
+    difference_low: float | None
+    difference_high: float | None
+    ratio: float | None
+    ratio_low: float | None
+    ratio_high: float | None
+    effect: float  #: Cliff's delta: how much likelier a larger value is with ``value``, -1 to 1
     words: str
 
 
-class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """The data set as a whole."""
+class Outlier(Grouped, frozen=True, kw_only=True):
+    """An incident that took longer than 99.9 % of those of its cell."""
 
-    runs: int
-    simulated: int
-    live: int
-    seeds: int  #: distinct ones
-    versions: tuple[str, ...]  #: of the chordal that wrote the rows
-    incidents: int
-    strays: int  #: incidents whose run is not in the data set; they enter nowhere
-
-
-class Analysis(msgspec.Struct, frozen=True, kw_only=True):
-    """All of it."""
-
-    facts: Facts
-    counts: tuple[Counts, ...]
-    quantiles: tuple[Quantiles, ...]
-    curves: tuple[Curve, ...]
-    fits: tuple[Fit, ...]
-    verdicts: tuple[Judgement, ...]
-
-    @property
-    def groups(self) -> tuple[Group, ...]:
-        """The groups, in the order of the tables."""
-        return tuple(dict.fromkeys(row.group for row in self.counts))
+    n: int | None
+    run_id: str
+    incident_id: str
+    seed: int | None
+    total_s: float
+    beyond_s: float  #: the quantile that it is beyond
+    command: str | None  #: that shows the run again

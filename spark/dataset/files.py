@@ -7,7 +7,7 @@ few small columns first costs a millisecond a file and gives an error that names
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -43,10 +43,16 @@ VERSIONS: dict[Record, int] = {
 PARQUET, JSON_LINES = ".parquet", ".jsonl"
 
 
-def find_files(directory: Path, record: Record) -> list[Path]:
+def find_partitions(directory: Path, record: Record) -> list[Path]:
+    """Return the files of a table in partitions, sorted; there may be none."""
+    return sorted((directory / FOLDERS[record]).glob(f"scenario=*/nodes=*/[!._]*{PARQUET}"))
+
+
+def find_files(directory: Path, record: Record, *, skip_foreign: bool = False) -> list[Path]:
     """Return the files of ``directory`` that hold rows of ``record``, sorted; never empty.
 
-    Names that start with a dot or an underscore belong to writers at work and are passed over.
+    Names that start with a dot or an underscore belong to writers at work and are passed over; so
+    is what is no data, if that is asked for.
 
     Raises:
         DatasetError: A folder is missing or empty, or holds something that is no data.
@@ -63,12 +69,16 @@ def find_files(directory: Path, record: Record) -> list[Path]:
     found = sorted(path for path in folder.iterdir() if not path.name.startswith((".", "_")))
     if not found:
         raise DatasetError(f"{folder} is empty: nothing was recorded yet")
-    for path in found:
-        if not path.is_file() or path.suffix not in (PARQUET, JSON_LINES):
+    for path in found if not skip_foreign else ():
+        if _is_foreign(path):
             raise DatasetError(
                 f"{path} is no {PARQUET} or {JSON_LINES} file: move it out of the data set"
             )
-    return found
+    return [path for path in found if not _is_foreign(path)]
+
+
+def _is_foreign(path: Path) -> bool:
+    return not path.is_file() or path.suffix not in (PARQUET, JSON_LINES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,19 +88,45 @@ class DatasetFiles:
     directory: Path
     runs: list[Path]
     incidents: list[Path]
+    probes: list[Path] = field(default_factory=list)
+    skipped: tuple[str, ...] = ()  #: names of files that are left out, with the folder of each
 
 
-def check_dataset(directory: Path) -> DatasetFiles:
+def check_dataset(directory: Path, *, skip_broken: bool = False) -> DatasetFiles:
     """Find and check all files of the data set in ``directory``.
 
+    Args:
+        directory: The data set.
+        skip_broken: Leave out files that cannot be read. With a file go those of the same name in
+            the other folders: a run without its incidents would look like one without failures.
+
     Raises:
-        DatasetError: A folder, file, column or line is missing, broken or of another version.
+        DatasetError: A folder, file, column or line is missing, broken or of another version; or,
+            with ``skip_broken``, nothing is left.
     """
-    runs, incidents = find_files(directory, Run), find_files(directory, Incident)
-    for record, paths in ((Run, runs), (Incident, incidents)):
+    found: dict[Record, list[Path]] = {
+        record: find_files(directory, record, skip_foreign=skip_broken)
+        for record in (Run, Incident)
+    }
+    found[Probe] = find_partitions(directory, Probe)
+    broken: dict[Path, str] = {}
+    for record, paths in found.items():
         for path in paths:
-            check_file(path, record)
-    return DatasetFiles(directory, runs, incidents)
+            try:
+                check_file(path, record)
+            except DatasetError as error:
+                if not skip_broken:
+                    raise DatasetError(f"{error}; or leave it out with --skip-broken") from error
+                broken[path] = str(error)
+    names = {path.name for path in broken}
+    left = {r: [path for path in paths if path.name not in names] for r, paths in found.items()}
+    if broken and not (left[Run] and left[Incident]):
+        raise DatasetError(f"nothing is left of {directory}: {next(iter(broken.values()))}")
+    out = [path for record, paths in found.items() for path in paths if path not in left[record]]
+    for record in (Run, Incident):
+        out += filter(_is_foreign, (directory / FOLDERS[record]).glob("[!._]*"))
+    skipped = tuple(sorted(str(path.relative_to(directory)) for path in out))
+    return DatasetFiles(directory, left[Run], left[Incident], left[Probe], skipped)
 
 
 def check_file(path: Path, record: Record) -> None:
@@ -123,11 +159,16 @@ def _check_parquet(path: Path, record: Record) -> None:
     try:
         with pq.ParquetFile(path) as file:
             found = file.schema_arrow
+            is_older = False
             if "schema_version" in found.names:
-                for version in _distinct(file, "schema_version"):
-                    _check_version(str(path), version, record)
+                versions = _distinct(file, "schema_version")
+                for version in versions:
+                    check_version(str(path), version, record)
+                is_older = bool(versions) and VERSIONS[record] not in versions
             for column in columns(record):
                 if column.name not in found.names:
+                    if is_older and column.nullable:
+                        continue
                     raise DatasetError(f"{path} has no column {column.name!r}")
                 kind = found.field(column.name).type
                 if not holds(kind, column.kind):
@@ -165,8 +206,12 @@ def _check_json_lines(path: Path, record: Record) -> None:
                 continue
             try:
                 said = version.decode(line).schema_version
-                _check_version(f"line {number} of {path}", said, record)
-                whole.decode(line)
+                check_version(f"line {number} of {path}", said, record)
+                if said == VERSIONS[record]:
+                    whole.decode(line)
+                else:
+                    absent = dict.fromkeys(c.name for c in columns(record) if c.nullable)
+                    msgspec.convert({**absent, **msgspec.json.decode(line)}, record)
             except msgspec.ValidationError as error:
                 raise DatasetError(f"line {number} of {path}: {error}") from error
             except msgspec.DecodeError as error:
@@ -175,10 +220,17 @@ def _check_json_lines(path: Path, record: Record) -> None:
                 ) from error
 
 
-def _check_version(where: str, version: object, record: Record) -> None:
+def check_version(where: str, version: object, record: Record) -> None:
+    """Check that rows of a version can be read: those that this chordal knows, and older ones.
+
+    Raises:
+        DatasetError: They cannot; the text begins with ``where``.
+    """
     known = VERSIONS[record]
-    if version != known:
+    if isinstance(version, int) and version > known:
         raise DatasetError(
-            f"{where} has schema version {version}, this chordal reads version {known}: "
-            "analyse it with the chordal that wrote it"
+            f"{where} has schema version {version}, and this chordal reads versions up to {known}: "
+            "a newer chordal wrote it, so analyse it with that one"
         )
+    if not isinstance(version, int) or version < 1:
+        raise DatasetError(f"{where} has schema version {version}, which no chordal has written")

@@ -9,18 +9,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import types as sql
 
 from overlay.trace_schema import Probe, Traffic
-from spark.dataset.column_types import spark_schema
-from spark.dataset.files import FOLDERS, PARQUET, check_file
-from spark.dataset.load import address
+from spark.dataset.files import FOLDERS, check_file, find_partitions
+from spark.dataset.load import address, partitioned_schema
 from spark.errors import DatasetError
-
-PARTITIONS = (
-    sql.StructField("scenario", sql.StringType(), nullable=True),
-    sql.StructField("nodes", sql.LongType(), nullable=True),
-)
 
 
 def load_partitions(
@@ -32,7 +25,7 @@ def load_partitions(
         DatasetError: There are none, or a file is broken or of another version.
     """
     folder = directory / FOLDERS[record]
-    files = sorted(folder.glob(f"scenario=*/nodes=*/[!._]*{PARQUET}"))
+    files = find_partitions(directory, record)
     if not files:
         raise DatasetError(
             f"{directory} has no {folder.name}: they are written by 'chordal sim run NAME --out' "
@@ -40,5 +33,5 @@ def load_partitions(
         )
     for path in files:
         check_file(path, record)
-    schema = sql.StructType([*spark_schema(record).fields, *PARTITIONS])
+    schema = partitioned_schema(record)
     return spark.read.schema(schema).option("mode", "FAILFAST").parquet(address(folder))

@@ -5,7 +5,8 @@
 ``report.md``                 the same in Markdown, without plots
 ``quantiles.csv``             every measure at every size
 ``fits.csv``                  every fit, with its measure's verdict
-``*.parquet``                 the same two tables, each a single small file
+``survival.csv`` and others   what else the analysis found, table by table
+``*.parquet``                 the same tables, each a single small file
 ============================  =====================================================
 """
 
@@ -22,15 +23,31 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sims.dataset import arrow_schema
-from spark.analysis.recovery import MESSAGES, PHASES
-from spark.analysis.results import Analysis, Fit, Group, Quantiles
+from spark.analysis.analysis import Analysis
+from spark.analysis.delivery import Delivery, Interruption
+from spark.analysis.results import Churn, Comparison, Fit, Outlier, Quantiles, Survival
 from spark.errors import ReportError
-from spark.report import pages, plots
+from spark.report import pages
 
 INDEX = "index.html"
 MARKDOWN = "report.md"
-TABLES = ("quantiles", "fits")
-FILES = (INDEX, MARKDOWN, *(f"{name}.{kind}" for name in TABLES for kind in ("csv", "parquet")))
+#: Tables that are written as they are; that of the fits has its verdicts as well.
+TABLES: dict[str, type[msgspec.Struct]] = {
+    "quantiles": Quantiles,
+    "survival": Survival,
+    "churn": Churn,
+    "delivery": Delivery,
+    "interruptions": Interruption,
+    "comparisons": Comparison,
+    "outliers": Outlier,
+}
+FILES = (
+    INDEX,
+    MARKDOWN,
+    *(f"{name}.{kind}" for name in ("fits", *TABLES) for kind in ("csv", "parquet")),
+)
+#: An earlier chordal wrote these alone.
+_FORMER_FILES = {INDEX, MARKDOWN, "quantiles.csv", "quantiles.parquet", "fits.csv", "fits.parquet"}
 
 
 def check_place(directory: Path) -> None:
@@ -44,7 +61,7 @@ def check_place(directory: Path) -> None:
     """
     if directory.is_dir():
         there = {path.name for path in directory.iterdir()}
-        if there and there != set(FILES):
+        if there and there not in (set(FILES), _FORMER_FILES):
             raise ReportError(f"{directory} holds other things than a report: name another folder")
     elif directory.exists():
         raise ReportError(f"{directory} is a file: name a folder for the report")
@@ -56,8 +73,10 @@ def check_place(directory: Path) -> None:
         raise _unwritable(directory, error) from error
 
 
-def write_report(analysis: Analysis, directory: Path) -> Path:
+def write_report(analysis: Analysis, directory: Path, command: str = "") -> Path:
     """Write the report of ``analysis`` to ``directory`` and return the path of its page.
+
+    ``command`` is the line that asked for it.
 
     Raises:
         ReportError: Something else is there, or it cannot be written.
@@ -67,7 +86,7 @@ def write_report(analysis: Analysis, directory: Path) -> Path:
     fresh, former = _beside(directory, "new"), _beside(directory, "old")
     try:
         fresh.mkdir(parents=True)
-        _fill(analysis, fresh)
+        _fill(analysis, fresh, command)
         if place.exists():
             place.rename(former)
         fresh.rename(place)
@@ -89,25 +108,21 @@ def _unwritable(directory: Path, error: OSError) -> ReportError:
     return ReportError(f"{directory} cannot be written: {error.strerror or error}")
 
 
-def _fill(analysis: Analysis, directory: Path) -> None:
-    figures = {
-        group: _figures(analysis, group, f"g{index}") for index, group in enumerate(analysis.groups)
-    }
-    (directory / INDEX).write_text(pages.to_html(analysis, figures), encoding="utf-8")
-    (directory / MARKDOWN).write_text(pages.to_markdown(analysis), encoding="utf-8")
-    verdicts = {(v.group, v.measure): v for v in analysis.verdicts}
-    fits = [
-        {
-            **msgspec.to_builtins(fit),
-            "growth": verdicts[fit.group, fit.measure].growth.value,
-            "verdict": verdicts[fit.group, fit.measure].words,
-        }
-        for fit in analysis.fits
-    ]
-    said = [pa.field("growth", pa.string()), pa.field("verdict", pa.string())]
-    quantiles = [msgspec.to_builtins(row) for row in analysis.quantiles]
-    _write_table(directory / "quantiles", arrow_schema(Quantiles), quantiles)
-    _write_table(directory / "fits", pa.schema([*arrow_schema(Fit), *said]), fits)
+def _fill(analysis: Analysis, directory: Path, command: str) -> None:
+    blocks = pages.outline(analysis, command)
+    (directory / INDEX).write_text(pages.page(blocks), encoding="utf-8")
+    (directory / MARKDOWN).write_text(pages.markdown(blocks), encoding="utf-8")
+    verdicts = {(v.group, v.measure, v.quantile): v for v in analysis.verdicts}
+    fits = []
+    for fit in analysis.fits:
+        verdict = verdicts[fit.group, fit.measure, fit.quantile]
+        said = {"growth": verdict.growth.value, "verdict": verdict.words}
+        fits.append({**msgspec.to_builtins(fit), **said})
+    said_fields = [pa.field("growth", pa.string()), pa.field("verdict", pa.string())]
+    _write_table(directory / "fits", pa.schema([*arrow_schema(Fit), *said_fields]), fits)
+    for name, record in TABLES.items():
+        rows = [msgspec.to_builtins(row) for row in getattr(analysis, name)]
+        _write_table(directory / name, arrow_schema(record), rows)
 
 
 def _write_table(stem: Path, schema: pa.Schema, rows: Sequence[dict[str, object]]) -> None:
@@ -116,30 +131,3 @@ def _write_table(stem: Path, schema: pa.Schema, rows: Sequence[dict[str, object]
         writer = csv.DictWriter(file, schema.names)
         writer.writeheader()
         writer.writerows(rows)
-
-
-def _figures(analysis: Analysis, group: Group, name: str) -> list[pages.Figure]:
-    """Draw what there is to draw: a measure without values, or of unknown size, has no plot."""
-    rows: dict[str, list[Quantiles]] = {}
-    for row in analysis.quantiles:
-        if row.group == group and row.n is not None and row.count:
-            rows.setdefault(row.measure, []).append(row)
-    figures = []
-    for measure, lines in (("total", ("p50", "p95", "p99")), (MESSAGES, ("p50", "p95", "mean"))):
-        if measure in rows:
-            fits = [f for f in analysis.fits if f.group == group and f.measure == measure]
-            svg = plots.growth_plot(f"{name}-{measure}", rows[measure], fits, lines)
-            caption = f"{measure}: {pages.MEANINGS[measure]}, with the three fits of the median."
-            figures.append(pages.Figure(svg=svg, caption=caption))
-    if phases := {phase: rows[phase] for phase in PHASES if phase in rows and phase != "total"}:
-        svg = plots.phases_plot(f"{name}-phases", phases)
-        caption = "The phases. Medians of phases do not add up to the median of their sum."
-        figures.append(pages.Figure(svg=svg, caption=caption))
-    curves = [
-        c for c in analysis.curves if c.group == group and c.measure == "total" and c.n is not None
-    ]
-    if curves:
-        svg = plots.distribution_plot(f"{name}-curves", curves)
-        caption = "The share of incidents that had recovered within a time, for each size."
-        figures.append(pages.Figure(svg=svg, caption=caption))
-    return figures

@@ -1,141 +1,225 @@
-"""The plots of a group, each an SVG drawing that can stand in an HTML page beside others."""
+"""The plots of the report, each an SVG drawing that can stand in an HTML page beside others."""
 
 from __future__ import annotations
 
-import io
-import logging
 import math
-import re
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 
-import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.ticker import NullLocator
 
-from spark.analysis.recovery import MESSAGES
-from spark.analysis.results import Curve, Fit, Model, Quantiles
+from spark.analysis.judging import FUNCTIONS
+from spark.analysis.recovery import NUMBERS
+from spark.analysis.results import Churn, Comparison, Fit, Quantiles, Survival
+from spark.report.drawing import DARK, Look, errors, figure, from_zero, look, sizes_axis, style, svg
 
-# It announces the building of its font cache on stderr.
-logging.getLogger("matplotlib").setLevel(logging.ERROR)
-
-_COLOURS = {"p50": "#1b6ca8", "p95": "#e08e2b", "p99": "#b8405e", "mean": "#4f9d69"}
-_MODEL_STYLES = {Model.LOG: ":", Model.SQRT: "-.", Model.LINEAR: "--"}
-_MODELS: Mapping[Model, Callable[[float], float]] = {
-    Model.LOG: math.log2,
-    Model.SQRT: math.sqrt,
-    Model.LINEAR: float,
-}
+_STEPS = 60
 
 
-def growth_plot(
-    name: str, rows: Sequence[Quantiles], fits: Sequence[Fit], lines: Sequence[str]
-) -> str:
-    """Return one measure over n, a line for each of the columns ``lines``, with the fits of p50.
+def lead_plot(name: str, lines: Mapping[str, Sequence[Quantiles]], fits: Sequence[Fit]) -> str:
+    """Return recovery time over n: medians with intervals, and p99 above them.
 
     Args:
         name: Sets the drawing's inner names apart from those of others on the page.
-        rows: The measure's quantiles, by n; at least one.
-        fits: Its fits; may be empty.
-        lines: Of ``p50``, ``p95``, ``p99`` and ``mean``.
+        lines: By the name of the group, its quantiles by n.
+        fits: The laws that the verdict names, of the group that is the first of ``lines``.
     """
-    with _style():
-        figure = _figure(7.2, 4.2)
-        axes = figure.subplots()
-        _lines_over_n(axes, rows, lines)
-        sizes = [row.n for row in rows if row.n is not None]
-        for fit in fits if len(sizes) > 1 else ():
-            _fitted_line(axes, fit, min(sizes), max(sizes))
-        _from_zero(axes)
-        axes.set_ylabel("messages per incident" if rows[0].measure == MESSAGES else "seconds")
-        axes.legend(ncols=2, fontsize="small")
-        return _svg(figure, name)
+    with style():
+        drawn = figure(8.4, 4.6)
+        axes = drawn.subplots()
+        sizes = [row.n for rows in lines.values() for row in rows if row.n is not None]
+        for fit in fits:
+            _band(axes, fit, look(0))
+        for index, (label, rows) in enumerate(lines.items()):
+            _with_intervals(axes, rows, "p50", look(index), label)
+            slow = [row.p99 or 0.0 for row in rows]
+            axes.plot(
+                *([row.n or 0 for row in rows], slow),
+                linestyle=look(index).dash,
+                color=look(index).colour,
+                alpha=0.55,
+                linewidth=1,
+            )
+            for quantile in ("p50", "p99"):
+                _beside(axes, quantile, rows[-1], look(index))
+        sizes_axis(axes, sizes)
+        from_zero(axes)
+        axes.set_ylabel("seconds until the ring is whole")
+        axes.legend(loc="upper left", fontsize="small", ncols=2 if len(lines) > 3 else 1)
+        axes.set_ylim(top=axes.get_ylim()[1] * (1.12 + 0.05 * math.ceil(len(lines) / 2)))
+        return svg(drawn, name)
 
 
 def phases_plot(name: str, phases: Mapping[str, Sequence[Quantiles]]) -> str:
-    """Return small multiples: a panel for each phase, its p50 and p95 over n, on one scale."""
-    with _style():
-        figure = _figure(9.6, 3.2)
-        panels = figure.subplots(1, len(phases), sharey=True, squeeze=False)[0]
+    """Return small multiples: a panel for each phase, its p50 and p99 over n, on one scale."""
+    with style():
+        drawn = figure(10, 3.1)
+        panels = drawn.subplots(1, len(phases), sharey=True, squeeze=False)[0]
         for axes, (phase, rows) in zip(panels, phases.items(), strict=True):
-            _lines_over_n(axes, rows, ("p50", "p95"))
+            for index, quantile in enumerate(("p50", "p99")):
+                _with_intervals(axes, rows, quantile, look(index), quantile)
+            sizes_axis(axes, [row.n for row in rows if row.n is not None])
+            axes.tick_params(axis="x", labelrotation=45)
+            axes.set_xlabel("n")
             axes.set_title(phase)
-        _from_zero(panels[0])  # they share one scale
+        from_zero(panels[0])  # they share one scale
         panels[0].set_ylabel("seconds")
         panels[0].legend(fontsize="small")
-        return _svg(figure, name)
+        return svg(drawn, name)
 
 
-def distribution_plot(name: str, curves: Sequence[Curve]) -> str:
-    """Return the empirical distribution of a measure: the share of incidents done by then."""
-    with _style():
-        figure = _figure(7.2, 4.2)
-        axes = figure.subplots()
-        shades = mpl.colormaps["viridis"]
-        for index, row in enumerate(curves):
-            shares = [at / (len(row.curve) - 1) for at in range(len(row.curve))]
-            colour = shades(0.9 * index / max(len(curves) - 1, 1))
-            axes.plot(row.curve, shares, color=colour, label=f"n = {row.n:,}")
-        axes.set_xlabel("seconds")
-        axes.set_ylabel("share of incidents")
-        axes.set_xlim(left=min(0.0, *(row.curve[0] for row in curves)))
+def survival_plot(name: str, curves: Mapping[int, Sequence[Survival]]) -> str:
+    """Return Kaplan-Meier curves by n, the share on a logarithmic scale."""
+    with style():
+        drawn = figure(8.4, 4.2)
+        axes = drawn.subplots()
+        lowest, latest = 1.0, 0.0
+        for index, (n, steps) in enumerate(curves.items()):
+            at, left = [0.0], [1.0]
+            for step in steps:
+                at.append(step.after_s)
+                if step.survival < left[-1]:  # what follows the last repair is flat
+                    latest = max(latest, step.after_s)
+                left.append(step.survival)
+            lowest = min([lowest, *(share for share in left if share > 0)])
+            shown = [share if share > 0 else math.nan for share in left]
+            seen = look(index)
+            axes.step(
+                *(at, shown),
+                where="post",
+                color=seen.colour,
+                linestyle=seen.dash,
+                label=f"n = {n:,}",
+            )
+        axes.set_yscale("log")
+        axes.set_ylim(bottom=lowest / 1.5, top=1.2)
+        axes.set_xlim(0, 1.15 * latest or 1.0)
+        axes.set_xlabel("seconds after the failure")
+        axes.set_ylabel("share not yet repaired")
+        axes.legend(fontsize="small", loc="upper right")
+        return svg(drawn, name)
+
+
+def laws_plot(
+    name: str, panels: Mapping[str, tuple[Sequence[Quantiles], Mapping[str, Sequence[Fit]]]]
+) -> str:
+    """Return a panel for each measure: p50 and p99, and the laws that their verdicts name.
+
+    ``panels`` has the quantiles by n and, for ``p50`` and ``p99``, the fits of these laws.
+    """
+    with style():
+        drawn = figure(10, 3.9)
+        axes_of = drawn.subplots(1, len(panels), squeeze=False)[0]
+        for axes, (measure, (rows, fits)) in zip(axes_of, panels.items(), strict=True):
+            for index, quantile in enumerate(("p50", "p99")):
+                for at, fit in enumerate(fits[quantile]):
+                    _band(axes, fit, look(index), thin=at > 0)
+                _with_intervals(axes, rows, quantile, look(index), quantile, joined=False)
+            sizes_axis(axes, [row.n for row in rows if row.n is not None])
+            from_zero(axes)
+            axes.set_title(measure)
+            axes.set_ylabel("number" if measure in NUMBERS else "seconds")
+            axes.legend(fontsize="small")
+        return svg(drawn, name)
+
+
+def churn_plot(name: str, points: Mapping[str, Sequence[tuple[Churn, Quantiles]]]) -> str:
+    """Return median recovery over the rate of failures, a line for each size."""
+    with style():
+        drawn = figure(8.4, 3.8)
+        axes = drawn.subplots()
+        for index, (label, pairs) in enumerate(points.items()):
+            rates = [churn.failures_per_broker_hour for churn, _ in pairs]
+            rows = [row for _, row in pairs]
+            _with_intervals(axes, rows, "p50", look(index), label, at=rates)
+        axes.set_xscale("log")
+        from_zero(axes)
+        axes.set_xlabel("failures per broker and hour")
+        axes.set_ylabel("seconds until the ring is whole (p50)")
         axes.legend(fontsize="small")
-        return _svg(figure, name)
+        return svg(drawn, name)
 
 
-def _style() -> AbstractContextManager[None]:
-    return mpl.rc_context(
-        {
-            "axes.edgecolor": "#8a94a3",
-            "axes.grid": True,
-            "axes.spines.right": False,
-            "axes.spines.top": False,
-            "axes.titlesize": "medium",
-            "font.size": 10,
-            "grid.color": "#e3e7ed",
-            "legend.frameon": False,
-            "svg.fonttype": "none",  # text stays text: small, sharp, searchable
-            "svg.hashsalt": "chordal",  # the same data draw the same file
-        }
+def ratios_plot(name: str, rows: Sequence[Comparison], labels: Sequence[str]) -> str:
+    """Return ratios with their intervals, one below the other; 1 is no difference."""
+    with style():
+        drawn = figure(8.4, 1.1 + 0.34 * len(rows))
+        axes = drawn.subplots()
+        places = list(range(len(rows)))[::-1]
+        ratios = [row.ratio or 1.0 for row in rows]
+        reach = errors(ratios, [r.ratio_low for r in rows], [r.ratio_high for r in rows])
+        axes.errorbar(
+            *(ratios, places),
+            xerr=reach,
+            fmt="o",
+            color=look(0).colour,
+            capsize=3,
+        )
+        axes.axvline(1, color=DARK, linewidth=1)
+        axes.set_yticks(places, list(labels))
+        axes.set_ylim(-0.7, len(rows) - 0.3)
+        axes.set_xlabel("ratio, with 95 % interval")
+        return svg(drawn, name)
+
+
+def _with_intervals(
+    axes: Axes,
+    rows: Sequence[Quantiles],
+    quantile: str,
+    seen: Look,
+    label: str,
+    *,
+    at: Sequence[float] | None = None,
+    joined: bool = True,
+) -> None:
+    values = [getattr(row, quantile) for row in rows]
+    lows, highs = ([getattr(row, f"{quantile}_{end}") for row in rows] for end in ("low", "high"))
+    axes.errorbar(
+        at if at is not None else [row.n or 0 for row in rows],
+        values,
+        yerr=errors(values, lows, highs),
+        marker=seen.marker,
+        linestyle=seen.dash if joined else "none",
+        color=seen.colour,
+        markersize=5,
+        capsize=3,
+        label=label,
     )
 
 
-def _figure(width: float, height: float) -> Figure:
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
+def _beside(axes: Axes, quantile: str, row: Quantiles, seen: Look) -> None:
+    """Write the name of a line at its end."""
+    axes.annotate(
+        quantile,
+        (row.n or 0, getattr(row, quantile)),
+        xytext=(6, 0),
+        textcoords="offset points",
+        va="center",
+        fontsize="small",
+        color=seen.colour,
+        annotation_clip=False,
+    )
 
 
-def _lines_over_n(axes: Axes, rows: Sequence[Quantiles], lines: Sequence[str]) -> None:
-    sizes = [row.n for row in rows if row.n is not None]
-    for line in lines:
-        values = [getattr(row, line) for row in rows]
-        axes.plot(sizes, values, "o-", color=_COLOURS[line], markersize=4, label=line)
-    axes.set_xscale("log", base=2)
-    axes.set_xticks(sizes, [f"{n:,}" for n in sizes], rotation=30 if len(sizes) > 4 else 0)
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xlabel("brokers in the ring, n")
-
-
-def _from_zero(axes: Axes) -> None:
-    axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
-
-
-def _fitted_line(axes: Axes, fit: Fit, smallest: int, largest: int) -> None:
-    if fit.slope is None or fit.intercept is None:
+def _band(axes: Axes, fit: Fit, seen: Look, *, thin: bool = False) -> None:
+    """Draw a law and the band in which it lies with 95 %."""
+    x = FUNCTIONS[fit.law]
+    if fit.n_min == fit.n_max:
         return
-    x = _MODELS[fit.model]
-    steps = [smallest * (largest / smallest) ** (step / 60) for step in range(61)]
+    steps = [fit.n_min * (fit.n_max / fit.n_min) ** (step / _STEPS) for step in range(_STEPS + 1)]
     values = [fit.intercept + fit.slope * x(n) for n in steps]
-    style = _MODEL_STYLES[fit.model]
-    axes.plot(steps, values, style, color="#5c6673", linewidth=1, label=f"p50 ~ {fit.model}")
-
-
-def _svg(figure: Figure, name: str) -> str:
-    drawn = io.StringIO()
-    figure.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None})
-    svg = drawn.getvalue()
-    svg = svg[svg.index("<svg") :]
-    return re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", svg)
+    axes.plot(
+        *(steps, values),
+        linestyle=":" if thin else "-",
+        color=seen.colour,
+        linewidth=1 if thin else 1.4,
+        alpha=0.8,
+        label=f"{fit.law} ({fit.quantile})",
+    )
+    parts = (fit.intercept_variance, fit.slope_variance, fit.covariance)
+    if thin or None in parts:
+        return
+    a, b, ab = (part or 0.0 for part in parts)
+    reach = [1.96 * math.sqrt(max(a + 2 * x(n) * ab + x(n) ** 2 * b, 0.0)) for n in steps]
+    below = [value - width for value, width in zip(values, reach, strict=True)]
+    above = [value + width for value, width in zip(values, reach, strict=True)]
+    axes.fill_between(steps, below, above, color=seen.colour, alpha=0.15, linewidth=0)

@@ -35,18 +35,36 @@ class Table:
 
 
 def shown(cell: Cell) -> str:
-    """Return ``cell`` as people read it: four significant digits, a dash for nothing."""
+    """Return ``cell`` as people read it: three significant digits, a dash for nothing."""
     match cell:
         case None:
             return "–"
         case float() if abs(cell) >= 1000:
             return f"{cell:,.0f}"
         case float():
-            return f"{cell:.4g}"
+            return f"{cell:.3g}"
         case int():
             return f"{cell:,}"
         case text:
             return text
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """Return an interval as people read it."""
+    return "–" if low is None or high is None else f"{shown(low)} to {shown(high)}"
+
+
+def size(n: int | None) -> Cell:
+    """Return a size, which nobody may have counted."""
+    return "unknown" if n is None else n
+
+
+def share(value: float | None) -> str:
+    """Return a share in per cent: with more digits, the nearer to all or nothing."""
+    if value is None:
+        return "–"
+    off = min(abs(value), abs(1 - value))
+    return f"{value:.1%}" if off >= 0.01 or off == 0 else f"{value:.3%}"
 
 
 def _html_cell(cell: Cell) -> str:

@@ -1,14 +1,24 @@
-"""One Spark session for all tests of the package."""
+"""One Spark session for all tests of the package, and one analysis of the planted study."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
 
+import msgspec
 import pytest
+from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
+from spark.analysis.analysis import Analysis
+from spark.cli import recovery
+from spark.dataset.files import check_dataset
+from spark.dataset.load import Dataset, load
 from spark.runtime.session import open_session
+from tests.spark.study import Study
+from tests.spark.study import study as planted
 
 _OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
@@ -25,3 +35,48 @@ def spark() -> Iterator[SparkSession]:
                 environment.setenv(name, value)
             session = stack.enter_context(open_session("local[2]", memory="1g"))
         yield session
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """What ``chordal recovery analyze --json`` printed of the study."""
+
+    report: Path
+    answer: str
+    analysis: Analysis
+    stderr: str
+
+
+@pytest.fixture(scope="session")
+def study() -> Study:
+    return planted()
+
+
+@pytest.fixture(scope="session")
+def study_folder(study: Study, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return study.write(tmp_path_factory.mktemp("study"))
+
+
+@pytest.fixture(scope="session")
+def data(spark: SparkSession, study_folder: Path) -> Dataset:
+    return load(spark, check_dataset(study_folder))
+
+
+@pytest.fixture(scope="session")
+def printed(
+    spark: SparkSession, study_folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Printed:
+    """The study, analysed by the command; an analysis costs too much to be done for each test."""
+    report = tmp_path_factory.mktemp("printed") / "report"
+    arguments = ["analyze", str(study_folder), "--out", str(report), "--json"]
+    ran = CliRunner().invoke(recovery, arguments, standalone_mode=False)
+    assert ran.exception is None
+    told = msgspec.json.decode(ran.stdout)
+    return Printed(
+        Path(told["report"]), told["answer"], msgspec.convert(told, Analysis), ran.stderr
+    )
+
+
+@pytest.fixture(scope="session")
+def found(printed: Printed) -> Analysis:
+    return printed.analysis

@@ -5,16 +5,22 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from html import unescape
 from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
 
 import spark.cli
+from spark.analysis.analysis import Analysis
 from spark.cli import recovery
+from spark.dataset.load import Dataset
 from spark.errors import DatasetError, GridError, MissingExtra, ReportError, SweepFailed
 from tests.spark import rows
+from tests.spark.conftest import Printed
+from tests.spark.results import analysis
 
 HEAVY = ("matplotlib", "numpy", "pandas", "pyarrow", "pyspark")
 
@@ -27,7 +33,7 @@ def invoke(*arguments: object) -> Result:
 
 
 def data_set(directory: Path) -> Path:
-    for n in (16, 64, 256):
+    for n in (16, 32, 64, 256):
         for seed in (1, 2):
             run = rows.run(f"n{n}s{seed}", nodes=n, seed=seed)
             incidents = [
@@ -100,24 +106,75 @@ class TestWithSpark:
     def session(self, spark: SparkSession) -> None:
         """Lend the session to the commands."""
 
-    def test_analyze_ends_with_the_verdict_and_the_path(self, tmp_path: Path) -> None:
-        result = invoke("analyze", data_set(tmp_path / "d"), "--out", tmp_path / "r")
-        assert result.exception is None
-        last = result.stdout.splitlines()[-1]
-        assert "total: flat: does not grow with n" in last
-        assert "messages: grows like log n" in last
-        assert last.endswith(f"-> {tmp_path / 'r' / 'index.html'}")
-        assert result.stderr == ""
-        assert (tmp_path / "r" / "index.html").exists()
+    def test_analyze_prints_one_json_object_and_writes_the_report(self, printed: Printed) -> None:
+        assert printed.stderr == ""
+        assert "n = 4,096" in printed.answer or "4,096 brokers" in printed.answer
+        page = printed.report.read_text("utf-8")
+        assert printed.answer in unescape(page)
+        assert "chordal recovery analyze" in page
+        assert {"quantiles", "fits", "verdicts", "survival", "churn", "delivery"} <= {
+            name for name in printed.analysis.__struct_fields__ if getattr(printed.analysis, name)
+        }
 
-    def test_analyze_prints_one_json_object(self, tmp_path: Path) -> None:
-        result = invoke("analyze", data_set(tmp_path / "d"), "--out", tmp_path / "r", "--json")
-        found = json.loads(result.stdout)
-        assert found["report"] == str(tmp_path / "r" / "index.html")
-        growths = {row["measure"]: row["growth"] for row in found["verdicts"]}
-        assert (growths["total"], growths["messages"]) == ("flat", "log")
-        medians = [row["p50"] for row in found["quantiles"] if row["measure"] == "total"]
-        assert medians == pytest.approx([3.0, 3.0, 3.0])
+    def test_analyze_begins_with_the_answer_and_ends_with_the_path(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("spark.analysis.analyse.analyse", lambda *_: analysis())
+        folder = tmp_path / "d"
+        result = invoke("analyze", data_set(folder), "--out", tmp_path / "r")
+        first, *verdicts, last = result.stdout.splitlines()
+        assert first.startswith("After a broker fails, a ring of 1,024 brokers")
+        assert first.endswith(
+            "Use chords rank: with none recovery takes 1.25 times as long (n = 1,024)."
+        )
+        assert len(verdicts) == 2
+        assert verdicts[0].startswith("crash, lan, chords rank: total: grows like")
+        assert last == f"-> {tmp_path / 'r' / 'index.html'}"
+
+    def test_analyze_leaves_out_what_is_broken_if_asked_to(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        read: list[Dataset] = []
+
+        def noted(spark: SparkSession, data: Dataset) -> Analysis:
+            read.append(data)
+            return msgspec.structs.replace(analysis(), skipped=data.skipped)
+
+        monkeypatch.setattr("spark.analysis.analyse.analyse", noted)
+        folder = data_set(tmp_path / "d")
+        path = folder / "incidents" / "n16s1.parquet"
+        path.write_bytes(path.read_bytes()[:-9])
+        refused = invoke("analyze", folder, "--out", tmp_path / "r")
+        assert str(refused.exception).startswith(str(path))
+        assert str(refused.exception).endswith("or leave it out with --skip-broken")
+        result = invoke("analyze", folder, "--out", tmp_path / "r", "--skip-broken")
+        assert result.exception is None
+        left_out = ["incidents/n16s1.parquet", "runs/n16s1.parquet"]
+        assert result.stderr.splitlines() == [f"left out: {name}" for name in left_out]
+        assert read[0].runs.count() == 7
+        assert "left out: runs/n16s1.parquet" in (tmp_path / "r" / "report.md").read_text("utf-8")
+
+    def test_analyze_takes_a_url_and_only_the_scenarios_asked_for(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, study_folder: Path
+    ) -> None:
+        read: list[Dataset] = []
+
+        def noted(spark: SparkSession, data: Dataset) -> Analysis:
+            read.append(data)
+            return analysis()
+
+        monkeypatch.setattr("spark.analysis.analyse.analyse", noted)
+        url = study_folder.as_uri()
+        result = invoke("analyze", url, "--out", tmp_path / "r", "--scenario", "live")
+        assert result.exception is None
+        assert [row["run_id"] for row in read[0].runs.collect()] == ["live"]
+        assert read[0].incidents.count() == 3
+        assert read[0].probes is not None
+        assert read[0].probes.count() == 0
+        assert f"analyze {url} --scenario live" in (tmp_path / "r" / "report.md").read_text("utf-8")
+        nowhere = invoke("analyze", f"{url}/nowhere", "--out", tmp_path / "r").exception
+        assert isinstance(nowhere, DatasetError)
+        assert "is no data set" in str(nowhere)
 
     def test_a_broken_data_set_leaves_no_report(self, tmp_path: Path) -> None:
         path = data_set(tmp_path / "d") / "incidents" / "n16s1.parquet"

@@ -1,113 +1,125 @@
-"""Verdicts, from data whose growth is known."""
+"""Verdicts from fits made by hand: what each combination of them says."""
 
 from __future__ import annotations
 
-import math
-import statistics
-from collections.abc import Callable, Mapping
-
+import msgspec
 import pytest
 
-from spark.analysis.growth import judge
-from spark.analysis.results import Fit, Growth, Model
-
-SIZES = (64, 128, 256, 512, 1024, 2048)
-FUNCTIONS: Mapping[Model, Callable[[float], float]] = {
-    Model.LOG: math.log2,
-    Model.SQRT: math.sqrt,
-    Model.LINEAR: float,
-}
+from spark.analysis.judging import FUNCTIONS, judge
+from spark.analysis.results import Fit, Growth, Law
 
 
-def fits(medians: Mapping[int, float]) -> list[Fit]:
-    """Return the three fits of ``medians``, size by size."""
-    y = list(medians.values())
-    found = []
-    for model, function in FUNCTIONS.items():
-        x = [function(n) for n in medians]
-        slope, intercept, r2 = None, None, None
-        if len(x) > 1:
-            slope, intercept = statistics.linear_regression(x, y)
-            r2 = 1.0 if len(set(y)) == 1 else statistics.correlation(x, y) ** 2
-        found.append(
-            Fit(
-                source="simulator",
-                scenario="crash",
-                profile="lan",
-                parameters="{}",
-                measure="total",
-                model=model,
-                sizes=len(x),
-                n_min=min(medians),
-                n_max=max(medians),
-                x_min=min(x),
-                x_max=max(x),
-                mean=statistics.fmean(y),
-                slope=slope,
-                intercept=intercept,
-                r2=r2,
-            )
+def fits(
+    criteria: dict[Law, float],
+    *,
+    change: tuple[float, float] = (0.5, 0.9),
+    shares: dict[Law, float] | None = None,
+    sizes: int = 9,
+    slope: float = 0.1,
+) -> list[Fit]:
+    """Return five fits; laws without a criterion are hopeless."""
+    shares = shares or {min(criteria, key=lambda law: criteria[law]): 1.0}
+    middle = sum(change) / 2
+    return [
+        Fit(
+            source="simulator",
+            scenario="crash",
+            profile="lan",
+            parameters="{}",
+            measure="total",
+            quantile="p50",
+            law=law,
+            sizes=sizes,
+            n_min=64,
+            n_max=16384,
+            mean=2.0,
+            intercept=1.0,
+            slope=0.0 if law is Law.CONSTANT else slope,
+            intercept_variance=0.01,
+            slope_variance=0.001,
+            covariance=-0.001,
+            deviance=7.0,
+            criterion=criteria.get(law, 500.0),
+            share=shares.get(law, 0.0),
+            change=0.0 if law is Law.CONSTANT else middle,
+            change_low=0.0 if law is Law.CONSTANT else change[0],
+            change_high=0.0 if law is Law.CONSTANT else change[1],
         )
-    return found
-
-
-def measured(function: Callable[[int], float], wobble: float = 0.0) -> list[Fit]:
-    """Return the fits of ``function``, off by the share ``wobble``, up and down in turn."""
-    return fits(
-        {n: function(n) * (1 + wobble * (-1) ** at) for at, n in enumerate(SIZES)},
-    )
+        for law in Law
+    ]
 
 
 @pytest.mark.parametrize(
-    ("function", "growth", "words"),
+    ("law", "growth"),
     [
-        (lambda n: 1 + math.log2(n), Growth.LOG, "grows like log n: +1 s each time n doubles"),
-        (lambda n: 1 + math.sqrt(n), Growth.SQRT, "grows like sqrt n"),
-        (lambda n: 1 + n, Growth.LINEAR, "grows like n: +1 s for each broker"),
-        (lambda n: 3.0, Growth.FLAT, "flat: does not grow with n (changes by 0%"),
-        (lambda n: 20 - math.log2(n), Growth.FALLING, "falls as n grows: by"),
+        (Law.LOG, Growth.LOG),
+        (Law.LOG_SQUARED, Growth.LOG_SQUARED),
+        (Law.SQRT, Growth.SQRT),
+        (Law.LINEAR, Growth.LINEAR),
     ],
 )
-@pytest.mark.parametrize("wobble", [0.0, 0.005])
-def test_growth_is_recognised(
-    function: Callable[[int], float], growth: Growth, words: str, wobble: float
-) -> None:
-    verdict = judge(measured(function, wobble))
-    assert verdict.growth is growth
-    if not wobble:
-        assert verdict.words.startswith(words)
+def test_a_law_that_is_much_better_than_all_others_is_named(law: Law, growth: Growth) -> None:
+    verdict = judge(fits({law: 10.0}))
+    assert (verdict.growth, verdict.models, verdict.question) == (growth, (law.value,), None)
+    assert verdict.words.startswith(f"grows like {law.value}: +0.1 s ")
+    assert "best in 100% of the replicates, from n = 64 to n = 16,384" in verdict.words
 
 
-def test_little_change_over_the_range_is_flat_however_well_it_fits() -> None:
-    verdict = judge(measured(lambda n: 100 + math.log2(n)))
-    assert verdict.growth is Growth.FLAT
-    assert "5%" in verdict.words
-
-
-def test_scatter_is_not_called_growth() -> None:
-    assert judge(measured(lambda n: 5 + math.log2(n) / 10, 0.3)).growth is Growth.UNCLEAR
-
-
-def test_models_that_fit_alike_are_all_named() -> None:
-    verdict = judge(measured(lambda n: 10 + math.log2(n), 0.04))
+def test_two_laws_that_explain_the_data_alike_are_both_named_with_the_run_that_would_tell() -> None:
+    verdict = judge(fits({Law.LOG: 10.0, Law.LOG_SQUARED: 13.2}))
     assert verdict.growth is Growth.UNDECIDED
-    assert verdict.models[:2] == ("log2 n", "sqrt n")
-    assert "log n or sqrt n" in verdict.words
-    assert "do not tell them apart" in verdict.words
+    assert verdict.models == ("log n", "log² n")
+    assert "these sizes cannot tell them apart" in verdict.words
+    assert verdict.question == "larger rings: --nodes 64,16384,65536,262144 --seeds 40"
+    assert judge(fits({Law.LOG: 10.0, Law.LOG_SQUARED: 13.3})).growth is Growth.LOG
 
 
-@pytest.mark.parametrize("sizes", [(64,), (64, 1024)])
-def test_two_sizes_are_too_few(sizes: tuple[int, ...]) -> None:
-    verdict = judge(fits({n: float(n) for n in sizes}))
+def test_a_law_that_most_replicates_do_not_have_is_not_named_alone() -> None:
+    verdict = judge(fits({Law.LOG: 10.0}, shares={Law.LOG: 0.49, Law.SQRT: 0.51}))
+    assert (verdict.growth, verdict.models) == (Growth.UNDECIDED, ("log n", "sqrt n"))
+
+
+def test_what_changes_by_less_than_a_tenth_is_flat_however_sure_the_law_is() -> None:
+    verdict = judge(fits({Law.LOG: 10.0}, change=(0.02, 0.09)))
+    assert verdict.growth is Growth.FLAT
+    assert judge(fits({Law.LOG: 10.0}, change=(0.02, 0.11))).growth is Growth.LOG
+
+
+def test_where_a_constant_may_do_and_the_change_may_be_large_nobody_can_tell() -> None:
+    verdict = judge(fits({Law.CONSTANT: 10.0, Law.LOG: 10.5}, change=(-0.05, 0.4)))
+    assert verdict.growth is Growth.UNCLEAR
+    assert "between -5% and +40%" in verdict.words
+    assert verdict.question == "more seeds: --nodes 64,1024,16384 --seeds 40"
+    sure = judge(fits({Law.CONSTANT: 10.0, Law.LOG: 10.5}, change=(-0.05, 0.05)))
+    assert sure.growth is Growth.FLAT
+
+
+def test_what_falls_is_said_to_fall() -> None:
+    assert judge(fits({Law.LOG: 10.0}, change=(-0.5, -0.3), slope=-0.1)).growth is Growth.FALLING
+
+
+def test_two_sizes_are_too_few() -> None:
+    verdict = judge(fits({Law.LOG: 10.0}, sizes=2))
     assert verdict.growth is Growth.TOO_FEW
-    assert verdict.words == "too few sizes (need 3)"
+    assert verdict.words == "too few sizes (2; need 3)"
+    assert verdict.question == "one size more: --nodes 64,16384,65536 --seeds 40"
 
 
-def test_three_sizes_tell_growth_apart_only_if_they_fit_well() -> None:
-    assert judge(fits({64: 7.0, 256: 9.0, 1024: 11.0})).growth is Growth.LOG
-    assert judge(fits({64: 7.0, 256: 8.7, 1024: 11.0})).models == ("log2 n", "sqrt n")
-    assert judge(fits({64: 7.0, 256: 11.0, 1024: 9.0})).growth is Growth.UNCLEAR
+def test_with_one_seed_there_are_no_shares_and_the_criterion_alone_decides() -> None:
+    alone = [
+        msgspec.structs.replace(fit, share=None, change_low=None, change_high=None)
+        for fit in fits({Law.LOG: 10.0})
+    ]
+    verdict = judge(alone)
+    assert verdict.growth is Growth.LOG
+    assert "replicates" not in verdict.words
 
 
-def test_a_measure_that_is_always_zero_is_flat() -> None:
-    assert judge(fits(dict.fromkeys(SIZES, 0.0))).growth is Growth.FLAT
+def test_every_law_has_a_function() -> None:
+    assert {law: FUNCTIONS[law](16) for law in Law} == {
+        Law.CONSTANT: 0.0,
+        Law.LOG: 4.0,
+        Law.LOG_SQUARED: 16.0,
+        Law.SQRT: 4.0,
+        Law.LINEAR: 16.0,
+    }

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from overlay.trace_schema import Incident, Run
-from spark.dataset.files import check_dataset, check_file, find_files, run_ids
+from spark.dataset.files import VERSIONS, check_dataset, check_file, find_files, run_ids
 from spark.errors import DatasetError
 from tests.spark import rows
 
@@ -109,6 +109,67 @@ def test_half_a_parquet_file_is_named(data: Path, length: int) -> None:
     path = data / "incidents" / "sim.parquet"
     path.write_bytes(path.read_bytes()[:length])
     refused(path, Incident, "no whole Parquet file")
+
+
+def test_an_older_file_is_read_and_what_it_lacks_is_unknown(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A version later the column is there; of what was written before, nobody knows it."""
+    for path in ((data / "incidents" / "sim.parquet"), (data / "incidents" / "live.jsonl")):
+        if path.suffix == ".parquet":
+            rewrite(path, "degree")
+        else:
+            row = msgspec.to_builtins(rows.incident("live"))
+            del row["degree"]
+            path.write_bytes(msgspec.json.encode(row))
+        refused(path, Incident, "degree")
+        monkeypatch.setitem(VERSIONS, Incident, 2)
+        check_file(path, Incident)
+        monkeypatch.setitem(VERSIONS, Incident, 1)
+
+
+def test_an_older_file_without_a_column_that_must_have_a_value_is_refused(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(VERSIONS, Incident, 2)
+    path = data / "incidents" / "sim.parquet"
+    rewrite(path, "messages")
+    refused(path, Incident, "no column 'messages'")
+
+
+@pytest.mark.parametrize(
+    ("version", "words"),
+    [
+        (7, "reads versions up to 1: a newer chordal wrote it"),
+        (0, "has schema version 0, which no chordal has written"),
+    ],
+)
+def test_a_version_that_cannot_be_read_is_told_in_words(
+    data: Path, version: int, words: str
+) -> None:
+    path = data / "runs" / "sim.parquet"
+    rewrite(path, "schema_version", pa.array([version]))
+    refused(path, Run, words)
+
+
+def test_what_is_broken_is_left_out_with_all_of_its_run(data: Path) -> None:
+    rows.write_parquet(data, rows.run("whole"), [rows.incident("whole")])
+    path = data / "incidents" / "sim.parquet"
+    path.write_bytes(path.read_bytes()[:-5])
+    (data / "runs" / "notes.txt").touch()
+    with pytest.raises(DatasetError, match=r"notes\.txt"):
+        check_dataset(data)
+    left = check_dataset(data, skip_broken=True)
+    assert left.skipped == ("incidents/sim.parquet", "runs/notes.txt", "runs/sim.parquet")
+    names = ["live.jsonl", "whole.parquet"]
+    assert [p.name for p in left.runs] == [p.name for p in left.incidents] == names
+
+
+def test_where_all_is_broken_nothing_is_analysed(data: Path) -> None:
+    for path in (data / "incidents").iterdir():
+        path.write_bytes(b"no rows")
+    with pytest.raises(DatasetError, match=f"nothing is left of {data}"):
+        check_dataset(data, skip_broken=True)
 
 
 def test_a_missing_column_is_named(data: Path) -> None:

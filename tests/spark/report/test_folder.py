@@ -11,12 +11,12 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 
-from spark.analysis.results import Group
+from spark.analysis.groups import Group
 from spark.errors import ReportError
 from spark.report import plots
 from spark.report.folder import FILES, check_place, write_report
-from spark.report.pages import headline, to_markdown
-from tests.spark.results import LIVE, SIMULATED, analysis, quantiles
+from spark.report.unanswered import questions
+from tests.spark.results import analysis
 
 
 class Page(HTMLParser):
@@ -46,26 +46,57 @@ class Page(HTMLParser):
         self.text += data
 
 
+COMMAND = "chordal recovery analyze data --out report"
+
+
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of a report, for those who only read it; it stands in the report's folder."""
-    return write_report(analysis(), tmp_path_factory.mktemp("written") / "report")
+    directory = tmp_path_factory.mktemp("written") / "report"
+    return write_report(analysis(), directory, COMMAND)
 
 
 def contents(directory: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in directory.iterdir()}
 
 
-def test_the_page_gives_verdicts_tables_and_plots(written: Path) -> None:
+def test_the_page_has_all_sections_with_their_plots_and_tables(written: Path) -> None:
     page = Page(written)
     found = analysis()
     for verdict in found.verdicts:
         assert verdict.words in page.text
-    for said in ("crash, lan, crash_share 0.05", "1,024", "0.1.0, 0.2.0", "nothing measured"):
+    headings = re.findall(r"<h2>(.*?)</h2>", page.source)
+    assert [heading.split(":")[0].split(",")[0] for heading in headings] == [
+        "Phases",
+        "Survival",
+        "Growth",
+        "Churn",
+        "Delivery of events",
+        "Settings compared",
+        "Outliers",
+        "What could not be answered",
+        "The data",
+    ]
+    assert page.tags.count("svg") == 5
+    for said in ("0.1.0, 0.2.0", "chordal recovery analyze data", "--seed 7", "99.995%"):
         assert said in page.text
-    assert page.tags.count("svg") == 4
-    assert page.tags.count("table") == 2 * 4 + 1
-    assert page.tags.count("tr") > len(found.quantiles) + len(found.fits) + len(found.counts)
+
+
+def test_it_opens_with_an_answer_three_numbers_and_one_plot(written: Path) -> None:
+    body = Page(written).source.split("</h1>")[1].split("<h2>")[0]
+    assert body.count('class="answer"') == 1
+    assert body.count('class="key"') == 3
+    assert body.count("<svg") == 1
+    assert body.index('class="answer"') < body.index('class="key"') < body.index("<svg")
+    assert "<table" not in body
+
+
+def test_what_was_not_measured_is_a_footnote_and_no_heading(written: Path) -> None:
+    source = Page(written).source
+    notes = source[source.rindex("<ol") :]
+    assert "live, wan, live: detection, confirmation" in notes
+    assert "live brokers do not see when another one dies" in notes
+    assert "not measured" not in "".join(re.findall(r"<h\d>.*?</h\d>", source))
 
 
 def test_the_page_stands_alone_and_its_drawings_do_not_clash(written: Path) -> None:
@@ -84,7 +115,7 @@ def test_what_is_in_the_data_is_text_and_nothing_else(tmp_path: Path) -> None:
     found = msgspec.structs.replace(found, facts=facts)
     page = Page(write_report(found, tmp_path / "report"))
     assert not {"b", "i"} & set(page.tags)
-    assert "<b>|x, lan, no JSON" in page.text
+    assert "<b>|x, lan" in page.text
     assert "<i>1.0" in page.text
 
 
@@ -92,7 +123,11 @@ def test_the_markdown_says_the_same(written: Path) -> None:
     text = (written.parent / "report.md").read_text("utf-8")
     for verdict in analysis().verdicts:
         assert verdict.words in text
-    assert "| total | 1,024 | 40 | 2 | 8 | 12 | 15.2 | 20 | 8.8 |" in text
+    for line in ("| total | 1,024 | 10 | 40 | 2 | 9 | 8.55 to 9.45 | 13.5 |", "- **9 s**: median"):
+        assert line in text
+    assert re.findall(r"<h2>(.*?)</h2>", written.read_text("utf-8")) == re.findall(
+        r"^## (.*)$", text, re.MULTILINE
+    )
 
 
 def test_tables_are_there_as_csv_and_parquet(written: Path) -> None:
@@ -103,15 +138,17 @@ def test_tables_are_there_as_csv_and_parquet(written: Path) -> None:
     with (report / "quantiles.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["measure"] for row in rows] == [row["measure"] for row in quantiles]
-    assert (rows[0]["n"], rows[0]["p50"], float(rows[4]["p50"])) == ("", "", 8.0)
+    assert (rows[1]["n"], rows[1]["p50"], float(rows[2]["p50"])) == ("", "", 8.0)
     with (report / "fits.csv").open(encoding="utf-8", newline="") as file:
         fits = list(csv.DictReader(file))
-    assert [row["growth"] for row in fits] == ["flat"] * 3 + ["log"] * 3
+    assert [row["growth"] for row in fits] == ["log"] * 10 + ["sqrt"] * 5 + ["undecided"] * 5
+    outliers = pq.read_table(report / "outliers.parquet").to_pylist()
+    assert outliers == msgspec.to_builtins(list(analysis().outliers))
     assert pq.read_table(report / "fits.parquet").column("verdict")[0].as_py() == fits[0]["verdict"]
 
 
 def test_the_same_analysis_gives_the_same_bytes(tmp_path: Path, written: Path) -> None:
-    again = write_report(analysis(), tmp_path / "again").parent
+    again = write_report(analysis(), tmp_path / "again", COMMAND).parent
     assert contents(written.parent) == contents(again)
 
 
@@ -126,6 +163,35 @@ def test_an_earlier_report_is_replaced(tmp_path: Path) -> None:
 def test_an_empty_folder_is_taken(tmp_path: Path) -> None:
     (tmp_path / "report").mkdir()
     assert write_report(analysis(), tmp_path / "report").exists()
+
+
+def test_few_incidents_and_one_seed_are_said_to_be_so(tmp_path: Path) -> None:
+    found = analysis()
+    alone = ("p50_low", "p50_high", "p99_low", "p99_high")
+    rows = [msgspec.structs.replace(r, **dict.fromkeys(alone)) for r in found.quantiles]
+    found = msgspec.structs.replace(found, quantiles=tuple(rows))
+    opening = Page(write_report(found, tmp_path / "report")).text.split("Phases")[0]
+    assert "after 22.5 s in the slowest of 40 cases" in opening
+    assert "one seed: no interval" in opening
+    many = [msgspec.structs.replace(row, count=100) for row in rows]
+    found = msgspec.structs.replace(found, quantiles=tuple(many))
+    opening = Page(write_report(found, tmp_path / "report")).text.split("Phases")[0]
+    assert "after 17.1 s in 99 of 100 cases" in opening
+
+
+def test_what_one_run_would_tell_is_one_question() -> None:
+    found = analysis()
+    (open_one,) = (v for v in found.verdicts if v.question)
+    more = [
+        msgspec.structs.replace(open_one, measure="total", quantile="p50"),
+        msgspec.structs.replace(open_one, parameters='{"chords":"none","crash_share":0.05}'),
+    ]
+    asked = questions(msgspec.structs.replace(found, verdicts=(open_one, *more)))
+    told = "Larger rings: --nodes 64,1024,4096,16384 --seeds 40 would tell."
+    assert asked[:2] == [
+        f"How these grow: messages (p99), total (p50) (crash, lan, chords rank). {told}",
+        f"How these grow: messages (p99) (crash, lan, chords none). {told}",
+    ]
 
 
 @pytest.mark.parametrize("name", ["thesis.tex", "index.html"])
@@ -158,36 +224,8 @@ def test_a_failure_leaves_the_earlier_report_and_nothing_else(
     def interrupted(*_: object) -> str:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(plots, "distribution_plot", interrupted)
+    monkeypatch.setattr(plots, "survival_plot", interrupted)
     with pytest.raises(KeyboardInterrupt):
         write_report(analysis(), place)
     assert contents(place) == before
     assert list(tmp_path.iterdir()) == [place]
-
-
-def test_the_headline_gives_time_and_messages() -> None:
-    verdicts = {verdict.measure: verdict.words for verdict in analysis().verdicts}
-    assert headline(analysis()) == (
-        f"{SIMULATED}: total: {verdicts['total']}; messages: {verdicts['messages']} "
-        "(and 1 more in the report)"
-    )
-
-
-def test_without_fits_the_headline_says_so() -> None:
-    found = msgspec.structs.replace(analysis(), verdicts=())
-    assert headline(found).startswith("incidents: 168, but the size of the ring is unknown")
-    counts = tuple(msgspec.structs.replace(row, broker_failed=0) for row in found.counts)
-    nothing = msgspec.structs.replace(found, counts=counts)
-    assert headline(nothing) == "no broker failed in these runs: there is nothing to fit"
-
-
-def test_what_was_measured_at_unknown_sizes_is_not_called_nothing() -> None:
-    found = analysis()
-    live = (quantiles(LIVE, None, "repair", 0.2), quantiles(LIVE, None, "total", None))
-    text = to_markdown(msgspec.structs.replace(found, quantiles=live))
-    told = text.split(f"**{LIVE}**")[1]
-    said = dict(re.findall(r"^- (\w+) \(.*?\): (.*)$", told.split("**crash")[0], re.MULTILINE))
-    assert said["repair"] == (
-        "incidents: 40, but the size of the ring is unknown: there is nothing to fit"
-    )
-    assert said["total"] == said["detection"] == "nothing measured"

@@ -1,0 +1,178 @@
+"""Time and memory of the whole analysis, over the size of the data; and its core beside DuckDB.
+
+    python -m benchmarks.spark.scale --rows 100000,1000000,10000000
+
+Each size is analysed by the command, in a process of its own, as a user would. Memory is that of
+all its processes together, the JVM with them. Whether the cost is linear is judged by the seconds
+of all cores, which other work on the machine does not change much.
+
+Then the quantiles of all measures in all cells are computed by Spark and by DuckDB from the same
+files, one after the other; that their answers are the same is checked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import duckdb
+
+from benchmarks.arguments import at_least, listed
+from benchmarks.report import Bars
+from benchmarks.spark.planted import write
+from spark.analysis.frames import collect
+from spark.analysis.quantiles import CellQuantiles, buckets, cell_quantiles
+from spark.analysis.recovery import MEASURES, PHASES, keyed_runs, measured
+from spark.dataset.files import check_dataset
+from spark.dataset.load import load
+from spark.runtime.session import open_session
+
+MAX_SECONDS = 300.0  #: for the largest data set of the default
+LARGEST = 10_000_000
+MAX_GIB = 8.0
+LINEAR = 1.5  #: ten times the rows may take so many times ten times as long
+SAMPLE_S = 0.25
+GIB = 2**30
+
+Key = tuple[str, int, str]  #: parameters, size, measure
+
+
+def main() -> int:
+    """Measure all sizes, and print what they took."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--rows", type=listed(at_least(10_000)), default=[100_000, 1_000_000, LARGEST]
+    )
+    arguments = parser.parse_args()
+    bars = Bars()
+    took: list[tuple[int, float]] = []
+    with tempfile.TemporaryDirectory(prefix="chordal-scale-") as folder:
+        for rows in sorted(arguments.rows):
+            directory = Path(folder) / str(rows)
+            write(directory, rows)
+            seconds, cores, memory = analyse(directory, Path(folder) / f"report-{rows}")
+            took.append((rows, cores))
+            used = f"{seconds:.1f} s, {cores:.1f} s of cores, {memory / GIB:.2f} GiB"
+            bars.note(f"{rows:>10,} incidents: {used}")
+            bars.at_most("scale", f"GiB for {rows:,} incidents", memory / GIB, MAX_GIB)
+            if rows == LARGEST:
+                bars.at_most("scale", f"seconds for {rows:,} incidents", seconds, MAX_SECONDS)
+        for (fewer, before), (more, after) in pairwise(took):
+            growth = (after / before) / (more / fewer)
+            bars.at_most("scale", f"cost of {more:,} over that of {fewer:,}, a row", growth, LINEAR)
+        beside_duckdb(bars, Path(folder) / str(max(arguments.rows)))
+    return bars.exit_code
+
+
+def analyse(directory: Path, report: Path) -> tuple[float, float, int]:
+    """Run the command on a data set.
+
+    Returns its seconds, those of all cores, and the most bytes of its processes together.
+    """
+    command = [sys.executable, "-c", "from ges.cli.main import main; main()"]
+    start, before = time.monotonic(), cores_of_children()
+    running = subprocess.Popen(
+        [*command, "recovery", "analyze", str(directory), "--out", str(report)],
+        stdout=subprocess.DEVNULL,
+    )
+    most = [0]
+    done = threading.Event()
+
+    def sample() -> None:
+        while not done.wait(SAMPLE_S):
+            most[0] = max(most[0], sum(map(resident, family(running.pid))))
+
+    sampler = threading.Thread(target=sample)
+    sampler.start()
+    code = running.wait()
+    done.set()
+    sampler.join()
+    if code:
+        raise SystemExit(f"the analysis of {directory} failed with exit code {code}")
+    return time.monotonic() - start, cores_of_children() - before, most[0]
+
+
+def cores_of_children() -> float:
+    """Return the seconds that cores have spent on processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def family(pid: int) -> list[int]:
+    """Return a process and all that it has started, directly or not."""
+    found = [pid]
+    for each in found:
+        try:
+            tasks = list(Path(f"/proc/{each}/task").iterdir())
+            for task in tasks:
+                found += map(int, (task / "children").read_text().split())
+        except OSError:
+            continue  # it has ended meanwhile
+    return found
+
+
+def resident(pid: int) -> int:
+    """Return the bytes of a process that are in memory."""
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except (OSError, IndexError):
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def beside_duckdb(bars: Bars, directory: Path) -> None:
+    """Compute the quantiles with both, compare, and print the ratio as it is."""
+    with open_session() as spark:
+        data = load(spark, check_dataset(directory))
+        data.runs.count()  # what starting costs is no part of this
+        start = time.monotonic()
+        rows = measured(data.incidents, keyed_runs(data.runs))
+        kept = buckets(rows).persist()
+        found = collect(cell_quantiles(rows, kept), CellQuantiles)
+        kept.unpersist()
+        ours = time.monotonic() - start
+    start = time.monotonic()
+    theirs = duckdb_quantiles(directory)
+    other = time.monotonic() - start
+    mine = sorted(
+        (r.size, r.measure, r.p50 or 0.0, r.p95 or 0.0, r.p99 or 0.0) for r in found if r.count
+    )
+    same = len(mine) == len(theirs) and all(
+        a[:2] == b[:2] and all(math.isclose(x, y) for x, y in zip(a[2:], b[2:], strict=True))
+        for a, b in zip(mine, theirs, strict=True)
+    )
+    bars.judge("duckdb", f"{len(mine)} rows of quantiles are the same in both", met=same)
+    bars.note(f"Spark {ours:.1f} s, DuckDB {other:.1f} s: a ratio of {ours / other:.1f}")
+
+
+def duckdb_quantiles(directory: Path) -> list[tuple[int, str, float, float, float]]:
+    """Return size, measure and quantiles of each cell, in nanoseconds or messages, sorted."""
+    phases = ", ".join(f"{end} - {start} AS {name}" for name, (start, end) in PHASES.items())
+    query = f"""
+        WITH wide AS (
+            SELECT r.parameters, r.nodes, {phases}, i.messages
+            FROM read_parquet('{directory}/incidents/*.parquet') i
+            JOIN read_parquet('{directory}/runs/*.parquet') r USING (run_id)
+            WHERE i.verdict = 'broker_failed'
+        ), long AS (
+            UNPIVOT wide ON {", ".join(MEASURES)} INTO NAME measure VALUE value
+        )
+        SELECT nodes, measure, quantile_cont(value, 0.5), quantile_cont(value, 0.95),
+               quantile_cont(value, 0.99)
+        FROM long GROUP BY parameters, nodes, measure
+    """
+    with duckdb.connect() as connection:
+        return sorted(connection.sql(query).fetchall())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,91 @@
+"""What Spark makes of the analysis: which columns it reads, and how often it shuffles rows."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from spark.analysis import churn, delivery, recovery, replicates, survival
+from spark.analysis.quantiles import buckets, cell_quantiles
+from spark.dataset.load import Dataset, of_scenarios
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def keyed(data: Dataset) -> DataFrame:
+    return recovery.keyed_runs(data.runs)
+
+
+def plan(spark: SparkSession, frame: DataFrame) -> str:
+    """Return the plan in which Spark carries out a frame."""
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    explained: str = jvm.PythonSQLUtils.explainString(frame._jdf.queryExecution(), "formatted")
+    return explained
+
+
+def read(explained: str) -> list[set[str]]:
+    """Return the columns of each scan."""
+    scans = re.findall(r"ReadSchema: struct<(.*?)>\n", explained)
+    return [set(re.findall(r"(\w+):", scan)) for scan in scans]
+
+
+def shuffles(explained: str) -> int:
+    """Return how many times rows move between executors, but for those of runs to a broadcast."""
+    return len(re.findall(r"^\(\d+\) Exchange\b", explained, re.MULTILINE))
+
+
+def test_a_measure_reads_the_columns_of_times_and_no_texts_but_keys(
+    spark: SparkSession, data: Dataset, keyed: DataFrame
+) -> None:
+    explained = plan(spark, buckets(recovery.measured(data.incidents, keyed)))
+    runs, incidents = sorted(read(explained), key=len)
+    times = {"failed_ns", "suspected_ns", "confirmed_ns", "repaired_ns", "chords_repaired_ns"}
+    if "failed_ns" in runs:
+        runs, incidents = incidents, runs
+    assert incidents == {"run_id", "verdict", "messages", *times}
+    assert runs == {"run_id", "source", "scenario", "profile", "parameters", "nodes"}
+    assert "PushedFilters: [IsNotNull(verdict), EqualTo(verdict,broker_failed)" in explained
+
+
+def test_incidents_are_counted_where_they_are_read(
+    spark: SparkSession, data: Dataset, keyed: DataFrame
+) -> None:
+    """Runs are sent to incidents and not incidents to runs; only counts are shuffled."""
+    explained = plan(spark, buckets(recovery.measured(data.incidents, keyed)))
+    assert "BroadcastHashJoin" in explained
+    assert "SortMergeJoin" not in explained
+    assert shuffles(explained) == 1
+
+
+def test_python_runs_for_the_bootstrap_alone(
+    spark: SparkSession, data: Dataset, keyed: DataFrame
+) -> None:
+    measured = recovery.measured(data.incidents, keyed)
+    kept = buckets(measured)
+    with_times = keyed.join(data.runs.select("run_id", "source", "seed", "duration_ns"), "run_id")
+    assert data.probes is not None
+    probes = delivery.keyed_probes(data.probes, keyed)
+    built_in = (
+        cell_quantiles(measured, kept),
+        survival.steps(survival.lifetimes(data.incidents, with_times)),
+        churn.churn(data.incidents, with_times),
+        delivery.deliveries(probes),
+        delivery.interruptions(probes),
+    )
+    python = re.compile(r"Python|InArrow|InPandas|ArrowEval")
+    assert [python.findall(plan(spark, frame)) for frame in built_in] == [[]] * 5
+    assert "FlatMapGroupsInArrow" in plan(spark, replicates.replicates(measured))
+
+
+def test_one_scenario_opens_no_folder_of_another(spark: SparkSession, data: Dataset) -> None:
+    chosen = of_scenarios(data, ["crash"])
+    assert chosen.probes is not None
+    probes = delivery.keyed_probes(chosen.probes, recovery.keyed_runs(chosen.runs))
+    explained = plan(spark, delivery.deliveries(probes))
+    assert re.search(r"PartitionFilters: \[.*scenario.* = crash\)?\]", explained)
+    columns = max(read(explained), key=len)
+    assert not columns & {"topic", "copies", "publisher_broker", "subscriber_broker", "sequence"}
