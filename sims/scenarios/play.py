@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -14,7 +15,7 @@ from overlay.machine import Fact
 from overlay.release import software_version
 from overlay.rng import rng_for
 from overlay.trace_schema import Incident, Run, Source
-from ring.config import profile
+from ring.config import RingConfig, profile
 from sims.experiments.experiment import Progress, RunResult
 from sims.scenarios import arrivals, faults
 from sims.scenarios.deeds import Deeds
@@ -30,6 +31,7 @@ from sims.world.network import DISTANCES
 STEP_NS = nanos(0.5)  #: between two looks at the invariants
 MAX_SEED = 2**63 - 1
 PARK_MS = 20_000  #: a secure event waits so long for an all-secure path
+DIGEST = 8  #: hexadecimal digits of a run's name that stand for the keys of its scenario
 SHOWN = 10  #: broken sentences that are told
 
 
@@ -80,7 +82,7 @@ class _Play:
         self._seed = seed
         self._folder = folder
         self._progress = progress
-        self._config = profile(scenario.profile)
+        self._config = ring_config(scenario)
         self._latency = _conditions(scenario, seed, folder)
         self._whole: WholeStage | None = None
         self._stage = self._build()
@@ -217,12 +219,9 @@ class _Play:
 
     @property
     def _run_id(self) -> str:
-        return f"{self._name}-n{self._scenario.nodes}-s{self._seed}"
+        return run_id(self._name, self._scenario, self._seed)
 
     def _row(self) -> Run:
-        told = msgspec.to_builtins(self._scenario)
-        for key in ("about", "literature", "nodes", "profile"):
-            told.pop(key)
         return Run(
             run_id=self._run_id,
             source=Source.SIMULATOR,
@@ -233,8 +232,41 @@ class _Play:
             version=software_version(),
             started_unix_ns=None,
             duration_ns=self._stage.timeline.now,
-            parameters=msgspec.json.encode(told, order="sorted").decode(),
+            parameters=parameters(self._scenario),
         )
+
+
+def parameters(scenario: Scenario) -> str:
+    """Return what a scenario says, but for its size and profile: JSON with sorted keys."""
+    told = msgspec.to_builtins(scenario)
+    for key in ("about", "literature", "nodes", "profile"):
+        told.pop(key)
+    return msgspec.json.encode(told, order="sorted").decode()
+
+
+def run_id(name: str, scenario: Scenario, seed: int) -> str:
+    """Return what names a run: scenarios that differ in any key have runs of other names."""
+    said = f"{scenario.profile}\0{parameters(scenario)}"
+    digest = hashlib.sha256(said.encode()).hexdigest()[:DIGEST]
+    return f"{name}-n{scenario.nodes}-s{seed}-{digest}"
+
+
+def ring_config(scenario: Scenario) -> RingConfig:
+    """Return the settings of the scenario's brokers.
+
+    Raises:
+        ConfigError: they make no sense together.
+    """
+    ring, base = scenario.ring, profile(scenario.profile)
+    beat = base.heartbeat_ns if ring.heartbeat_s is None else nanos(ring.heartbeat_s)
+    return replace(
+        base,
+        chords=ring.chords,
+        gap_rule=ring.gap_rule,
+        backups=ring.backups,
+        monitors=ring.monitors or base.monitors,
+        heartbeat_ns=beat,
+    )
 
 
 def _conditions(scenario: Scenario, seed: int, folder: Path) -> Conditions:

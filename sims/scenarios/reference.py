@@ -10,7 +10,7 @@ import msgspec
 from msgspec import inspect
 
 from overlay.errors import InvariantError
-from sims.scenarios.schema import Churn, Fault, Network, Promises, Scenario, Workload
+from sims.scenarios.schema import Churn, Fault, Network, Promises, Ring, Scenario, Workload
 
 _BOUNDS = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
 
@@ -21,6 +21,9 @@ def page() -> str:
         "## The file",
         "",
         *_table(Scenario),
+        "## `[ring]`",
+        "",
+        *_table(Ring),
         "## `[network]`",
         "",
         *_table(Network),

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from overlay.ids import LinkClass
+from ring.config import DEFAULT_BACKUPS, ChordStrategy, GapRule
 from sims.churn.laws import Law
 from sims.world.world import CrashMode, CutMode
 
@@ -30,6 +31,7 @@ def _doc(
 Share = Annotated[float, Meta(ge=0, le=1)]
 Seconds = Annotated[float, Meta(ge=0, le=1e7)]
 Positive = Annotated[float, Meta(gt=0, le=1e7)]
+Beat = Annotated[float, Meta(ge=0.01, le=60)]
 Natural = Annotated[int, Meta(ge=0)]
 Nodes = Annotated[int, Meta(ge=1, le=MAX_NODES)]
 Count = Annotated[int, Meta(ge=0, le=MAX_NODES)]
@@ -44,6 +46,27 @@ class Mode(StrEnum):
 
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One table of the file."""
+
+
+# ── the ring ──────────────────────────────────────────────────────────────────────────────────
+
+
+class Ring(Part, kw_only=True, frozen=True):
+    """Settings of every broker; the profile says the rest."""
+
+    chords: Annotated[
+        ChordStrategy, _doc("how links beyond right-right are chosen; none: the ring alone")
+    ] = ChordStrategy.RANK
+    gap_rule: Annotated[GapRule, _doc("which gap a newcomer is offered")] = GapRule.WIDEST
+    backups: Annotated[int, _doc("neighbours that keep copies of records", ge=1, le=4)] = (
+        DEFAULT_BACKUPS
+    )
+    monitors: Annotated[
+        Literal[1, 2, 4] | None, _doc("neighbours that hear a heartbeat; left out: the profile's")
+    ] = None
+    heartbeat_s: Annotated[Beat | None, _doc("between two heartbeats; left out: the profile's")] = (
+        None
+    )
 
 
 # ── network ───────────────────────────────────────────────────────────────────────────────────
@@ -244,6 +267,7 @@ class Scenario(Part, kw_only=True, frozen=True):
         Literal["local", "lan", "wan"], _doc("timing of the brokers, and distances")
     ] = "lan"
     seconds: Annotated[float, _doc("how long it goes on", gt=0, le=1e6)] = 60.0
+    ring: Ring = Ring()
     network: Network = Network()
     churn: tuple[Churn, ...] = ()
     faults: tuple[Fault, ...] = ()

@@ -24,6 +24,7 @@ SMALL = {
     "churn-pareto": ["nodes=24", "seconds=40", "churn.0.mean_s=100"],
     "churn-weibull": ["nodes=24", "seconds=40", "churn.0.mean_s=100"],
     "crash-many": ["nodes=32"],
+    "crashes": ["nodes=24", "seconds=30", "faults.0.over_s=25"],
     "delivery-under-churn": ["nodes=6", "seconds=15", "churn.0.mean_s=60"],
     "flash-crowd": ["nodes=12", "seconds=30", "churn.0.over_s=10"],
     "leave-storm": ["nodes=24"],
@@ -286,3 +287,19 @@ def test_what_a_fault_met_is_told() -> None:
     """
     met = played(text).met["crash"]
     assert met == {"calm": 1, "suspicion": 1}
+
+
+def test_the_ring_is_set_by_the_scenario() -> None:
+    text = 'nodes = 24\nseconds = 10\nring.chords = "{}"\n[[faults]]\nkind = "crash"\ncount = 3\n'
+    bare, chordal = (played(text.format(chords)).result for chords in ("none", "rank"))
+    assert [incident.degree for incident in bare.incidents] == [4, 4, 4]
+    assert all((incident.degree or 0) > 4 for incident in chordal.incidents)
+    assert bare.run.parameters != chordal.run.parameters
+
+
+def test_a_run_is_named_by_all_that_its_scenario_says() -> None:
+    text = 'nodes = 4\nseconds = {}\nprofile = "{}"\n'
+    said = [(1, "lan"), (2, "lan"), (1, "wan")]
+    names = {played(text.format(*each)).result.run.run_id for each in [*said, said[0]]}
+    assert len(names) == 3
+    assert all(name.startswith("mine-n4-s1-") for name in names)
