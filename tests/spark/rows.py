@@ -9,7 +9,8 @@ import msgspec
 
 from overlay.trace_schema import Incident, Run
 from sims import dataset
-from sims.experiments.experiment import Experiment, RunResult
+from sims.experiments.experiment import RunResult
+from spark.sweep.cells import Cell
 from tests.helpers import rows
 
 S = rows.SECOND
@@ -66,10 +67,10 @@ def write_json(directory: Path, row: Run, incidents: Sequence[Incident] = ()) ->
         (directory / folder / f"{row.run_id}.jsonl").write_bytes(lines(written))
 
 
-def simulated(cell: Experiment) -> RunResult:
+def simulated(cell: Cell) -> RunResult:
     """Stand in for the simulator: a broker fails for each ten, and repair takes log2 n seconds."""
     failures = max(1, cell.nodes // 10)
     seconds = cell.nodes.bit_length() - 1
-    row = run(cell.run_id, nodes=cell.nodes, seed=cell.seed, profile=cell.profile)
+    row = run(cell.run_id, nodes=cell.nodes, seed=cell.run.seed)
     incidents = tuple(recovered(cell.run_id, number, seconds) for number in range(failures))
     return RunResult(row, incidents, 0)
