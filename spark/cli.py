@@ -159,6 +159,23 @@ def analyze(directory: Path, out: Path, master: str | None, as_json: bool) -> No
     click.echo(f"{headline(analysis)} -> {page}")
 
 
+@recovery.command()
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+def pack(folder: Path) -> None:
+    """Write chordal.zip and job.py into DIR, for spark-submit.
+
+    Other ways to a cluster need no such files: with --master the command hands chordal to the
+    executors itself.
+    """
+    from spark.runtime.package import write_job
+
+    archive, job = write_job(folder)
+    click.echo(
+        f"spark-submit --py-files {archive} {job} recovery sweep --out DIR\n"
+        "is how to use them, with your own --master and options of spark-submit before --py-files"
+    )
+
+
 def _require_extra() -> None:
     if any(find_spec(name) is None for name in _EXTRA):
         raise MissingExtra(
