@@ -1,10 +1,11 @@
 """The trace: what a run tells the analyst, one schema for live brokers and for the simulator.
 
-A *data set* is a folder with two sub-folders, ``runs`` (one row a run) and ``incidents`` (one row
-a failure). The simulator writes Parquet, a live broker appends JSON lines; the columns are these
-structs, field by field, and ``docs/traces.md`` explains each. All times are integer nanoseconds
-since the start of the run; a time that was never reached, or that an observer cannot know (a live
-broker does not see the moment another one dies), is ``None``.
+A *data set* is a folder with sub-folders: ``runs`` (one row a run), ``incidents`` (one row a
+failure), and of simulated scenarios also ``probes`` (one row an event and subscriber) and
+``traffic`` (one row a broker and some seconds). The simulator writes Parquet, a live broker appends
+JSON lines; the columns are these structs, field by field, and ``docs/traces.md`` explains each. All
+times are integer nanoseconds since the start of the run; a time that was never reached, or that an
+observer cannot know (a live broker does not see the moment another one dies), is ``None``.
 
 The trace is not the log: the log is for people, the trace is for the analysis and is versioned.
 """
@@ -15,7 +16,11 @@ from enum import StrEnum
 
 import msgspec
 
-SCHEMA_VERSION = 1
+from overlay.ids import LinkClass
+
+SCHEMA_VERSION = 1  #: of runs and incidents
+PROBE_VERSION = 1
+TRAFFIC_VERSION = 1
 
 
 class Source(StrEnum):
@@ -73,3 +78,75 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
     chords_repaired_ns: int | None  #: the last holder of a chord to the subject has replaced it
     messages: int  #: messages sent on account of this incident: tests, notices, new links
     witnesses: tuple[str, ...]  #: uids of those who answered a test, in order of their answers
+
+
+class Fate(StrEnum):
+    """What became of one event at one subscriber."""
+
+    ONCE = "once"
+    TWICE = "twice"  #: or more often
+    DISORDERED = "disordered"  #: it came after a later event of its publisher
+    LOST = "lost"
+
+
+class Why(StrEnum):
+    """Why an event is lost."""
+
+    REFUSED = "refused"  #: its publisher was told so
+    NOT_TAKEN = "not taken"  #: no broker has confirmed it to its publisher
+    NO_BROKER = "no broker"  #: the subscriber had none for long, or moved to one that is new
+    BROKER_DIED = "broker died"  #: one that may have had it, and had not passed it on
+    AWAY = "away"  #: a broker was held for dead, or off the ring
+    APART = "apart"  #: the two brokers could not reach each other
+    EXPRESS = "express"  #: nothing holds such an event back where a link fails
+    UNEXPLAINED = "unexplained"  #: a promise is broken
+
+
+class Struck(StrEnum):
+    """Whom the fault near an event befell."""
+
+    PUBLISHER = "publisher"  #: the broker that the publisher was attached to
+    SUBSCRIBER = "subscriber"  #: the broker of the subscriber
+    OTHER = "other"  #: other brokers, or the network
+
+
+class Probe(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one event at one subscriber, in a simulated run."""
+
+    schema_version: int = PROBE_VERSION
+    run_id: str
+    publisher: str  #: uid of the client
+    link_class: LinkClass  #: that the event asked for
+    sequence: int  #: of the event, among those of its publisher and class
+    topic: str
+    subscriber: str  #: name of the client
+    publisher_broker: str  #: uid of the broker that the event was handed to
+    subscriber_broker: str | None  #: uid of the subscriber's broker then; None: it had none yet
+    published_ns: int  #: handed to that broker
+    delivered_ns: int | None  #: when it came first; None: never
+    copies: int  #: how often it came
+    fate: Fate
+    is_late: bool  #: it came, more than LATE_NS after it was published
+    why: Why | None  #: of one that is lost
+    fault: str | None  #: what was done to the ring nearest in time, within FAULT_NS of it
+    fault_ns: int | None  #: when
+    struck: Struck | None  #: whom it befell
+
+
+LATE_NS = 1_000_000_000  #: an event that takes longer is late
+FAULT_NS = 10_000_000_000  #: a fault that is further away in time is not near
+
+
+class Traffic(msgspec.Struct, frozen=True, kw_only=True):
+    """What one broker sent within some seconds of a simulated run."""
+
+    schema_version: int = TRAFFIC_VERSION
+    run_id: str
+    broker: str  #: its uid
+    from_ns: int
+    to_ns: int
+    links: int  #: to other brokers, at the end
+    messages: int  #: of control, to other brokers
+    bytes: int  #: of control messages; with whole brokers of all that it sent, to clients as well
+    events_forwarded: int | None  #: to other brokers; None where no events are simulated
+    events_delivered: int | None  #: to its own clients

@@ -2,7 +2,8 @@
 
 The columns are the structs of :mod:`overlay.trace_schema`, field by field. A run's files hold the
 same bytes whenever and wherever it is simulated, and appear whole or not at all: first the
-incidents, then the run, so that a run that is there has all its incidents.
+incidents, then the run, so that a run that is there has all its incidents. What a scenario writes
+while it goes on is in :mod:`sims.recording`.
 
 pyarrow is an extra, and heavy; it is imported where it is needed.
 """
@@ -81,6 +82,8 @@ def _arrow_type(held: inspect.Type) -> pa.DataType:
     match held:
         case inspect.StrType() | inspect.EnumType():
             return pa.string()
+        case inspect.BoolType():
+            return pa.bool_()
         case inspect.IntType():
             return pa.int64()
         case inspect.FloatType():

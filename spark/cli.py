@@ -59,7 +59,7 @@ def recovery() -> None:
     multiple=True,
     metavar="NAME|FILE",
     help="Of the library, or a file that ends in .toml; several times for several."
-    "  [default: crashes]",
+    "  [default: crash]",
 )
 @click.option(
     "--nodes",

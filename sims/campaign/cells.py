@@ -6,15 +6,17 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import msgspec
 
 from overlay.errors import ChordalError, ConfigError
 from overlay.ids import NANOS_PER_SECOND
 from overlay.release import software_version
+from overlay.trace_schema import Fate
+from sims.recording import Recording
 from sims.scenarios.files import ScenarioFile, parse
-from sims.scenarios.play import Outcome, play
-from sims.verdicts.deliveries import Fate
+from sims.scenarios.play import Outcome, play, run_id
 
 MAX_SEEDS = 10_000_000
 _RANGE = re.compile(r"(-?\d+)(?:-(-?\d+))?$")
@@ -28,6 +30,7 @@ class Cell:
     file: ScenarioFile
     changes: tuple[str, ...]
     seed: int
+    data: Path | None = None  #: data set that its rows are added to
 
     @property
     def key(self) -> str:
@@ -83,7 +86,10 @@ def read_seeds(text: str) -> range:
 
 
 def cells(
-    files: Iterable[tuple[str, ScenarioFile]], seeds: range, changes: tuple[str, ...]
+    files: Iterable[tuple[str, ScenarioFile]],
+    seeds: range,
+    changes: tuple[str, ...],
+    data: Path | None = None,
 ) -> Iterator[Cell]:
     """Yield all runs, each scenario with the first seed, then each with the second, and so on.
 
@@ -92,13 +98,13 @@ def cells(
     known = list(files)
     for seed in seeds:
         for given, file in known:
-            yield Cell(given, file, changes, seed)
+            yield Cell(given, file, changes, seed, data)
 
 
 def run_cell(cell: Cell) -> Shown:
     """Do one run; what keeps it from being done is part of what it showed."""
     try:
-        outcome = play(cell.file.name, parse(cell.file, cell.changes), cell.seed, cell.file.folder)
+        outcome = _played(cell)
     except ChordalError as error:
         return Shown(
             key=cell.key,
@@ -108,6 +114,17 @@ def run_cell(cell: Cell) -> Shown:
             error=str(error),
         )
     return _shown(cell, outcome)
+
+
+def _played(cell: Cell) -> Outcome:
+    name, folder, scenario = cell.file.name, cell.file.folder, parse(cell.file, cell.changes)
+    if cell.data is None:
+        return play(name, scenario, cell.seed, folder)
+    named = run_id(name, scenario, cell.seed)
+    with Recording(cell.data, name, scenario.nodes, named) as recording:
+        outcome = play(name, scenario, cell.seed, folder, rows=recording)
+        recording.finish(outcome.result)
+        return outcome
 
 
 def _shown(cell: Cell, outcome: Outcome) -> Shown:

@@ -35,6 +35,7 @@ TELL_EVERY_S = 5.0  #: how far a campaign is, where stderr is no terminal
     metavar="DIR",
     help="Where it notes what is done; the same command goes on from there.",
 )
+@click.option("--data", is_flag=True, help="Add the rows of each run to the data set DIR as well.")
 @json_option
 def campaign(
     names: tuple[str, ...],
@@ -43,6 +44,7 @@ def campaign(
     workers: int | None,
     changes: tuple[str, ...],
     out: Path,
+    data: bool,
     as_json: bool,
 ) -> None:
     """Run scenarios with many seeds, and print a row for each scenario.
@@ -54,6 +56,7 @@ def campaign(
 
     import msgspec
 
+    from sims import dataset
     from sims.campaign import campaign as running
     from sims.campaign.cells import cells, read_seeds
     from sims.campaign.journal import Journal
@@ -65,7 +68,9 @@ def campaign(
     files = [(name, library.find(name)) for name in dict.fromkeys(names)]
     for _, file in files:
         parse(file, changes)  # before anything runs
-    known = list(cells(files, read_seeds(seeds_text), changes))
+    known = list(cells(files, read_seeds(seeds_text), changes, out if data else None))
+    if data:
+        dataset.prepare(out)
     until = None if minutes is None else time.monotonic() + 60 * minutes
     cores = workers or len(os.sched_getaffinity(0))
     telling = _Telling(len(known))

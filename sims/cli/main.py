@@ -24,13 +24,12 @@ sim.add_command(explore)
 @sim.command("list")
 @json_option
 def list_(as_json: bool) -> None:
-    """List what can be run: the experiment 'crash', all scenarios, and all stories."""
-    from sims.experiments.experiment import SCENARIOS
+    """List what can be run: all scenarios, and all stories."""
     from sims.scenarios import library
     from sims.stories import stories
 
     told = {name: stories.about(story) for name, story in stories.BY_NAME.items()}
-    print_list({**SCENARIOS, **library.about(), **told}, as_json=as_json)
+    print_list({**library.about(), **told}, as_json=as_json)
 
 
 @sim.command()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from overlay.wording import counted
+
+TABLES = ("runs", "incidents", "probes", "traffic")
 
 if TYPE_CHECKING:
     from sims.experiments.experiment import Progress, RunResult
@@ -40,37 +42,15 @@ def progress_bar() -> Iterator[Progress | None]:
         yield show
 
 
-def print_json(result: RunResult, summary: Summary, files: tuple[Path, Path] | None) -> None:
-    """Print the row of a run, its summary, and the files it was written to."""
-    import msgspec
-
-    run_file, incident_file = files or (None, None)
-    found = {
-        **msgspec.to_builtins(result.run),
-        **msgspec.to_builtins(summary),
-        "invariants_held": True,
-        "files": {
-            "runs": run_file and str(run_file),
-            "incidents": incident_file and str(incident_file),
-        },
-    }
-    click.echo(msgspec.json.encode(found))
-
-
-def print_words(result: RunResult, summary: Summary, files: tuple[Path, Path] | None) -> None:
-    """Print what an experiment came to, line by line."""
-    print_incidents(result, summary)
-    print_files(files)
-    click.echo(
-        f"{result.run.run_id}: {summary.repaired} of {summary.crashes} crashes repaired, "
-        "all invariants held"
-    )
-
-
-def print_files(files: tuple[Path, Path] | None) -> None:
+def print_files(files: Mapping[str, Path]) -> None:
     """Print where a run was written to."""
-    for file in files or ():
+    for file in files.values():
         click.echo(f"written: {file}")
+
+
+def files_of(files: Mapping[str, Path]) -> dict[str, str | None]:
+    """Return where a run was written to, by table; tables that it has none of are null."""
+    return {table: str(files[table]) if table in files else None for table in TABLES}
 
 
 def print_incidents(result: RunResult, summary: Summary) -> None:

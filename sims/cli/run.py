@@ -1,4 +1,4 @@
-"""``chordal sim run``: a scenario, a story, or the experiment 'crash'."""
+"""``chordal sim run``: a scenario, or a story."""
 
 from __future__ import annotations
 
@@ -10,22 +10,16 @@ from click.core import ParameterSource
 from overlay.errors import ConfigError
 from overlay.wording import counted
 from sims.cli.options import json_option
-from sims.cli.printed import print_json, print_words, progress_bar
 from sims.cli.scenario import run_scenario
 
 SHOWN = 10  #: findings of a story, for each seed
 
-_OF_STORIES = {"name", "seed", "seeds", "as_json"}
-_OF_SCENARIOS = {"name", "nodes", "seed", "changes", "out", "as_json"}
-_OF_CRASH = {"crash_share", "crash_mode", "profile", "chords", "gaps"}
-_ALL = _OF_STORIES | _OF_SCENARIOS | _OF_CRASH
+_OF_SCENARIOS_ALONE = {"nodes", "changes", "out"}
 
 
 @click.command(short_help="Run a scenario, or play a story.")
 @click.argument("name")
-@click.option(
-    "--nodes", type=int, default=64, help="Brokers in the ring.  [default: the scenario's; 64]"
-)
+@click.option("--nodes", type=int, help="Brokers in the ring.  [default: as the scenario says]")
 @click.option("--seed", type=int, default=1, show_default=True, help="Names the run.")
 @click.option(
     "--seeds",
@@ -42,37 +36,6 @@ _ALL = _OF_STORIES | _OF_SCENARIOS | _OF_CRASH
     help="Of a scenario: another value for a key of its file, such as faults.0.share=0.2.",
 )
 @click.option(
-    "--crash-share", type=float, default=0.05, show_default=True, help="Share that crashes."
-)
-@click.option(
-    "--crash-mode",
-    type=click.Choice(["kill", "power"]),
-    default="power",
-    show_default=True,
-    help="The process dies and its sockets close, or the machine falls silent.",
-)
-@click.option(
-    "--profile",
-    type=click.Choice(["local", "lan", "wan"]),
-    default="lan",
-    show_default=True,
-    help="Timing of the brokers, and distances between them.",
-)
-@click.option(
-    "--chords",
-    type=click.Choice(["rank", "harmonic", "uniform", "none"]),
-    default="rank",
-    show_default=True,
-    help="How links beyond right-right are chosen.",
-)
-@click.option(
-    "--gaps",
-    type=click.Choice(["widest", "published"]),
-    default="widest",
-    show_default=True,
-    help="Which gap between two brokers a newcomer is offered.",
-)
-@click.option(
     "--out", type=click.Path(path_type=Path), metavar="DIR", help="Data set to add the run to."
 )
 @json_option
@@ -84,61 +47,24 @@ def run(
     seed: int,
     seeds: int,
     changes: tuple[str, ...],
-    crash_share: float,
-    crash_mode: str,
-    profile: str,
-    chords: str,
-    gaps: str,
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """Run a scenario of the library or in a file; play a story; run the experiment 'crash'.
+    """Run a scenario of the library or in a file, or play a story.
 
     NAME is what 'chordal sim list' lists, or a file that ends in .toml; 'chordal sim show NAME'
     prints a scenario to be copied and changed. The same options give the same result, wherever it
     runs. A scenario takes --nodes, --seed, --set, --out and --json, a story --seed, --seeds and
-    --json; all other options are for 'crash'. Fails if a promise is broken, and says how to see it
-    again.
+    --json. Fails if a promise is broken, and says how to see it again.
     """
-    from ring.config import ChordStrategy, GapRule
-    from sims import dataset
-    from sims.experiments import experiment
-    from sims.experiments.summary import summarise
     from sims.stories import stories
-    from sims.world.world import CrashMode
 
     if name in stories.BY_NAME:
         _play(ctx, name, seed, seeds, as_json=as_json)
         return
-    if name not in experiment.SCENARIOS:
-        _refuse(
-            ctx, _ALL - _OF_SCENARIOS, f"{name} is a scenario; use --set with a key of its file"
-        )
-        given = ctx.get_parameter_source("nodes") is ParameterSource.COMMANDLINE
-        sizes = [f"nodes={nodes}"] if given else []
-        run_scenario(name, [*sizes, *changes], seed, out, as_json=as_json)
-        return
-    _refuse(ctx, {"changes"}, f"{name} has options of its own")
-    _refuse(ctx, {"seeds"}, f"{name} runs one --seed at a time")
-    asked = experiment.Experiment(
-        scenario=name,
-        nodes=64 if nodes is None else nodes,
-        seed=seed,
-        crash_share=crash_share,
-        crash_mode=CrashMode(crash_mode),
-        profile=profile,
-        chords=ChordStrategy(chords),
-        gap_rule=GapRule(gaps),
-    )
-    if out is not None:
-        dataset.prepare(out)
-    with progress_bar() as progress:
-        result = experiment.run(asked, progress)
-    files = dataset.write(result, out) if out is not None else None
-    if as_json:
-        print_json(result, summarise(result), files)
-    else:
-        print_words(result, summarise(result), files)
+    _refuse(ctx, {"seeds"}, f"{name} is a scenario; 'chordal sim campaign' runs many seeds")
+    sizes = [] if nodes is None else [f"nodes={nodes}"]
+    run_scenario(name, [*sizes, *changes], seed, out, as_json=as_json)
 
 
 def _play(ctx: click.Context, name: str, seed: int, seeds: int, *, as_json: bool) -> None:
@@ -150,7 +76,7 @@ def _play(ctx: click.Context, name: str, seed: int, seeds: int, *, as_json: bool
 
     story = stories.find(name)
     _refuse(
-        ctx, _ALL - _OF_STORIES, f"{name} is a story, and takes only --seed, --seeds and --json"
+        ctx, _OF_SCENARIOS_ALONE, f"{name} is a story, and takes only --seed, --seeds and --json"
     )
     found: dict[int, list[str]] = {}
     for number in range(seed, seed + seeds):

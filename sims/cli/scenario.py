@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from overlay.wording import counted
-from sims.cli.printed import print_files, print_incidents, progress_bar
+from sims.cli.printed import files_of, print_files, print_incidents, progress_bar
 
 if TYPE_CHECKING:
     from sims.scenarios.play import Outcome
@@ -26,22 +26,25 @@ def run_scenario(
         ConfigError: there is none, or it makes no sense.
         InvariantViolated: a promise did not hold; the text says how to see it again.
     """
-    from sims import dataset
     from sims.campaign.cells import Cell
     from sims.errors import InvariantViolated
-    from sims.experiments.experiment import SCENARIOS
+    from sims.recording import Recording
     from sims.scenarios import library
     from sims.scenarios.files import parse
-    from sims.scenarios.play import play
+    from sims.scenarios.play import play, run_id
     from sims.stories import stories
 
-    file = library.find(name, [*SCENARIOS, *stories.BY_NAME])
+    file = library.find(name, stories.BY_NAME)
     scenario = parse(file, changes)
-    if out is not None:
-        dataset.prepare(out)
+    files: dict[str, Path] = {}
     with progress_bar() as progress:
-        outcome = play(file.name, scenario, seed, file.folder, progress)
-    files = dataset.write(outcome.result, out) if out is not None else None
+        if out is None:
+            outcome = play(file.name, scenario, seed, file.folder, progress)
+        else:
+            named = run_id(file.name, scenario, seed)
+            with Recording(out, file.name, scenario.nodes, named) as recording:
+                outcome = play(file.name, scenario, seed, file.folder, progress, recording)
+                files = recording.finish(outcome.result)
     if as_json:
         _print_json(outcome, files)
     else:
@@ -55,13 +58,12 @@ def run_scenario(
         )
 
 
-def _print_json(outcome: Outcome, files: tuple[Path, Path] | None) -> None:
+def _print_json(outcome: Outcome, files: dict[str, Path]) -> None:
     """Print one object: the row of the run, its summary, what was done and what became of it."""
     import msgspec
 
     from sims.experiments.summary import summarise
 
-    run_file, incident_file = files or (None, None)
     verdict = outcome.verdict
     found = {
         **msgspec.to_builtins(outcome.result.run),
@@ -78,15 +80,12 @@ def _print_json(outcome: Outcome, files: tuple[Path, Path] | None) -> None:
             "lost_because": {why.value: count for why, count in sorted(verdict.lost.items())},
             "longest_s": verdict.longest_ns / 1e9,
         },
-        "files": {
-            "runs": run_file and str(run_file),
-            "incidents": incident_file and str(incident_file),
-        },
+        "files": files_of(files),
     }
     click.echo(msgspec.json.encode(found))
 
 
-def _print_words(outcome: Outcome, files: tuple[Path, Path] | None) -> None:
+def _print_words(outcome: Outcome, files: dict[str, Path]) -> None:
     """Print what was done, how it was repaired, what became of events; the verdict comes last."""
     from sims.experiments.summary import summarise
 

@@ -1,7 +1,8 @@
-"""One experiment: form a ring, break it, see it heal; a row for the run, one for each incident.
+"""One cell of a sweep: form a ring, break it, see it heal; a row for the run and each incident.
 
-The only scenario so far is ``crash``: the ring is formed by real joins, then a share of its brokers
-crash at random times, then the world runs until the ring has come to rest.
+The ring is formed by real joins, then a share of its brokers crash at random times, then the world
+runs until the ring has come to rest. The scenario ``crash`` (:mod:`sims.scenarios`) does the same,
+and there are many others.
 """
 
 from __future__ import annotations
@@ -211,14 +212,9 @@ class _Run:
             self._violated("a local invariant broke", self._ledger.findings)
 
     def _violated(self, what: str, findings: list[str]) -> None:
-        e = self._experiment
-        again = (
-            f"chordal sim run {e.scenario} --nodes {e.nodes} --seed {e.seed} --crash-share "
-            f"{_shortest(e.crash_share)} --crash-mode {e.crash_mode.value} --profile {e.profile} "
-            f"--chords {e.chords.value} --gaps {e.gap_rule.value}"
-        )
+        again = f"sims.experiments.run({self._experiment})"
         shown = "\n  ".join(findings[:10])
-        raise InvariantViolated(f"{what}; see it again with: {again}\n  {shown}")
+        raise InvariantViolated(f"{what}; see it again in Python with: {again}\n  {shown}")
 
 
 def _shortest(share: float) -> str:

@@ -21,10 +21,12 @@ from overlay.ids import Nanos, Peer, nanos
 from overlay.machine import Fact, Input
 from overlay.multigraph.probes import Pace
 from overlay.rng import rng_for
+from overlay.trace_schema import Why
 from ring.config import LAN, RingConfig
 from ring.facts import Found, Join, Joined, Left, Rejoining
 from sims.errors import InvariantViolated
-from sims.verdicts.deliveries import Deliveries, Excuse, Verdict, Why
+from sims.verdicts.deliveries import Deliveries
+from sims.verdicts.judged import Excuse, Verdict
 from sims.workloads.traffic import Flowing, Publisher, Subscriber
 from sims.world.brokers import WholeBroker
 from sims.world.clients import SimulatedClient
@@ -190,6 +192,7 @@ class Service:
         """Attach a subscriber to a broker."""
         subscriber = Subscriber(f"s{len(self.clients)}", self.timeline, self.deliveries)
         self._subscribers.append(subscriber)
+        self.deliveries.wants(subscriber.name, topic)
         client = self._client(uid, subscriber.name, subscriber)
         client.subscribe(topic)
         client.start()
@@ -257,6 +260,15 @@ class Service:
         """Of all brokers together."""
         return sum((broker.counters for broker in self.brokers.values()), Counter())
 
+    def settle(self, before: Nanos) -> Nanos:
+        """Judge and forget what was published before that time, or before an absence that lasts.
+
+        Returns the time.
+        """
+        before = min(before, min(self._away.values(), default=before + AWAY_NS) - AWAY_NS)
+        self.deliveries.settle(before)
+        return before
+
     def finish(self, settle_s: float = SETTLE_S) -> Verdict:
         """Let publishers stop and the last events come; then judge.
 
@@ -267,6 +279,7 @@ class Service:
         self.run(settle_s)
         for uid in list(self._away):
             self._is_back(uid)
+        self.deliveries.settle()
         verdict = self.deliveries.verdict(self.timeline.now)
         for uid, broker in self.brokers.items():
             errors = broker.links.protocol_errors + broker.sessions.protocol_errors

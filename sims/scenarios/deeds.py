@@ -41,10 +41,12 @@ class Deeds:
     def __init__(self, stage: Stage, seed: int) -> None:
         self.stage = stage
         self.done: Counter[Deed] = Counter()  #: what was done how often
-        self.heard: Callable[[Deed], None] = lambda what: None  #: told of each deed, before it
+        #: Told of each deed, before it, and of the brokers that it befalls.
+        self.heard: Callable[[Deed, tuple[str, ...]], None] = lambda what, whom: None
         self._seed = seed
         self._ended = False
         self._start = stage.timeline.now
+        self.until_ns = self._start  #: when the last of what is planned happens
 
     def rng(self, *path: object) -> random.Random:
         """Return the stream of that name."""
@@ -53,7 +55,9 @@ class Deeds:
     def at(self, seconds: float, action: Callable[..., object], *args: object) -> None:
         """Do something so many seconds after the beginning; what is past is done at once."""
         timeline = self.stage.timeline
-        timeline.at(max(self._start + nanos(seconds), timeline.now), _do, action, args)
+        time = max(self._start + nanos(seconds), timeline.now)
+        self.until_ns = max(self.until_ns, time)
+        timeline.at(time, _do, action, args)
 
     def after(self, seconds: float, action: Callable[..., object], *args: object) -> None:
         """Do something so many seconds from now."""
@@ -74,9 +78,9 @@ class Deeds:
         """Nothing more is to be broken."""
         return self._ended
 
-    def note(self, what: Deed) -> None:
-        """Count something that is done now."""
-        self.heard(what)
+    def note(self, what: Deed, *whom: str) -> None:
+        """Count something that is done now, to these brokers."""
+        self.heard(what, whom)
         self.done[what] += 1
 
     # ── what several of them do ───────────────────────────────────────────────────────────────
@@ -89,7 +93,7 @@ class Deeds:
         """Let a broker die, unless it is dead or the last of all; says whether it did."""
         if self.is_over or not self.stage.is_alive(uid) or len(self.stage.alive) < 2:
             return False
-        self.note(Deed.CRASH)
+        self.note(Deed.CRASH, uid)
         self.stage.crash(uid, mode)
         return True
 
@@ -97,7 +101,7 @@ class Deeds:
         """Ask a broker to leave, unless it is dead or the last of all; says whether it did."""
         if self.is_over or not self.stage.is_alive(uid) or len(self.stage.alive) < 2:
             return False
-        self.note(Deed.LEAVE)
+        self.note(Deed.LEAVE, uid)
         self.stage.leave(uid)
         return True
 
@@ -113,7 +117,7 @@ class Deeds:
         """Start a broker again that is dead."""
         members = self._drawn(rng, CONTACTS)
         if members and not self.stage.is_alive(uid):
-            self.note(Deed.RESTART)
+            self.note(Deed.RESTART, uid)
             self.stage.restart(uid, members)
 
     def _drawn(self, rng: random.Random, count: int) -> list[str]:

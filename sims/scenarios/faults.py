@@ -62,7 +62,10 @@ def _many(
         # Of leaves there is a share only.
         count = fault.count if not isinstance(fault, Leave) else 0
         victims = rng.sample(alive, how_many(fault.share, count, len(alive)))
-        times = spread_out(rng, len(victims), fault.at_s, fault.over_s)
+        over_s = fault.over_s
+        if isinstance(fault, Crash):
+            over_s = max(over_s, fault.each_s * len(victims))
+        times = spread_out(rng, len(victims), fault.at_s, over_s)
         for time, uid in zip(times, victims, strict=True):
             deeds.at(time, strike, uid)
 
@@ -80,9 +83,9 @@ def _leave(deeds: Deeds, uid: str) -> None:
 
 def _pause(deeds: Deeds, fault: Pause, uid: str) -> None:
     if deeds.is_alive(uid) and not deeds.is_over:
-        deeds.note(Deed.PAUSE)
+        deeds.note(Deed.PAUSE, uid)
         deeds.stage.pause(uid, nanos(fault.for_s))
-        deeds.after(fault.for_s, deeds.note, Deed.PAUSE_ENDED)
+        deeds.after(fault.for_s, deeds.note, Deed.PAUSE_ENDED, uid)
 
 
 # ── brokers that have something in common ─────────────────────────────────────────────────────
@@ -150,14 +153,14 @@ def _cut_links(deeds: Deeds, rng: random.Random, fault: CutLinks) -> None:
 def _cut(deeds: Deeds, fault: CutLinks, uid: str, other: str) -> None:
     if deeds.is_over or not (deeds.is_alive(uid) and deeds.is_alive(other)):
         return
-    deeds.note(Deed.CUT)
+    deeds.note(Deed.CUT, uid, other)
     deeds.stage.cut(uid, other, fault.mode, one_way=fault.one_way)
     deeds.after(fault.for_s, _mend, deeds, fault, uid, other)
 
 
 def _mend(deeds: Deeds, fault: CutLinks, uid: str, other: str) -> None:
     deeds.stage.mend(uid, other)
-    deeds.note(Deed.MENDED)
+    deeds.note(Deed.MENDED, uid, other)
     if fault.again_s is not None and not deeds.is_over:
         deeds.after(fault.again_s, _cut, deeds, fault, uid, other)
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import random
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -15,24 +14,22 @@ from overlay.machine import Fact
 from overlay.release import software_version
 from overlay.rng import rng_for
 from overlay.trace_schema import Incident, Run, Source
-from ring.config import RingConfig, profile
 from sims.experiments.experiment import Progress, RunResult
 from sims.scenarios import arrivals, faults
-from sims.scenarios.deeds import Deeds
-from sims.scenarios.matrix import read_matrix
+from sims.scenarios.deeds import Deed, Deeds
+from sims.scenarios.forming import attach, conditions_of, config_of, form
 from sims.scenarios.phases import Phases
-from sims.scenarios.schema import Mode, Scenario, Workload
-from sims.scenarios.stage import RingStage, Stage, WholeStage
-from sims.verdicts.deliveries import Verdict
-from sims.workloads.traffic import Flowing
-from sims.world.conditions import Conditions
-from sims.world.network import DISTANCES
+from sims.scenarios.ring_stage import RingStage
+from sims.scenarios.samples import HORIZON_NS, Meter, Probes, Rows
+from sims.scenarios.schema import Forming, Mode, Scenario
+from sims.scenarios.stage import Stage
+from sims.scenarios.whole_stage import WholeStage
+from sims.verdicts.judged import Verdict
 
 STEP_NS = nanos(0.5)  #: between two looks at the invariants
 MAX_SEED = 2**63 - 1
-PARK_MS = 20_000  #: a secure event waits so long for an all-secure path
-DIGEST = 8  #: hexadecimal digits of a run's name that stand for the keys of its scenario
-SHOWN = 10  #: broken sentences that are told
+CALM = 2  #: detection times that a ring stays whole before it is held to be at rest
+SETTLE_NS = nanos(5)  #: between two times that old events are judged
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +50,7 @@ def play(
     seed: int,
     folder: Path = Path(),
     progress: Progress | None = None,
+    rows: Rows | None = None,
 ) -> Outcome:
     """Play a scenario; the same scenario and seed give the same outcome, in any process.
 
@@ -62,6 +60,7 @@ def play(
         seed: decides all that is drawn.
         folder: where relative paths in the scenario start.
         progress: told how far it is.
+        rows: takes what became of events and what brokers sent, while the run goes on.
 
     Raises:
         ConfigError: the scenario makes no sense.
@@ -70,40 +69,71 @@ def play(
         raise ConfigError(f"seed is {seed}, must be between -{MAX_SEED} and {MAX_SEED}")
     if scenario.workload is not None and scenario.mode is not Mode.WHOLE:
         raise ConfigError('a workload needs mode = "whole"; the ring alone carries no events')
-    return _Play(name, scenario, seed, folder, progress or (lambda stage, share, now: None)).run()
+    quiet: Progress = lambda stage, share, now: None  # noqa: E731 - of a named type
+    return _Play(name, scenario, seed, folder, progress or quiet, rows).run()
+
+
+def run_id(name: str, scenario: Scenario, seed: int) -> str:
+    """Name a run by all that decides its result: other keys in the file are another run."""
+    said = f"{scenario.profile}\0{_parameters(scenario)}"
+    digest = hashlib.sha256(said.encode()).hexdigest()[:8]
+    return f"{name}-n{scenario.nodes}-s{seed}-{digest}"
+
+
+def _parameters(scenario: Scenario) -> str:
+    """Return what a scenario says, without what has columns of its own, as JSON."""
+    told = msgspec.to_builtins(scenario)
+    for key in ("about", "literature", "nodes", "profile"):
+        told.pop(key)
+    return msgspec.json.encode(told, order="sorted").decode()
 
 
 class _Play:
     def __init__(
-        self, name: str, scenario: Scenario, seed: int, folder: Path, progress: Progress
+        self,
+        name: str,
+        scenario: Scenario,
+        seed: int,
+        folder: Path,
+        progress: Progress,
+        rows: Rows | None,
     ) -> None:
         self._name = name
         self._scenario = scenario
         self._seed = seed
         self._folder = folder
         self._progress = progress
-        self._config = ring_config(scenario)
-        self._latency = _conditions(scenario, seed, folder)
+        self._config = config_of(scenario)
+        self._latency = conditions_of(scenario, seed, folder)
         self._whole: WholeStage | None = None
         self._stage = self._build()
         self._phases = Phases()
-        self._start: Nanos = 0
+        self._run_id = run_id(name, scenario, seed)
+        self._probes: Probes | None = None
+        self._meter: Meter | None = None
+        if rows is not None:
+            self._meter = Meter(self._run_id, self._stage, rows)
+            if self._whole is not None:
+                self._probes = Probes(self._run_id, rows)
+                self._whole.service.deliveries.on_judged = self._probes.on_judged
         self._broken: dict[str, None] = {}
+        self._settled: Nanos = 0
 
     def run(self) -> Outcome:
         scenario, timeline = self._scenario, self._stage.timeline
         self._form()
         deeds = Deeds(self._stage, self._seed)
-        deeds.heard = self._phases.done
-        self._start = timeline.now
+        deeds.heard = self._on_deed
         for number, churn in enumerate(scenario.churn):
             arrivals.schedule(churn, number, deeds, self._folder)
         for number, fault in enumerate(scenario.faults):
             faults.schedule(fault, number, deeds, self._latency)
         self._go_on(deeds)
         deeds.stop()
-        self._rest(deeds)
+        self._rest("after the last fault")
         verdict = self._judge_events()
+        if self._meter is not None:
+            self._meter.look(at_end=True)
         incidents = self._stage.ledger.incidents(self._run_id)
         self._judge(incidents)
         return Outcome(
@@ -130,37 +160,59 @@ class _Play:
         return self._whole
 
     def _form(self) -> None:
-        """A ring that is whole at once; then it gets its chords, and its clients."""
-        stage, timeline = self._stage, self._stage.timeline
-        stage.begin(self._scenario.nodes)
-        until = timeline.now + 2 * self._config.chord_refresh_ns
-        while timeline.now < until:
-            timeline.run(min(timeline.now + STEP_NS, until))
-            self._progress("forming the ring", timeline.now / until, timeline.now)
+        """A ring, with its chords, and its clients."""
+        form(self._stage, self._scenario, self._seed, self._step, self._progress)
+        if self._scenario.ring.forming is Forming.JOINS:
+            self._rest("after the ring was formed")
         if self._whole is not None and self._scenario.workload is not None:
-            _attach(self._whole, self._scenario.workload, rng_for(self._seed, "clients"))
+            attach(self._whole, self._scenario.workload, rng_for(self._seed, "clients"))
 
     def _go_on(self, deeds: Deeds) -> None:
         timeline = self._stage.timeline
-        start, end = timeline.now, timeline.now + nanos(self._scenario.seconds)
-        while timeline.now < end and not self._stage.ledger.findings:
-            timeline.run(min(timeline.now + STEP_NS, end))
+        start, seconds = timeline.now, nanos(self._scenario.seconds)
+        while not self._stage.ledger.findings:
+            end = start + seconds if seconds else deeds.until_ns
+            if timeline.now >= end:
+                break
+            self._step(end)
             share = (timeline.now - start) / (end - start)
             self._progress("playing", share, timeline.now)
         self._note(self._stage.ledger.findings)
 
-    def _rest(self, deeds: Deeds) -> None:
-        """Wait until the ring is whole again, for as long as it was promised to take."""
+    def _rest(self, when: str) -> None:
+        """Wait until the ring is whole and stays so, for as long as it was promised to take."""
         timeline, ledger = self._stage.timeline, self._stage.ledger
-        end = timeline.now + nanos(self._scenario.promises.whole_within_s)
-        start = timeline.now
-        while self._missing() and timeline.now < end and not ledger.findings:
-            timeline.run(min(timeline.now + STEP_NS, end))
-            self._progress("coming to rest", (timeline.now - start) / (end - start), timeline.now)
+        promised = self._scenario.promises.whole_within_s
+        start, end = timeline.now, timeline.now + nanos(promised)
+        calm, enough = 0, -(-CALM * self._config.silence_ns // STEP_NS)
+        while calm < enough and not ledger.findings:
+            is_whole = not self._missing()
+            if timeline.now >= end and not is_whole:
+                break
+            self._step(timeline.now + STEP_NS if is_whole else end)
+            calm = calm + 1 if is_whole and not self._missing() else 0
+            share = min(1.0, (timeline.now - start) / (end - start))
+            self._progress("coming to rest", share, timeline.now)
         self._note(ledger.findings)
-        for what in self._missing():
-            promised = self._scenario.promises.whole_within_s
-            self._note([f"{promised:g} s after the last fault {what}"])
+        self._note([f"{promised:g} s {when} {what}" for what in self._missing()])
+
+    def _step(self, until: Nanos) -> None:
+        """Let a moment pass; write down and forget what is long over."""
+        timeline = self._stage.timeline
+        timeline.run(min(timeline.now + STEP_NS, until))
+        if self._meter is not None:
+            self._meter.look()
+        old = timeline.now - HORIZON_NS
+        if self._whole is not None and old >= self._settled + SETTLE_NS:
+            self._settled = old
+            judged = self._whole.settle(old)
+            if self._probes is not None:
+                self._probes.forget(judged)
+
+    def _on_deed(self, what: Deed, whom: tuple[str, ...]) -> None:
+        self._phases.done(what)
+        if self._probes is not None:
+            self._probes.on_deed(what, whom, self._stage.timeline.now)
 
     def _missing(self) -> list[str]:
         ledger = self._stage.ledger
@@ -217,10 +269,6 @@ class _Play:
     def _hear(self, uid: str, fact: Fact) -> None:
         self._phases.hear(fact)
 
-    @property
-    def _run_id(self) -> str:
-        return run_id(self._name, self._scenario, self._seed)
-
     def _row(self) -> Run:
         return Run(
             run_id=self._run_id,
@@ -232,73 +280,5 @@ class _Play:
             version=software_version(),
             started_unix_ns=None,
             duration_ns=self._stage.timeline.now,
-            parameters=parameters(self._scenario),
+            parameters=_parameters(self._scenario),
         )
-
-
-def parameters(scenario: Scenario) -> str:
-    """Return what a scenario says, but for its size and profile: JSON with sorted keys."""
-    told = msgspec.to_builtins(scenario)
-    for key in ("about", "literature", "nodes", "profile"):
-        told.pop(key)
-    return msgspec.json.encode(told, order="sorted").decode()
-
-
-def run_id(name: str, scenario: Scenario, seed: int) -> str:
-    """Return what names a run: scenarios that differ in any key have runs of other names."""
-    said = f"{scenario.profile}\0{parameters(scenario)}"
-    digest = hashlib.sha256(said.encode()).hexdigest()[:DIGEST]
-    return f"{name}-n{scenario.nodes}-s{seed}-{digest}"
-
-
-def ring_config(scenario: Scenario) -> RingConfig:
-    """Return the settings of the scenario's brokers.
-
-    Raises:
-        ConfigError: they make no sense together.
-    """
-    ring, base = scenario.ring, profile(scenario.profile)
-    beat = base.heartbeat_ns if ring.heartbeat_s is None else nanos(ring.heartbeat_s)
-    return replace(
-        base,
-        chords=ring.chords,
-        gap_rule=ring.gap_rule,
-        backups=ring.backups,
-        monitors=ring.monitors or base.monitors,
-        heartbeat_ns=beat,
-    )
-
-
-def _conditions(scenario: Scenario, seed: int, folder: Path) -> Conditions:
-    network = scenario.network
-    return Conditions(
-        DISTANCES[scenario.profile],
-        seed,
-        matrix=read_matrix(folder / network.matrix) if network.matrix else None,
-        loss=network.loss,
-        burst=network.burst,
-        slow_share=network.slow_share,
-        slow_ns=nanos(network.slow_ms / 1000),
-    )
-
-
-def _attach(stage: WholeStage, workload: Workload, rng: random.Random) -> None:
-    """Attach the clients; subscribers first, so that they miss nothing."""
-    service = stage.service
-    topics = [f"topic/{number}" for number in range(workload.topics)]
-    homes = sorted(service.alive)
-    count = workload.subscribers or len(homes)
-    for number in range(count):
-        home = homes[number % len(homes)] if not workload.subscribers else rng.choice(homes)
-        service.subscribe(home, topics[number % len(topics)])
-    service.run(1.0)
-    park_ms = PARK_MS if workload.link_class is LinkClass.SECURE else 0
-    for number in range(workload.publishers):
-        flowing = Flowing(
-            topic=topics[number % len(topics)],
-            rate=workload.rate,
-            size=workload.size,
-            link_class=workload.link_class,
-            park_ms=park_ms,
-        )
-        service.publish(rng.choice(homes), flowing)

@@ -44,6 +44,13 @@ class Mode(StrEnum):
     WHOLE = "whole"  #: everything a process runs, frames as bytes, with clients
 
 
+class Forming(StrEnum):
+    """How the ring comes to be."""
+
+    WARM = "warm"  #: it is there at once, evenly spaced
+    JOINS = "joins"  #: a broker founds it, and the others join
+
+
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One table of the file."""
 
@@ -52,12 +59,17 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Ring(Part, kw_only=True, frozen=True):
-    """Settings of every broker; the profile says the rest."""
+    """How the ring comes to be, and rules of its brokers; the profile says the rest."""
 
-    chords: Annotated[
-        ChordStrategy, _doc("how links beyond right-right are chosen; none: the ring alone")
-    ] = ChordStrategy.RANK
-    gap_rule: Annotated[GapRule, _doc("which gap a newcomer is offered")] = GapRule.WIDEST
+    forming: Annotated[
+        Forming, _doc("it is there at once, or brokers join one after the other")
+    ] = Forming.WARM
+    chords: Annotated[ChordStrategy, _doc("how links beyond right-right are chosen")] = (
+        ChordStrategy.RANK
+    )
+    gaps: Annotated[
+        GapRule, _doc("which gap a newcomer is offered; published: as in the paper")
+    ] = GapRule.WIDEST
     backups: Annotated[int, _doc("neighbours that keep copies of records", ge=1, le=4)] = (
         DEFAULT_BACKUPS
     )
@@ -139,6 +151,7 @@ class Crash(Part, tag="crash", tag_field="kind", kw_only=True, frozen=True):
     mode: Annotated[CrashMode, _doc("process killed, or machine without power")] = CrashMode.POWER
     at_s: Annotated[Seconds, _doc("when the first dies")] = 1.0
     over_s: Annotated[Seconds, _doc("within how long; 0: all at the same moment")] = 0.0
+    each_s: Annotated[Seconds, _doc("or within so long for each, if that is longer")] = 0.0
     back_after_s: Annotated[
         Seconds | None, _doc("so long after its death each is started again, as the same broker")
     ] = None
@@ -266,7 +279,9 @@ class Scenario(Part, kw_only=True, frozen=True):
     profile: Annotated[
         Literal["local", "lan", "wan"], _doc("timing of the brokers, and distances")
     ] = "lan"
-    seconds: Annotated[float, _doc("how long it goes on", gt=0, le=1e6)] = 60.0
+    seconds: Annotated[
+        float, _doc("how long it goes on; 0: until all faults have struck", ge=0, le=1e6)
+    ] = 60.0
     ring: Ring = Ring()
     network: Network = Network()
     churn: tuple[Churn, ...] = ()

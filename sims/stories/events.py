@@ -11,10 +11,11 @@ import random
 
 from overlay.ids import NANOS_PER_SECOND, LinkClass, nanos
 from overlay.rng import rng_for
+from overlay.trace_schema import Fate, Why
 from ring.facts import Rejoining
 from sims.experiments.forgers import Forger
 from sims.experiments.service import Service
-from sims.verdicts.deliveries import Fate, Verdict, Why
+from sims.verdicts.judged import Verdict
 from sims.workloads.traffic import Flowing
 from sims.world.processes import Cut
 from sims.world.world import CrashMode

@@ -4,17 +4,21 @@ The oracle of whole brokers. It is told what publishers publish, what subscriber
 done to the network; it knows the promises of ``docs/reliability.md``. An event that a subscriber
 did not get is lost; where an :class:`Excuse` covers it that is allowed, and else a finding. What
 comes twice or after a later event of its publisher is a finding, whatever happened.
+
+What is old enough is judged while the run goes on (:meth:`Deliveries.settle`), told to whoever
+writes it down, and forgotten, so that memory does not grow with the length of a run.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
-from enum import StrEnum
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, nanos, short
+from overlay.trace_schema import Fate, Why
+from sims.verdicts.judged import Excuse, FlowKey, Got, Judged, Published, Verdict
 
 FOREVER: Nanos = 2**62
 MOVING_NS = nanos(4.0)  #: an event may be under way so long when a subscriber loses its broker
@@ -23,87 +27,31 @@ MET_NS = nanos(2.0)  #: a broker that has just joined waits so long for what it 
 DYING_NS = nanos(2.0)  #: what a broker has acknowledged and not passed on is no older than this
 
 
-class Fate(StrEnum):
-    """What became of one event at one subscriber."""
+@dataclass(slots=True)
+class _Flow:
+    """The events of one publisher and class."""
 
-    ONCE = "once"
-    TWICE = "twice"  #: or more often
-    DISORDERED = "disordered"  #: it came after a later event of its publisher
-    LOST = "lost"
-
-
-class Why(StrEnum):
-    """Why an event is lost."""
-
-    REFUSED = "refused"  #: its publisher was told so
-    NOT_TAKEN = "not taken"  #: no broker has confirmed it to its publisher
-    NO_BROKER = "no broker"  #: the subscriber had none for long, or moved to one that is new
-    BROKER_DIED = "broker died"  #: one that may have had it, and had not passed it on
-    AWAY = "away"  #: a broker was held for dead, or off the ring
-    APART = "apart"  #: the two brokers could not reach each other
-    EXPRESS = "express"  #: nothing holds such an event back where a link fails
-    UNEXPLAINED = "unexplained"  #: a promise is broken
-
-
-@dataclass(frozen=True, slots=True)
-class Excuse:
-    """Events that were published at a time and place may not come to some subscribers."""
-
-    why: Why
-    since: Nanos
-    until: Nanos
-    senders: Collection[str] | None = None  #: brokers they were published at; None: all
-    receivers: Collection[str] | None = None  #: brokers of the subscribers; None: all
-
-    def covers(self, at: Nanos, sender: str, receiver: str) -> bool:
-        """Say whether it covers an event published at ``at``."""
-        return (
-            self.since <= at <= self.until
-            and (self.senders is None or sender in self.senders)
-            and (self.receivers is None or receiver in self.receivers)
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Published:
-    """One event."""
-
-    at: Nanos
-    broker: str  #: uid of the broker that its publisher was attached to
-
-
-FlowKey = tuple[str, LinkClass]  #: uid of the publisher
+    published: dict[int, Published] = field(default_factory=dict)  #: that are not settled
+    refused: dict[int, str] = field(default_factory=dict)
+    accepted: int = 0
+    settled: int = 0  #: those up to this one are judged and forgotten
 
 
 @dataclass(slots=True)
 class _Subscriber:
+    wants: str | None = None  #: topic; None: all
     since: Nanos = FOREVER  #: it was served first
     moves: list[tuple[Nanos, str]] = field(default_factory=list)  #: brokers, and since when
     #: without a broker, and to which it moved then
     gaps: list[tuple[Nanos, Nanos, str]] = field(default_factory=list)
     lost_at: Nanos | None = None  #: it has none now
-    got: dict[FlowKey, list[int]] = field(default_factory=lambda: defaultdict(list))
+    got: dict[FlowKey, dict[int, Got]] = field(default_factory=lambda: defaultdict(dict))
+    highest: dict[FlowKey, int] = field(default_factory=lambda: defaultdict(int))
 
     def broker_at(self, at: Nanos) -> str:
         """Return the broker it was attached to then."""
         index = bisect_right(self.moves, (at, "~")) - 1
         return self.moves[max(index, 0)][1] if self.moves else ""
-
-
-@dataclass(slots=True)
-class Verdict:
-    """What became of all events at all subscribers."""
-
-    fates: Counter[Fate] = field(default_factory=Counter)
-    lost: Counter[Why] = field(default_factory=Counter)
-    findings: list[str] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)  #: those of the findings that say it is lost
-    longest_ns: Nanos = 0  #: from publisher to subscriber
-
-    def __str__(self) -> str:
-        fates = ", ".join(f"{count} {fate}" for fate, count in self.fates.items())
-        lost = ", ".join(f"{count} {why}" for why, count in self.lost.items())
-        return f"{fates} ({lost or 'none lost'}), {self.longest_ns / NANOS_PER_SECOND:.3f} s"
 
 
 class Deliveries:
@@ -112,28 +60,33 @@ class Deliveries:
     def __init__(self) -> None:
         self.excuses: list[Excuse] = []
         self.express_in_order = True  #: no link fails, so express events come in order as well
-        self._published: dict[FlowKey, dict[int, Published]] = defaultdict(dict)
-        self._refused: dict[FlowKey, dict[int, str]] = defaultdict(dict)
-        self._accepted: dict[FlowKey, int] = defaultdict(int)
+        self.on_judged: Callable[[Judged], None] | None = None  #: told of all that is settled
+        self._flows: dict[FlowKey, _Flow] = defaultdict(_Flow)
         self._subscribers: dict[str, _Subscriber] = defaultdict(_Subscriber)
         self._joined: dict[str, Nanos] = {}  #: when each broker joined last
-        self._longest: Nanos = 0
+        self._settled = Verdict()
 
     # ── what publishers tell ──────────────────────────────────────────────────────────────────
 
-    def on_published(self, flow: FlowKey, sequence: int, at: Nanos, broker: str) -> None:
+    def on_published(
+        self, flow: FlowKey, sequence: int, at: Nanos, broker: str, topic: str = ""
+    ) -> None:
         """An event was handed to a broker."""
-        self._published[flow][sequence] = Published(at, broker)
+        self._flows[flow].published[sequence] = Published(at, broker, topic)
 
     def on_accepted(self, flow: FlowKey, sequence: int) -> None:
         """All events up to that one are taken, but for those refused."""
-        self._accepted[flow] = max(self._accepted[flow], sequence)
+        self._flows[flow].accepted = max(self._flows[flow].accepted, sequence)
 
     def on_refused(self, flow: FlowKey, sequence: int, reason: str) -> None:
         """An event is refused."""
-        self._refused[flow][sequence] = reason
+        self._flows[flow].refused[sequence] = reason
 
     # ── what subscribers tell ─────────────────────────────────────────────────────────────────
+
+    def wants(self, name: str, topic: str) -> None:
+        """A subscriber is owed the events of that topic, and no others."""
+        self._subscribers[name].wants = topic
 
     def on_subscribed(self, name: str, at: Nanos, broker: str) -> None:
         """A broker serves a subscriber from now on."""
@@ -152,10 +105,21 @@ class Deliveries:
 
     def on_got(self, name: str, flow: FlowKey, sequence: int, at: Nanos) -> None:
         """An event has come to a subscriber."""
-        self._subscribers[name].got[flow].append(sequence)
-        published = self._published[flow].get(sequence)
+        subscriber, known = self._subscribers[name], self._flows[flow]
+        if sequence <= known.settled:
+            label = _label(flow, sequence, name)
+            self._settled.findings.append(f"{label} came when it was long given up, or again")
+            return
+        got, highest = subscriber.got[flow].get(sequence), subscriber.highest[flow]
+        if got is None:
+            got = subscriber.got[flow][sequence] = Got(at)
+        else:
+            got.copies += 1
+        got.is_late |= sequence < highest
+        subscriber.highest[flow] = max(highest, sequence)
+        published = known.published.get(sequence)
         if published is not None:
-            self._longest = max(self._longest, at - published.at)
+            self._settled.longest_ns = max(self._settled.longest_ns, at - published.at)
 
     # ── what the world tells ──────────────────────────────────────────────────────────────────
 
@@ -169,16 +133,68 @@ class Deliveries:
 
     # ── the verdict ───────────────────────────────────────────────────────────────────────────
 
+    def settle(self, before: Nanos = FOREVER) -> None:
+        """Judge what was published before that time, tell it, and forget it.
+
+        Whatever may still come, or be excused, must be younger.
+        """
+        old = {
+            flow: {at: event for at, event in known.published.items() if event.at < before}
+            for flow, known in self._flows.items()
+        }
+        self._judge_all(self._settled, old, self.on_judged)
+        for flow, events in old.items():
+            known = self._flows[flow]
+            known.settled = max(events, default=known.settled)
+            for sequence in events:
+                del known.published[sequence]
+                known.refused.pop(sequence, None)
+                for subscriber in self._subscribers.values():
+                    subscriber.got[flow].pop(sequence, None)
+        for subscriber in self._subscribers.values():
+            subscriber.gaps = [gap for gap in subscriber.gaps if gap[1] >= before - MOVING_NS]
+            while len(subscriber.moves) > 1 and subscriber.moves[1][0] < before:
+                del subscriber.moves[0]
+        self.excuses = [excuse for excuse in self.excuses if excuse.until >= before]
+
     def verdict(self, now: Nanos = 0) -> Verdict:
         """Judge all that was noted; who has had no broker for long by ``now`` is a finding."""
-        verdict = Verdict(longest_ns=self._longest)
+        settled = self._settled
+        verdict = replace(
+            settled,
+            fates=Counter(settled.fates),
+            lost=Counter(settled.lost),
+            findings=list(settled.findings),
+            missing=list(settled.missing),
+        )
         for name, subscriber in self._subscribers.items():
             if subscriber.lost_at is not None and now - subscriber.lost_at > KEPT_NS:
                 verdict.findings.append(f"{name} finds no broker")
-            for flow, published in self._published.items():
-                self._judge(verdict, name, subscriber, flow, published)
+        self._judge_all(verdict, {flow: known.published for flow, known in self._flows.items()})
+        for name, subscriber in self._subscribers.items():
+            for flow, got in subscriber.got.items():
+                verdict.findings += [
+                    f"{_label(flow, sequence, name)} came, but nobody published it"
+                    for sequence in got
+                    if sequence not in self._flows[flow].published
+                ]
         verdict.findings += verdict.missing
         return verdict
+
+    # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _judge_all(
+        self,
+        verdict: Verdict,
+        events: Mapping[FlowKey, Mapping[int, Published]],
+        told: Callable[[Judged], None] | None = None,
+    ) -> None:
+        for name, subscriber in self._subscribers.items():
+            for flow, published in events.items():
+                for sequence, event in published.items():
+                    judged = self._judge(verdict, name, subscriber, flow, sequence, event)
+                    if judged is not None and told is not None:
+                        told(judged)
 
     def _judge(
         self,
@@ -186,42 +202,42 @@ class Deliveries:
         name: str,
         subscriber: _Subscriber,
         flow: FlowKey,
-        published: dict[int, Published],
-    ) -> None:
-        got = subscriber.got[flow]
-        times = Counter(got)
-        late = set(_late(got))
-        is_express = flow[1] is LinkClass.EXPRESS
-        label = f"{flow[1].value} event {{}} of {short(flow[0])} at {name}"
-        for sequence, event in published.items():
-            if times[sequence] > 1:
-                verdict.fates[Fate.TWICE] += 1
-                verdict.findings.append(f"{label.format(sequence)} came {times[sequence]} times")
-            elif times[sequence]:
-                is_late = sequence in late and (self.express_in_order or not is_express)
-                verdict.fates[Fate.DISORDERED if is_late else Fate.ONCE] += 1
-                if is_late:
-                    verdict.findings.append(f"{label.format(sequence)} came after a later one")
-                refusal = self._refused[flow].get(sequence)
-                if refusal is not None and "may have delivered" not in refusal:
-                    verdict.findings.append(f"{label.format(sequence)} came, but was refused")
-            elif event.at >= subscriber.since:
-                why = self._why(subscriber, flow, sequence, event)
-                verdict.fates[Fate.LOST] += 1
-                verdict.lost[why] += 1
-                if why is Why.UNEXPLAINED:
-                    at = event.at / NANOS_PER_SECOND
-                    verdict.missing.append(f"{label.format(sequence)} of {at:.3f} s is lost")
-        verdict.findings += [
-            f"{label.format(sequence)} came, but nobody published it"
-            for sequence in times
-            if sequence not in published
-        ]
+        sequence: int,
+        event: Published,
+    ) -> Judged | None:
+        """Judge one event at one subscriber; None: it was not owed, and did not come."""
+        got, why = subscriber.got[flow].get(sequence), None
+        is_owed = subscriber.wants is None or subscriber.wants == event.topic
+        if got is None:
+            if event.at < subscriber.since or not is_owed:
+                return None
+            fate, why = Fate.LOST, self._why(subscriber, flow, sequence, event)
+            verdict.lost[why] += 1
+            if why is Why.UNEXPLAINED:
+                at = event.at / NANOS_PER_SECOND
+                verdict.missing.append(f"{_label(flow, sequence, name)} of {at:.3f} s is lost")
+        elif got.copies > 1:
+            fate = Fate.TWICE
+            verdict.findings.append(f"{_label(flow, sequence, name)} came {got.copies} times")
+        else:
+            is_express = flow[1] is LinkClass.EXPRESS
+            is_late = got.is_late and (self.express_in_order or not is_express)
+            fate = Fate.DISORDERED if is_late else Fate.ONCE
+            if is_late:
+                verdict.findings.append(f"{_label(flow, sequence, name)} came after a later one")
+            refusal = self._flows[flow].refused.get(sequence)
+            if refusal is not None and "may have delivered" not in refusal:
+                verdict.findings.append(f"{_label(flow, sequence, name)} came, but was refused")
+            if not is_owed:
+                verdict.findings.append(f"{_label(flow, sequence, name)} came, and is not wanted")
+        verdict.fates[fate] += 1
+        receiver = subscriber.broker_at(event.at)
+        return Judged(name, receiver, flow, sequence, event, got, fate, why)
 
     def _why(self, subscriber: _Subscriber, flow: FlowKey, sequence: int, event: Published) -> Why:
-        if sequence in self._refused[flow]:
+        if sequence in self._flows[flow].refused:
             return Why.REFUSED
-        if sequence > self._accepted[flow]:
+        if sequence > self._flows[flow].accepted:
             return Why.NOT_TAKEN
         gaps = [*subscriber.gaps]
         if subscriber.lost_at is not None:
@@ -240,10 +256,5 @@ class Deliveries:
         return Why.UNEXPLAINED
 
 
-def _late(got: list[int]) -> Iterator[int]:
-    """Yield what came after a later one."""
-    highest = 0
-    for sequence in got:
-        if sequence < highest:
-            yield sequence
-        highest = max(highest, sequence)
+def _label(flow: FlowKey, sequence: int, name: str) -> str:
+    return f"{flow[1].value} event {sequence} of {short(flow[0])} at {name}"

@@ -39,7 +39,7 @@ class PublishingClient(Protocol):
 class Records(Protocol):
     """The oracle."""
 
-    def on_published(self, flow: Flow, sequence: int, at: Nanos, broker: str) -> None:
+    def on_published(self, flow: Flow, sequence: int, at: Nanos, broker: str, topic: str) -> None:
         """An event was handed to a broker."""
 
     def on_accepted(self, flow: Flow, sequence: int) -> None:
@@ -138,7 +138,7 @@ class Publisher(User):
         found = self.client.publish(flowing.topic, payloads, flowing.link_class, flowing.park_ms)
         self._owed -= len(found)
         for sequence in found:
-            self._records.on_published(flow, sequence, now, broker)
+            self._records.on_published(flow, sequence, now, broker, flowing.topic)
         self._clock.at(now + self._pause, self._tick)
 
 

@@ -52,6 +52,7 @@ class Process:
         self.paused = False
         self.crash_mode: CrashMode | None = None
         self.sockets: dict[Socket, None] = {}  #: those that are open
+        self.sent_bytes = 0  #: handed to the kernel so far
         self.noted: list[Queue] = []  #: connections with something to send
         self._soon: list[tuple[Callable[..., None], tuple[object, ...]]] = []
         self._backlog: list[tuple[Callable[..., None], tuple[object, ...]]] = []
@@ -196,6 +197,7 @@ class Socket:
         """Hand the kernel bytes to be sent; nothing comes of it once an end is closed."""
         if self.is_open and not self.ended:
             self.under_way += len(data)
+            self.process.sent_bytes += len(data)
             self.process.network.carry(self, data)
 
     def close(self) -> None:

@@ -25,6 +25,7 @@ class Kind(enum.Enum):
     TEXT = enum.auto()
     INTEGER = enum.auto()
     REAL = enum.auto()
+    YES_OR_NO = enum.auto()
     TEXTS = enum.auto()  #: a list of texts
     REALS = enum.auto()  #: a list of reals
 
@@ -70,6 +71,8 @@ def _kind(name: str, held: inspect.Type) -> Kind:
             return Kind.INTEGER
         case inspect.FloatType():
             return Kind.REAL
+        case inspect.BoolType():
+            return Kind.YES_OR_NO
         case inspect.VarTupleType(item_type=inspect.StrType()):
             return Kind.TEXTS
         case inspect.VarTupleType(item_type=inspect.FloatType()):
@@ -81,6 +84,7 @@ _SPARK: dict[Kind, sql.DataType] = {
     Kind.TEXT: sql.StringType(),
     Kind.INTEGER: sql.LongType(),
     Kind.REAL: sql.DoubleType(),
+    Kind.YES_OR_NO: sql.BooleanType(),
     Kind.TEXTS: sql.ArrayType(sql.StringType()),
     Kind.REALS: sql.ArrayType(sql.DoubleType()),
 }
@@ -111,6 +115,8 @@ def holds(found: pa.DataType, kind: Kind) -> bool:
             return bool(pa.types.is_signed_integer(found))
         case Kind.REAL:
             return bool(pa.types.is_floating(found))
+        case Kind.YES_OR_NO:
+            return bool(pa.types.is_boolean(found))
         case Kind.TEXTS | Kind.REALS:
             item = Kind.TEXT if kind is Kind.TEXTS else Kind.REAL
             is_list = pa.types.is_list(found) or pa.types.is_large_list(found)

@@ -14,15 +14,31 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from overlay.trace_schema import SCHEMA_VERSION, Incident, Run
+from overlay.trace_schema import (
+    PROBE_VERSION,
+    SCHEMA_VERSION,
+    TRAFFIC_VERSION,
+    Incident,
+    Probe,
+    Run,
+    Traffic,
+)
 from sims.dataset import INCIDENTS, RUNS
+from sims.recording import PROBES, TRAFFIC
 from spark.dataset.column_types import columns, holds
 from spark.errors import DatasetError
 
-Record = type[Run] | type[Incident]
+Record = type[Run] | type[Incident] | type[Probe] | type[Traffic]
 
 #: The folder that holds the rows of each kind.
-FOLDERS: dict[Record, str] = {Run: RUNS, Incident: INCIDENTS}
+FOLDERS: dict[Record, str] = {Run: RUNS, Incident: INCIDENTS, Probe: PROBES, Traffic: TRAFFIC}
+#: The version that is read of each kind.
+VERSIONS: dict[Record, int] = {
+    Run: SCHEMA_VERSION,
+    Incident: SCHEMA_VERSION,
+    Probe: PROBE_VERSION,
+    Traffic: TRAFFIC_VERSION,
+}
 
 PARQUET, JSON_LINES = ".parquet", ".jsonl"
 
@@ -109,7 +125,7 @@ def _check_parquet(path: Path, record: Record) -> None:
             found = file.schema_arrow
             if "schema_version" in found.names:
                 for version in _distinct(file, "schema_version"):
-                    _check_version(str(path), version)
+                    _check_version(str(path), version, record)
             for column in columns(record):
                 if column.name not in found.names:
                     raise DatasetError(f"{path} has no column {column.name!r}")
@@ -121,7 +137,7 @@ def _check_parquet(path: Path, record: Record) -> None:
                     )
                 if column.values is not None:
                     for value in _distinct(file, column.name):
-                        if value not in column.values:
+                        if value not in column.values and not (column.nullable and value is None):
                             raise DatasetError(f"column {column.name!r} of {path} holds {value!r}")
     except PermissionError:
         raise
@@ -142,13 +158,14 @@ class _Versioned(msgspec.Struct):
 
 def _check_json_lines(path: Path, record: Record) -> None:
     version = msgspec.json.Decoder(_Versioned)
-    whole: msgspec.json.Decoder[Run | Incident] = msgspec.json.Decoder(record)
+    whole: msgspec.json.Decoder[Run | Incident | Probe | Traffic] = msgspec.json.Decoder(record)
     with path.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue
             try:
-                _check_version(f"line {number} of {path}", version.decode(line).schema_version)
+                said = version.decode(line).schema_version
+                _check_version(f"line {number} of {path}", said, record)
                 whole.decode(line)
             except msgspec.ValidationError as error:
                 raise DatasetError(f"line {number} of {path}: {error}") from error
@@ -158,9 +175,10 @@ def _check_json_lines(path: Path, record: Record) -> None:
                 ) from error
 
 
-def _check_version(where: str, version: object) -> None:
-    if version != SCHEMA_VERSION:
+def _check_version(where: str, version: object, record: Record) -> None:
+    known = VERSIONS[record]
+    if version != known:
         raise DatasetError(
-            f"{where} has schema version {version}, this chordal reads version {SCHEMA_VERSION}: "
+            f"{where} has schema version {version}, this chordal reads version {known}: "
             "analyse it with the chordal that wrote it"
         )

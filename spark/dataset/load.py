@@ -38,14 +38,14 @@ def load(spark: SparkSession, files: DatasetFiles) -> Dataset:
 def _read(spark: SparkSession, files: list[Path], record: Record) -> DataFrame:
     reader = spark.read.schema(spark_schema(record)).option("mode", "FAILFAST")
     frames = []
-    if parquet := [_address(path) for path in files if path.suffix == PARQUET]:
+    if parquet := [address(path) for path in files if path.suffix == PARQUET]:
         frames.append(reader.parquet(*parquet))
-    if lines := [_address(path) for path in files if path.suffix == JSON_LINES]:
+    if lines := [address(path) for path in files if path.suffix == JSON_LINES]:
         frames.append(reader.json(lines))
     return reduce(DataFrame.unionByName, frames)
 
 
-def _address(path: Path) -> str:
+def address(path: Path) -> str:
     """Return ``path`` as Spark takes it: on the file system, with nothing left to expand."""
     return "file://" + re.sub(r"([\[\]{}*?\\])", r"\\\1", str(path.resolve()))
 

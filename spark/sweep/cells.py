@@ -10,13 +10,15 @@ from pathlib import Path
 
 from overlay.errors import ConfigError
 from ring.config import profile
-from sims import dataset
 from sims.campaign.cells import Cell as Run
+from sims.recording import Recording
 from sims.scenarios.files import ScenarioFile, parse
-from sims.scenarios.play import play, ring_config, run_id
+from sims.scenarios.forming import config_of
+from sims.scenarios.play import play, run_id
 from sims.scenarios.schema import Mode, ReplayedSessions, Scenario
 
 _CALM_S = 10  #: virtual seconds, more or less, in which a ring comes to rest
+_STRIKING_S = 30  #: in which all faults strike, where the scenario does not say how long it goes on
 _FRAMES = 6.0  #: real time that a whole broker takes, where a ring node takes 1
 
 
@@ -59,22 +61,27 @@ def cells_of(
 def cost(scenario: Scenario) -> float:
     """Return how much work a run is, more or less: messages that are simulated."""
     times = profile(scenario.profile)
-    seconds = 2 * times.chord_refresh_ns / 1e9 + scenario.seconds + _CALM_S
-    beats = scenario.nodes * seconds * 1e9 / ring_config(scenario).heartbeat_ns
+    lasting = scenario.seconds or _STRIKING_S
+    seconds = 2 * times.chord_refresh_ns / 1e9 + lasting + _CALM_S
+    beats = scenario.nodes * seconds * 1e9 / config_of(scenario).heartbeat_ns
     if scenario.mode is Mode.RING:
         return beats
     work = scenario.workload
     readers = (work.subscribers or scenario.nodes) if work else 0
-    events = work.publishers * work.rate * scenario.seconds * readers if work else 0.0
+    events = work.publishers * work.rate * lasting * readers if work else 0.0
     return _FRAMES * beats + events
 
 
 def simulate(cell: Cell, out: Path) -> tuple[str, ...]:
     """Carry out a cell and write its files into the data set ``out``; return broken promises."""
     file = cell.run.file
-    with _folder(cell) as folder:
-        outcome = play(file.name, parse(file, cell.run.changes), cell.run.seed, folder)
-    dataset.write(outcome.result, out)
+    scenario = parse(file, cell.run.changes)
+    with (
+        _folder(cell) as folder,
+        Recording(out, file.name, scenario.nodes, cell.run_id) as recording,
+    ):
+        outcome = play(file.name, scenario, cell.run.seed, folder, rows=recording)
+        recording.finish(outcome.result)
     return tuple(outcome.broken)
 
 

@@ -3,7 +3,7 @@
 A grid names scenarios, sizes and seeds, and gives any key of the scenarios one value or a list of
 them; the sweep is their product. As a file it is TOML::
 
-    scenario = ["crashes", "rack.toml"]   # of the library, or a file beside this one
+    scenario = ["crash", "rack.toml"]     # of the library, or a file beside this one
     nodes = [64, 256, 1024]
     seeds = 20                            # the seeds 1 to 20; a list names them one by one
 
@@ -33,7 +33,7 @@ from sims.scenarios.files import ScenarioFile
 from spark.errors import GridError
 from spark.sweep.cells import Cell, cells_of
 
-DEFAULT_SCENARIO = "crashes"
+DEFAULT_SCENARIO = "crash"
 DEFAULT_NODES = (64, 256, 1024)
 DEFAULT_SEEDS = 5
 MAX_CELLS = 1_000_000

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from overlay.trace_schema import Incident, Run, Source, Verdict
+from overlay.ids import LinkClass
+from overlay.trace_schema import Fate, Incident, Probe, Run, Source, Traffic, Verdict
 
 SECOND = 1_000_000_000
 
@@ -42,5 +43,43 @@ def incident(**changes: object) -> Incident:
         chords_repaired_ns=14 * SECOND,
         messages=40,
         witnesses=("a", "c"),
+    )
+    return msgspec.structs.replace(row, **changes)
+
+
+def probe(**changes: object) -> Probe:
+    row = Probe(
+        run_id="r",
+        publisher="p",
+        link_class=LinkClass.NORMAL,
+        sequence=1,
+        topic="t",
+        subscriber="s0",
+        publisher_broker="a",
+        subscriber_broker="b",
+        published_ns=10 * SECOND,
+        delivered_ns=11 * SECOND,
+        copies=1,
+        fate=Fate.ONCE,
+        is_late=False,
+        why=None,
+        fault="crash",
+        fault_ns=9 * SECOND,
+        struck=None,
+    )
+    return msgspec.structs.replace(row, **changes)
+
+
+def traffic(**changes: object) -> Traffic:
+    row = Traffic(
+        run_id="r",
+        broker="a",
+        from_ns=0,
+        to_ns=5 * SECOND,
+        links=6,
+        messages=20,
+        bytes=600,
+        events_forwarded=None,
+        events_delivered=None,
     )
     return msgspec.structs.replace(row, **changes)

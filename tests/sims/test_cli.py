@@ -18,18 +18,13 @@ from pyarrow import parquet
 
 from ges.cli.main import run as run_root
 from overlay.errors import ConfigError
-from ring.config import PROFILES, ChordStrategy, GapRule
 from sims.cli import sim
-from sims.cli.run import run as run_command
 from sims.errors import InvariantViolated
-from sims.experiments import experiment
-from sims.experiments.experiment import SCENARIOS, Experiment
 from sims.scenarios import library
 from sims.stories import stories
-from sims.world.world import CrashMode
 from tests.mutants import MUTANTS
 
-SMALL = ["--nodes", "12", "--crash-share", "0.25"]
+SMALL = ["--nodes", "12", "--set", "faults.0.share=0.25"]
 
 
 def chordal(*arguments: str | Path) -> Result:
@@ -44,11 +39,10 @@ def printed(*arguments: str | Path) -> dict[str, Any]:
     return found
 
 
-def test_list_names_the_experiment_and_every_story_with_one_line_each() -> None:
+def test_list_names_every_scenario_and_every_story_with_one_line_each() -> None:
     lines = chordal("list").stdout.splitlines()
-    assert lines[0].startswith("crash: ")
     names = [line.split(": ")[0] for line in lines]
-    assert names == [*SCENARIOS, *library.names(), *sorted(stories.BY_NAME)]
+    assert names == [*library.names(), *sorted(stories.BY_NAME)]
     assert len(set(names)) == len(names)
     assert all(line.endswith(".") for line in lines[-len(stories.STORIES) :]), "whole sentences"
     told = printed("list")
@@ -61,24 +55,24 @@ def test_a_run_is_told_in_words_with_the_verdict_last(tmp_path: Path) -> None:
     assert result.exception is None, result.exception
     lines = result.stdout.splitlines()
     assert lines[0].startswith("12 brokers, 3 crashes, ")
-    assert lines[-1] == (
-        "crash-n12-s1-c0p25-power-lan: 3 of 3 crashes repaired, all invariants held"
-    )
+    [name] = [path.stem for path in (tmp_path / "runs").iterdir()]
+    assert name.startswith("crash-n12-s1-")
+    assert lines[-1] == f"{name}: 3 of 3 crashes repaired, all promises held"
     for words in ("detected after", "confirmed after", "repaired after", "messages a crash"):
         [line] = [line for line in lines if line.startswith(words)]
         assert "median " in line
-    assert f"written: {tmp_path / 'runs' / 'crash-n12-s1-c0p25-power-lan.parquet'}" in lines
+    assert f"written: {tmp_path / 'runs' / name}.parquet" in lines
     assert result.stderr == ""
 
 
 def test_a_run_is_told_in_json() -> None:
-    found = printed("run", "crash", *SMALL, "--seed", "7", "--crash-mode", "kill")
-    assert found["run_id"] == "crash-n12-s7-c0p25-kill-lan"
+    found = printed("run", "crash", *SMALL, "--seed", "7", "--set", "faults.0.mode=kill")
+    assert found["run_id"].startswith("crash-n12-s7-")
     assert (found["scenario"], found["nodes"], found["seed"]) == ("crash", 12, 7)
     assert (found["crashes"], found["repaired"], found["invariants_held"]) == (3, 3, True)
     assert 0 < found["detection_s"]["p50"] <= found["repair_s"]["p50"] <= found["repair_s"]["max"]
     assert found["events"] > 1000
-    assert found["files"] == {"runs": None, "incidents": None}
+    assert found["files"] == dict.fromkeys(["runs", "incidents", "probes", "traffic"])
 
 
 def test_files_are_where_it_says(tmp_path: Path) -> None:
@@ -88,16 +82,17 @@ def test_files_are_where_it_says(tmp_path: Path) -> None:
 
 
 def test_the_profile_decides_the_times() -> None:
-    size = ["--nodes", "60", "--crash-share", "0.3"]
-    slow, fast = (printed("run", "crash", *size, "--profile", p) for p in ("wan", "local"))
+    size = ["--nodes", "60", "--set", "faults.0.share=0.3"]
+    slow, fast = (printed("run", "crash", *size, "--set", f"profile={p}") for p in ("wan", "local"))
     # The medians are some 2.4 and 0.7 s. Those of only three crashes were 1.0 and 0.9 s for a seed.
     assert slow["detection_s"]["p50"] > 3 * fast["detection_s"]["p50"]
 
 
 def test_a_run_without_crashes_says_so() -> None:
-    lines = chordal("run", "crash", "--nodes", "3", "--crash-share", "0").stdout.splitlines()
-    assert len(lines) == 2
-    assert lines[-1].endswith("0 of 0 crashes repaired, all invariants held")
+    lines = chordal("run", "crash", "--nodes", "3", "--set", "faults.0.share=0").stdout.splitlines()
+    assert len(lines) == 3
+    assert lines[1] == "done: nothing; 3 brokers alive in the end"
+    assert lines[-1].endswith(": all promises held")
 
 
 @pytest.mark.parametrize(
@@ -109,12 +104,17 @@ def test_a_run_without_crashes_says_so() -> None:
         (["early_starters"], "nearest is 'early-starters'"),
         (["scopes"], "no scenario 'scopes'"),
         (["quiet", "--nodes", "64"], "--nodes: quiet is a story, and takes only --seed, --seeds"),
-        (["quiet", "--crash-mode", "kill"], "--crash-mode: quiet is a story"),
+        (["quiet", "--set", "nodes=3"], "--set: quiet is a story"),
         (["quiet", "--out", "folder"], "--out: quiet is a story"),
-        (["crash", "--seeds", "2"], "--seeds: crash runs one --seed at a time"),
-        (["crash", "--nodes", "0"], "nodes is 0, must be between 1 and"),
-        (["crash", "--crash-share", "1"], "crash share is 1.0"),
-        (["crash", "--crash-share", "nan"], "crash share is nan"),
+        (
+            ["crash", "--seeds", "2"],
+            "--seeds: crash is a scenario; 'chordal sim campaign' runs many",
+        ),
+        (["crash", "--nodes", "0"], "crash.toml: nodes: expected int >= 1"),
+        (["crash", "--set", "faults.0.share=2"], "faults[0].share: expected float <= 1"),
+        (["crash", "--set", "faults.0.share=nan"], "faults[0].share: "),
+        (["crash", "--set", "faults.0.mode=slowly"], "no 'slowly'; "),
+        (["crash", "--set", "profile=mars"], "profile: no 'mars'; "),
         (["crash", "--seed", str(2**63)], "seed is 9223372036854775808, must be between"),
     ],
 )
@@ -130,8 +130,6 @@ def test_what_makes_no_sense_is_named(arguments: list[str], words: str) -> None:
     [
         (["crash", "--nodes", "many"], "'--nodes'"),
         (["quiet", "--seeds", "0"], "'--seeds'"),
-        (["crash", "--crash-mode", "slowly"], "kill"),
-        (["crash", "--profile", "mars"], "lan"),
         ([], "NAME"),
     ],
 )
@@ -196,11 +194,9 @@ def test_a_broken_protocol_is_found_by_the_command() -> None:
 def test_shares_that_differ_have_files_of_their_own(tmp_path: Path) -> None:
     shares = ("0.25", "0.2500001")
     for share in shares:
-        chordal("run", "crash", "--nodes", "4", "--crash-share", share, "--out", tmp_path)
-    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == [
-        "crash-n4-s1-c0p25-power-lan.parquet",
-        "crash-n4-s1-c0p2500001-power-lan.parquet",
-    ]
+        change = f"faults.0.share={share}"
+        chordal("run", "crash", "--nodes", "4", "--set", change, "--out", tmp_path)
+    assert len(list((tmp_path / "runs").iterdir())) == 2
 
 
 def test_a_seed_of_any_size_that_is_taken_can_be_written(tmp_path: Path) -> None:
@@ -215,65 +211,12 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_simulation(
     def never(*arguments: object) -> None:
         raise AssertionError("simulated in vain")
 
-    monkeypatch.setattr(experiment, "run", never)
+    monkeypatch.setattr("sims.scenarios.play.play", never)
     place = tmp_path / "file"
     place.write_text("")
     result = chordal("run", "crash", "--out", place)
     assert isinstance(result.exception, ConfigError)
     assert str(place) in str(result.exception)
-
-
-def test_a_violated_invariant_is_not_swallowed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def violated(*arguments: object) -> None:
-        raise InvariantViolated("the ring broke")
-
-    monkeypatch.setattr(experiment, "run", violated)
-    result = chordal("run", "crash", "--out", tmp_path)
-    assert isinstance(result.exception, InvariantViolated)
-    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
-
-
-def test_the_command_that_a_violation_names_is_the_same_experiment(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asked = Experiment(
-        nodes=4,
-        seed=9,
-        crash_share=0.123456789,
-        crash_mode=CrashMode.KILL,
-        profile="wan",
-        chords=ChordStrategy.HARMONIC,
-        gap_rule=GapRule.PUBLISHED,
-    )
-    monkeypatch.setattr("sims.verdicts.ledger.local_findings", lambda snapshot: ["wrong"])
-    with pytest.raises(InvariantViolated) as caught:
-        experiment.run(asked)
-    command = str(caught.value).split("again with: chordal sim ")[1].split("\n")[0]
-    seen: list[Experiment] = []
-
-    def note(again: Experiment, *_: object) -> None:
-        seen.append(again)
-        raise InvariantViolated("seen")
-
-    monkeypatch.setattr(experiment, "run", note)
-    chordal(*command.split())
-    assert seen == [asked]
-
-
-def test_choices_and_defaults_are_those_of_the_simulator() -> None:
-    options = {option.name: option for option in run_command.params}
-    assert list(options["crash_mode"].type.choices) == [mode.value for mode in CrashMode]  # type: ignore[attr-defined]
-    assert list(options["profile"].type.choices) == list(PROFILES)  # type: ignore[attr-defined]
-    assert list(options["chords"].type.choices) == list(ChordStrategy)  # type: ignore[attr-defined]
-    assert list(options["gaps"].type.choices) == list(GapRule)  # type: ignore[attr-defined]
-    standard = Experiment(nodes=1, seed=1)
-    assert options["crash_share"].default == standard.crash_share
-    assert options["crash_mode"].default == standard.crash_mode.value
-    assert options["profile"].default == standard.profile
-    assert options["chords"].default == standard.chords.value
-    assert options["gaps"].default == standard.gap_rule.value
 
 
 def python(program: str) -> subprocess.CompletedProcess[str]:
@@ -288,7 +231,7 @@ def test_importing_the_commands_costs_no_more_than_click() -> None:
     assert python(program).stdout == allowed.stdout
 
 
-RUN = "from sims.cli import sim; sim(['run', 'crash', '--nodes', '12', '--crash-share', '0.25'])"
+RUN = f"from sims.cli import sim; sim({['run', 'crash', *SMALL]})"
 
 
 def test_in_a_pipe_there_is_no_progress_bar() -> None:
@@ -305,7 +248,7 @@ def test_on_a_terminal_the_stages_and_the_clock_are_shown() -> None:
         told = process.stdout.read()
     assert "virtual" in shown
     assert "coming to rest" in shown
-    assert told.splitlines()[-1].endswith("all invariants held")
+    assert told.splitlines()[-1].endswith("all promises held")
 
 
 def everything_from(terminal: int) -> Iterator[bytes]:

@@ -128,7 +128,7 @@ class TestWithSpark:
         assert not (tmp_path / "r").exists()
 
     def test_sweep_fills_a_data_set_and_resumes(self, tmp_path: Path) -> None:
-        short = ("--set", "seconds=4", "--set", "faults.0.over_s=2", "--set", "faults.0.count=1")
+        short = ("--set", "faults.0.over_s=2", "--set", "faults.0.count=1")
         options = ("--out", tmp_path / "d", "--nodes", "4,8", *short)
         result = invoke("sweep", *options, "--seeds", "1")
         assert result.stdout.splitlines()[-1].startswith("2 runs done in 0:00:")

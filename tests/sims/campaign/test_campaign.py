@@ -71,6 +71,20 @@ def test_a_campaign_has_a_row_for_each_scenario(scenario: Path, tmp_path: Path) 
     assert 0 < row["repair_p50_s"] <= row["repair_p99_s"]
 
 
+def test_a_campaign_leaves_the_rows_of_its_runs(scenario: Path, tmp_path: Path) -> None:
+    arguments = ["--seeds", "1-2", "--workers", "1", "--out", tmp_path / "c", "--data"]
+    result = chordal("campaign", scenario, *arguments)
+    assert result.exception is None, result.exception
+    files = sorted((tmp_path / "c").rglob("*.parquet"))
+    assert [path.relative_to(tmp_path / "c").parts[0] for path in files] == [
+        *["incidents"] * 2,
+        *["runs"] * 2,
+        *["traffic"] * 2,
+    ]
+    names = [{path.name for path in files if table in path.parts} for table in ("runs", "traffic")]
+    assert names[0] == names[1]
+
+
 def test_a_run_that_goes_wrong_is_told_with_its_command(scenario: Path, tmp_path: Path) -> None:
     arguments = ["--seeds", "4", "--workers", "1", "--out", tmp_path / "c"]
     change = ["--set", "promises.repair_p99_s=0.1"]

@@ -120,8 +120,8 @@ def test_a_ring_that_does_not_heal_is_a_violation(monkeypatch: pytest.MonkeyPatc
     text = str(caught.value)
     assert "has not come to rest after the crashes" in text
     assert (
-        "chordal sim run crash --nodes 16 --seed 1 --crash-share 0.25 "
-        "--crash-mode power --profile lan"
+        "see it again in Python with: sims.experiments.run(Experiment(scenario='crash', "
+        "nodes=16, seed=1, crash_share=0.25"
     ) in text
     assert "should have" in text
 

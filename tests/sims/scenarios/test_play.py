@@ -11,10 +11,10 @@ from statistics import fmean
 import pytest
 
 from overlay.errors import ConfigError
+from overlay.trace_schema import Fate
 from sims.scenarios import library
 from sims.scenarios.files import ScenarioFile, parse
 from sims.scenarios.play import Outcome, play
-from sims.verdicts.deliveries import Fate
 
 ROOT = Path(__file__).parents[3]
 
@@ -24,7 +24,6 @@ SMALL = {
     "churn-pareto": ["nodes=24", "seconds=40", "churn.0.mean_s=100"],
     "churn-weibull": ["nodes=24", "seconds=40", "churn.0.mean_s=100"],
     "crash-many": ["nodes=32"],
-    "crashes": ["nodes=24", "seconds=30", "faults.0.over_s=25"],
     "delivery-under-churn": ["nodes=6", "seconds=15", "churn.0.mean_s=60"],
     "flash-crowd": ["nodes=12", "seconds=30", "churn.0.over_s=10"],
     "leave-storm": ["nodes=24"],

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from overlay.ids import LinkClass, nanos
-from sims.verdicts.deliveries import Deliveries, Excuse, Fate, Verdict, Why
+from overlay.trace_schema import Fate, Why
+from sims.verdicts.deliveries import Deliveries
+from sims.verdicts.judged import Excuse, Verdict
 
 FLOW = ("a" * 32, LinkClass.NORMAL)
 EXPRESS = ("a" * 32, LinkClass.EXPRESS)

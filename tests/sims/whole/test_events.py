@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from overlay.ids import LinkClass
+from overlay.trace_schema import Fate, Why
 from sims.experiments.service import Service
 from sims.stories.events import (
     event_flaps,
@@ -21,7 +22,6 @@ from sims.stories.events import (
     forge,
 )
 from sims.stories.stories import Story
-from sims.verdicts.deliveries import Fate, Why
 from sims.workloads.traffic import Flowing
 from sims.world.world import CrashMode
 

@@ -9,10 +9,11 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import types as sql
 
-from overlay.trace_schema import Incident, Run, Verdict
+from overlay.trace_schema import Incident, Probe, Run, Traffic, Verdict
 from sims import dataset
 from spark.analysis.results import Fit, Quantiles
 from spark.dataset.column_types import Kind, columns, holds, spark_schema
+from spark.dataset.files import FOLDERS, Record
 from spark.sweep.results import Outcome
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -36,17 +37,17 @@ def test_a_struct_becomes_a_spark_schema() -> None:
     assert columns(Row)[0].values == frozenset(verdict.value for verdict in Verdict)
 
 
-@pytest.mark.parametrize("record", [Run, Incident, Outcome, Quantiles, Fit])
+@pytest.mark.parametrize("record", [Run, Incident, Probe, Traffic, Outcome, Quantiles, Fit])
 def test_reader_and_writer_agree_on_the_columns(record: type[msgspec.Struct]) -> None:
     written, read = dataset.arrow_schema(record), columns(record)
     assert [(f.name, f.nullable) for f in written] == [(c.name, c.nullable) for c in read]
     assert [f.name for f, c in zip(written, read, strict=True) if not holds(f.type, c.kind)] == []
 
 
-@pytest.mark.parametrize("record", [Run, Incident])
-def test_every_column_is_documented(record: type[Run] | type[Incident]) -> None:
+@pytest.mark.parametrize("record", FOLDERS)
+def test_every_column_is_documented(record: Record) -> None:
     text = (DOCS / "traces.md").read_text(encoding="utf-8")
-    section = text.split(f"## `{dataset.RUNS if record is Run else dataset.INCIDENTS}`")[1]
+    section = text.split(f"## `{FOLDERS[record]}`")[1]
     described = section.split("\n## ")[0]
     assert [name for name in record.__struct_fields__ if f"\n| `{name}` |" not in described] == []
 

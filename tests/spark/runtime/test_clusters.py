@@ -37,7 +37,16 @@ with open_session(url) as spark:
     print(len({row["in"] for row in rows}))
     sys.exit(run([*command, "--master", url]))
 """
-GRID = ("--nodes", "8,16", "--seeds", "2", "--set", "seconds=4", "--set", "faults.0.count=2")
+GRID = (
+    "--nodes",
+    "8,16",
+    "--seeds",
+    "2",
+    "--set",
+    "faults.0.over_s=2",
+    "--set",
+    "faults.0.count=2",
+)
 
 
 def carried_out(folder: Path, *command: object, path: Path = ROOT) -> list[str]:

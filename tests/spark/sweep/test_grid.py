@@ -25,13 +25,13 @@ def told(found: tuple[Cell, ...]) -> list[tuple[str, ...]]:
 
 def test_a_grid_is_the_product_of_its_lists_most_work_first(tmp_path: Path) -> None:
     text = (
-        "scenario = ['crashes', 'arc']\nnodes = [8, 32]\nseeds = [3, 5]\n"
+        "scenario = ['crash', 'arc']\nnodes = [8, 32]\nseeds = [3, 5]\n"
         "[set]\nprofile = 'wan'\n'faults.0.count' = [1, 2]\n"
     )
     found = cells(read_grids(grid_file(tmp_path, text)))
     assert set(told(found)) == {
         (scenario, f"nodes={nodes}", "profile=wan", f"faults.0.count={count}", f"seed {seed}")
-        for scenario in ("crashes", "arc")
+        for scenario in ("crash", "arc")
         for nodes in (8, 32)
         for count in (1, 2)
         for seed in (3, 5)
@@ -52,7 +52,7 @@ def test_a_table_may_be_written_as_tables(tmp_path: Path) -> None:
 def test_a_file_may_hold_several_grids(tmp_path: Path) -> None:
     text = "[[grid]]\nnodes = 8\nseeds = 2\n[[grid]]\nscenario = 'arc'\nseeds = [2]\n"
     found = cells(read_grids(grid_file(tmp_path, text)))
-    assert sorted(cell.run.file.name for cell in found) == ["arc", "crashes", "crashes"]
+    assert sorted(cell.run.file.name for cell in found) == ["arc", "crash", "crash"]
     assert [cell.nodes for cell in found if cell.run.given == "arc"] == [128]
 
 
@@ -151,11 +151,11 @@ def test_a_grid_that_is_no_text_or_not_there_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("grid", "named"),
     [
-        (Grid(scenario=("crashs",)), "nearest is 'crashes'"),
+        (Grid(scenario=("crahs",)), "nearest is 'crash'"),
         (Grid(nodes=(0,)), "nodes"),
         (Grid(set={"profile": ("moon",)}), "'moon'"),
         (Grid(set={"fault.0.count": (1,)}), "nearest is 'faults'"),
-        (Grid(set={"faults.0.count": (1.5,)}), r"crashes\.toml: .*count"),
+        (Grid(set={"faults.0.count": (1.5,)}), r"crash\.toml: .*count"),
         (Grid(scenario=("none.toml",)), r"cannot read none\.toml"),
     ],
 )

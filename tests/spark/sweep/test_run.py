@@ -139,7 +139,7 @@ def test_what_fails_is_told_and_recorded_and_the_others_are_kept(
     assert written == {outcome.run_id: outcome for outcome in outcomes}
     for outcome in outcomes:
         nodes, seed = by_size[outcome.run_id], outcome.run_id.split("-s")[1][0]
-        assert outcome.again == f"chordal sim run crashes --seed {seed} --set nodes={nodes}"
+        assert outcome.again == f"chordal sim run crash --seed {seed} --set nodes={nodes}"
         match nodes:
             case 8:
                 assert (outcome.error, outcome.words) == (None, "never whole again")
@@ -161,13 +161,13 @@ def test_what_fails_is_told_and_recorded_and_the_others_are_kept(
 
 
 def test_the_simulator_itself_fits_in(spark: SparkSession, tmp_path: Path) -> None:
-    grid = Grid(nodes=(8,), seeds=(1,), set={"faults.0.count": (2,), "seconds": (9.5,)})
+    grid = Grid(nodes=(8,), seeds=(1,), set={"faults.0.count": (2,), "faults.0.over_s": (1.5,)})
     (cell,) = cells([grid])
     (outcome,) = sweep(spark, plan(place(str(tmp_path)), [cell]))
     assert outcome.is_well
     row = pq.read_table(tmp_path / "runs" / f"{cell.run_id}.parquet").to_pylist()[0]
     scenario = parse(cell.run.file, cell.run.changes)
-    assert msgspec.convert(row, Run) == play("crashes", scenario, 1).result.run
+    assert msgspec.convert(row, Run) == play("crash", scenario, 1).result.run
 
 
 def test_executors_that_write_elsewhere_are_found_out(

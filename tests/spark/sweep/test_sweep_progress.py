@@ -11,7 +11,7 @@ from spark.sweep.results import Outcome
 
 
 def four_cells() -> list[Cell]:
-    cells = cells_of("crashes", library.find("crashes"), ("nodes=8",), range(1, 5))
+    cells = cells_of("crash", library.find("crash"), ("nodes=8",), range(1, 5))
     return [replace(cell, cost=10.0) for cell in cells]
 
 

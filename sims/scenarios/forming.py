@@ -1,0 +1,132 @@
+"""How a scenario begins: brokers become a ring, and clients are attached to them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from overlay.ids import LinkClass, Nanos, nanos
+from overlay.rng import rng_for
+from ring.config import RingConfig, profile
+from sims.experiments.experiment import Progress
+from sims.scenarios.deeds import CONTACTS
+from sims.scenarios.matrix import read_matrix
+from sims.scenarios.schema import Forming, Scenario, Workload
+from sims.scenarios.stage import Stage
+from sims.scenarios.whole_stage import WholeStage
+from sims.workloads.traffic import Flowing
+from sims.world.conditions import Conditions
+from sims.world.network import DISTANCES
+
+PARK_MS = 20_000  #: a secure event waits so long for an all-secure path
+GROWTH = 10  #: while it forms a ring grows by such a part of itself at most at a time
+
+
+def config_of(scenario: Scenario) -> RingConfig:
+    """Return the timing and the rules of the brokers.
+
+    Raises:
+        ConfigError: they make no sense together.
+    """
+    ring, base = scenario.ring, profile(scenario.profile)
+    beat = base.heartbeat_ns if ring.heartbeat_s is None else nanos(ring.heartbeat_s)
+    return replace(
+        base,
+        chords=ring.chords,
+        gap_rule=ring.gaps,
+        backups=ring.backups,
+        monitors=ring.monitors or base.monitors,
+        heartbeat_ns=beat,
+    )
+
+
+def conditions_of(scenario: Scenario, seed: int, folder: Path) -> Conditions:
+    """Return the network between the hosts.
+
+    Raises:
+        ConfigError: the matrix cannot be read.
+    """
+    network = scenario.network
+    return Conditions(
+        DISTANCES[scenario.profile],
+        seed,
+        matrix=read_matrix(folder / network.matrix) if network.matrix else None,
+        loss=network.loss,
+        burst=network.burst,
+        slow_share=network.slow_share,
+        slow_ns=nanos(network.slow_ms / 1000),
+    )
+
+
+def form(
+    stage: Stage, scenario: Scenario, seed: int, step: Callable[[Nanos], None], progress: Progress
+) -> None:
+    """Let there be a ring, and give it time for its chords.
+
+    Args:
+        stage: without brokers.
+        scenario: says how many, and how they come.
+        seed: of what is drawn.
+        step: lets a moment pass, up to a time.
+        progress: told how far it is.
+    """
+    timeline, config = stage.timeline, config_of(scenario)
+    if scenario.ring.forming is Forming.JOINS:
+        _join(stage, scenario, rng_for(seed, "scenario", "arrivals"), step, progress)
+        until = timeline.now + config.chord_refresh_ns
+    else:
+        stage.begin(scenario.nodes)
+        until = timeline.now + 2 * config.chord_refresh_ns
+    while timeline.now < until:
+        step(until)
+        progress("forming the ring", timeline.now / until, timeline.now)
+
+
+def _join(
+    stage: Stage,
+    scenario: Scenario,
+    rng: random.Random,
+    step: Callable[[Nanos], None],
+    progress: Progress,
+) -> None:
+    """Let the brokers join one after the other, each given a few members to ask."""
+    timeline, distances = stage.timeline, DISTANCES[scenario.profile]
+    # Some dozen one-way trips across the world, ten times over.
+    pause = 200 * (distances.base_ns + distances.side_ns + distances.jitter_ns)
+    members = [stage.start(())]
+    _pass(timeline.now + config_of(scenario).heartbeat_ns, stage, step)
+    while len(members) < scenario.nodes:
+        batch = min(max(1, len(members) // GROWTH), scenario.nodes - len(members))
+        known = list(members)
+        members += [stage.start(rng.sample(known, min(CONTACTS, len(known)))) for _ in range(batch)]
+        _pass(timeline.now + pause, stage, step)
+        progress("forming the ring", len(members) / scenario.nodes, timeline.now)
+
+
+def _pass(until: Nanos, stage: Stage, step: Callable[[Nanos], None]) -> None:
+    while stage.timeline.now < until:
+        step(until)
+
+
+def attach(stage: WholeStage, workload: Workload, rng: random.Random) -> None:
+    """Attach the clients; subscribers first, so that they miss nothing."""
+    service = stage.service
+    topics = [f"topic/{number}" for number in range(workload.topics)]
+    homes = sorted(service.alive)
+    count = workload.subscribers or len(homes)
+    for number in range(count):
+        home = homes[number % len(homes)] if not workload.subscribers else rng.choice(homes)
+        service.subscribe(home, topics[number % len(topics)])
+    service.run(1.0)
+    park_ms = PARK_MS if workload.link_class is LinkClass.SECURE else 0
+    for number in range(workload.publishers):
+        flowing = Flowing(
+            topic=topics[number % len(topics)],
+            rate=workload.rate,
+            size=workload.size,
+            link_class=workload.link_class,
+            park_ms=park_ms,
+        )
+        service.publish(rng.choice(homes), flowing)
