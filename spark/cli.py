@@ -160,6 +160,90 @@ def analyze(directory: Path, out: Path, master: str | None, as_json: bool) -> No
 
 
 @recovery.command()
+@click.argument(
+    "folders",
+    metavar="DIR...",
+    nargs=-1,
+    required=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+)
+@click.option(
+    "--promise",
+    "promises",
+    multiple=True,
+    metavar="'MEASURE.STATISTIC < N'",
+    help="What is to hold, such as 'recovery.p99 < 3'; several times for several.",
+)
+@click.option(
+    "--window", default="1h", show_default=True, help="How far back it is judged: 15m, 7d."
+)
+@click.option(
+    "--at-least",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Measured failures without which a promise is not judged.",
+)
+@click.option(
+    "--every",
+    type=click.FloatRange(0.1, 3600),
+    default=5,
+    show_default=True,
+    help="Seconds between two looks.",
+)
+@click.option(
+    "--call",
+    metavar="COMMAND",
+    help="Called when a promise comes to be broken, with CHORDAL_PROMISE and CHORDAL_VALUE in its"
+    " environment; the watch goes on.  [default: it ends with exit code 1]",
+)
+@click.option("--once", is_flag=True, help="Read what is there, judge it, and end.")
+@click.option(
+    "--checkpoint",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Where it is noted what has been read.  [default: watch in the first DIR]",
+)
+@_json
+def watch(
+    folders: tuple[Path, ...],
+    promises: tuple[str, ...],
+    window: str,
+    at_least: int,
+    every: float,
+    call: str | None,
+    once: bool,
+    checkpoint: Path | None,
+    as_json: bool,
+) -> None:
+    """Follow the failures that running brokers write down, and hold them to a promise.
+
+    DIR is the data directory of a broker, its trace, or a folder with those of several. A line is
+    printed whenever there is something new. Started again, the watch goes on where it was; no
+    failure is lost or counted twice.
+    """
+    _require_extra()
+    from spark.runtime.session import open_session
+    from spark.watch.command import Teller, failure, read_duration
+    from spark.watch.follow import Watch, follow
+    from spark.watch.promise import read_promise
+
+    watched = Watch(
+        folders=folders,
+        checkpoint=checkpoint or folders[0] / "watch",
+        promises=[read_promise(text) for text in promises],
+        window_s=read_duration(window),
+        every_s=every,
+        at_least=at_least,
+        told=Teller(as_json=as_json, command=call),
+    )
+    with open_session("local[2]") as spark:
+        news = follow(spark, watched, once=once)
+    if news.broken:
+        raise failure(news)
+
+
+@recovery.command()
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 def pack(folder: Path) -> None:
     """Write chordal.zip and job.py into DIR, for spark-submit.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from overlay.trace_schema import Incident, Run
+from overlay.trace_schema import Incident, Run, Source
 from sims import dataset
 from sims.experiments.experiment import RunResult
 from spark.sweep.cells import Cell
@@ -74,3 +74,24 @@ def simulated(cell: Cell) -> RunResult:
     row = run(cell.run_id, nodes=cell.nodes, seed=cell.run.seed)
     incidents = tuple(recovered(cell.run_id, number, seconds) for number in range(failures))
     return RunResult(row, incidents, 0)
+
+
+STARTED_UNIX_NS = 1_790_000_000 * S  #: when the brokers of ``live_run`` started
+
+
+def live_run(run_id: str = "live-a", **changes: object) -> Run:
+    """Return the run of a live broker, with ``changes``."""
+    told: dict[str, object] = {"scenario": "live", "nodes": None, "seed": None}
+    started = {"started_unix_ns": STARTED_UNIX_NS, "duration_ns": None, "parameters": "{}"}
+    return run(run_id, source=Source.LIVE, **told, **started, **changes)
+
+
+def seen_live(run_id: str, number: int, **changes: object) -> Incident:
+    """Return a failure as a broker saw it, who knows no time of death: repaired in 5 seconds."""
+    told = {"failed_ns": None, "n": None, "degree": None, "observer": "o"}
+    return incident(run_id, number, **{**told, **changes})
+
+
+def line(row: Run | Incident) -> bytes:
+    """Return what a live broker writes."""
+    return msgspec.json.encode(row) + b"\n"
