@@ -147,7 +147,8 @@ def append_batch(spark: SparkSession, journal: Journal, batch: int) -> None:
 
 
 def test_what_is_older_than_the_window_is_not_judged(spark: SparkSession, data: Path) -> None:
-    append(data, range(1), repaired_ns=2 * S, chords_repaired_ns=2 * S, suspected_ns=1 * S)
+    times = ("suspected_ns", "confirmed_ns", "repaired_ns", "chords_repaired_ns")
+    append(data, range(1), **dict.fromkeys(times, 2 * S))
     append(data, range(1, 3))
     narrow = watch(data, "recovery.count < 3", hour=50 / 3600)
     news = follow(spark, narrow, once=True)
