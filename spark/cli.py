@@ -160,6 +160,34 @@ def analyze(directory: Path, out: Path, master: str | None, as_json: bool) -> No
 
 
 @recovery.command()
+@click.option(
+    "--out", required=True, metavar="DIR", type=click.Path(path_type=Path), help="Data and report."
+)
+@click.option("--quick", is_flag=True, help="Ten minutes on two cores, not a night.")
+@_tasks
+@_master
+def study(out: Path, quick: bool, tasks: int | None, master: str | None) -> None:
+    """Repeat the study of recovery: simulate its grid, then analyse it.
+
+    How recovery grows with rings of 64 to 16384 brokers, with each choice of chords and of copies,
+    for single failures, bursts and churn, in local and wide-area networks. The runs go to
+    DIR/data, the report to DIR/report. It can be interrupted and started again.
+    """
+    _require_extra()
+    from spark.dataset.place import place
+    from spark.sweep.command import carry_out, failure
+    from spark.sweep.study import DATA, REPORT, study_cells
+
+    swept = carry_out(place(str(out / DATA)), study_cells(quick=quick), master, tasks)
+    click.echo(swept.words)
+    # A promise that a run broke is a finding of the study; a run that is missing is none.
+    if swept.failed:
+        raise failure(swept)
+    command = [str(out / DATA), "--out", str(out / REPORT)]
+    analyze.main([*command, *(["--master", master] if master else [])], standalone_mode=False)
+
+
+@recovery.command()
 @click.argument(
     "folders",
     metavar="DIR...",

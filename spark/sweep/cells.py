@@ -20,6 +20,7 @@ from sims.scenarios.schema import Mode, ReplayedSessions, Scenario
 _CALM_S = 10  #: virtual seconds, more or less, in which a ring comes to rest
 _STRIKING_S = 30  #: in which all faults strike, where the scenario does not say how long it goes on
 _FRAMES = 6.0  #: real time that a whole broker takes, where a ring node takes 1
+_EVENT = 3.0  #: and an event at one subscriber
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ def cost(scenario: Scenario) -> float:
     work = scenario.workload
     readers = (work.subscribers or scenario.nodes) if work else 0
     events = work.publishers * work.rate * lasting * readers if work else 0.0
-    return _FRAMES * beats + events
+    return _FRAMES * beats + _EVENT * events
 
 
 def simulate(cell: Cell, out: Path) -> tuple[str, ...]:
