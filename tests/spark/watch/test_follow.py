@@ -190,7 +190,7 @@ def test_a_watch_killed_again_and_again_counts_each_incident_once(data: Path) ->
     command = (sys.executable, "-m", "ges.cli.main", "recovery", "watch", str(data), "--json")
     options = ("--window", "36500d", "--every", "0.1")
     environment = {**os.environ, **JVM_OF_SECONDS}
-    for killed in range(3):
+    for killed in range(2):
         append(data, (next(numbers) for _ in range(5)))
         with subprocess.Popen(
             [*command, *options], env=environment, stdout=subprocess.PIPE, start_new_session=True
