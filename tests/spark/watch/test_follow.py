@@ -14,10 +14,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 from pyspark.sql import DataFrame, SparkSession
 
 from overlay.trace_schema import Verdict
+from spark.cli import recovery
 from spark.dataset.column_types import arrow_table
+from spark.errors import PromiseBroken
 from spark.watch.command import Teller
 from spark.watch.follow import Kept, News, Watch, follow
 from spark.watch.journal import Journal
@@ -47,14 +50,14 @@ def append(data: Path, numbers: Iterator[int] | range, **changes: object) -> Non
             file.write(rows.line(rows.seen_live("live-a", number, **changes)))
 
 
-def watch(data: Path, *promises: str, at_least: int = 1, hour: float = 1) -> Watch:
+def watch(data: Path, *promises: str) -> Watch:
     return Watch(
         folders=[data],
         checkpoint=data / "watch",
         promises=[read_promise(text) for text in promises],
-        window_s=3600 * hour,
+        window_s=3600,
         every_s=0.1,
-        at_least=at_least,
+        at_least=1,
         told=lambda news: True,
         clock=lambda: NOW,
     )
@@ -148,24 +151,30 @@ def append_batch(spark: SparkSession, journal: Journal, batch: int) -> None:
 
 def test_what_is_older_than_the_window_is_not_judged(spark: SparkSession, data: Path) -> None:
     times = ("suspected_ns", "confirmed_ns", "repaired_ns", "chords_repaired_ns")
-    append(data, range(1), **dict.fromkeys(times, 2 * S))
-    append(data, range(1, 3))
-    narrow = watch(data, "recovery.count < 3", hour=50 / 3600)
-    news = follow(spark, narrow, once=True)
+    append(data, range(1), **{**dict.fromkeys(times, 900 * S), "suspected_ns": 1 * S})
+    append(data, range(1, 3), **dict.fromkeys(times, 3000 * S))
+    late = watch(data, "recovery.max < 6")
+    late.clock = lambda: rows.STARTED_UNIX_NS + 5000 * S
+    news = follow(spark, late, once=True)
     assert (news.total, news.window.incidents) == (3, 2)
     assert news.broken == ()
 
 
-def test_a_broken_promise_ends_the_watch(spark: SparkSession, data: Path) -> None:
+def test_a_broken_promise_ends_the_watch_and_is_the_exit_code(
+    spark: SparkSession, data: Path
+) -> None:
     append(data, range(3))
-    broken = watch(data, "recovery.p99 < 3", "recovery.max < 6")
-    broken.told = Teller(as_json=False, command=None)
-    news = follow(spark, broken, once=False)
-    assert [kept.promise for kept in news.broken] == ["recovery.p99 < 3"]
-    # Begun again, it ends at once: the promise is broken still.
-    assert follow(spark, broken, once=False).broken == news.broken
-    patient = watch(data, "recovery.p99 < 3", at_least=4)
-    assert follow(spark, patient, once=True).broken == ()
+    command = ("watch", str(data), "--window", "36500d", "--every", "0.1")
+    promises = ("--promise", "recovery.p99 < 3", "--promise", "recovery.max < 6")
+    for _ in range(2):  # begun again, it ends at once: the promise is broken still
+        result = CliRunner().invoke(recovery, [*command, *promises], standalone_mode=False)
+        assert isinstance(result.exception, PromiseBroken)
+        assert str(result.exception) == "recovery.p99 < 3 is broken: it is 5"
+        (line,) = result.stdout.splitlines()
+        assert line.startswith("3 incidents seen; 3 failures in the window; recovery p50 5.000 s")
+        assert line.endswith("; recovery.max < 6 holds: it is 5")
+    patient = [*command, "--once", "--at-least", "4", "--promise", "recovery.p99 < 3"]
+    assert CliRunner().invoke(recovery, patient, standalone_mode=False).exception is None
 
 
 def test_a_command_is_called_once_each_time_a_promise_comes_to_be_broken() -> None:
