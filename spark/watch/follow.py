@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -19,6 +20,10 @@ from spark.watch.rolling import Rolling, rolling
 from spark.watch.source import FOLDERS, FORMAT, TraceSource
 
 LOOK_S = 1  #: between two looks whether the stream goes on
+
+#: A busy machine may need longer to start Python than Spark waits: the stream is started again.
+TRIES = 5
+_SLOW = "while waiting for the Python worker to connect back"
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,15 +101,20 @@ def follow(spark: SparkSession, watch: Watch, *, once: bool) -> News:
             enough.append(True)
         journal.tidy(spark, watch.clock() - round(watch.window_s * 1e9))
 
-    query = _start(spark, watch, handle)
-    try:
-        if once:
-            query.processAllAvailable()
-        else:
-            while not enough:
-                query.awaitTermination(LOOK_S)
-    finally:
-        query.stop()
+    for left in reversed(range(TRIES)):
+        query = _start(spark, watch, handle)
+        try:
+            if once:
+                query.processAllAvailable()
+            else:
+                while not enough:
+                    query.awaitTermination(LOOK_S)
+            break
+        except PySparkException as error:
+            if not left or _SLOW not in str(error):
+                raise
+        finally:
+            query.stop()
     return last[0]
 
 
