@@ -6,7 +6,8 @@ sockets. What the numbers mean is in ``docs/recovery.md``.
 ``errors``, ``progress`` and ``cli`` (``chordal recovery``) stand here.
 
 Rooms, from the top
-    ``report`` (for people), ``sweep`` (a grid of experiments, over executors), ``analysis`` (frame
-    to frame, then verdicts), ``dataset`` (rows, checked), ``runtime`` (a session, and a Java for
-    it).
+    ``report`` (for people), ``sweep`` (a grid of scenarios, over executors), ``watch`` (what
+    running brokers write, held to a promise), ``analysis`` (frame to frame, then verdicts),
+    ``dataset`` (rows, checked), ``runtime`` (a session, a Java for it, and chordal for its
+    executors).
 """

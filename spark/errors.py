@@ -8,9 +8,12 @@
     │   ├── DatasetError    a data set's folder or one of its files is missing, broken or foreign
     │   ├── MasterError     the Spark master asked for is nothing that Spark knows
     │   ├── GridError       a sweep's grid names an unknown key or an impossible value
+    │   ├── PackError       chordal cannot be packed for executors
+    │   ├── PromiseError    the promise to be watched is none
     │   └── ReportError     the report cannot be put where the user wants it
     ├── SparkFailed         Spark gave up; the text is the first line of its reason
-    └── SweepFailed         some cells of a sweep failed; the others are kept
+    ├── SweepFailed         some cells of a sweep failed; the others are kept
+    └── PromiseBroken       what is watched broke the promise it was held to
 """
 
 from __future__ import annotations
@@ -38,9 +41,21 @@ class ReportError(ConfigError):
     """The report cannot be put where the user wants it."""
 
 
+class PackError(ConfigError):
+    """chordal cannot be packed for executors; the text says why."""
+
+
+class PromiseError(ConfigError):
+    """The promise to be watched is none; the text says what one looks like."""
+
+
 class SparkFailed(ChordalError):
     """Spark could not start, or gave up on a job."""
 
 
 class SweepFailed(ChordalError):
     """Some cells of a sweep failed; the results of the others are kept."""
+
+
+class PromiseBroken(ChordalError):
+    """What is watched broke the promise that it was held to."""

@@ -1,43 +1,38 @@
-"""Progress on a terminal, on stderr; in a pipe nothing at all."""
+"""Progress, on stderr: a line that changes on a terminal, and now and then a line in a pipe."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console, RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.console import Console
 
-
-class _Watched(Progress):
-    """A bar that asks how far things are each time it is drawn."""
-
-    ask: Callable[[], int]
-
-    def get_renderable(self) -> RenderableType:
-        for task in self.tasks:
-            self.update(task.id, completed=self.ask())
-        return super().get_renderable()
+PIPE_S = 60.0  #: between two lines in a pipe
 
 
 @contextmanager
-def bar(text: str, finished: Callable[[], int], total: int) -> Iterator[None]:
-    """Show how many of ``total`` things are finished, as long as the body runs."""
+def line(text: str) -> Iterator[Callable[[str], None]]:
+    """Show how far things are, as long as the body runs; it calls what is yielded with the news."""
     console = Console(stderr=True)
-    if not console.is_terminal:
-        yield
+    if console.is_terminal:
+        with console.status(text) as status:
+            yield lambda news: status.update(news)
         return
-    columns = (TextColumn(text), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    progress = _Watched(*columns, console=console, transient=True, refresh_per_second=2)
-    progress.ask = finished
-    with progress:
-        progress.add_task("", total=total)
-        yield
+    last = time.monotonic()
+
+    def tell(news: str) -> None:
+        nonlocal last
+        if (now := time.monotonic()) - last >= PIPE_S:
+            last = now
+            console.print(news, highlight=False, soft_wrap=True)
+
+    yield tell
 
 
 @contextmanager
 def spinner(text: str) -> Iterator[None]:
-    """Show that something is under way, as long as the body runs."""
+    """Show that something is under way, as long as the body runs; in a pipe nothing at all."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield

@@ -26,9 +26,20 @@ GROWTH = 10  #: while it forms a ring grows by such a part of itself at most at 
 
 
 def config_of(scenario: Scenario) -> RingConfig:
-    """Return the timing and the rules of the brokers."""
+    """Return the timing and the rules of the brokers.
+
+    Raises:
+        ConfigError: they make no sense together.
+    """
+    ring, base = scenario.ring, profile(scenario.profile)
+    beat = base.heartbeat_ns if ring.heartbeat_s is None else nanos(ring.heartbeat_s)
     return replace(
-        profile(scenario.profile), chords=scenario.ring.chords, gap_rule=scenario.ring.gaps
+        base,
+        chords=ring.chords,
+        gap_rule=ring.gaps,
+        backups=ring.backups,
+        monitors=ring.monitors or base.monitors,
+        heartbeat_ns=beat,
     )
 
 

@@ -80,7 +80,8 @@ def play(
 
 def run_id(name: str, scenario: Scenario, seed: int) -> str:
     """Name a run by all that decides its result: other keys in the file are another run."""
-    digest = hashlib.sha256(_parameters(scenario).encode()).hexdigest()[:8]
+    said = f"{scenario.profile}\0{_parameters(scenario)}"
+    digest = hashlib.sha256(said.encode()).hexdigest()[:8]
     return f"{name}-n{scenario.nodes}-s{seed}-{digest}"
 
 

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from overlay.ids import LinkClass
-from ring.config import ChordStrategy, GapRule
+from ring.config import DEFAULT_BACKUPS, ChordStrategy, GapRule
 from sims.churn.laws import Law
 from sims.world.world import CrashMode, CutMode
 
@@ -31,6 +31,7 @@ def _doc(
 Share = Annotated[float, Meta(ge=0, le=1)]
 Seconds = Annotated[float, Meta(ge=0, le=1e7)]
 Positive = Annotated[float, Meta(gt=0, le=1e7)]
+Beat = Annotated[float, Meta(ge=0.01, le=60)]
 Natural = Annotated[int, Meta(ge=0)]
 Nodes = Annotated[int, Meta(ge=1, le=MAX_NODES)]
 Count = Annotated[int, Meta(ge=0, le=MAX_NODES)]
@@ -58,7 +59,7 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Ring(Part, kw_only=True, frozen=True):
-    """How the ring comes to be, and rules of its brokers."""
+    """How the ring comes to be, and rules of its brokers; the profile says the rest."""
 
     forming: Annotated[
         Forming, _doc("it is there at once, or brokers join one after the other")
@@ -69,6 +70,15 @@ class Ring(Part, kw_only=True, frozen=True):
     gaps: Annotated[
         GapRule, _doc("which gap a newcomer is offered; published: as in the paper")
     ] = GapRule.WIDEST
+    backups: Annotated[int, _doc("neighbours that keep copies of records", ge=1, le=4)] = (
+        DEFAULT_BACKUPS
+    )
+    monitors: Annotated[
+        Literal[1, 2, 4] | None, _doc("neighbours that hear a heartbeat; left out: the profile's")
+    ] = None
+    heartbeat_s: Annotated[Beat | None, _doc("between two heartbeats; left out: the profile's")] = (
+        None
+    )
 
 
 # ── network ───────────────────────────────────────────────────────────────────────────────────

@@ -1,4 +1,4 @@
-"""A Spark session, and a Java for it.
+"""A Spark session, a Java for it, and chordal for its executors.
 
-``session``, ``java``.
+``session``, ``java``, ``package``.
 """

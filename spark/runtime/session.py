@@ -13,26 +13,32 @@ import logging
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
+from urllib.parse import urlsplit
 
 from py4j.protocol import Py4JError
 from pyspark import java_gateway
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
 
-from spark.errors import MasterError, SparkFailed
+from spark.errors import MasterError, MissingExtra, SparkFailed
 from spark.runtime.java import find_java, write_shim
+from spark.runtime.package import ARCHIVE, is_handed_over, write_archive
 
 _LOG_CONFIG = Path(__file__).with_name("log4j2.properties")
 _EXIT_TIMEOUT_S = 30
+_KNOCK_TIMEOUT_S = 10
 _MASTER = re.compile(r"local(\[.+\]|-cluster\[.+\])?$|yarn$|(spark|k8s|sc)://.")
 
 
@@ -48,7 +54,7 @@ def open_session(master: str | None = None, *, memory: str = "2g") -> Iterator[S
 
     Raises:
         MasterError: ``master`` is nothing that Spark knows.
-        MissingExtra: No Java to run Spark on.
+        MissingExtra: No Java to run Spark on, or no gRPC for Spark Connect.
         SparkFailed: Spark did not start, or what was done with the session failed inside Spark.
     """
     if master is not None and not _MASTER.match(master):
@@ -65,15 +71,60 @@ def _enter(stack: ExitStack, master: str | None, memory: str) -> SparkSession:
     """Return a session; ``stack`` holds what ends it."""
     if (active := SparkSession.getActiveSession()) is not None:
         return active
+    if master is not None:
+        _knock(master)
     connect = master is not None and master.startswith("sc://")
     if connect or (master is None and _decided_elsewhere(os.environ)):
-        builder = (
-            SparkSession.builder.remote(master) if connect and master else SparkSession.builder
-        )
+        if (connect or "SPARK_REMOTE" in os.environ) and find_spec("grpc") is None:
+            raise MissingExtra(
+                "Spark Connect needs the connect extra; in a checkout: pip install '.[connect]'"
+            )
+        builder = SparkSession.builder
+        if connect and master is not None:
+            builder = builder.remote(master)
         session = builder.getOrCreate()
         stack.callback(session.stop)
+        _ship(stack, session)
         return session
     return _own_jvm(stack, master or f"local[{available_cores()}]", memory)
+
+
+def _knock(url: str) -> None:
+    """See whether somebody listens at ``sc://HOST:PORT`` or ``spark://HOST:PORT,HOST:PORT``.
+
+    Spark itself would try for minutes, and then fail over something else.
+
+    Raises:
+        SparkFailed: Nobody does.
+    """
+    scheme, _, places = url.partition("://")
+    usual = {"sc": 15002, "spark": 7077}.get(scheme)
+    if usual is None:
+        return
+    failed: Exception | None = None
+    for place in places.split(","):
+        try:
+            found = urlsplit(f"//{place}")
+            at = (found.hostname or "", found.port or usual)
+            socket.create_connection(at, _KNOCK_TIMEOUT_S).close()
+            return
+        except (OSError, ValueError) as error:
+            failed = error
+    raise SparkFailed(f"Spark at {url} cannot be reached: {failed}")
+
+
+def _ship(stack: ExitStack, session: SparkSession) -> None:
+    """Hand chordal to the executors, unless they have it already."""
+    if is_handed_over():
+        return
+    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="chordal-spark-"))
+    archive = str(write_archive(Path(folder, ARCHIVE)))
+    path = sys.path.copy()
+    if is_remote():
+        session.addArtifacts(archive, pyfile=True)
+    else:
+        session.sparkContext.addPyFile(archive)
+    sys.path[:] = path  # what is still to be imported here comes from where the rest does
 
 
 def available_cores() -> int:
@@ -99,7 +150,10 @@ def _own_jvm(stack: ExitStack, master: str, memory: str) -> SparkSession:
     builder = SparkSession.builder.master(master).appName("chordal recovery")
     for key, value in _settings(temporary, memory, local=local).items():
         builder = builder.config(key, value)
-    return _build(builder)
+    session = _build(builder)
+    if not master.startswith("local["):
+        _ship(stack, session)
+    return session
 
 
 def _build(builder: SparkSession.Builder) -> SparkSession:

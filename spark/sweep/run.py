@@ -1,14 +1,17 @@
-"""The sweep: a grid of experiments spread over Spark's executors.
+"""The sweep: the cells of a grid spread over Spark's executors.
 
-Each cell is a task of its own. The executor that has simulated it writes its incidents and then
-its run, each whole, under names made from the cell (``sims.dataset``): a run that is there is done,
-with all its incidents, and to run it again would write the same bytes. So a sweep can be
-interrupted at any time and resumed, and a task that Spark repeats does no harm. All executors must
-see the folder.
+Each cell is a job of one task, and as many jobs run at once as Spark has cores. So the driver
+knows at each moment which cells run, and hears of each as it ends, in the same way from a local
+Spark, a cluster and Spark Connect. The executor that has simulated a cell publishes its files
+(``results``): a run that is there is done. So a sweep can be interrupted at any time and resumed,
+and a task that Spark repeats does no harm.
 """
 
 from __future__ import annotations
 
+import os
+import tempfile
+import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,20 +19,23 @@ from pathlib import Path
 
 import msgspec
 import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from overlay.errors import ChordalError
 from sims import dataset
-from sims.experiments.experiment import Experiment, RunResult
-from sims.experiments.experiment import run as run_experiment
 from spark.dataset.column_types import arrow_table, spark_schema
-from spark.dataset.files import PARQUET, run_ids
+from spark.dataset.place import Place
 from spark.errors import DatasetError
+from spark.sweep import results
+from spark.sweep.cells import Cell, simulate
+from spark.sweep.pool import Pool
+from spark.sweep.progress import Progress
+from spark.sweep.results import Outcome
 
-FAILED_FILE = "failed.jsonl"
-
-#: Carries out one cell. Tests hand in another one.
-Simulate = Callable[[Experiment], RunResult]
+#: Carries out one cell into a data set and returns the promises it broke. Tests hand in another.
+Simulate = Callable[[Cell, Path], tuple[str, ...]]
 
 # What a cell may raise without taking the others down with it: what the simulation raises on
 # purpose, and what a mistake in it would raise.
@@ -49,89 +55,126 @@ _CELL_ERRORS = (
 )
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a cell; ``error`` is None if all went well."""
-
-    run_id: str
-    error: str | None
-    traceback: str | None
-
-
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a sweep into ``directory`` has still to do."""
+    """What a sweep into ``place`` has still to do."""
 
-    directory: Path
-    cells: tuple[Experiment, ...]  #: to run, in this order
+    place: Place
+    cells: tuple[Cell, ...]  #: to run, in this order
     skipped: int  #: cells whose run is there already
-
-    @property
-    def finished(self) -> int:
-        """How many of the cells are finished by now."""
-        runs = self.directory / dataset.RUNS
-        return sum((runs / f"{cell.run_id}{PARQUET}").exists() for cell in self.cells)
+    broken: tuple[Outcome, ...]  #: what earlier runs of the grid broke, and is on record
 
 
-def plan(directory: Path, cells: Sequence[Experiment]) -> Plan:
-    """Return what is to be done to have all ``cells`` in the data set ``directory``.
+def plan(place: Place, cells: Sequence[Cell], spark: SparkSession | None = None) -> Plan:
+    """Return what is to be done to have all ``cells`` in the data set ``place``.
+
+    ``spark`` is needed where the place is a URL.
 
     Raises:
         ConfigError: The data set cannot be written, or is broken.
     """
-    dataset.prepare(directory)
-    there = set(run_ids(directory))
+    if place.path is not None:
+        dataset.prepare(place.path)
+    there = results.runs_there(place, spark)
+    known = {cell.run_id for cell in cells}
     missing = tuple(cell for cell in cells if cell.run_id not in there)
-    return Plan(directory.resolve(), missing, len(cells) - len(missing))
+    told = results.failures_there(place, spark)
+    broken = tuple(each for each in told if each.run_id in known and each.run_id in there)
+    return Plan(place, missing, len(cells) - len(missing), broken)
 
 
 def sweep(
-    spark: SparkSession, plan: Plan, simulate: Simulate = run_experiment
+    spark: SparkSession,
+    plan: Plan,
+    simulate: Simulate = simulate,
+    *,
+    tasks: int | None = None,
+    told: Callable[[Progress], None] = lambda progress: None,
 ) -> tuple[Outcome, ...]:
-    """Run the cells of ``plan``, and write those that failed to ``failed.jsonl``.
+    """Run the cells of ``plan``; return what became of each.
+
+    Args:
+        spark: The session.
+        plan: What is to be done.
+        simulate: Carries out one cell.
+        tasks: Cells at once; None: as many as Spark has cores.
+        told: Called twice a second, and as each cell ends.
 
     Raises:
         DatasetError: An executor wrote where this process cannot see it.
+        PySparkException: Spark itself is gone.
     """
-    failed_file = plan.directory / FAILED_FILE
-    failed_file.unlink(missing_ok=True)
-    if not plan.cells:
-        return ()
-    # One partition a cell, and Spark starts partitions in order.
-    numbers = spark.range(0, len(plan.cells), 1, len(plan.cells))
-    done = numbers.mapInArrow(_mapper(plan, simulate), spark_schema(Outcome)).collect()
-    outcomes = tuple(msgspec.convert(row.asDict(), Outcome) for row in done)
-    failed = [outcome for outcome in outcomes if outcome.error is not None]
-    if failed:
-        failed_file.write_bytes(msgspec.json.Encoder().encode_lines(failed))
-    if plan.finished < len(outcomes) - len(failed):
-        raise DatasetError(
-            f"the executors wrote to folders of their own: {plan.directory} must be on a file "
-            "system that all of them share"
-        )
+    place = Place(plan.place.url, None) if plan.place.path is not None else plan.place
+    pool = Pool(spark, tasks, lambda cell: _run_in_spark(spark, place, cell, simulate))
+    outcomes = pool.run(plan.cells, told)
+    if plan.place.path is not None:
+        for outcome in outcomes:
+            at = results.run_file(plan.place.path, outcome.run_id)
+            if outcome.error is None and not at.exists():
+                raise DatasetError(
+                    f"the executors wrote to folders of their own: {plan.place} must be on a file "
+                    "system that all of them share"
+                )
     return outcomes
 
 
-def _mapper(
-    plan: Plan, simulate: Simulate
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    cells, directory = plan.cells, plan.directory
-
-    def run_cells(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            numbers = batch.column("id").to_pylist()
-            rows = [_run_cell(cells[number], directory, simulate) for number in numbers]
-            yield from arrow_table(Outcome, rows).to_batches()
-
-    return run_cells
-
-
-def _run_cell(cell: Experiment, directory: Path, simulate: Simulate) -> Outcome:
+def _run_in_spark(spark: SparkSession, place: Place, cell: Cell, simulate: Simulate) -> Outcome:
+    """Run a cell as a job; what takes its process down is its error, and is recorded likewise."""
+    began = time.monotonic()
     try:
-        dataset.write(simulate(cell), directory)
-    except _CELL_ERRORS as error:
-        return Outcome(
+        return _job(spark, lambda: _run_cell(cell, place, simulate))
+    except (PySparkException, Py4JError) as error:
+        lost = Outcome(
             run_id=cell.run_id,
+            again=cell.again,
+            seconds=time.monotonic() - began,
+            error=f"the process that ran it died, or its job: {type(error).__name__}",
+            traceback=str(error),
+        )
+        return _job(spark, lambda: _recorded(place, lost))
+
+
+def _job(spark: SparkSession, work: Callable[[], Outcome]) -> Outcome:
+    """Do something on an executor."""
+
+    def carry_out(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            yield from arrow_table(Outcome, [work()]).to_batches()
+
+    done = spark.range(0, 1, 1, 1).mapInArrow(carry_out, spark_schema(Outcome)).collect()
+    return msgspec.convert(done[0].asDict(), Outcome)
+
+
+def _run_cell(cell: Cell, place: Place, simulate: Simulate) -> Outcome:
+    began = time.monotonic()
+    try:
+        with tempfile.TemporaryDirectory(prefix="chordal-run-", dir=_scratch()) as made:
+            broken = simulate(cell, Path(made))
+            outcome = Outcome(
+                run_id=cell.run_id,
+                again=cell.again,
+                seconds=time.monotonic() - began,
+                broken=broken,
+            )
+            results.publish(Path(made), place, outcome)
+            return outcome
+    except _CELL_ERRORS as error:
+        failed = Outcome(
+            run_id=cell.run_id,
+            again=cell.again,
+            seconds=time.monotonic() - began,
             error=f"{type(error).__name__}: {error}",
             traceback=traceback.format_exc(),
         )
-    return Outcome(run_id=cell.run_id, error=None, traceback=None)
+        return _recorded(place, failed)
+
+
+def _scratch() -> str | None:
+    """Return a folder that Spark removes in the end, even if the process here is killed."""
+    first = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
+    return first if first and os.path.isdir(first) else None
+
+
+def _recorded(place: Place, outcome: Outcome) -> Outcome:
+    results.record(place, outcome)
+    return outcome

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import msgspec
 
-from overlay.trace_schema import Incident, Run
+from overlay.trace_schema import Incident, Run, Source
 from sims import dataset
-from sims.experiments.experiment import Experiment, RunResult
+from sims.experiments.experiment import RunResult
+from spark.sweep.cells import Cell
 from tests.helpers import rows
 
 S = rows.SECOND
@@ -66,10 +67,31 @@ def write_json(directory: Path, row: Run, incidents: Sequence[Incident] = ()) ->
         (directory / folder / f"{row.run_id}.jsonl").write_bytes(lines(written))
 
 
-def simulated(cell: Experiment) -> RunResult:
+def simulated(cell: Cell) -> RunResult:
     """Stand in for the simulator: a broker fails for each ten, and repair takes log2 n seconds."""
     failures = max(1, cell.nodes // 10)
     seconds = cell.nodes.bit_length() - 1
-    row = run(cell.run_id, nodes=cell.nodes, seed=cell.seed, profile=cell.profile)
+    row = run(cell.run_id, nodes=cell.nodes, seed=cell.run.seed)
     incidents = tuple(recovered(cell.run_id, number, seconds) for number in range(failures))
     return RunResult(row, incidents, 0)
+
+
+STARTED_UNIX_NS = 1_790_000_000 * S  #: when the brokers of ``live_run`` started
+
+
+def live_run(run_id: str = "live-a", **changes: object) -> Run:
+    """Return the run of a live broker, with ``changes``."""
+    told: dict[str, object] = {"scenario": "live", "nodes": None, "seed": None}
+    started = {"started_unix_ns": STARTED_UNIX_NS, "duration_ns": None, "parameters": "{}"}
+    return run(run_id, source=Source.LIVE, **told, **started, **changes)
+
+
+def seen_live(run_id: str, number: int, **changes: object) -> Incident:
+    """Return a failure as a broker saw it, who knows no time of death: repaired in 5 seconds."""
+    told = {"failed_ns": None, "n": None, "degree": None, "observer": "o"}
+    return incident(run_id, number, **{**told, **changes})
+
+
+def line(row: Run | Incident) -> bytes:
+    """Return what a live broker writes."""
+    return msgspec.json.encode(row) + b"\n"

@@ -82,7 +82,7 @@ def test_a_missing_extra_is_named(
 
 @pytest.mark.parametrize("option", ["--nodes", "--seeds"])
 def test_what_is_no_list_of_numbers_is_refused(tmp_path: Path, option: str) -> None:
-    result = invoke("sweep", "--out", tmp_path, option, "8,many")
+    result = invoke("sweep", "--out", tmp_path / "d", option, "8,many")
     assert "'8,many'" in str(result.exception)
 
 
@@ -185,21 +185,24 @@ class TestWithSpark:
         assert not (tmp_path / "r").exists()
 
     def test_sweep_fills_a_data_set_and_resumes(self, tmp_path: Path) -> None:
-        options = ("--out", tmp_path / "d", "--nodes", "4,8", "--crash-share", 0.25)
-        result = invoke("sweep", *options, "--seeds", "1,")
-        assert "'1,'" in str(result.exception)
+        short = ("--set", "faults.0.over_s=2", "--set", "faults.0.count=1")
+        options = ("--out", tmp_path / "d", "--nodes", "4,8", *short)
         result = invoke("sweep", *options, "--seeds", "1")
-        assert result.stdout.splitlines()[-1].startswith("2 runs done, 0 there already")
-        result = invoke("sweep", *options, "--seeds", "1,7", "--json")
+        assert result.stdout.splitlines()[-1].startswith("2 runs done in 0:00:")
+        result = invoke("sweep", *options, "--seeds", "1-2", "--json")
         found = json.loads(result.stdout)
         assert (found["done"], found["skipped"], found["failed"]) == (2, 2, [])
         assert result.stderr == ""
 
-    def test_sweep_fails_if_a_cell_does(self, tmp_path: Path) -> None:
-        blocked = tmp_path / "d" / "incidents" / "crash-n4-s1-c0p05-power-lan.parquet"
-        blocked.mkdir(parents=True)
-        result = invoke("sweep", "--out", tmp_path / "d", "--nodes", "4", "--seeds", "2")
-        assert isinstance(result.exception, SweepFailed)
-        assert str(tmp_path / "d" / "failed.jsonl") in str(result.exception)
-        assert "failed: crash-n4-s1" in result.stdout
-        assert result.stdout.splitlines()[-1].startswith("1 run done")
+    def test_sweep_fails_if_a_run_does_and_says_how_to_see_it(self, tmp_path: Path) -> None:
+        impossible = ("--set", "faults.0.at_s=1", "--set", "promises.repair_p99_s=0.001")
+        sweep = ("sweep", "--out", tmp_path / "d", "--scenario", "arc", "--nodes", "8")
+        options = (*sweep, "--seeds", "1", "--set", "faults.0.count=1", *impossible)
+        for done, there in ((1, 0), (0, 1)):
+            result = invoke(*options)
+            assert isinstance(result.exception, SweepFailed)
+            assert str(result.exception).startswith("1 run broke a promise")
+            assert "chordal sim run arc --seed 1 --set nodes=8" in result.stdout
+            last = result.stdout.splitlines()[-1]
+            assert last.startswith(f"{done} run{'' if done else 's'} done in")
+            assert f"{there} there already" in last

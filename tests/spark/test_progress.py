@@ -14,11 +14,11 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("terminal")
-def test_the_bar_tells_how_many_are_finished(capsys: pytest.CaptureFixture[str]) -> None:
-    with progress.bar("cells", lambda: 3, 5):
-        pass
+def test_the_line_tells_the_news(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress.line("sweep") as tell:
+        tell("3 of 5 done")
     shown = capsys.readouterr()
-    assert "3/5" in shown.err
+    assert "3 of 5 done" in shown.err
     assert shown.out == ""
 
 
@@ -29,11 +29,26 @@ def test_the_spinner_tells_what_is_under_way(capsys: pytest.CaptureFixture[str])
     assert "analysing data" in capsys.readouterr().err
 
 
-def test_a_pipe_gets_nothing(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def pipe(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("FORCE_COLOR", "TTY_COMPATIBLE"):
         monkeypatch.delenv(name, raising=False)
-    with progress.bar("cells", lambda: 3, 5), progress.spinner("analysing data"):
-        pass
+
+
+@pytest.mark.usefixtures("pipe")
+def test_a_pipe_gets_nothing_of_what_is_soon_over(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress.line("sweep") as tell, progress.spinner("analysing data"):
+        tell("3 of 5 done")
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.usefixtures("pipe")
+def test_a_pipe_gets_a_line_now_and_then(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter([0.0, 30.0, 61.0, 62.0])
+    monkeypatch.setattr("spark.progress.time.monotonic", lambda: next(clock))
+    with progress.line("sweep") as tell:
+        for done in (1, 2, 3):
+            tell(f"{done} of 5 done")
+    assert capsys.readouterr() == ("", "2 of 5 done\n")

@@ -453,3 +453,19 @@ def test_each_phase_is_met_by_some_scenario() -> None:
     """
     met = {phase for phases in played(text).met.values() for phase in phases}
     assert met == {phase.value for phase in Phase}
+
+
+def test_the_ring_is_set_by_the_scenario() -> None:
+    text = 'nodes = 24\nseconds = 10\nring.chords = "{}"\n[[faults]]\nkind = "crash"\ncount = 3\n'
+    bare, chordal = (played(text.format(chords)).result for chords in ("none", "rank"))
+    assert [incident.degree for incident in bare.incidents] == [4, 4, 4]
+    assert all((incident.degree or 0) > 4 for incident in chordal.incidents)
+    assert bare.run.parameters != chordal.run.parameters
+
+
+def test_a_run_is_named_by_all_that_its_scenario_says() -> None:
+    text = 'nodes = 4\nseconds = {}\nprofile = "{}"\n'
+    said = [(1, "lan"), (2, "lan"), (1, "wan")]
+    names = {played(text.format(*each)).result.run.run_id for each in [*said, said[0]]}
+    assert len(names) == 3
+    assert all(name.startswith("mine-n4-s1-") for name in names)

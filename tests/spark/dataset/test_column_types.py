@@ -14,7 +14,7 @@ from sims import dataset
 from spark.analysis.results import Fit, Quantiles
 from spark.dataset.column_types import Kind, columns, holds, spark_schema
 from spark.dataset.files import FOLDERS, Record
-from spark.sweep.run import Outcome
+from spark.sweep.results import Outcome
 
 DOCS = Path(__file__).parents[3] / "docs"
 

@@ -25,21 +25,20 @@ pytestmark = pytest.mark.spark
 # The simulation says that it is running by opening a pipe, and then never ends.
 INTERRUPTED = """
 import os, sys, threading
-from contextlib import suppress
-from pathlib import Path
-from spark.sweep.grid import cells
+from spark.dataset.place import place
+from spark.sweep.grid import Grid, cells
 from spark.runtime.session import open_session
 from spark.sweep.run import plan, sweep
 
 pipe, data = sys.argv[1:]
 
-def stuck(cell):
+def stuck(cell, out):
     open(pipe, "w").close()
     threading.Event().wait()
 
 try:
     with open_session("local[1]", memory="1g") as spark:
-        sweep(spark, plan(Path(data), cells({"nodes": 8, "seeds": 1})), stuck)
+        sweep(spark, plan(place(data), cells([Grid(nodes=(8,), seeds=(1,))])), stuck)
 except KeyboardInterrupt:
     try:
         os.waitpid(-1, os.WNOHANG)

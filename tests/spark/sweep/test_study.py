@@ -1,0 +1,58 @@
+"""The study: its two grids ask the same, and the command sweeps and analyses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from pyspark.sql import SparkSession
+
+from spark.cli import recovery
+from spark.sweep import study
+from spark.sweep.grid import Grid, cells
+from spark.sweep.study import study_cells
+
+
+def settings(*, quick: bool) -> set[tuple[str, str]]:
+    """Return which keys are set to what, but for sizes."""
+    changes = {change for cell in study_cells(quick=quick) for change in cell.run.changes}
+    said = (change.partition("=") for change in changes)
+    return {(key, value) for key, _, value in said if key != "nodes"}
+
+
+def test_the_study_asks_what_it_says() -> None:
+    full = study_cells(quick=False)
+    assert {cell.nodes for cell in full if cell.run.given == "crash"} == {
+        2**power for power in range(6, 15)
+    }
+    asked = settings(quick=False)
+    assert {value for key, value in asked if key == "ring.chords"} == {
+        *("rank", "harmonic", "uniform", "none")
+    }
+    # Two copies are the rule: those runs are the same as of the strategy rank.
+    assert {value for key, value in asked if key == "ring.backups"} == {"1", "3", "4"}
+    assert ("profile", "wan") in asked
+    assert settings(quick=True) <= asked
+
+
+def test_the_quick_one_is_a_small_part_of_it() -> None:
+    quick, full = (sum(cell.cost for cell in study_cells(quick=q)) for q in (True, False))
+    assert quick < full / 40
+
+
+@pytest.mark.spark
+def test_the_study_leaves_data_and_a_report(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = {"faults.0.count": (1,), "faults.0.over_s": (1,), "ring.forming": ("warm",)}
+    grid = Grid(nodes=(8, 12), seeds=(1,), set=short)
+    monkeypatch.setattr(study, "read_grids", lambda path: [grid])
+    assert len(cells([grid])) == 2
+    for told in ("2 runs done", "0 runs done"):
+        command = ["study", "--quick", "--out", str(tmp_path)]
+        result = CliRunner().invoke(recovery, command, standalone_mode=False)
+        assert result.exception is None
+        assert result.stdout.startswith(told)
+        assert (tmp_path / "report" / "index.html").is_file()
+    assert len(list((tmp_path / "data" / "runs").iterdir())) == 2
