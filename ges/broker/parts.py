@@ -24,6 +24,7 @@ from ges.node import BrokerNode
 from ges.sessions.absences import Absences
 from ges.sessions.backpressure import Backpressure
 from ges.sessions.clients import Clients
+from ges.sessions.explanations import Explanations
 from ges.sessions.intake import Intake
 from ges.sessions.on_ring import OnRing
 from ges.sessions.parked_events import ParkedEvents
@@ -183,6 +184,7 @@ class Parts:
             replies,
             take_notice=revocation_watch.take if revocation_watch is not None else _refuse_notice,
             describe=above.status,
+            explain=Explanations(stack, sessions).answer,
         )
         reader = ClientReader(
             driver,

@@ -16,11 +16,12 @@ from ges.client.outgoing import OutgoingStream
 from ges.client.search import BrokerSearch, Wish
 from ges.client.state import Activated, Away, ClientState, Ended
 from ges.client.subscription import Subscription
-from ges.errors import ActivityUnknown, ClientClosed, ConnectionLost
+from ges.errors import ActivityUnknown, ClientClosed, ConnectionLost, NotExplained
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.client_messages import CLIENT_CODEC, KeepAlive, StatusRequest, Subscribe, Unsubscribe
 from ges.wire.delivered import read_delivery
 from ges.wire.status import Status
+from ges.wire.why import Why, WhyRequest
 from overlay.address import parse_url
 from overlay.errors import ProtocolError
 from overlay.ids import LinkClass
@@ -182,11 +183,24 @@ class Attachment:
         await self._ask(StatusRequest(), statuses)
         return statuses.pop()
 
+    async def why(self, question: WhyRequest) -> Why:
+        """Ask the broker what it would do with an event, and the next one if it is lost.
+
+        Raises:
+            NotExplained: the broker cannot say.
+        """
+        explanations = self.state.explanations
+        explanations.clear()
+        await self._ask(question, explanations)
+        return explanations.pop()
+
     async def _ask(self, question: Message, answers: Sized) -> None:
         """Ask the broker, and each one after it, until there is an answer."""
         while not answers:
             await self.wait_for_room()
             connection = self.connection
+            if isinstance(question, WhyRequest) and not self.state.answers_why:
+                raise NotExplained(f"{self.state.url}: a broker of an earlier version cannot say")
             self.send(CLIENT_CODEC.encode(question))
             while not answers and self.connection is connection:
                 await self._change()

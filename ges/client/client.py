@@ -49,6 +49,7 @@ from ges.wire.broker_messages import RevocationNotice
 from ges.wire.events import MAX_BUDGET_US, MAX_PAYLOAD_BYTES, SPENT_AT, pack_attributes
 from ges.wire.status import Status
 from ges.wire.topics import check_filter, check_topic
+from ges.wire.why import Why, WhyRequest
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass
 from overlay.net.connection import Connection
@@ -280,6 +281,29 @@ class Client:
         """
         self._attachment.check_open()
         return await self._attachment.status()
+
+    async def why(
+        self,
+        topic: str,
+        *,
+        link_class: LinkClass = LinkClass.NORMAL,
+        subscriber: str | None = None,
+        clients_only: bool = False,
+    ) -> Why:
+        """Ask the broker what it would do with an event, and why; nothing is published.
+
+        ``subscriber``: of the broker's clients, tell only of the one with this uid.
+        ``clients_only``: tell of its clients, and not of other brokers.
+
+        Raises:
+            TopicError: the topic is malformed.
+            NotExplained: the broker cannot say.
+            ConnectionLost: there is no broker.
+            ClientClosed: the client's block has ended.
+        """
+        self._attachment.check_open()
+        question = WhyRequest(check_topic(topic), link_class, subscriber, clients_only)
+        return await self._attachment.why(question)
 
 
 def _as_bytes(payload: object) -> bytes:

@@ -31,11 +31,12 @@ from ges.wire.client_messages import (
     SubscriptionRefused,
 )
 from ges.wire.status import Status
+from ges.wire.why import Why
 from overlay.address import Address, is_loopback, parse_url
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass
 from overlay.machine import Message
-from overlay.wire.versions import ACTIVE, KEPT_EVENTS
+from overlay.wire.versions import ACTIVE, KEPT_EVENTS, WHY
 from overlay.wording import printable
 
 MAX_ALTERNATES = 64
@@ -99,6 +100,8 @@ class ClientState:
         self.tells_active = True  #: it says when a subscription is active
         self.refusals: list[str] = []  #: of the client's events
         self.statuses: list[Status] = []
+        self.answers_why = False  #: it says what it would do with an event
+        self.explanations: list[Why] = []
         self.taken: list[RevocationTaken] = []
         self._addresses = tuple(addresses)
         self._has_token = has_token
@@ -133,6 +136,7 @@ class ClientState:
         self.keepalive = Keepalive(now)
         self._keeps_events = KEPT_EVENTS in attached.capabilities
         self.tells_active = ACTIVE in attached.capabilities
+        self.answers_why = WHY in attached.capabilities
         self.watermarks.move()
         return None if self._lost_at is None else now - self._lost_at
 
@@ -265,6 +269,8 @@ class ClientState:
                 return Away(milliseconds / 1000)
             case Status():
                 self.statuses.append(message)
+            case Why():
+                self.explanations.append(message)
             case _:
                 pass
         return None

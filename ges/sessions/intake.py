@@ -28,6 +28,7 @@ from ges.wire.event_runs import EventRun, event_runs
 from ges.wire.events import CLIENT_FLAGS, NO_DUTY
 from ges.wire.status import Status
 from ges.wire.topics import KnownTopics
+from ges.wire.why import Why, WhyRequest
 from overlay.errors import ProtocolError
 from overlay.machine import Message
 from overlay.wire.codec import FrameRun
@@ -46,11 +47,12 @@ class Intake:
         *,
         take_notice: Callable[[RevocationNotice], str | None],
         describe: Callable[[], Status],
+        explain: Callable[[Session, WhyRequest], Why],
     ) -> None:
         """Take to whom what clients send is handed.
 
         ``take_notice`` returns why a list of revoked identities is not taken, or None;
-        ``describe`` says how the broker is.
+        ``describe`` says how the broker is, ``explain`` what it would do with an event.
         """
         self._stack = stack
         self._subscriptions = subscriptions
@@ -58,6 +60,7 @@ class Intake:
         self._replies = replies
         self._take_notice = take_notice
         self._describe = describe
+        self._explain = explain
         self._topics = KnownTopics()
 
     def steps(self, session: Session, runs: list[FrameRun]) -> Generator[None, None, None]:
@@ -132,6 +135,8 @@ class Intake:
             if session.status is None:
                 session.status = CLIENT_CODEC.encode(self._describe())
             session.connection.send(session.status)
+        elif isinstance(message, WhyRequest):
+            session.tell(self._explain(session, message))
         else:
             raise ProtocolError(f"{type(message).__name__} from a client")
 

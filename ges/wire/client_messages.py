@@ -9,6 +9,7 @@ import msgspec
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.status import Status
 from ges.wire.topics import MAX_TOPIC_BYTES
+from ges.wire.why import Why, WhyRequest
 from overlay.ids import LinkClass, WireCount, WireText, WireUid, WireUrl
 from overlay.machine import Message
 from overlay.wire.codec import MessageCodec
@@ -179,4 +180,6 @@ CLIENT_CODEC = MessageCodec(
     Dropped,
     Missed,
     Status,
+    WhyRequest,
+    Why,
 )
