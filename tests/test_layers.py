@@ -49,6 +49,7 @@ PURE_FILES = {
     "ges.sessions.active_notices",
     *(
         "ges.sessions.absences",
+        "ges.sessions.event_lookup",
         "ges.sessions.explanations",
         "ges.sessions.intake",
         "ges.sessions.replies",

@@ -3,8 +3,9 @@
 The root
     ``main`` finds sub-commands, and turns errors into messages.
 Sub-commands
-    ``serve``, ``pub``, ``sub``, ``ring``, ``status``, ``metrics``, ``graph``, ``why``, ``identity``
-    (and ``identity_life``: renew, rotate, revoke), ``token``, ``access``, ``demo``.
+    ``serve``, ``pub``, ``sub``, ``ring``, ``status``, ``metrics``, ``graph``, ``why`` (and
+    ``why_event``: of one event), ``identity`` (and ``identity_life``: renew, rotate, revoke),
+    ``token``, ``access``, ``demo``.
 What they share
     ``options``, ``durations`` (numbers and times), ``identity_options``, ``logs``, ``weights``
     (as they are printed).

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ges.cli import why_event
 from ges.cli.options import (
     CLASSES,
     client_options,
@@ -16,6 +17,7 @@ from ges.cli.options import (
     tell,
     tell_waiting,
     token_option,
+    warn_of_partial,
 )
 from ges.wire.topics import check_topic
 from overlay.address import shown
@@ -24,13 +26,14 @@ from overlay.wording import counted
 
 if TYPE_CHECKING:
     from ges.operations.explain import Destination, Explanation
+    from ges.operations.find_event import EventName
     from ges.wire.why import WhyClient, WhyInterest, WhyMember
 
 MAX_NAMED = 8  #: brokers in one line
 
 
 @click.command()
-@click.argument("topic")
+@click.argument("topic", metavar="TOPIC|PUBLISHER:SEQUENCE[:CLASS]")
 @click.option(
     "--class",
     "link_class",
@@ -60,8 +63,19 @@ def why(
     links it would go there. Each of those is asked which of its clients get it. Nothing is
     published. The exit code is 1 if the event would be refused, or does not reach a broker that it
     is for, or if the client named would not get it.
+
+    PUBLISHER:SEQUENCE, as 'chordal sub --json' shows them, is an event that was published. All
+    brokers are asked which of them still has it in its log, whom it was for, and what became of it
+    there. The exit code is 1 if it is not found, or not done everywhere.
     """
     from ges.operations.explain import Question, explain
+
+    name = why_event.event_name(topic, LinkClass(link_class))
+    if name is not None:
+        if subscriber is not None:
+            raise click.UsageError("--subscriber is for a topic, not for one event")
+        options = {"identity": identity, "overlay": overlay, "token": token}
+        return _find(broker, name, options, timeout, as_json=as_json)
 
     check_topic(topic)  # before a broker is looked for
     question = Question(
@@ -80,6 +94,23 @@ def why(
     else:
         _tell(found)
     return 0 if _is_fine(found, subscriber) else 1
+
+
+def _find(
+    broker: str, name: EventName, options: dict[str, Any], timeout: float, *, as_json: bool
+) -> int:
+    """Tell what became of an event."""
+    from ges.operations.find_event import find_event
+
+    trail = run_async(
+        find_event, broker, name, **options, timeout_s=timeout, on_waiting=tell_waiting
+    )
+    warn_of_partial(trail.walk)
+    if as_json:
+        click.echo(json.dumps(why_event.as_json(trail, name)))
+    else:
+        why_event.tell_trail(trail, name)
+    return 0 if why_event.is_done(trail) else 1
 
 
 def _is_fine(found: Explanation, subscriber: str | None) -> bool:

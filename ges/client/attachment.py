@@ -22,6 +22,7 @@ from ges.wire.client_messages import CLIENT_CODEC, KeepAlive, StatusRequest, Sub
 from ges.wire.delivered import read_delivery
 from ges.wire.status import Status
 from ges.wire.why import Why, WhyRequest
+from ges.wire.why_event import WhyEvent, WhyEventRequest
 from overlay.address import parse_url
 from overlay.errors import ProtocolError
 from overlay.ids import LinkClass
@@ -31,6 +32,7 @@ from overlay.net.transport import MakeTransport, TcpTransport, Wire, close
 from overlay.security.identity import PeerIdentity
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import CONTROL, DELIVERY, HEADER
+from overlay.wire.versions import WHY
 
 QUEUE_BYTES = 16 * 1024 * 1024
 KEPT_BYTES = 8 * 1024 * 1024  #: of events of one class that no broker has confirmed
@@ -183,8 +185,8 @@ class Attachment:
         await self._ask(StatusRequest(), statuses)
         return statuses.pop()
 
-    async def why(self, question: WhyRequest) -> Why:
-        """Ask the broker what it would do with an event, and the next one if it is lost.
+    async def why(self, question: WhyRequest | WhyEventRequest) -> Why | WhyEvent:
+        """Ask the broker about an event, and the next one if it is lost before it answers.
 
         Raises:
             NotExplained: the broker cannot say.
@@ -199,7 +201,7 @@ class Attachment:
         while not answers:
             await self.wait_for_room()
             connection = self.connection
-            if isinstance(question, WhyRequest) and not self.state.answers_why:
+            if question.capability == WHY and not self.state.answers_why:
                 raise NotExplained(f"{self.state.url}: a broker of an earlier version cannot say")
             self.send(CLIENT_CODEC.encode(question))
             while not answers and self.connection is connection:

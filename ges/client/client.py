@@ -50,6 +50,7 @@ from ges.wire.events import MAX_BUDGET_US, MAX_PAYLOAD_BYTES, SPENT_AT, pack_att
 from ges.wire.status import Status
 from ges.wire.topics import check_filter, check_topic
 from ges.wire.why import Why, WhyRequest
+from ges.wire.why_event import WhyEvent, WhyEventRequest
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass
 from overlay.net.connection import Connection
@@ -303,7 +304,24 @@ class Client:
         """
         self._attachment.check_open()
         question = WhyRequest(check_topic(topic), link_class, subscriber, clients_only)
-        return await self._attachment.why(question)
+        answer = await self._attachment.why(question)
+        assert isinstance(answer, Why)
+        return answer
+
+    async def why_event(
+        self, publisher: str, sequence: int, *, link_class: LinkClass = LinkClass.NORMAL
+    ) -> WhyEvent:
+        """Ask the broker what it still knows of an event of that publisher and number.
+
+        Raises:
+            NotExplained: the broker cannot say.
+            ConnectionLost: there is no broker.
+            ClientClosed: the client's block has ended.
+        """
+        self._attachment.check_open()
+        answer = await self._attachment.why(WhyEventRequest(publisher, sequence, link_class))
+        assert isinstance(answer, WhyEvent)
+        return answer
 
 
 def _as_bytes(payload: object) -> bytes:

@@ -32,6 +32,7 @@ from ges.wire.client_messages import (
 )
 from ges.wire.status import Status
 from ges.wire.why import Why
+from ges.wire.why_event import WhyEvent
 from overlay.address import Address, is_loopback, parse_url
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass
@@ -101,7 +102,7 @@ class ClientState:
         self.refusals: list[str] = []  #: of the client's events
         self.statuses: list[Status] = []
         self.answers_why = False  #: it says what it would do with an event
-        self.explanations: list[Why] = []
+        self.explanations: list[Why | WhyEvent] = []
         self.taken: list[RevocationTaken] = []
         self._addresses = tuple(addresses)
         self._has_token = has_token
@@ -269,7 +270,7 @@ class ClientState:
                 return Away(milliseconds / 1000)
             case Status():
                 self.statuses.append(message)
-            case Why():
+            case Why() | WhyEvent():
                 self.explanations.append(message)
             case _:
                 pass

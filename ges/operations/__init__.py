@@ -2,7 +2,7 @@
 
 ``walk`` (from broker to broker), ``resilience`` (how many failures it survives), ``overlay_graph``
 (all links), ``backup_check`` (copies on ring neighbours), ``explain`` (where an event would go, and
-why).
+why), ``find_event`` (what became of one).
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable
 from functools import partial
 
+from ges.sessions.event_lookup import look_up
 from ges.sessions.parked_events import ParkedEvents
 from ges.sessions.replies import Replies
 from ges.sessions.session import Session
@@ -29,6 +30,7 @@ from ges.wire.events import CLIENT_FLAGS, NO_DUTY
 from ges.wire.status import Status
 from ges.wire.topics import KnownTopics
 from ges.wire.why import Why, WhyRequest
+from ges.wire.why_event import WhyEventRequest
 from overlay.errors import ProtocolError
 from overlay.machine import Message
 from overlay.wire.codec import FrameRun
@@ -137,6 +139,8 @@ class Intake:
             session.connection.send(session.status)
         elif isinstance(message, WhyRequest):
             session.tell(self._explain(session, message))
+        elif isinstance(message, WhyEventRequest):
+            session.tell(look_up(self._stack, session, message))
         else:
             raise ProtocolError(f"{type(message).__name__} from a client")
 

@@ -10,5 +10,5 @@ Messages
     ``profile_messages`` (what clients want),
     ``link_codec`` (all that brokers understand of each other), ``client_messages`` (between a
     client and its broker), ``status`` (what a broker says of itself), ``why`` (what it would do
-    with an event).
+    with an event), ``why_event`` (what it knows of one).
 """

@@ -10,6 +10,7 @@ from ges.wire.broker_messages import RevocationNotice
 from ges.wire.status import Status
 from ges.wire.topics import MAX_TOPIC_BYTES
 from ges.wire.why import Why, WhyRequest
+from ges.wire.why_event import WhyEvent, WhyEventRequest
 from overlay.ids import LinkClass, WireCount, WireText, WireUid, WireUrl
 from overlay.machine import Message
 from overlay.wire.codec import MessageCodec
@@ -182,4 +183,6 @@ CLIENT_CODEC = MessageCodec(
     Status,
     WhyRequest,
     Why,
+    WhyEventRequest,
+    WhyEvent,
 )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks.stage.in_process import chordal_here
-from benchmarks.stage.processes import Broker, Fleet, whole
+from benchmarks.stage.processes import Broker, Fleet, chordal, whole
 from benchmarks.stage.waiting import eventually
 
 pytestmark = pytest.mark.live
@@ -164,3 +164,32 @@ def test_secure_events_and_those_who_may_not_see_their_filters(
     there = destinations(found)
     assert there[second.uid]["interests"] == [{"filter": None, "classes": ["secure"]}]
     assert [f["filter"] for c in there[second.uid]["clients"] for f in c["filters"]] == [None]
+
+
+def test_what_became_of_one_event(brokers: Fleet) -> None:
+    first, second, third = brokers.ring_of(3)
+    reader = brokers.subscriber("trail/#", second.url, "--json", "--count", "1")
+    known(first, "trail/a", second.uid)
+    chordal("pub", "trail/a", "x", "--broker", first.url)
+    assert reader.ended() == 0
+    event = json.loads(reader.out)
+    name = f"{event['publisher']}:{event['sequence']}"
+
+    code, found = asked(third, name)
+    assert code == 0
+    [source] = found["published"]
+    assert (source["broker"], source["topic"], source["to_all"]) == (first.uid, "trail/a", False)
+    states = {each["uid"]: (each["is_for"], each["state"]) for each in found["brokers"]}
+    assert states[second.uid] == (True, "done")
+    assert states[third.uid] == (False, "never")
+    assert not states[first.uid][0]
+    told = chordal_here("why", name, "--broker", third.url)
+    assert f"published at broker {first.uid[:8]} ({first.url})" in told.stdout
+    assert f"for broker {second.uid[:8]} ({second.url}): it is done" in told.stdout
+
+    told = chordal_here("why", f"{event['publisher']}:999", "--broker", third.url)
+    assert told.returncode == 1
+    assert "none of 3 brokers has it in its log" in told.stdout
+    told = chordal_here("why", f"{name}:express", "--broker", third.url)
+    assert told.returncode == 2
+    assert "brokers keep nothing of express events" in told.stderr
