@@ -68,7 +68,10 @@ def destinations(trail: Trail) -> list[WhyEvent]:
 def is_done(trail: Trail) -> bool:
     """Say whether the event is found, and done wherever it was for."""
     is_found = bool(trail.sources) and not trail.silent and not trail.walk.is_partial
-    return is_found and all(trail.state_at(each) == "done" for each in destinations(trail))
+    is_shown = all(source.answer.withheld is None for source in trail.sources)
+    return (is_found and is_shown) and all(
+        trail.state_at(each) == "done" for each in destinations(trail)
+    )
 
 
 def tell_trail(trail: Trail, name: EventName) -> None:

@@ -143,7 +143,9 @@ def test_secure_events_and_those_who_may_not_see_their_filters(
     plain = brokers.broker("--join", first.url)
     whole(plain.url, 3)
     me = ("--identity", folders["me"])
-    brokers.subscriber("vault/#", second.ready["secure_url"], "--class", "secure", *me)
+    reader = brokers.subscriber(
+        "vault/#", second.ready["secure_url"], "--class", "secure", "--json", *me
+    )
     brokers.subscriber("vault/#", plain.url)
     secure = ("--class", "secure", *me)
     url = str(first.ready["secure_url"])
@@ -164,6 +166,22 @@ def test_secure_events_and_those_who_may_not_see_their_filters(
     there = destinations(found)
     assert there[second.uid]["interests"] == [{"filter": None, "classes": ["secure"]}]
     assert [f["filter"] for c in there[second.uid]["clients"] for f in c["filters"]] == [None]
+
+    # Nor is the topic of a secure event, or whom it was for.
+    assert chordal("pub", "vault/a", "x", *secure, "--broker", url).returncode == 0
+    eventually(lambda: reader.out.endswith("\n"))
+    event = json.loads(reader.out)
+    name = f"{event['publisher']}:{event['sequence']}:secure"
+    code, found = asked(first, name, *me, url=url)
+    assert code == 1  # the plain broker cannot be asked over TLS
+    assert [source["topic"] for source in found["published"]] == ["vault/a"]
+    assert [each["uid"] for each in found["brokers"] if each["is_for"]] == [second.uid]
+    code, found = asked(first, name)
+    assert code == 1
+    [source] = found["published"]
+    assert (source["broker"], source["topic"]) == (first.uid, None)
+    assert "is not secure" in source["withheld"]
+    assert not any(each["is_for"] for each in found["brokers"])
 
 
 def test_what_became_of_one_event(brokers: Fleet) -> None:
