@@ -12,6 +12,7 @@
         ├── ActivityUnknown     the broker does not say when a subscription is active
         ├── ProfileFull         a broker can tell others of no more queue groups
         ├── SpreadRefused       the broker did not take a list of revoked identities
+        ├── NotExplained        a broker cannot say what it would do with an event
         ├── ConnectionLost      the broker is gone; an unconfirmed event may or may not be delivered
         ├── ClientClosed        the client is used after its block has ended
         ├── NotUnderTrio        the client for trio is used under another event loop
@@ -58,6 +59,10 @@ class ProfileFull(EventError):
 
 class SpreadRefused(EventError):
     """The broker does not take a list of revoked identities."""
+
+
+class NotExplained(EventError):
+    """A broker cannot say what it would do with an event, as it is of an earlier version."""
 
 
 class ConnectionLost(EventError):

@@ -92,7 +92,7 @@ class Stack:
             lines,
             Paths(node.relay_paths.relays, node.ring.detours, node.relay_paths.path),
             Holding(streams, node.ring.is_dead),
-            Known(node.gateways, self._mask_of, node.secure_graph),
+            Known(node.gateways, self.mask_of, node.secure_graph),
             self.interests,
             counters,
             ExpressRules(budget_us, survey.express_range.is_inside, self._one_way_us),
@@ -125,6 +125,22 @@ class Stack:
     def why_not(self, client: Subscriber, head: Head) -> str | None:
         """Return why an event from a client cannot be taken, or None."""
         return self.reach.why_not(client, head)
+
+    def mask_of(self, link_class: LinkClass, topic: bytes) -> int:
+        """Return the slots of the members that want an event, as a mask.
+
+        Of a member of which nothing is known it may be. But secure events are only for those that
+        have a secure link: others cannot have subscribed to any.
+        """
+        index = self.node.profiles.index
+        unknown = index.unknown
+        if unknown and link_class is LinkClass.SECURE:
+            unknown &= self.node.gateways.tables[link_class].nodes
+        return index.certain_mask_of(link_class, topic) | unknown
+
+    def has_line(self, uid: str, link_class: LinkClass) -> bool:
+        """Say whether a link of that class to a broker is up."""
+        return (uid, link_class) in self._lines
 
     def has_come(self, head: Head) -> bool:
         """Say whether an event that its publisher sends again has come here by another broker."""
@@ -263,18 +279,6 @@ class Stack:
             timed.expire(now)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
-
-    def _mask_of(self, link_class: LinkClass, topic: bytes) -> int:
-        """Return the slots of the members that want an event, as a mask.
-
-        Of a member of which nothing is known it may be. But secure events are only for those that
-        have a secure link: others cannot have subscribed to any.
-        """
-        index = self.node.profiles.index
-        unknown = index.unknown
-        if unknown and link_class is LinkClass.SECURE:
-            unknown &= self.node.gateways.tables[link_class].nodes
-        return index.certain_mask_of(link_class, topic) | unknown
 
     def _ask(self) -> None:
         now = self.now()

@@ -49,6 +49,8 @@ PURE_FILES = {
     *("ges.sessions.active_notices", "ges.sessions.visitors"),
     *(
         "ges.sessions.absences",
+        "ges.sessions.event_lookup",
+        "ges.sessions.explanations",
         "ges.sessions.intake",
         "ges.sessions.replies",
         "ges.sessions.subscriptions",

@@ -26,6 +26,7 @@ from ges.node import BrokerNode
 from ges.sessions.absences import Absences
 from ges.sessions.backpressure import Backpressure
 from ges.sessions.clients import Clients
+from ges.sessions.explanations import Explanations
 from ges.sessions.intake import Intake
 from ges.sessions.on_ring import OnRing
 from ges.sessions.parked_events import ParkedEvents
@@ -198,6 +199,7 @@ class Parts:
             limits=limits,
             look_at_memory=budget.look,
             portion_bytes=round(budget.limit * PORTION),
+            explain=Explanations(stack, sessions).answer,
         )
         reader = ClientReader(
             driver,

@@ -3,9 +3,9 @@
 The root
     ``main`` finds sub-commands, and turns errors into messages.
 Sub-commands
-    ``serve``, ``pub``, ``sub``, ``ring``, ``status``, ``metrics``, ``graph``, ``identity`` (and
-    ``identity_life``: renew, rotate, revoke), ``token``, ``access``, ``config``, ``context``,
-    ``demo``.
+    ``serve``, ``pub``, ``sub``, ``ring``, ``status``, ``metrics``, ``graph``, ``why`` (and
+    ``why_event``: of one event), ``identity`` (and ``identity_life``: renew, rotate, revoke),
+    ``token``, ``access``, ``config``, ``context``, ``demo``.
 What they share
     ``options``, ``context_option`` (a connection by name), ``setting_options`` (one for each
     setting of a broker), ``reloading`` (of a broker that runs), ``durations`` (numbers and times),

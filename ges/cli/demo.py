@@ -40,10 +40,10 @@ PARTS = ("data", "churn", "report")
 def demo(quick: bool, out: Path, as_json: bool) -> int:
     """See the main job done, end to end, in about a minute.
 
-    Brokers form a ring and carry normal and secure events, one of them is killed, the ring repairs
-    itself. A minute in which brokers come and go while events flow is simulated, and rings of
-    several sizes are, and Spark analyses how these recover. The steps are told on stderr; the last
-    line on stdout is the path of the report.
+    Brokers form a ring and carry normal and secure events, and events that only two of them want.
+    One of them is killed, the ring repairs itself. A minute in which brokers come and go while
+    events flow is simulated, and rings of several sizes are, and Spark analyses how these recover.
+    The steps are told on stderr; the last line on stdout is the path of the report.
     """
     from ges.demo.steps import FULL, QUICK
 

@@ -29,6 +29,7 @@ COMMANDS = {
     "status": ("ges.cli.status", "status", "Show one broker."),
     "metrics": ("ges.cli.metrics", "metrics", "Counters of one broker, for Prometheus."),
     "graph": ("ges.cli.graph", "graph", "Show all links of the overlay, with their weights."),
+    "why": ("ges.cli.why", "why", "Say where an event would go, and why."),
     "identity": ("ges.cli.identity", "identity", "Authority and certificates of an overlay."),
     "token": ("ges.cli.token", "token", "Tokens of clients."),
     "access": ("ges.cli.access", "access", "Check rules of who may publish and subscribe."),

@@ -46,9 +46,18 @@ from ges.errors import (
     SubscribeRefused,
 )
 from ges.wire.broker_messages import RevocationNotice
-from ges.wire.events import MAX_BUDGET_US, MAX_PAYLOAD_BYTES, SPENT_AT, pack_attributes
+from ges.wire.events import (
+    MAX_BUDGET_US,
+    MAX_PAYLOAD_BYTES,
+    SPENT_AT,
+    Options,
+    checked_options,
+    pack_attributes,
+)
 from ges.wire.status import Status
 from ges.wire.topics import check_filter, check_topic
+from ges.wire.why import Why, WhyRequest
+from ges.wire.why_event import WhyEvent, WhyEventRequest
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass
 from overlay.security.revocation import RevocationList
@@ -114,6 +123,9 @@ class Client:
         confirm: bool = False,
         park: float = 0.0,
         budget: float | None = None,
+        ttl: int | None = None,
+        priority: int = 0,
+        correlation: bytes = b"",
     ) -> None:
         """Publish an event; returns when it is queued, or, with ``confirm``, taken by the broker.
 
@@ -128,8 +140,9 @@ class Client:
         Raises:
             TopicError: the topic is malformed.
             ConfigError: the payload is not bytes (text has to be encoded); payload or attributes
-                are too large; attributes are not text; the budget is no such time; or ``park`` is
-                negative, more than MAX_PARK_SECONDS, or asked for an event that is not secure.
+                are too large; attributes are not text; the budget is no such time; ``ttl``,
+                ``priority`` or ``correlation`` is none; or ``park`` is negative, more than
+                MAX_PARK_SECONDS, or asked for an event that is not secure.
             ClientClosed: the client's block has ended.
             PublishRefused: the broker refused this event or an earlier one; nobody got it.
             ConnectionLost: no broker was found in time, or it went away before it confirmed an
@@ -141,8 +154,9 @@ class Client:
             and link_class is run.link_class
             and type(payload) is bytes
             and (size := len(payload) + run.overhead) <= run.room
-            and not (attributes or park or confirm)
+            and not (attributes or park or confirm or priority or correlation)
             and budget is None
+            and ttl is None
         ):
             # As the event before, of which all has been checked.
             run.room -= size
@@ -158,6 +172,7 @@ class Client:
             )
         packed = pack_attributes(attributes) if attributes else b""
         park_ms = _park_ms(park, link_class) if park else 0
+        options = checked_options(ttl, priority, correlation)
         if budget is not None and link_class is not EXPRESS:
             raise ConfigError(f"a budget is for express events, this one is {link_class}")
         if self._state.refusals:
@@ -178,14 +193,14 @@ class Client:
             connection = await self._next_turn(stream)
             run.close()  # another task may have published
         if link_class is EXPRESS:
-            size = self._publish_express(connection, encoded, packed, payload, budget)
+            size = self._publish_express(connection, encoded, packed, payload, budget, options)
             run.turn_bytes -= size
         else:
-            item = stream.pack(encoded, packed, payload, time_ns(), park_ms)
+            item = stream.pack(encoded, packed, payload, time_ns(), park_ms, options)
             stream.keep(item)
             connection.send(item, 1)
             run.turn_bytes -= len(item)
-            if not (packed or park_ms):
+            if not (packed or park_ms or options):
                 run.follow(item, payload, topic, encoded, stream)
         if confirm:
             await self.flush()
@@ -210,11 +225,12 @@ class Client:
         attributes: bytes,
         payload: bytes,
         budget: float | None,
+        options: Options | None,
     ) -> int:
         budget_us = 0 if budget is None else round(budget * 1_000_000)
         if budget is not None and not 0 < budget_us <= MAX_BUDGET_US:
             raise ConfigError(f"a budget of {budget} seconds; it is above 0, and under an hour")
-        item = self._express.pack_express(topic, attributes, payload, time_ns(), budget_us)
+        item = self._express.pack_express(topic, attributes, payload, time_ns(), budget_us, options)
         connection.send_express(item, FRAME_HEADER.size + SPENT_AT)
         return len(item)
 
@@ -279,6 +295,46 @@ class Client:
         """
         self._core.check_open()
         return await self._attachment.status()
+
+    async def why(
+        self,
+        topic: str,
+        *,
+        link_class: LinkClass = LinkClass.NORMAL,
+        subscriber: str | None = None,
+        clients_only: bool = False,
+    ) -> Why:
+        """Ask the broker what it would do with an event, and why; nothing is published.
+
+        ``subscriber``: of the broker's clients, tell only of the one with this uid.
+        ``clients_only``: tell of its clients, and not of other brokers.
+
+        Raises:
+            TopicError: the topic is malformed.
+            NotExplained: the broker cannot say.
+            ConnectionLost: there is no broker.
+            ClientClosed: the client's block has ended.
+        """
+        self._core.check_open()
+        question = WhyRequest(check_topic(topic), link_class, subscriber, clients_only)
+        answer = await self._attachment.why(question)
+        assert isinstance(answer, Why)
+        return answer
+
+    async def why_event(
+        self, publisher: str, sequence: int, *, link_class: LinkClass = LinkClass.NORMAL
+    ) -> WhyEvent:
+        """Ask the broker what it still knows of an event of that publisher and number.
+
+        Raises:
+            NotExplained: the broker cannot say.
+            ConnectionLost: there is no broker.
+            ClientClosed: the client's block has ended.
+        """
+        self._core.check_open()
+        answer = await self._attachment.why(WhyEventRequest(publisher, sequence, link_class))
+        assert isinstance(answer, WhyEvent)
+        return answer
 
 
 def _as_bytes(payload: object) -> bytes:

@@ -26,6 +26,7 @@ from ges.wire.events import (
     SECURE_FLAG,
     SEQUENCE_AT,
     TARGET_AT,
+    Options,
     layout_alike,
     pack_event,
     pack_express,
@@ -37,6 +38,7 @@ from overlay.wire.frames import HEADER as FRAME_HEADER
 MAX_KNOWN_TOPICS = 4096
 CONFIRMED_SECONDS = 1.0  #: events are kept for so long after they are confirmed ...
 CONFIRMED_BYTES = 1024 * 1024  #: ... and no more than this of one class, the latest
+NO_OPTIONS = Options()
 NANOS_PER_MILLI = 1_000_000
 
 _FLAGS = {LinkClass.NORMAL: 0, LinkClass.SECURE: SECURE_FLAG, LinkClass.EXPRESS: EXPRESS_FLAG}
@@ -79,14 +81,21 @@ class OutgoingStream:
         self._known: dict[bytes, _Topic] = {}
 
     def pack(
-        self, topic: bytes, attributes: bytes, payload: bytes, now: int, park_ms: int = 0
+        self,
+        topic: bytes,
+        attributes: bytes,
+        payload: bytes,
+        now: int,
+        park_ms: int = 0,
+        options: Options | None = None,
     ) -> bytes:
         """Return the next event as a whole frame; all parts have been checked."""
         self.sequence += 1
-        if attributes or park_ms:
-            secure = self.link_class is LinkClass.SECURE
+        if attributes or park_ms or options is not None:
+            secure, more = self.link_class is LinkClass.SECURE, (options or NO_OPTIONS)._asdict()
             key = self._publisher, self._incarnation, self.sequence
-            return frame(EVENT, pack_event(secure, *key, now, topic, attributes, payload, park_ms))
+            body = pack_event(secure, *key, now, topic, attributes, payload, park_ms, **more)
+            return frame(EVENT, body)
         pack, size, start, end = self._known.get(topic) or self._learn(topic)
         return pack(size + len(payload), start, self.sequence, now, end) + payload
 
@@ -157,12 +166,19 @@ class OutgoingStream:
                 yield bytes(marked)
 
     def pack_express(
-        self, topic: bytes, attributes: bytes, payload: bytes, now: int, budget_us: int
+        self,
+        topic: bytes,
+        attributes: bytes,
+        payload: bytes,
+        now: int,
+        budget_us: int,
+        options: Options | None = None,
     ) -> bytearray:
         """Return the next event as a whole frame; all parts have been checked."""
         self.sequence += 1
         key = self._publisher, self._incarnation, self.sequence
-        body = pack_express(*key, now, topic, attributes, payload, budget_us)
+        more = (options or NO_OPTIONS)._asdict()
+        body = pack_express(*key, now, topic, attributes, payload, budget_us, **more)
         return bytearray(frame(EVENT, body))
 
     def _learn(self, topic: bytes) -> _Topic:

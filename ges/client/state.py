@@ -32,11 +32,13 @@ from ges.wire.client_messages import (
 )
 from ges.wire.status import MoreStatus, Status
 from ges.wire.status_pages import StatusPages
+from ges.wire.why import Why
+from ges.wire.why_event import WhyEvent
 from overlay.address import Address, is_loopback, parse_url
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass
 from overlay.machine import Message
-from overlay.wire.versions import ACTIVE, KEPT_EVENTS
+from overlay.wire.versions import ACTIVE, KEPT_EVENTS, WHY
 from overlay.wording import printable
 
 MAX_ALTERNATES = 64
@@ -101,6 +103,8 @@ class ClientState:
         self.refusals: list[str] = []  #: of the client's events
         self.statuses: list[Status] = []
         self._pages = StatusPages()
+        self.answers_why = False  #: it says what it would do with an event
+        self.explanations: list[Why | WhyEvent] = []
         self.taken: list[RevocationTaken] = []
         self._addresses = tuple(addresses)
         self._has_token = has_token
@@ -135,6 +139,7 @@ class ClientState:
         self.keepalive = Keepalive(now)
         self._keeps_events = KEPT_EVENTS in attached.capabilities
         self.tells_active = ACTIVE in attached.capabilities
+        self.answers_why = WHY in attached.capabilities
         self.watermarks.move()
         return None if self._lost_at is None else now - self._lost_at
 
@@ -273,6 +278,8 @@ class ClientState:
             case Status() | MoreStatus():
                 if (status := self._pages.take(message)) is not None:
                     self.statuses.append(status)
+            case Why() | WhyEvent():
+                self.explanations.append(message)
             case _:
                 pass
         return None

@@ -14,11 +14,15 @@ from ges.client.outgoing import OutgoingStream
 from ges.client.state import ClientState
 from ges.client.subscription import Subscription
 from ges.client.wish import Wish
+from ges.errors import NotExplained
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.client_messages import KeepAlive, StatusRequest
 from ges.wire.status import Status
+from ges.wire.why import Why, WhyRequest
+from ges.wire.why_event import WhyEvent, WhyEventRequest
 from overlay.ids import LinkClass
 from overlay.machine import Message
+from overlay.wire.versions import WHY
 
 KEPT_BYTES = 8 * 1024 * 1024  #: of events of one class that no broker has confirmed
 SEND_SECONDS = 10.0  #: at the end of the client's block, for what is queued
@@ -145,11 +149,24 @@ class Waiting(ABC):
         await self._ask(StatusRequest(), statuses)
         return statuses.pop()
 
+    async def why(self, question: WhyRequest | WhyEventRequest) -> Why | WhyEvent:
+        """Ask the broker about an event, and the next one if it is lost before it answers.
+
+        Raises:
+            NotExplained: the broker cannot say.
+        """
+        explanations = self.state.explanations
+        explanations.clear()
+        await self._ask(question, explanations)
+        return explanations.pop()
+
     async def _ask(self, question: Message, answers: Sized) -> None:
         """Ask the broker, and each one after it, until there is an answer."""
         while not answers:
             await self._room()
             connection = self.core.connection
+            if question.capability == WHY and not self.state.answers_why:
+                raise NotExplained(f"{self.state.url}: a broker of an earlier version cannot say")
             self.core.tell(question)
             while not answers and self.core.connection is connection:
                 await self._change()

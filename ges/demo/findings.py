@@ -54,6 +54,24 @@ class Exchanged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Events that some brokers want: who of the others saw any, by their own counters."""
+
+    brokers: int
+    wanting: int  #: brokers with a subscriber and a publisher
+    events: int
+    relays: int  #: others that were on the way: they passed on all that came to them
+    unaware: int  #: others that saw none
+
+    def __str__(self) -> str:
+        relayed = f", {self.relays} passed them on as relays" if self.relays else ""
+        return (
+            f"{self.events:,} for subscribers at {self.wanting} of {self.brokers} brokers; of the "
+            f"other {self.brokers - self.wanting}, {self.unaware} saw none of them{relayed}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
     """What becomes of a secure event published over a hop that is not."""
 
@@ -156,6 +174,7 @@ class Findings:
     identities: Issued
     ring: Formed
     normal: Exchanged
+    wanted: Wanted
     secure: Exchanged
     refusal: Refused
     repair: Repaired
@@ -166,7 +185,7 @@ class Findings:
     analysis: Analysed
 
     def __str__(self) -> str:
-        events = self.normal.events + self.secure.events + self.after.events
+        events = sum(part.events for part in (self.normal, self.wanted, self.secure, self.after))
         return (
             f"{self.ring.brokers} brokers formed a ring by themselves, carried {events:,} events "
             f"exactly once and in order, and repaired it {_ms(self.repair.seen_whole_s)} after a "

@@ -23,6 +23,7 @@ from ges.demo.findings import (
 )
 from ges.demo.processes import LOOPBACK, DemoFailed, Fleet, Stage, free_ports, open_fleet
 from ges.demo.progress import Telling
+from ges.demo.wanted import send_where_wanted
 from ges.operations import Walk, walk_ring
 from overlay.address import Address
 from overlay.ids import NANOS_PER_SECOND, LinkClass
@@ -64,6 +65,7 @@ async def demonstrate(stage: Stage, scale: Scale, out: Path, step: Telling) -> F
     async with open_fleet(stage) as fleet:
         formed = await step("ring", form(stage, fleet, identities, out / "data"))
         normal = await step("normal events", exchange(_urls(fleet), "demo/normal", scale.events))
+        wanted = await step("wanted events", send_where_wanted(_urls(fleet), scale.events))
         secure = await step("secure events", exchange_secure(fleet, scale.events, client))
         refused = await step("a plain hop", refuse(stage, fleet))
         repaired = await step("kill -9", kill_one(fleet, out / "data"))
@@ -76,6 +78,7 @@ async def demonstrate(stage: Stage, scale: Scale, out: Path, step: Telling) -> F
         identities=issued,
         ring=formed,
         normal=normal,
+        wanted=wanted,
         secure=secure,
         refusal=refused,
         repair=repaired,

@@ -26,6 +26,7 @@ from ges.gateways.graph import Graph
 from ges.gateways.paths import NOBODY, Paths
 
 MAX_DECISIONS = 65536  #: kept; then the oldest goes
+MAX_PATH = 64  #: hops
 MAX_DETOURS = 1024  #: traces with tables of their own
 
 _EMPTY = Graph()
@@ -73,6 +74,7 @@ class NextHops:
         self._decisions: dict[int, Decision] = {}
         self._detours: dict[tuple[int, int], Decision] = {}
         self._tables: dict[int, Callable[[int], int]] = {}
+        self._others: dict[int, list[int]] = {}  #: next hops of other members, where asked for
 
     def update(self, graph: Graph, fallback: Graph | None = None) -> Moves:
         """Take a new graph; ``fallback``: the normal one, for express events."""
@@ -82,6 +84,7 @@ class NextHops:
         self._graph, self._fallback = graph, fallback
         self._detours.clear()
         self._tables.clear()
+        self._others.clear()
         before, find = self._table, self._find(0)
         self._table = [find(node) for node in range(64)]
         changed = onto = 0
@@ -101,6 +104,22 @@ class NextHops:
     def next_hop(self, node: int) -> int:
         """Return the next hop to a destination; -1 if it cannot be reached, or is this broker."""
         return self._table[node]
+
+    def path(self, node: int) -> tuple[tuple[int, bool], ...]:
+        """Return the way to a destination: nodes, each with whether the class has a link to it.
+
+        Empty: it cannot be reached, or is this broker. For people: brokers look up next hops.
+        """
+        found: list[tuple[int, bool]] = []
+        here, hop = self._own, self._table[node]
+        while hop != NOBODY:
+            found.append((hop, bool(self._graph.adjacent.get(here, 0) >> hop & 1)))
+            if hop == node:
+                return tuple(found)
+            if len(found) == MAX_PATH:
+                break  # express hops and those of the fallback may lead round
+            here, hop = hop, self._hop_from(hop, node)
+        return ()
 
     @property
     def reached(self) -> int:
@@ -133,6 +152,17 @@ class NextHops:
         return decision
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _hop_from(self, here: int, node: int) -> int:
+        """Return where the broker ``here`` sends what is for ``node``."""
+        hops = self._others.get(here)
+        if hops is None:
+            first = Paths(self._graph, here).next_hop
+            then = first if self._fallback is None else Paths(self._fallback, here).next_hop
+            hops = self._others[here] = [
+                a if a != NOBODY else b for a, b in zip(first, then, strict=True)
+            ]
+        return hops[node]
 
     def _decide(self, destinations: int, hop_of: Callable[[int], int]) -> Decision:
         hops: dict[int, int] = {}

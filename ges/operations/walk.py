@@ -217,7 +217,7 @@ class _Round:
         )
 
     def _can_be_asked(self, member: Member) -> bool:
-        if _call_url(member.peer.url, self._tls) is None:
+        if call_url(member.peer.url, self._tls) is None:
             self._passed_over[member] = None
             return False
         return member not in self._silent
@@ -229,7 +229,7 @@ class _Round:
         if by is None:  # it has been dropped since
             return False
         started = trio.current_time()
-        url = _call_url(member.peer.url, self._tls) or ""
+        url = call_url(member.peer.url, self._tls) or ""
         reason = "no answer in time"
         is_met = False
         async with trio.open_nursery() as nursery:
@@ -350,7 +350,7 @@ def _pointed_at_in_vain(
     )
 
 
-def _call_url(url: str, tls: bool) -> str | None:
+def call_url(url: str, tls: bool) -> str | None:
     """Return the URL at which to ask a broker that others name; None: theirs is none."""
     try:
         address = parse_url(url)

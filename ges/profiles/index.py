@@ -10,7 +10,7 @@ There is a mask for each class of events. What finds and remembers them by topic
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from ges.matching.mask_index import MaskIndex
 from ges.profiles.interest import CLASS_BITS, Engine
@@ -58,6 +58,10 @@ class ProfileIndex:
                 self._slots[uid] = slot
                 self._count(slot, self._interests.get(uid, ()), 1)
         self._reckon_unknown()
+
+    def interests_of(self, uid: str) -> Collection[Interest]:
+        """Return what is held of a member, in no order."""
+        return self._interests.get(uid, ())
 
     # ── what is held of members ───────────────────────────────────────────────────────────────
 

@@ -26,13 +26,13 @@ What comes twice is dropped here, too.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ges.wire.event_runs import EventRun
 from ges.wire.events import Flow
 from ges.wire.recall_messages import MAX_LISTED, MAX_RANGES, FlowTail, RangeDone, WantedRange
-from overlay.ids import Nanos, nanos
+from overlay.ids import LinkClass, Nanos, nanos
 from overlay.machine import TimerTable
 
 PATIENCE_NS = nanos(4)  #: an answer is waited for so long
@@ -162,6 +162,24 @@ class FlowOrdering:
         if tail.last > state.last:
             self._ask(flow, source, state.last + 1, tail.last, now)
             state.last, state.via = tail.last, -1
+
+    def look_up(
+        self, publisher: bytes, link_class: LinkClass, sequence: int
+    ) -> Iterator[tuple[int, str]]:
+        """Yield for each life of a publisher what became of its event of that number.
+
+        ``done``: delivered, or not for this broker; ``held``: it waits for earlier ones; ``asked``:
+        it may be missing; ``never``: nothing so late has come.
+        """
+        for flow, state in self._flows.items():
+            if flow[0] != publisher or flow[2] is not link_class:
+                continue
+            if sequence in state.held:
+                yield flow[1], "held"
+            elif sequence <= state.done:
+                yield flow[1], "done"
+            else:
+                yield flow[1], "asked" if sequence <= state.last else "never"
 
     @property
     def has_questions(self) -> bool:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import msgspec
 
@@ -59,6 +60,15 @@ class _Entry(msgspec.Struct, frozen=True, gc=False):
     @property
     def end(self) -> int:
         return self.run.head.sequence + self.run.count
+
+
+class Logged(NamedTuple):
+    """An event that is in the log."""
+
+    incarnation: int
+    topic: bytes
+    destinations: int  #: as a mask; negative: everybody
+    at: Nanos  #: when it was published
 
 
 @dataclass(slots=True)
@@ -160,6 +170,20 @@ class RecallLog:
         while self._entries and self.bytes > most:
             flow, _ = next(iter(self._entries.values()))
             self._drop(flow, self._flows[flow])
+
+    def find(
+        self, publisher: bytes, link_class: LinkClass, sequence: int, now: Nanos
+    ) -> Iterator[Logged]:
+        """Yield the events of a publisher with that number, one for each life of it."""
+        self.forget(now)
+        for flow, log in self._flows.items():
+            if flow[0] != publisher or flow[2] is not link_class:
+                continue
+            for number in log.numbers:
+                _, entry = self._entries[number]
+                if entry.first <= sequence < entry.end:
+                    yield Logged(flow[1], entry.run.head.topic, entry.destinations, entry.at)
+                    break
 
     def forget(self, now: Nanos) -> None:
         """Drop what is too old, and the oldest of what is too much."""

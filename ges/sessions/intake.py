@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 
+from ges.sessions.event_lookup import look_up
 from ges.sessions.parked_events import ParkedEvents
 from ges.sessions.replies import Replies
 from ges.sessions.session import Session
@@ -30,6 +31,8 @@ from ges.wire.events import CLIENT_FLAGS, MAX_PAYLOAD_BYTES, NO_DUTY
 from ges.wire.status import Status
 from ges.wire.status_pages import status_frames
 from ges.wire.topics import KnownTopics
+from ges.wire.why import Why, WhyRequest
+from ges.wire.why_event import WhyEventRequest
 from overlay.errors import ProtocolError
 from overlay.limits import LIMITS, Limits
 from overlay.machine import Message
@@ -51,6 +54,7 @@ class Intake:
         *,
         take_notice: Callable[[RevocationNotice], str | None],
         describe: Callable[[], Status],
+        explain: Callable[[Session, WhyRequest], Why],
         limits: Limits = LIMITS,
         look_at_memory: Callable[[], None] = lambda: None,
         portion_bytes: int = sys.maxsize,
@@ -58,8 +62,8 @@ class Intake:
         """Take to whom what clients send is handed.
 
         ``take_notice`` returns why a list of revoked identities is not taken, or None;
-        ``describe`` says how the broker is; ``look_at_memory`` is called where much is queued:
-        behind each ``portion_bytes``.
+        ``describe`` says how the broker is, ``explain`` what it would do with an event.
+        ``look_at_memory`` is called where much is queued: behind each ``portion_bytes``.
         """
         self._stack = stack
         self._subscriptions = subscriptions
@@ -70,6 +74,7 @@ class Intake:
         self._limits = limits
         self._look_at_memory = look_at_memory
         self._portion_bytes = portion_bytes
+        self._explain = explain
         self._topics = KnownTopics()
 
     def steps(self, session: Session, runs: list[FrameRun]) -> Generator[None, None, None]:
@@ -150,6 +155,10 @@ class Intake:
                 pages = status_frames(self._describe())
                 session.status = b"".join(pages if session.takes_pages else pages[:1])
             session.connection.send(session.status)
+        elif isinstance(message, WhyRequest):
+            session.tell(self._explain(session, message))
+        elif isinstance(message, WhyEventRequest):
+            session.tell(look_up(self._stack, session, message))
         else:
             raise ProtocolError(f"{type(message).__name__} from a client")
 

@@ -10,5 +10,6 @@ Messages
     ``profile_messages`` (what clients want),
     ``link_codec`` (all that brokers understand of each other), ``client_messages`` (between a
     client and its broker), ``status`` (what a broker says of itself), ``status_pages`` (where that
-    is too long for a frame).
+    is too long for a frame), ``why`` (what it would do with an event), ``why_event`` (what it knows
+    of one).
 """

@@ -9,6 +9,8 @@ import msgspec
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.status import MoreStatus, Status
 from ges.wire.topics import MAX_TOPIC_BYTES
+from ges.wire.why import Why, WhyRequest
+from ges.wire.why_event import WhyEvent, WhyEventRequest
 from overlay.ids import LinkClass, WireCount, WireText, WireUid, WireUrl
 from overlay.machine import Message
 from overlay.wire.codec import MessageCodec
@@ -182,4 +184,8 @@ CLIENT_CODEC = MessageCodec(
     Missed,
     Status,
     MoreStatus,
+    WhyRequest,
+    Why,
+    WhyEventRequest,
+    WhyEvent,
 )

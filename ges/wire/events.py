@@ -230,6 +230,34 @@ def check_attributes(packed: bytes) -> None:
         raise CodecError(f"attributes: {error}") from None
 
 
+class Options(NamedTuple):
+    """What a publisher may add to an event; all of it is checked."""
+
+    ttl: int = 0  #: hops between brokers that it may take; 0: as many as it needs
+    priority: int = 0
+    correlation: bytes = b""  #: 16 bytes by which a reply names what it replies to
+
+
+def checked_options(ttl: int | None, priority: int, correlation: bytes) -> Options | None:
+    """Return what a publisher adds to an event, or None if that is nothing.
+
+    Raises:
+        ConfigError: ``ttl`` is not 1 to 255 hops, ``priority`` not 0 to 9, or ``correlation`` not
+            16 bytes.
+    """
+    if ttl is not None and not (type(ttl) is int and 1 <= ttl <= MAX_HOPS):
+        raise ConfigError(f"ttl is 1 to {MAX_HOPS} hops between brokers, not {ttl!r}")
+    if not (type(priority) is int and 0 <= priority <= MAX_PRIORITY):
+        raise ConfigError(f"priority is 0 to {MAX_PRIORITY}, not {priority!r}")
+    if not isinstance(correlation, bytes):
+        raise ConfigError(f"correlation is {type(correlation).__name__}, not bytes")
+    if correlation and len(correlation) != CORRELATION_BYTES:
+        raise ConfigError(f"correlation is {CORRELATION_BYTES} bytes, not {len(correlation)}")
+    if ttl is None and not priority and not correlation:
+        return None
+    return Options(ttl or 0, priority, correlation)
+
+
 def pack_event(
     secure: bool,
     publisher: bytes,

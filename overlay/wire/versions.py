@@ -46,12 +46,13 @@ ASKS = "asks"  #: a client asks where it waits for its events to be confirmed
 
 MISSED = "missed"  #: a client wants to hear when its broker's place on the ring was in doubt
 ACTIVE = "active"  #: a broker tells when a subscription is active, to clients that have this too
+WHY = "why"  #: a broker says what it would do with an event, and why
 
 PAGES = "status_pages"  #: a client takes a status in pages
 LOOKS = "looks"  #: a client does nothing but ask for the broker's status, and then goes
 
 #: What a broker tells its clients that it has ...
-FOR_CLIENTS = (KEPT_EVENTS, ACTIVE)
+FOR_CLIENTS = (KEPT_EVENTS, ACTIVE, WHY)
 #: ... and what a client tells its broker, beside what it has in common with brokers.
 OF_CLIENTS = (ASKS, MISSED, ACTIVE, PAGES)
 

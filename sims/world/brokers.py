@@ -17,6 +17,7 @@ import structlog
 
 from ges.node import BrokerNode
 from ges.sessions.absences import Absences
+from ges.sessions.explanations import Explanations
 from ges.sessions.intake import Intake
 from ges.sessions.parked_events import ParkedEvents
 from ges.sessions.replies import Replies
@@ -123,6 +124,7 @@ class WholeBroker(Process):
             replies,
             take_notice=_refuse_notice,
             describe=_no_status,
+            explain=Explanations(self.stack, ()).answer,
         )
         self.sessions = Sessions(
             self,

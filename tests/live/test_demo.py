@@ -110,6 +110,10 @@ def test_it_does_the_main_job_end_to_end(tmp_path: Path) -> None:
         assert exchanged["deliveries"] == exchanged["events"] * brokers > 0
         assert exchanged["forwarded_per_event"] == brokers - 1
     assert found["normal"]["ciphers"] == []
+    wanted = found["wanted"]
+    assert (wanted["brokers"], wanted["wanting"], wanted["events"]) == (8, 2, 500)
+    assert wanted["relays"] + wanted["unaware"] == 6
+    assert wanted["unaware"] >= 4
     assert all(cipher.startswith("TLSv1.3 ") for cipher in found["secure"]["ciphers"])
     assert len(found["secure"]["ciphers"]) > 0
     assert "not secure" in found["refusal"]["reason"]
@@ -130,7 +134,7 @@ def test_it_does_the_main_job_end_to_end(tmp_path: Path) -> None:
     assert Path(found["analysis"]["report"]).stat().st_size > 0
     told = [line.partition(": ")[0] for line in err.splitlines()]
     assert told == [
-        *("identities", "ring", "normal events", "secure events", "a plain hop"),
+        *("identities", "ring", "normal events", "wanted events", "secure events", "a plain hop"),
         *("kill -9", "events since", "shutdown", "churn"),
         *("sweep", "analysis"),
     ]

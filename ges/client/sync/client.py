@@ -16,6 +16,8 @@ from ges.client.subscription import Subscription as Awaited
 from ges.client.sync.subscription import Subscription
 from ges.client.sync.thread import ClientThread
 from ges.wire.status import Status
+from ges.wire.why import Why
+from ges.wire.why_event import WhyEvent
 from overlay.ids import LinkClass
 from overlay.security.revocation import RevocationList
 
@@ -111,6 +113,9 @@ class Client:
         confirm: bool = False,
         park: float = 0.0,
         budget: float | None = None,
+        ttl: int | None = None,
+        priority: int = 0,
+        correlation: bytes = b"",
     ) -> None:
         """Publish an event; arguments and errors are those of :meth:`ges.client.Client.publish`."""
         self._thread.call(
@@ -122,6 +127,9 @@ class Client:
                 confirm=confirm,
                 park=park,
                 budget=budget,
+                ttl=ttl,
+                priority=priority,
+                correlation=correlation,
             )
         )
 
@@ -168,6 +176,27 @@ class Client:
             ClientClosed: the client is closed.
         """
         return self._thread.call(self._client.status())
+
+    def why(
+        self,
+        topic: str,
+        *,
+        link_class: LinkClass = LinkClass.NORMAL,
+        subscriber: str | None = None,
+        clients_only: bool = False,
+    ) -> Why:
+        """Ask the broker what it would do with an event; as :meth:`ges.client.Client.why`."""
+        return self._thread.call(
+            self._client.why(
+                topic, link_class=link_class, subscriber=subscriber, clients_only=clients_only
+            )
+        )
+
+    def why_event(
+        self, publisher: str, sequence: int, *, link_class: LinkClass = LinkClass.NORMAL
+    ) -> WhyEvent:
+        """Ask what the broker knows of an event; as :meth:`ges.client.Client.why_event`."""
+        return self._thread.call(self._client.why_event(publisher, sequence, link_class=link_class))
 
     def close(self) -> None:
         """Send what is queued, end all subscriptions, and leave the broker."""

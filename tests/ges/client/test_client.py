@@ -81,6 +81,75 @@ async def test_an_event_says_where_it_comes_from(brokers: Brokers) -> None:
     assert event.published_unix_ns > 1_600_000_000 * 10**9
 
 
+@pytest.mark.parametrize("link_class", [LinkClass.NORMAL, LinkClass.EXPRESS])
+async def test_what_a_publisher_adds_comes_with_that_event_alone(
+    brokers: Brokers, link_class: LinkClass
+) -> None:
+    a, b = await brokers.ring_of(2)
+    async with connect(a.url) as here, connect(b.url) as there, there.subscribe("#") as events:
+        with trio.fail_after(DEADLINE_SECONDS):
+            await events.active.wait()
+        name = bytes(range(16))
+        await here.publish("a", b"1", link_class=link_class)
+        await here.publish("a", b"2", link_class=link_class, priority=9, correlation=name, ttl=1)
+        await here.publish("a", b"3", link_class=link_class)
+        found = await next_of(events, 3)
+    assert [event.priority for event in found] == [0, 9, 0]
+    assert [event.correlation for event in found] == [b"", name, b""]
+    assert payloads(found) == [b"1", b"2", b"3"]
+
+
+async def test_an_event_goes_no_further_than_its_publisher_says(brokers: Brokers) -> None:
+    ring = await brokers.ring_of(8)
+    async with trio.open_nursery() as nursery:
+        got: list[tuple[int, bytes]] = []
+
+        async def read(url: str, *, task_status: trio.TaskStatus[None]) -> None:
+            async with connect(url) as client, client.subscribe("a") as events:
+                await events.active.wait()
+                task_status.started()
+                while batch := await events.batch():
+                    got.extend((event.hops, event.payload) for event in batch)
+
+        with trio.fail_after(DEADLINE_SECONDS):
+            for broker in ring[1:]:
+                await nursery.start(read, broker.url)
+            async with connect(ring[0].url) as client:
+                for ttl in (1, 255, None):
+                    await client.publish("a", b"%d" % (ttl or 0), ttl=ttl)
+                await until(lambda: sum(payload == b"0" for _, payload in got) == 7)
+        nursery.cancel_scope.cancel()
+    hops = {hop for hop, payload in got if payload == b"0"}
+    near = [hop for hop, payload in got if payload == b"1"]
+    assert max(hops) > 1
+    assert set(near) == {1}
+    assert len(near) == sum(hop == 1 for hop, payload in got if payload == b"0") < 7
+    assert sum(payload == b"255" for _, payload in got) == 7
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"ttl": 0}, "ttl is 1 to 255 hops between brokers, not 0"),
+        ({"ttl": 256}, "not 256"),
+        ({"ttl": 2.0}, "not 2.0"),
+        ({"priority": 10}, "priority is 0 to 9, not 10"),
+        ({"priority": -1}, "not -1"),
+        ({"priority": True}, "not True"),
+        ({"correlation": b"short"}, "correlation is 16 bytes, not 5"),
+        ({"correlation": "x" * 16}, "correlation is str, not bytes"),
+    ],
+)
+async def test_what_a_publisher_may_not_add_is_refused(
+    brokers: Brokers, options: dict[str, Any], problem: str
+) -> None:
+    broker = await brokers.start()
+    async with connect(broker.url) as client:
+        await client.publish("a", b"1")
+        with pytest.raises(ConfigError, match=re.escape(problem)):
+            await client.publish("a", b"2", **options)
+
+
 async def test_from_any_broker_to_every_subscriber_once_and_in_order(brokers: Brokers) -> None:
     ring = await brokers.ring_of(5)
     count = 800

@@ -234,3 +234,21 @@ def test_a_cached_decision_takes_about_a_microsecond() -> None:
     table.onward(mask)
     took = min(timeit.repeat(lambda: table.onward(mask, 1), number=2000, repeat=20)) / 2000
     assert took < 5e-6
+
+
+def test_a_path_is_the_way_that_copies_take_from_hop_to_hop() -> None:
+    graph = ways((0, 2, 1), (0, 4, 1), (2, 9, 1), (4, 5, 1), (4, 9, 5))
+    table = NextHops(0)
+    table.update(graph)
+    assert table.path(9) == ((2, True), (9, True))
+    assert table.path(5) == ((4, True), (5, True))
+    assert table.path(0) == table.path(7) == ()
+    table.update(ways((0, 2, 1), (2, 4, 1), (4, 5, 1)))
+    assert table.path(5) == ((2, True), (4, True), (5, True))
+
+
+def test_a_path_of_express_events_says_which_links_are_not_express() -> None:
+    table = NextHops(0)
+    table.update(ways((2, 9, 1)), ways((0, 2, 1), (2, 9, 3), (9, 5, 1)))
+    assert table.path(9) == ((2, False), (9, True))
+    assert table.path(5) == ((2, False), (9, True), (5, False))

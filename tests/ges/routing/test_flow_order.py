@@ -409,3 +409,19 @@ def test_the_flow_longest_without_an_event_is_forgotten(monkeypatch: pytest.Monk
     assert order.holds == 0
     assert order.take_questions(0) == []
     assert order.expire(PATIENCE_NS) == []
+
+
+def test_it_says_what_became_of_a_number() -> None:
+    order = FlowOrdering()
+    assert come(order, 3) == [3]
+    assert come(order, 7, B) == []  # by another way: 4 to 6 may be missing
+
+    def state(sequence: int) -> list[tuple[int, str]]:
+        return list(order.look_up(FLOW[0], FLOW[2], sequence))
+
+    assert state(2) == state(3) == [(1, "done")]
+    assert state(5) == [(1, "asked")]
+    assert state(7) == [(1, "held")]
+    assert state(8) == [(1, "never")]
+    assert list(order.look_up(FLOW[0], LinkClass.SECURE, 3)) == []
+    assert list(order.look_up(b"q" * 16, FLOW[2], 3)) == []

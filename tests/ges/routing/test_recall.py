@@ -175,3 +175,21 @@ def test_questions_and_answers_go_over_the_wire() -> None:
     bad = msgspec.msgpack.encode(msgspec.structs.replace(done, before=2**32))
     with pytest.raises(msgspec.ValidationError):
         msgspec.msgpack.decode(bad, type=RangeDone)
+
+
+def test_it_finds_an_event_by_its_number_in_each_life_of_its_publisher() -> None:
+    log = RecallLog()
+    later: Flow = (FLOW[0], 2, FLOW[2])
+    log.keep(run_of(FLOW, 1, count=4), 0b10, 0)
+    log.keep(run_of(FLOW, 5, count=2), 0b100, 7)
+    log.keep(run_of(later, 4), -1, 8)
+    log.keep(run_of(OTHER, 4), ALL, 9)
+
+    def found(sequence: int, now: int = 9) -> list[tuple[int, int, int]]:
+        logged = log.find(FLOW[0], FLOW[2], sequence, now)
+        return [(each.incarnation, each.destinations, each.at) for each in logged]
+
+    assert found(4) == [(1, 0b10, 0), (2, -1, 8)]
+    assert found(6) == [(1, 0b100, 7)]
+    assert found(7) == []
+    assert found(4, KEPT_NS) == [(2, -1, 8)]

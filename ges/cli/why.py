@@ -1,0 +1,317 @@
+"""``chordal why``: where an event would go, and because of what."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ges.cli import why_event
+from ges.cli.options import (
+    CLASSES,
+    client_options,
+    json_option,
+    run_async,
+    tell,
+    tell_waiting,
+    token_option,
+    warn_of_partial,
+)
+from ges.wire.topics import check_topic
+from overlay.address import shown
+from overlay.ids import LinkClass, parse_uid, short
+from overlay.wording import counted
+
+if TYPE_CHECKING:
+    from ges.operations.explain import Destination, Explanation
+    from ges.operations.find_event import EventName
+    from ges.wire.why import WhyClient, WhyInterest, WhyMember
+
+MAX_NAMED = 8  #: brokers in one line
+
+
+@click.command()
+@click.argument("topic", metavar="TOPIC|PUBLISHER:SEQUENCE[:CLASS]")
+@click.option(
+    "--class",
+    "link_class",
+    type=CLASSES,
+    default=LinkClass.NORMAL.value,
+    show_default=True,
+    help="Class of the event.",
+)
+@click.option("--subscriber", metavar="UID", help="Only this client: why it would not get it.")
+@json_option
+@token_option
+@client_options
+def why(
+    topic: str,
+    link_class: str,
+    subscriber: str | None,
+    as_json: bool,
+    token: str | None,
+    broker: str,
+    identity: Path | None,
+    overlay: str,
+    timeout: float,
+) -> int:
+    """Say where an event on TOPIC would go if it were published at the broker given, and why.
+
+    The broker says which brokers the event would be for, because of what they want, and by which
+    links it would go there. Each of those is asked which of its clients get it. Nothing is
+    published. The exit code is 1 if the event would be refused, or does not reach a broker that it
+    is for, or if the client named would not get it.
+
+    PUBLISHER:SEQUENCE, as 'chordal sub --json' shows them, is an event that was published. All
+    brokers are asked which of them still has it in its log, whom it was for, and what became of it
+    there. The exit code is 1 if it is not found, or not done everywhere.
+    """
+    from ges.operations.explain import Question, explain
+
+    name = why_event.event_name(topic, LinkClass(link_class))
+    if name is not None:
+        if subscriber is not None:
+            raise click.UsageError("--subscriber is for a topic, not for one event")
+        options = {"identity": identity, "overlay": overlay, "token": token}
+        return _find(broker, name, options, timeout, as_json=as_json)
+
+    check_topic(topic)  # before a broker is looked for
+    question = Question(
+        topic,
+        LinkClass(link_class),
+        parse_uid(subscriber) if subscriber is not None else None,
+        identity,
+        overlay,
+        token,
+    )
+    found = run_async(explain, broker, question, timeout_s=timeout, on_waiting=tell_waiting)
+    if as_json:
+        click.echo(json.dumps(_as_json(found)))  # in ASCII: nothing that does not show
+    elif subscriber is not None:
+        _tell_of_subscriber(found, subscriber)
+    else:
+        _tell(found)
+    return 0 if _is_fine(found, subscriber) else 1
+
+
+def _find(
+    broker: str, name: EventName, options: dict[str, Any], timeout: float, *, as_json: bool
+) -> int:
+    """Tell what became of an event."""
+    from ges.operations.find_event import find_event
+
+    trail = run_async(
+        find_event, broker, name, **options, timeout_s=timeout, on_waiting=tell_waiting
+    )
+    warn_of_partial(trail.walk)
+    if as_json:
+        click.echo(json.dumps(why_event.as_json(trail, name)))
+    else:
+        why_event.tell_trail(trail, name)
+    return 0 if why_event.is_done(trail) else 1
+
+
+def _is_fine(found: Explanation, subscriber: str | None) -> bool:
+    if found.entry.refusal is not None:
+        return False
+    if subscriber is not None:
+        clients = [c for d in _reached(found) if d.answer for c in d.answer.clients]
+        return any(client.problem is None for client in clients)
+    return not any(d.problem or (d.member and d.member.problem) for d in found.destinations)
+
+
+def _reached(found: Explanation) -> list[Destination]:
+    """Return the brokers where the event would come to."""
+    return [
+        each
+        for each in found.destinations
+        if each.member is None or found.entry.to_all or (each.member.is_for and not _lost(each))
+    ]
+
+
+def _lost(destination: Destination) -> bool:
+    return destination.member is not None and destination.member.problem is not None
+
+
+# ── for people ────────────────────────────────────────────────────────────────────────────────
+
+
+def _tell(found: Explanation) -> None:
+    _tell_entry(found)
+    for destination in found.destinations:
+        _tell_destination(found, destination)
+    if found.others:
+        names = ", ".join(short(member.uid) for member in found.others[:MAX_NAMED])
+        more = f" and {len(found.others) - MAX_NAMED} more" if len(found.others) > MAX_NAMED else ""
+        tell(
+            f"not for {counted(len(found.others), 'broker')}, where nobody wants it: {names}{more}"
+        )
+
+
+def _tell_entry(found: Explanation) -> None:
+    entry = found.entry
+    tell(
+        f"{entry.link_class.value} event on '{entry.topic}', published at broker "
+        f"{short(entry.broker)} ({shown(entry.url)})"
+    )
+    if entry.refusal is not None:
+        tell(f"  it would be refused: {entry.refusal}")
+    if entry.to_all:
+        tell("  it goes to every broker: not all of them have a slot in the cluster")
+    if entry.withheld is not None:
+        tell(f"  filters and clients are not shown: {entry.withheld}")
+
+
+def _tell_destination(found: Explanation, destination: Destination) -> None:
+    member = destination.member
+    if member is None:
+        tell(f"broker {short(destination.uid)}, where it is published")
+    else:
+        tell(f"broker {short(destination.uid)} ({shown(destination.url)}){_reason(member)}")
+        if member.path:
+            tell(f"  by {_way(found, member)}")
+        if member.problem is not None:
+            tell(f"  not reached: {member.problem}")
+    answer = destination.answer
+    if answer is None:
+        tell(f"  its clients are not known: {destination.problem}")
+        return
+    for client in answer.clients:
+        tell(f"  client {client.uid}{_client_filters(client)}")
+        if client.problem is not None:
+            tell(f"    {client.problem}")
+    told = len(answer.clients)
+    if answer.client_count > told:
+        tell(f"  {counted(answer.client_count - told, 'client')} {'more' if told else 'here'}")
+    elif not told:
+        tell("  no client there gets it")
+
+
+def _reason(member: WhyMember) -> str:
+    if member.is_unknown and not member.interests:
+        return ": it is not known yet what is wanted there, so it gets everything"
+    if not member.interests:
+        return ": it wants this, by a filter that was not found in time" if member.is_for else ""
+    more = ", and maybe more" if member.has_more else ""
+    return f": it wants {', '.join(map(_interest, member.interests))}{more}"
+
+
+def _interest(interest: WhyInterest) -> str:
+    classes = "" if len(interest.classes) == len(LinkClass) else f" ({', '.join(interest.classes)})"
+    return f"{_filter(interest.filter)}{classes}"
+
+
+def _filter(text: str | None) -> str:
+    if text is None:
+        return "a filter that is not shown"
+    return f"'{text}'" if text else "everything"
+
+
+def _client_filters(client: WhyClient) -> str:
+    if not client.filters:
+        return ""
+    filters = [
+        _filter(each.filter) + (f" ({each.link_class.value} only)" if each.link_class else "")
+        for each in client.filters
+    ]
+    return f" has {', '.join(filters)}{', and more' if client.has_more else ''}"
+
+
+def _way(found: Explanation, member: WhyMember) -> str:
+    words = [short(found.entry.broker)]
+    for hop in _hops(found, member):
+        cipher = f", {hop['cipher']}" if hop["cipher"] else ""
+        words.append(f"-> {short(hop['uid'])} ({hop['class']}{cipher})")
+    return " ".join(words)
+
+
+def _tell_of_subscriber(found: Explanation, subscriber: str) -> None:
+    _tell_entry(found)
+    is_met = False
+    for destination in found.destinations:
+        clients = destination.answer.clients if destination.answer is not None else ()
+        for client in clients:
+            is_met = True
+            _tell_client(found, destination, client)
+    for destination in found.destinations:
+        if destination.answer is None:
+            tell(f"broker {short(destination.uid)} does not say: {destination.problem}")
+    if not is_met and found.entry.withheld is None:
+        tell(f"client {subscriber} is not attached to any broker that was asked")
+
+
+def _tell_client(found: Explanation, destination: Destination, client: WhyClient) -> None:
+    member = destination.member
+    tell(f"client {client.uid} at broker {short(destination.uid)}{_client_filters(client)}")
+    if member is not None and member.path:
+        tell(f"  the event comes there by {_way(found, member)}")
+    if client.problem is not None:
+        tell(f"  it would not get the event now: {client.problem}")
+    elif destination not in _reached(found):
+        unasked = "the broker where it is published does not know of that filter yet"
+        why_not = member.problem if member is not None and member.problem else unasked
+        tell(f"  it would not get the event: {why_not}")
+    else:
+        tell("  it would get the event")
+
+
+# ── for machines ──────────────────────────────────────────────────────────────────────────────
+
+
+def _hops(found: Explanation, member: WhyMember) -> list[dict[str, Any]]:
+    hops, here = [], found.entry.broker
+    for hop in member.path:
+        there = found.members.get(hop.slot)
+        uid = there.uid if there is not None else "?"
+        cipher = found.ciphers.get((here, uid, hop.link_class))
+        hops.append({"uid": uid, "class": hop.link_class.value, "cipher": cipher})
+        here = uid
+    return hops
+
+
+def _as_json(found: Explanation) -> dict[str, Any]:
+    entry = found.entry
+    return {
+        "topic": entry.topic,
+        "class": entry.link_class.value,
+        "broker": entry.broker,
+        "url": entry.url,
+        "to_all": entry.to_all,
+        "refusal": entry.refusal,
+        "withheld": entry.withheld,
+        "brokers": [_broker(found, each) for each in found.destinations],
+        "not_for": [member.uid for member in found.others],
+    }
+
+
+def _broker(found: Explanation, destination: Destination) -> dict[str, Any]:
+    member, answer = destination.member, destination.answer
+    interests = [
+        {"filter": each.filter, "classes": [c.value for c in each.classes]}
+        for each in (member.interests if member is not None else ())
+    ]
+    return {
+        "uid": destination.uid,
+        "url": destination.url,
+        "is_for": member is None or member.is_for or found.entry.to_all,
+        "unknown": member is not None and member.is_unknown,
+        "interests": interests,
+        "hops": _hops(found, member) if member is not None else [],
+        "problem": member.problem if member is not None else None,
+        "answers": answer is not None,
+        "silence": destination.problem or None,
+        "clients": [
+            {
+                "uid": client.uid,
+                "filters": [
+                    {"filter": f.filter, "class": f.link_class.value if f.link_class else None}
+                    for f in client.filters
+                ],
+                "problem": client.problem,
+            }
+            for client in (answer.clients if answer is not None else ())
+        ],
+        "client_count": answer.client_count if answer is not None else None,
+    }

@@ -1,0 +1,234 @@
+"""What this broker would do with an event that a client publishes here, and why.
+
+For example, a client asks of ``a/b``. The answer names the members of the cluster that the event
+would be for, with the interest of each that matches, the path to each, and the clients here that
+get it. Whoever may ask for the status of a broker may ask this. But filters and clients are shown
+only to a client that may itself subscribe to the topic, and a filter for secure events alone never
+over a hop that is not secure.
+
+What is looked at and told for one question is bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from ges.errors import TopicError
+from ges.matching.containment import covers
+from ges.profiles.interest import CLASS_BITS, Engine
+from ges.routing.holdings import Recipient
+from ges.routing.mask_plan import Split
+from ges.sessions.session import Session
+from ges.stack import Stack
+from ges.wire.events import NO_DUTY, Duty, Head
+from ges.wire.profile_messages import Interest
+from ges.wire.topics import check_topic
+from ges.wire.why import (
+    MAX_CLIENTS_TOLD,
+    MAX_FILTER_BYTES_TOLD,
+    MAX_FILTERS_TOLD,
+    MAX_HOPS_TOLD,
+    MAX_INTERESTS_TOLD,
+    Why,
+    WhyClient,
+    WhyFilter,
+    WhyHop,
+    WhyInterest,
+    WhyMember,
+    WhyRequest,
+)
+from overlay.ids import LinkClass, short
+
+MAX_LOOKED_AT = 20_000  #: interests, for one answer: some 20 ms
+SECURE = LinkClass.SECURE
+
+
+class Explanations:
+    """Answers :class:`~ges.wire.why.WhyRequest`."""
+
+    def __init__(self, stack: Stack, sessions: Collection[Session]) -> None:
+        """``sessions``: the clients that are attached."""
+        self._stack = stack
+        self._sessions = sessions
+
+    def answer(self, asker: Session, request: WhyRequest) -> Why:
+        """Return what would become of an event of that class and topic."""
+        return _Answer(self._stack, self._sessions, asker, request).tell()
+
+
+class _Answer:
+    """One question."""
+
+    def __init__(
+        self, stack: Stack, sessions: Collection[Session], asker: Session, request: WhyRequest
+    ) -> None:
+        self._stack = stack
+        self._sessions = sessions
+        self._asker = asker
+        self._request = request
+        self._topic = request.topic.encode()
+        self._cluster = stack.node.gateways
+        self._filter_bytes = MAX_FILTER_BYTES_TOLD
+        self._to_look_at = MAX_LOOKED_AT
+        self._withheld: str | None = None
+
+    def tell(self) -> Why:
+        request, peer = self._request, self._stack.node.peer
+        slot, to_all = self._cluster.slot, not self._cluster.is_for_all
+        told = (peer.uid, peer.url, request.topic, request.link_class, to_all)
+        try:
+            check_topic(request.topic)
+        except TopicError as error:
+            return Why(*told, str(error)[:500], None, slot)
+        permissions = self._asker.admission.permissions
+        if permissions is not None:
+            decision = permissions.subscribe(request.topic)
+            self._withheld = None if decision.allowed else decision.reason[:500]
+        refusal = self._asker.why_not(self._topic) or self._stack.why_not(self._asker, self._head())
+        members: tuple[WhyMember, ...] = ()
+        if not request.clients_only:
+            members = tuple(self._members(is_to_all=to_all))
+        clients, count = self._clients()
+        return Why(
+            *told, refusal[:500] if refusal else None, self._withheld, slot, members, clients, count
+        )
+
+    def _head(self) -> Head:
+        """Return the header of such an event, as far as it decides whether it is taken."""
+        asker, topic = self._asker, self._topic
+        numbers = (asker.publisher, asker.incarnation, 1, 0)
+        return Head(self._request.link_class, 0, 0, 0, 0, NO_DUTY, *numbers, topic)
+
+    # ── members ───────────────────────────────────────────────────────────────────────────────
+
+    def _members(self, *, is_to_all: bool) -> Iterator[WhyMember]:
+        cluster, link_class = self._cluster, self._request.link_class
+        own = 1 << cluster.slot if cluster.slot is not None else 0
+        wanted = self._stack.mask_of(link_class, self._topic) & ~own
+        split = self._stack.passing.plans.split(Duty(1, 0, wanted, own), link_class)
+        unknown = self._stack.node.profiles.index.unknown
+        for uid, row in sorted(self._stack.node.units.members.items()):
+            bit, url = 1 << row.slot, row.member.peer.url
+            if bit == own or is_to_all or not wanted & bit:
+                yield WhyMember(row.slot, uid, url)
+                continue
+            interests, has_more = self._interests(uid)
+            path, problem = self._path(row.slot, split)
+            is_unknown = bool(unknown & bit)
+            about = (True, is_unknown, interests, has_more)
+            yield WhyMember(row.slot, uid, url, *about, path, problem)
+
+    def _interests(self, uid: str) -> tuple[tuple[WhyInterest, ...], bool]:
+        """Return the interests of a member that match, and whether there may be more."""
+        found: list[WhyInterest] = []
+        bit = CLASS_BITS[self._request.link_class]
+        for interest in self._stack.node.profiles.index.interests_of(uid):
+            if self._to_look_at == 0:
+                return tuple(found), True
+            self._to_look_at -= 1
+            if interest.classes & bit and self._is_matched(interest):
+                if len(found) == MAX_INTERESTS_TOLD:
+                    return tuple(found), True
+                found.append(self._shown_interest(interest))
+        return tuple(found), False
+
+    def _is_matched(self, interest: Interest) -> bool:
+        if interest.engine != Engine.TOPICS:
+            return True  # of a kind that is not known here: it may want anything
+        return covers(interest.filter, self._request.topic)
+
+    def _shown_interest(self, interest: Interest) -> WhyInterest:
+        classes = tuple(each for each, bit in CLASS_BITS.items() if interest.classes & bit)
+        text = interest.filter if interest.engine == Engine.TOPICS else ""
+        return WhyInterest(self._shown(text, is_secret=classes == (SECURE,)), classes)
+
+    def _path(self, slot: int, split: Split) -> tuple[tuple[WhyHop, ...], str | None]:
+        """Return the way to a member, and what is wrong with it."""
+        link_class = self._request.link_class
+        if split.stuck >> slot & 1:
+            if link_class is SECURE:
+                return (), "no all-secure path leads there"
+            return (), "no path leads there: the event would wait here for one, for some seconds"
+        slots, stack = self._cluster.slots, self._stack
+        first = next(uid for uid, duty in split.onward if duty.destinations >> slot & 1)
+        steps = self._cluster.tables[link_class].path(slot)
+        hops = [
+            WhyHop(node, link_class if is_its_own else LinkClass.NORMAL)
+            for node, is_its_own in steps
+        ] or [WhyHop(slot, link_class)]  # it has just joined, and is linked
+        its_class = hops[0].link_class
+        way = stack.node.relay_paths.relays.get((first, its_class))
+        problem = None
+        if way is None and not stack.has_line(first, its_class):
+            detour = stack.node.ring.detours.get(first) if its_class is LinkClass.NORMAL else None
+            way = detour[1:] if detour is not None else None
+            if way is None:
+                problem = f"the link to broker {short(first)} is lost: the event would wait for it"
+        if way is not None and all(uid in slots for uid in way):
+            hops[:1] = [WhyHop(slots[uid], its_class) for uid in way]
+        return tuple(hops[:MAX_HOPS_TOLD]), problem
+
+    # ── clients ───────────────────────────────────────────────────────────────────────────────
+
+    def _clients(self) -> tuple[tuple[WhyClient, ...], int]:
+        """Return the clients here that are to be told of, and how many would get the event."""
+        link_class = self._request.link_class
+        targets = self._stack.deliveries.audience.of(link_class, self._topic)
+        getting = {
+            row.recipient.client: row.recipient
+            for row in targets
+            if isinstance(row.recipient.client, Session)
+        }
+        if self._withheld is not None:
+            return (), len(getting)
+        subscriber = self._request.subscriber
+        found: list[WhyClient] = []
+        if subscriber is None:
+            for client, recipient in getting.items():
+                if len(found) == MAX_CLIENTS_TOLD:
+                    break
+                found.append(self._client(client, recipient))
+        else:
+            for session in self._sessions:
+                if session.uid == subscriber and len(found) < MAX_CLIENTS_TOLD:
+                    found.append(self._client(session, getting.get(session)))
+        return tuple(found), len(getting)
+
+    def _client(self, session: Session, recipient: Recipient | None) -> WhyClient:
+        link_class, topic = self._request.link_class, self._request.topic
+        matching = [entry for entry in session.filters.values() if covers(entry[0], topic)]
+        of_class = [entry for entry in matching if entry[1] in (None, link_class)]
+        shown = of_class or matching or list(session.filters.values())
+        problem = None
+        if not session.filters:
+            problem = "it has no subscription"
+        elif not matching:
+            problem = "none of its filters matches"
+        elif not of_class:
+            classes = sorted({str(only) for _, only in matching})
+            problem = f"what matches is for {' and '.join(classes)} events alone"
+        elif link_class is SECURE and not session.secure:
+            problem = "the hop from its broker to it is not secure"
+        elif (
+            recipient is not None
+            and recipient.outlet is None
+            and link_class is not LinkClass.EXPRESS
+        ):
+            problem = "it is being sent first what it has missed; then it gets this"
+        elif recipient is None:
+            problem = "it has gone"
+        filters = tuple(
+            WhyFilter(self._shown(text, is_secret=only is SECURE, of_client=True), only)
+            for text, only in shown[:MAX_FILTERS_TOLD]
+        )
+        return WhyClient(session.uid, filters, len(shown) > MAX_FILTERS_TOLD, problem)
+
+    def _shown(self, text: str, *, is_secret: bool, of_client: bool = False) -> str | None:
+        """Return a filter, or None where it is not to be shown, or there is no room for it."""
+        permissions = self._asker.admission.permissions
+        if self._withheld is not None or (is_secret and not self._asker.secure):
+            return None
+        if of_client and permissions is not None and not permissions.subscribe(text).allowed:
+            return None
+        self._filter_bytes -= len(text.encode())
+        return text if self._filter_bytes >= 0 else None
