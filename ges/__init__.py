@@ -1,8 +1,8 @@
 """ges: the event service on top of the ring; brokers, the client library and the command.
 
-The client library's door is :func:`ges.client.connect`, the command's is ``cli``, and ``demo``
-shows the main job. ``errors``, ``node`` (a broker's machine: control, no events) and ``stack``
-(that machine and the way of events, composed without I/O) stand here.
+The client library's door is :func:`ges.client.connect`, the command's is ``cli``. ``demo`` shows
+the main job, and ``bench`` measures a ring. ``errors``, ``node`` (a broker's machine: control, no
+events) and ``stack`` (that machine and the way of events, composed without I/O) stand here.
 
 Rooms, from the top
     ``broker`` (one process), ``operations`` (a whole overlay from outside); ``sessions`` (the

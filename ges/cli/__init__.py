@@ -3,8 +3,8 @@
 The root
     ``main`` finds sub-commands, and turns errors into messages.
 Sub-commands
-    ``serve``, ``pub``, ``sub``, ``ring``, ``status``, ``ping``, ``metrics``, ``graph``, ``identity`` (and
-    ``identity_life``: renew, rotate, revoke), ``token``, ``access``, ``demo``.
+    ``serve``, ``pub``, ``sub``, ``ring``, ``status``, ``metrics``, ``graph``, ``identity`` (and
+    ``identity_life``: renew, rotate, revoke), ``token``, ``access``, ``demo``; ``ping``, ``bench``.
 What they share
     ``options``, ``durations`` (numbers and times), ``identity_options``, ``logs``, ``weights``
     (as they are printed).
