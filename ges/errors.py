@@ -11,6 +11,7 @@
         ├── SubscribeRefused    the broker did not take a subscription
         ├── ActivityUnknown     the broker does not say when a subscription is active
         ├── ProfileFull         a broker can tell others of no more queue groups
+        ├── OperationRefused    the broker does not do what an operator asks
         ├── SpreadRefused       the broker did not take a list of revoked identities
         ├── ConnectionLost      the broker is gone; an unconfirmed event may or may not be delivered
         ├── ClientClosed        the client is used after its block has ended
@@ -56,6 +57,10 @@ class ProfileFull(EventError):
 
 class SpreadRefused(EventError):
     """The broker does not take a list of revoked identities."""
+
+
+class OperationRefused(EventError):
+    """The broker does not list its clients, cut one off or drain, and why."""
 
 
 class ConnectionLost(EventError):

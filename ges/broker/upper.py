@@ -38,6 +38,8 @@ class BrokerUpper:
     def __init__(self) -> None:
         self.left = trio.Event()  #: this broker is off the ring, as it wanted
         self.is_leaving = False
+        self.drain_wanted = trio.Event()  #: by an operator
+        self.grace_s: float | None = None  #: seconds that clients then have to move
         self._parts: Parts
 
     def attach(self, parts: Parts) -> None:
@@ -47,6 +49,11 @@ class BrokerUpper:
     def status(self) -> Status:
         """Describe this broker as it is now."""
         return describe(self._parts)
+
+    def drain(self, grace_s: float | None) -> None:
+        """An operator wants this broker to leave; who runs it waits for that."""
+        self.grace_s = grace_s
+        self.drain_wanted.set()
 
     # ── links ─────────────────────────────────────────────────────────────────────────────────
 

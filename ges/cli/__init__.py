@@ -4,7 +4,8 @@ The root
     ``main`` finds sub-commands, and turns errors into messages.
 Sub-commands
     ``serve``, ``pub``, ``sub``, ``ring``, ``status``, ``metrics``, ``graph``, ``identity`` (and
-    ``identity_life``: renew, rotate, revoke), ``token``, ``access``, ``demo``; ``ping``, ``bench``.
+    ``identity_life``: renew, rotate, revoke), ``token``, ``access``, ``demo``; ``ping``, ``bench``,
+    ``clients`` (and kick).
 What they share
     ``options``, ``durations`` (numbers and times), ``identity_options``, ``logs``, ``weights``
     (as they are printed).

@@ -30,6 +30,8 @@ COMMANDS = {
     "status": ("ges.cli.status", "status", "Show one broker."),
     "metrics": ("ges.cli.metrics", "metrics", "Counters of one broker, for Prometheus."),
     "graph": ("ges.cli.graph", "graph", "Show all links of the overlay, with their weights."),
+    "clients": ("ges.cli.clients", "clients", "List who is attached where, with rates."),
+    "kick": ("ges.cli.clients", "kick", "Cut off a client."),
     "bench": ("ges.cli.bench", "bench", "Measure how fast events go, and how long they take."),
     "identity": ("ges.cli.identity", "identity", "Authority and certificates of an overlay."),
     "token": ("ges.cli.token", "token", "Tokens of clients."),

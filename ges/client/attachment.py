@@ -20,6 +20,7 @@ from ges.errors import ActivityUnknown, ClientClosed, ConnectionLost
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.client_messages import CLIENT_CODEC, KeepAlive, StatusRequest, Subscribe, Unsubscribe
 from ges.wire.delivered import read_delivery
+from ges.wire.operator_messages import ClientList, ClientsRequest, Drain, Kick, Operated
 from ges.wire.status import Status
 from overlay.address import parse_url
 from overlay.errors import ProtocolError
@@ -181,6 +182,15 @@ class Attachment:
         statuses.clear()
         await self._ask(StatusRequest(), statuses)
         return statuses.pop()
+
+    async def operate(self, question: ClientsRequest | Kick | Drain) -> ClientList | Operated:
+        """Ask the broker as an operator."""
+        if not self.state.can_operate:
+            return Operated("it is of an earlier version, and takes no such command")
+        operated = self.state.operated
+        operated.clear()
+        await self._ask(question, operated)
+        return operated.pop()
 
     async def _ask(self, question: Message, answers: Sized) -> None:
         """Ask the broker, and each one after it, until there is an answer."""

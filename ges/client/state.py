@@ -30,12 +30,13 @@ from ges.wire.client_messages import (
     Subscribed,
     SubscriptionRefused,
 )
+from ges.wire.operator_messages import ClientList, Operated
 from ges.wire.status import Status
 from overlay.address import Address, is_loopback, parse_url
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass
 from overlay.machine import Message
-from overlay.wire.versions import ACTIVE, KEPT_EVENTS
+from overlay.wire.versions import ACTIVE, KEPT_EVENTS, OPERATE
 from overlay.wording import printable
 
 MAX_ALTERNATES = 64
@@ -100,6 +101,8 @@ class ClientState:
         self.refusals: list[str] = []  #: of the client's events
         self.statuses: list[Status] = []
         self.taken: list[RevocationTaken] = []
+        self.operated: list[ClientList | Operated] = []
+        self.can_operate = False  #: it answers operators
         self._addresses = tuple(addresses)
         self._has_token = has_token
         self._learnt: tuple[Address, ...] = ()  #: of the alternates
@@ -132,6 +135,7 @@ class ClientState:
         self.url, self.broker_uid, self.secure = url, attached.broker, attached.secure
         self.keepalive = Keepalive(now)
         self._keeps_events = KEPT_EVENTS in attached.capabilities
+        self.can_operate = OPERATE in attached.capabilities
         self.tells_active = ACTIVE in attached.capabilities
         self.watermarks.move()
         return None if self._lost_at is None else now - self._lost_at
@@ -259,6 +263,8 @@ class ClientState:
                 return message
             case RevocationTaken():
                 self.taken.append(message)
+            case ClientList() | Operated():
+                self.operated.append(message)
             case Dropped():
                 self.dropped = message
             case Missed(milliseconds):

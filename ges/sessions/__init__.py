@@ -5,7 +5,8 @@ Clients
     ``session`` (one), ``clients`` (all), ``reader`` (reads what they send).
 What they send
     ``intake``, ``subscriptions``, ``parking`` and ``parked_events`` (secure events that wait for a
-    path), ``replies``, ``active_notices`` (that a subscription is active).
+    path), ``replies``, ``active_notices`` (that a subscription is active), ``operators`` (see
+    who is attached, cut off, drain).
 When they have to wait
     ``on_ring`` (until the broker has joined), ``backpressure`` (while queues are crowded),
     ``change_pace`` (when they change their subscriptions too fast).

@@ -103,6 +103,8 @@ class Clients:
             asks=ASKS in hello.capabilities,
             hears_missed=MISSED in hello.capabilities,
             hears_active=ACTIVE in hello.capabilities,
+            host=wire.remote,
+            since=self._driver.now(),
         )
         reader.limit(MAX_FRAME_BYTES)
         self._sessions.add(session)

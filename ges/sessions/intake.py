@@ -26,6 +26,7 @@ from ges.wire.client_messages import (
 )
 from ges.wire.event_runs import EventRun, event_runs
 from ges.wire.events import NO_DUTY
+from ges.wire.operator_messages import ClientsRequest, Drain, Kick
 from ges.wire.status import Status
 from ges.wire.topics import KnownTopics
 from overlay.errors import ProtocolError
@@ -46,11 +47,12 @@ class Intake:
         *,
         take_notice: Callable[[RevocationNotice], str | None],
         describe: Callable[[], Status],
+        operate: Callable[[Session, ClientsRequest | Kick | Drain], Message],
     ) -> None:
         """Take to whom what clients send is handed.
 
         ``take_notice`` returns why a list of revoked identities is not taken, or None;
-        ``describe`` says how the broker is.
+        ``describe`` says how the broker is; ``operate`` does what an operator asks, and answers.
         """
         self._stack = stack
         self._subscriptions = subscriptions
@@ -58,6 +60,7 @@ class Intake:
         self._replies = replies
         self._take_notice = take_notice
         self._describe = describe
+        self._operate = operate
         self._topics = KnownTopics()
 
     def steps(self, session: Session, runs: list[FrameRun]) -> Generator[None, None, None]:
@@ -132,11 +135,14 @@ class Intake:
             if session.status is None:
                 session.status = CLIENT_CODEC.encode(self._describe())
             session.connection.send(session.status)
+        elif isinstance(message, (ClientsRequest, Kick, Drain)):
+            session.answer(self._operate(session, message))
         else:
             raise ProtocolError(f"{type(message).__name__} from a client")
 
     def _take_events(self, session: Session, run: EventRun) -> None:
         head = run.head
+        session.published += run.count
         if (head.publisher, head.incarnation) != (session.publisher, session.incarnation):
             raise ProtocolError("an event in somebody else's name")
         if head.attribute_bytes:

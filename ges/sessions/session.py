@@ -7,6 +7,7 @@ from typing import Protocol
 from ges.access.admission import Admitted
 from ges.access.rules import NOBODY
 from ges.wire.client_messages import CLIENT_CODEC, Missed
+from overlay.address import is_loopback
 from overlay.ids import LinkClass, Nanos
 from overlay.machine import Message
 from overlay.queues.outbox import Outbox
@@ -38,6 +39,14 @@ class ClientOutlet(Outlet, Protocol):
     def overflowed(self) -> bool:
         """It was given up, as too much was held for the client or of it."""
 
+    @property
+    def events(self) -> int:
+        """Events that were queued so far."""
+
+    @property
+    def sent_bytes(self) -> int:
+        """Bytes that have left so far."""
+
     def finish(self) -> None:
         """Close after what is queued has been sent."""
 
@@ -61,14 +70,18 @@ class Session:
         "filters",
         "hears_active",
         "hears_missed",
+        "host",
         "identity",
         "incarnation",
         "is_asking",
         "is_detached",
+        "is_local",
         "last",
         "last_word",
+        "published",
         "publisher",
         "reader",
+        "since",
         "status",
         "told_dropped",
         "uid",
@@ -89,6 +102,8 @@ class Session:
         asks: bool = False,
         hears_missed: bool = False,
         hears_active: bool = False,
+        host: str | None = None,
+        since: Nanos = 0,
     ) -> None:
         """Begin to serve it.
 
@@ -96,6 +111,8 @@ class Session:
             asks: it says when it waits for its events to be confirmed.
             hears_missed: it knows what :class:`Missed` says.
             hears_active: it is told when its subscriptions are active.
+            host: IP address that it is attached from; None: there is none.
+            since: when it was attached.
         """
         self.admission = admission  #: who it is, and what it may
         self.verdicts: dict[bytes, str | None] = {}  #: why not, by topic
@@ -114,6 +131,10 @@ class Session:
         self.asks = asks
         self.hears_missed = hears_missed
         self.hears_active = hears_active
+        self.host = host
+        self.is_local = host is None or is_loopback(host)
+        self.since = since
+        self.published = 0  #: events that it has sent, refused ones among them
         self.is_asking = False  #: it waits, and has not been answered
         self.unsaid = 0  #: events taken, but not yet told the client
         self.accepted: dict[LinkClass, int] = {}  #: taken, but not yet told the client

@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 
 from ges.wire.broker_messages import RevocationNotice
+from ges.wire.operator_messages import OPERATOR_MESSAGES, ClientList, Operated
 from ges.wire.status import Status
 from ges.wire.topics import MAX_TOPIC_BYTES
 from overlay.ids import LinkClass, WireCount, WireText, WireUid, WireUrl
@@ -179,4 +180,7 @@ CLIENT_CODEC = MessageCodec(
     Dropped,
     Missed,
     Status,
+    *OPERATOR_MESSAGES,
+    ClientList,
+    Operated,
 )

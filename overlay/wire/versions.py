@@ -47,8 +47,10 @@ ASKS = "asks"  #: a client asks where it waits for its events to be confirmed
 MISSED = "missed"  #: a client wants to hear when its broker's place on the ring was in doubt
 ACTIVE = "active"  #: a broker tells when a subscription is active, to clients that have this too
 
+OPERATE = "operate"  #: a broker lists its clients, cuts them off and drains, if an operator asks
+
 #: What a broker tells its clients that it has ...
-FOR_CLIENTS = (KEPT_EVENTS, ACTIVE)
+FOR_CLIENTS = (KEPT_EVENTS, ACTIVE, OPERATE)
 #: ... and what a client tells its broker, beside what it has in common with brokers.
 OF_CLIENTS = (ASKS, MISSED, ACTIVE)
 
