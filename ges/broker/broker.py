@@ -55,6 +55,7 @@ class Broker:
         certified = self.identity.uid if self.identity is not None else None
         self._life = begin_life(config.directory, certified_uid=certified)
         self._upper = BrokerUpper()
+        self._grace = trio.CancelScope()
         self._parts: Parts | None = None
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -90,6 +91,30 @@ class Broker:
             await parts.driver.drained()
         parts.recorder.close(parts.driver.sent_about)
 
+    def drain(self, grace_s: float | None = None) -> None:
+        """Begin to leave: :meth:`drained` goes on then. ``grace_s`` None: as configured."""
+        self._upper.drain(grace_s)
+
+    def hurry(self) -> None:
+        """Wait no longer for clients that are to go to other brokers."""
+        self._grace.cancel()
+
+    async def drained(self) -> None:
+        """Wait until this broker is to drain, and for its end: clients have gone, and it has left.
+
+        It takes no new clients, and those that are here are told to go to other brokers while it
+        serves on, as a member of the ring. Then it leaves as :meth:`leave` says.
+        """
+        upper = self._upper
+        await upper.drain_wanted.wait()
+        if self.is_composed:
+            grace_s = self.config.grace_s if upper.grace_s is None else upper.grace_s
+            clients = self.parts.clients
+            self.parts.log.info("draining", clients=clients.size, grace_s=grace_s)
+            with self._grace:
+                await clients.send_away(grace_s)
+        await self.leave()
+
     async def reload(self) -> None:
         """Read access rules and tokens again; a file that is wrong changes nothing."""
         if self.is_composed:
@@ -105,6 +130,11 @@ class Broker:
     def is_composed(self) -> bool:
         """Whether it listens, and so has parts."""
         return self._parts is not None
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether it is to leave, and takes no new clients."""
+        return self._upper.drain_wanted.is_set()
 
     @property
     def parts(self) -> Parts:

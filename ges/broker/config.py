@@ -53,6 +53,7 @@ class BrokerConfig:
     relay_gain_share: float = DEFAULT_SHARE  #: of a link's cost, that a relay path must save ...
     relay_gain_ms: float = DEFAULT_TIME_NS / 1e6  #: ... and the time that it must save as well
     slow_clients: Policy = Policy.DISCONNECT  #: what becomes of normal events for them
+    grace_s: float = 5.0  #: seconds that clients have to go to other brokers when this one leaves
     express_budget_ms: float = DEFAULT_BUDGET_US / 1e3  #: of events whose publisher names none
 
     def own_address(self, port: int) -> Address:

@@ -52,8 +52,9 @@ class BrokerUpper:
 
     def drain(self, grace_s: float | None) -> None:
         """An operator wants this broker to leave; who runs it waits for that."""
-        self.grace_s = grace_s
-        self.drain_wanted.set()
+        if not self.drain_wanted.is_set():
+            self.grace_s = grace_s
+            self.drain_wanted.set()
 
     # ── links ─────────────────────────────────────────────────────────────────────────────────
 

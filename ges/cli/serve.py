@@ -208,6 +208,16 @@ LOOPBACK = "127.0.0.1"
     help="What becomes of a client whose queue is full: cut it off, or drop its oldest normal "
     "events. Secure ones are never dropped, express ones always.  [env: CHORDAL_SLOW_CLIENTS]",
 )
+@click.option(
+    "--grace",
+    default="5s",
+    type=duration,
+    envvar="CHORDAL_GRACE",
+    show_default=True,
+    metavar="TIME",
+    help="Time that clients have to go to other brokers when this one is to leave.  "
+    "[env: CHORDAL_GRACE]",
+)
 @overlay_option
 def serve(
     listen: str,
@@ -231,12 +241,14 @@ def serve(
     log_level: str,
     express_budget: float,
     slow_clients: str,
+    grace: float,
     overlay: str,
 ) -> None:
     """Start a broker. It joins the ring by itself and prints one line of JSON when it has.
 
-    SIGTERM and SIGINT make it leave the ring and stop. With --access or --tokens, SIGHUP makes it
-    read those files again.
+    SIGTERM drains it: its clients go to other brokers, within --grace, then it leaves the ring and
+    stops. A second one, or SIGINT, does not wait for clients. With --access or --tokens, SIGHUP
+    makes it read those files again.
     """
     from ges.broker import BrokerConfig
     from ges.cli.logs import configure_logs
@@ -264,6 +276,7 @@ def serve(
         relay_gain_ms=1000 * relay_gain_time,
         express_budget_ms=1000 * express_budget,
         slow_clients=Policy(slow_clients),
+        grace_s=grace,
     )
     configure_logs(log_level)
     run_async(_serve, config)
@@ -306,7 +319,8 @@ async def _serve(config: BrokerConfig) -> None:
     reloads = (signal.SIGHUP,) if config.access or config.tokens else ()
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, *reloads) as signals:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_stop_on_signal, signals, broker, nursery.cancel_scope)
+            nursery.start_soon(_heed_signals, signals, broker)
+            nursery.start_soon(_end_when_drained, broker, nursery.cancel_scope)
             await nursery.start(broker.run)
             _print_ready(broker)
             # What is there by now stays: collections that pass it over are short, and an event
@@ -315,16 +329,20 @@ async def _serve(config: BrokerConfig) -> None:
             gc.freeze()
 
 
-async def _stop_on_signal(
-    signals: AsyncIterator[int], broker: Broker, scope: trio.CancelScope
-) -> None:
+async def _heed_signals(signals: AsyncIterator[int], broker: Broker) -> None:
     async for number in signals:
         if number == signal.SIGHUP:
             await broker.reload()
-            continue
-        await broker.leave()
-        scope.cancel()
-        return
+        elif number == signal.SIGTERM and not broker.is_draining:
+            broker.drain()
+        else:
+            broker.hurry()
+            broker.drain(0)
+
+
+async def _end_when_drained(broker: Broker, scope: trio.CancelScope) -> None:
+    await broker.drained()
+    scope.cancel()
 
 
 def _print_ready(broker: Broker) -> None:

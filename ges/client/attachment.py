@@ -14,7 +14,7 @@ from ges.client.certified import stay_certified
 from ges.client.open_run import OpenRun
 from ges.client.outgoing import OutgoingStream
 from ges.client.search import BrokerSearch, Wish
-from ges.client.state import Activated, Away, ClientState, Ended
+from ges.client.state import Activated, Away, ClientState, Ended, Move
 from ges.client.subscription import Subscription
 from ges.errors import ActivityUnknown, ClientClosed, ConnectionLost
 from ges.wire.broker_messages import RevocationNotice
@@ -59,6 +59,7 @@ class Attachment:
         self._subscriptions: dict[int, Subscription] = {}
         self._changed = trio.Event()  #: set, and replaced, whenever something waited for may be so
         self._lost_reason = "no broker"
+        self._leaving: Connection | None = None  #: to a broker that leaves
         self._asked: object = None  #: for the confirmation of what, and over which connection
 
     # ── for the client ────────────────────────────────────────────────────────────────────────
@@ -339,6 +340,13 @@ class Attachment:
                 self._subscriptions.pop(number).end(reason)
             case Activated(number, level):
                 self._subscriptions[number].active.set(level)
+            case Move():
+                self.run_of_events.close()
+                self._leaving = self.connection
+                self._disconnect()  # who publishes waits for the next broker
+        if self._leaving is not None and self.state.may_go:
+            self._leaving.finish()
+            self._leaving = None
         if self.state.refusals:
             self.run_of_events.close()  # so that the next publish tells of them
         self._signal()

@@ -24,6 +24,7 @@ from ges.wire.client_messages import (
     Dropped,
     EventRefused,
     KeepAlive,
+    Leaving,
     Missed,
     RevocationTaken,
     Subscribe,
@@ -65,9 +66,14 @@ class Activated:
     level: int
 
 
+@dataclass(frozen=True, slots=True)
+class Move:
+    """The broker leaves: publish nothing more there, and go to another once :attr:`may_go`."""
+
+
 #: What is to be done on account of a message: send an answer, learn a list of revoked identities,
 #: end a subscription, note a gap, or say that a subscription is active.
-Action = KeepAlive | RevocationNotice | Ended | Away | Activated
+Action = KeepAlive | RevocationNotice | Ended | Away | Activated | Move
 
 
 class ClientState:
@@ -224,6 +230,12 @@ class ClientState:
             self._accepted.get(s.link_class, 0) >= s.sequence for s in self.outgoing.values()
         )
 
+    @property
+    def may_go(self) -> bool:
+        """Whether nothing is lost if the client leaves its broker: all else it publishes again."""
+        express = self.outgoing[LinkClass.EXPRESS].sequence
+        return self._accepted.get(LinkClass.EXPRESS, 0) >= express
+
     # ── messages ──────────────────────────────────────────────────────────────────────────────
 
     def take(self, message: Message, now: float) -> Action | None:
@@ -261,6 +273,8 @@ class ClientState:
                 self.keepalive.answered(token, now)
             case RevocationNotice():
                 return message
+            case Leaving():
+                return Move()
             case RevocationTaken():
                 self.taken.append(message)
             case ClientList() | Operated():

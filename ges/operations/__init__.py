@@ -2,7 +2,8 @@
 
 ``walk`` (from broker to broker), ``resilience`` (how many failures it survives), ``overlay_graph``
 (all links), ``backup_check`` (copies on ring neighbours), ``pings``
-(round trips of events), ``attached`` (clients of all brokers).
+(round trips of events), ``attached`` (clients of all brokers), ``draining``
+(having one leave).
 """
 
 from __future__ import annotations

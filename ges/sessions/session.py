@@ -6,7 +6,7 @@ from typing import Protocol
 
 from ges.access.admission import Admitted
 from ges.access.rules import NOBODY
-from ges.wire.client_messages import CLIENT_CODEC, Missed
+from ges.wire.client_messages import CLIENT_CODEC, Leaving, Missed
 from overlay.address import is_loopback
 from overlay.ids import LinkClass, Nanos
 from overlay.machine import Message
@@ -69,6 +69,7 @@ class Session:
         "filter_bytes",
         "filters",
         "hears_active",
+        "hears_leaving",
         "hears_missed",
         "host",
         "identity",
@@ -102,6 +103,7 @@ class Session:
         asks: bool = False,
         hears_missed: bool = False,
         hears_active: bool = False,
+        hears_leaving: bool = False,
         host: str | None = None,
         since: Nanos = 0,
     ) -> None:
@@ -111,6 +113,7 @@ class Session:
             asks: it says when it waits for its events to be confirmed.
             hears_missed: it knows what :class:`Missed` says.
             hears_active: it is told when its subscriptions are active.
+            hears_leaving: it goes to another broker when it is told that this one leaves.
             host: IP address that it is attached from; None: there is none.
             since: when it was attached.
         """
@@ -131,6 +134,7 @@ class Session:
         self.asks = asks
         self.hears_missed = hears_missed
         self.hears_active = hears_active
+        self.hears_leaving = hears_leaving
         self.host = host
         self.is_local = host is None or is_loopback(host)
         self.since = since
@@ -150,6 +154,13 @@ class Session:
         """Tell it that it may have missed events since so many nanoseconds ago."""
         if self.hears_missed:
             self.tell(Missed(absence // 1_000_000))
+
+    def send_away(self) -> None:
+        """The broker leaves: let the client go to another one, with as little lost as may be."""
+        if self.hears_leaving:
+            self.tell(Leaving())
+        else:
+            self.connection.finish()
 
     def answer(self, message: Message) -> None:
         """Tell the client what has come of its request, be it that it was detached for it."""

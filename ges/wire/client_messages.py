@@ -161,6 +161,13 @@ class Missed(Message, frozen=True):
     milliseconds: WireCount
 
 
+class Leaving(Message, frozen=True):
+    """The broker leaves the ring: go to another one, once it has confirmed what cannot be repeated.
+
+    Only to a client that has said :data:`overlay.wire.versions.LEAVING`.
+    """
+
+
 #: What clients and brokers say to each other; nothing of it is understood between brokers.
 CLIENT_CODEC = MessageCodec(
     Subscribe,
@@ -179,6 +186,7 @@ CLIENT_CODEC = MessageCodec(
     RevocationTaken,
     Dropped,
     Missed,
+    Leaving,
     Status,
     *OPERATOR_MESSAGES,
     ClientList,

@@ -49,10 +49,12 @@ ACTIVE = "active"  #: a broker tells when a subscription is active, to clients t
 
 OPERATE = "operate"  #: a broker lists its clients, cuts them off and drains, if an operator asks
 
+LEAVING = "leaving"  #: a client goes to another broker when its own says that it leaves
+
 #: What a broker tells its clients that it has ...
 FOR_CLIENTS = (KEPT_EVENTS, ACTIVE, OPERATE)
 #: ... and what a client tells its broker, beside what it has in common with brokers.
-OF_CLIENTS = (ASKS, MISSED, ACTIVE)
+OF_CLIENTS = (ASKS, MISSED, ACTIVE, LEAVING)
 
 CAPABILITIES = frozenset({EXPRESS, STREAMS, SECURE_STATES, QUICK_PROBES, UNITS})
 
