@@ -3,7 +3,7 @@
 ``walk`` (from broker to broker), ``resilience`` (how many failures it survives), ``overlay_graph``
 (all links), ``backup_check`` (copies on ring neighbours), ``pings``
 (round trips of events), ``attached`` (clients of all brokers), ``draining``
-(having one leave).
+(having one leave), ``rates`` (between two looks).
 """
 
 from __future__ import annotations
