@@ -5,7 +5,7 @@ The root
 Sub-commands
     ``serve``, ``pub``, ``sub``, ``ring``, ``status``, ``metrics``, ``graph``, ``identity`` (and
     ``identity_life``: renew, rotate, revoke), ``token``, ``access``, ``demo``; ``ping``, ``bench``,
-    ``clients`` (and kick), ``drain``, ``top``.
+    ``clients`` (and kick), ``drain``, ``top``, ``completion``.
 What they share
     ``options``, ``durations`` (numbers and times), ``identity_options``, ``logs``, ``weights``
     (as they are printed).

@@ -14,11 +14,15 @@ import importlib
 import os
 import sys
 from importlib.metadata import entry_points
+from typing import TYPE_CHECKING
 
 import click
 
 from overlay.errors import ChordalError, ConfigError
 from overlay.wording import printable
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 #: name -> (module, attribute, what it does)
 COMMANDS = {
@@ -38,6 +42,7 @@ COMMANDS = {
     "identity": ("ges.cli.identity", "identity", "Authority and certificates of an overlay."),
     "token": ("ges.cli.token", "token", "Tokens of clients."),
     "access": ("ges.cli.access", "access", "Check rules of who may publish and subscribe."),
+    "completion": ("ges.cli.completion", "completion", "Let your shell complete the command."),
     "demo": ("ges.cli.demo", "demo", "See the main job done, end to end, in about a minute."),
 }
 
@@ -76,6 +81,19 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return what completes a word, without importing the commands."""
+        from click.shell_completion import CompletionItem
+
+        texts = self._texts()
+        names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
+        items = [CompletionItem(name, help=texts.get(name)) for name in names]
+        return items + click.Command.shell_complete(self, ctx, incomplete)
+
+    @staticmethod
+    def _texts() -> dict[str, str]:
+        return {name: text for name, (_, _, text) in COMMANDS.items()} | _HELP
+
     def invoke(self, ctx: click.Context) -> object:
         """Run a command; that nobody reads its output any more is no failure."""
         try:
@@ -86,7 +104,7 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands with what each is for, without importing them."""
-        texts = {name: text for name, (_, _, text) in COMMANDS.items()} | _HELP
+        texts = self._texts()
         with formatter.section("Commands"):
             formatter.write_dl([(n, texts.get(n, "")) for n in self.list_commands(ctx)])
 
