@@ -36,6 +36,17 @@ class Join(Command):
 
 
 @dataclass(frozen=True, slots=True)
+class Reseed(Command):
+    """From now on the ring is looked for at these URLs, instead of those that :class:`Join` named.
+
+    A broker on a ring knocks at once at those that are new: brokers of another ring may be there,
+    and the two rings become one then.
+    """
+
+    seeds: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Leave(Command):
     """Hand over what this broker owns, tell the neighbours and go.
 

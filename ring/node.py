@@ -41,6 +41,7 @@ from ring.facts import (
     Located,
     PutRecord,
     ReportLoad,
+    Reseed,
 )
 from ring.geometry import RING_SIZE
 from ring.records.holders import BackupStatus
@@ -271,6 +272,8 @@ class RingNode:
             self._membership.found(command.ring_id)
         elif isinstance(command, Join):
             self._membership.join(command.seeds, command.bootstrap)
+        elif isinstance(command, Reseed):
+            self._membership.reseed(command.seeds)
         elif isinstance(command, Leave):
             self._membership.leave(command.turn)
         elif isinstance(command, Locate):

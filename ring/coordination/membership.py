@@ -50,6 +50,15 @@ class Membership:
         self._seeds = tuple(url for url in seeds if url != own)
         self._parts.newcomer.begin(self._seeds, patient=False)
 
+    def reseed(self, seeds: tuple[str, ...]) -> None:
+        """Look for the ring, or for parts of it that are cut off, at these URLs from now on."""
+        own, before = self._parts.core.peer.url, self._seeds
+        self._seeds = tuple(url for url in seeds if url != own)
+        if self._parts.core.joined:
+            self._parts.merge.knock_at(tuple(url for url in self._seeds if url not in before))
+        else:
+            self._parts.newcomer.reseed(seeds, self._seeds)
+
     def on_peers_request(self, uid: str, request: PeersRequest) -> None:
         """Another looks for the ring: name members to it, or say that we are on none."""
         if not self._parts.core.joined:

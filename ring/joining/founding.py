@@ -95,6 +95,11 @@ class Founding:
         self.seeds, self._least, self.is_open = seeds, least, True
         self.may_found = self._core.peer.url in seeds
 
+    def reseed(self, seeds: tuple[str, ...]) -> None:
+        """The list has changed; so many must be there as before."""
+        self.seeds = seeds
+        self.may_found = self.may_found or self._core.peer.url in seeds
+
     def end(self) -> None:
         """This broker is on a ring: from now on it founds none by its list."""
         self.is_open = self.may_found = False

@@ -87,6 +87,14 @@ class Merge:
         self._knocks += 1
         self.arm(min(self._knocks, MAX_PATIENCE) if alone else MAX_PATIENCE)
 
+    def knock_at(self, urls: tuple[str, ...]) -> None:
+        """Try these now, a few of them: somebody has just named them as brokers of our ring."""
+        linked = {link.peer.url for link in self._links.up.values()}
+        named = [url for url in urls if url not in linked and url != self._core.peer.url]
+        for url in named[:ALONE_KNOCKS]:
+            self._knocked.add(url)
+            self._links.open(url, None)
+
     def arm(self, patience: int = MAX_PATIENCE) -> None:
         """Knock after a pause, which doubles with ``patience``."""
         core = self._core

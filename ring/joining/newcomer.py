@@ -120,6 +120,18 @@ class Newcomer:
         self._core.arm(Timer.WAITS, "", SAY_NS)
         self._seek()
 
+    def reseed(self, seeds: tuple[str, ...], others: tuple[str, ...]) -> None:
+        """The list has changed; ``others``: without this broker's own URL.
+
+        Not so for one that was on a ring before: it looks for it where it knew brokers.
+        """
+        if not self.founding.is_open:
+            return
+        self.founding.reseed(seeds)
+        self._seeds = tuple(dict.fromkeys(others))
+        if self.phase is Phase.SEEKING:
+            self._seek()
+
     def on_up(self, uid: str) -> None:
         """A seed or a candidate is linked: ask it for members, or measure the way to it."""
         if self.phase is Phase.SEEKING:

@@ -7,7 +7,7 @@ import pytest
 from overlay.machine import Closed, Effect, LinkRefused, Refused
 from ring.circle.neighbourhood import SETTLED
 from ring.config import LAN
-from ring.facts import Alone, Reincarnated, Rejoining
+from ring.facts import Alone, Reincarnated, Rejoining, Reseed
 from ring.joining.merge import ALONE_KNOCKS, FAN_OUT
 from ring.wire.messages import (
     MAX_ROUTE_HOPS,
@@ -246,3 +246,20 @@ def test_who_is_not_alone_knocks_at_one_at_a_time() -> None:
     knocks = [len(opened(each)) for each in effects if opened(each)]
     assert knocks == [1] * len(knocks)
     assert len(knocks) > 3
+
+
+# A list that changes
+
+
+def test_brokers_that_are_newly_listed_are_called_at_once_and_met() -> None:
+    node, stranger = bench(), member(9000)
+    effects = node.give(Reseed((stranger.peer.url, A.peer.url)))
+    assert opened(effects) == [stranger.peer.url], "the others are linked"
+    met = sent(node.up(stranger), Meet)
+    assert [(to, meet.subject.ring_id) for to, meet in met] == [(stranger.uid, 300)]
+    assert opened(node.give(Reseed((stranger.peer.url,)))) == [], "it is not new any more"
+
+
+def test_of_many_that_are_newly_listed_a_few_are_called() -> None:
+    urls = tuple(member(9000 + at).peer.url for at in range(3 * ALONE_KNOCKS))
+    assert len(opened(bench().give(Reseed(urls)))) == ALONE_KNOCKS

@@ -11,7 +11,7 @@ from overlay.ids import NANOS_PER_SECOND, Peer
 from overlay.machine import Effect, LinkRefused, MessageReceived, OpenLink, Refused, Send
 from ring import geometry
 from ring.config import LAN, GapRule, RingConfig
-from ring.facts import Found, Join, JoinDelayed, Joined, JoinRejected
+from ring.facts import Found, Join, JoinDelayed, Joined, JoinRejected, Reseed
 from ring.geometry import SECOND_ID, clockwise
 from ring.joining.newcomer import PINGS, UNANSWERED
 from ring.wire.messages import (
@@ -402,6 +402,23 @@ def test_seeds_that_are_down_are_tried_again_with_growing_pauses() -> None:
         assert opened(bench.wait(delayed.retry_ns / 1e9)) == [seed.peer.url]
     assert pauses[-1] > 8 * pauses[0]
     assert max(pauses) <= 1.5 * LAN.retry_max_ns
+
+
+def test_a_newcomer_goes_by_a_list_that_has_changed() -> None:
+    bench, seed, other = Bench(5001), member(0), member(8 * U)
+    assert opened(bench.give(Join((seed.peer.url,)))) == [seed.peer.url]
+    assert opened(bench.give(Reseed((other.peer.url,)))) == [other.peer.url]
+    assert sent(bench.up(other), PeersRequest) != []
+    bench.refused(other)
+    assert called(bench) == [other.peer.url]
+
+
+def test_who_measures_already_goes_on_with_that_when_the_list_changes() -> None:
+    bench, seed = Bench(5001), member(0)
+    bench.give(Join((seed.peer.url,)))
+    bench.up(seed)
+    bench.receive(seed, Peers((seed,)))
+    assert opened(bench.give(Reseed((member(8 * U).peer.url,)))) == []
 
 
 def orphaned() -> tuple[Bench, Member, Member]:
