@@ -6,7 +6,8 @@ events) and ``stack`` (that machine and the way of events, composed without I/O)
 
 Rooms, from the top
     ``broker`` (one process), ``operations`` (a whole overlay from outside); ``sessions`` (the
-    broker's side of its clients), ``client`` (theirs), ``admin`` (for machines that watch);
+    broker's side of its clients), ``client`` (theirs), ``admin`` (for machines that watch),
+    ``discovery`` (where brokers are);
     ``routing`` (the way of an event through a broker); ``profiles`` (what clients want, told to all
     brokers), ``gateways`` (paths and next hops inside a cluster); ``units`` (who is in the cluster,
     and where); ``topology`` (links as measured and told), ``access`` (who may do what);

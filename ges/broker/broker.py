@@ -10,6 +10,9 @@ from ges.broker.config import BrokerConfig, check_config
 from ges.broker.data_directory import begin_life
 from ges.broker.parts import Parts, Version
 from ges.broker.upper import BrokerUpper
+from ges.discovery.local_network import announce, ip_of
+from ges.discovery.targets import LocalTarget
+from ges.discovery.watching import Watching
 from ges.node import BrokerNode
 from ges.sessions.clients import Clients
 from ges.stack import Stack
@@ -23,7 +26,7 @@ from overlay.net.transport import MakeTransport, TcpTransport
 from overlay.wire.codec import MessageCodec
 from overlay.wire.versions import DIALECT, Dialect
 from ring.errors import JoinFailed
-from ring.facts import Found, Join, Leave
+from ring.facts import Found, Join, Leave, Reseed
 
 READ_SECONDS = 1.0  #: between two readings of the queues of all links
 LEAVE_SECONDS = 3.0  #: for the last messages of a broker that leaves ...
@@ -56,6 +59,7 @@ class Broker:
         self._life = begin_life(config.directory, certified_uid=certified)
         self._upper = BrokerUpper()
         self._grace = trio.CancelScope()
+        self._discovered: tuple[Address, ...] | None = None  #: by targets; None: not yet
         self._parts: Parts | None = None
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -181,8 +185,19 @@ class Broker:
     def _seeds(self) -> tuple[str, ...]:
         """The list that this broker was started with; its own address in it is its own URL."""
         own = (self.url, self.secure_url)
-        urls = (seed.url for seed in self.config.seeds)
+        urls = (seed.url for seed in (*self.config.seeds, *(self._discovered or ())))
         return tuple(dict.fromkeys(self.url if url in own else url for url in urls))
+
+    def _on_list(self, addresses: tuple[Address, ...]) -> None:
+        """The brokers that were looked for: join by them, or by those that are named now."""
+        is_first, self._discovered = self._discovered is None, addresses
+        first = Join(self._seeds, self.config.bootstrap, patient=True)
+        self.parts.driver.give(first if is_first else Reseed(self._seeds))
+
+    async def _announce(self, target: LocalTarget) -> None:
+        address = parse_url(self.url)
+        uid, at = self.node.peer.uid, await ip_of(address.host)
+        await announce(target, self.config.overlay, uid, address, advertised_at=at)
 
     async def _compose(self) -> Parts:
         transport = self.transport(self.identity)
@@ -205,7 +220,13 @@ class Broker:
             if parts.secured is not None:
                 nursery.start_soon(parts.secured.identity_watch.run)
             nursery.start_soon(_read_links, parts)
-            parts.driver.give(Join(self._seeds, config.bootstrap) if config.seeds else Found())
+            if config.announce is not None:
+                nursery.start_soon(self._announce, config.announce)
+            if config.targets:
+                watching = Watching(config.targets, config.overlay, parts.log, self._on_list)
+                nursery.start_soon(watching.run)
+            else:
+                parts.driver.give(Join(self._seeds, config.bootstrap) if config.seeds else Found())
             await on_ring.decided()
             if on_ring.rejection is not None:
                 nursery.cancel_scope.cancel()

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ges.access.admission import Admission
+from ges.discovery.targets import LocalTarget, Target
+from ges.discovery.watching import require
 from ges.wire.events import DEFAULT_BUDGET_US, MAX_BUDGET_US
 from overlay.address import Address
 from overlay.errors import ConfigError
@@ -35,6 +37,8 @@ class BrokerConfig:
     host: str = "127.0.0.1"
     port: int = 9470  #: 0: any free one
     seeds: tuple[Address, ...] = ()  #: none: found a new ring
+    targets: tuple[Target, ...] = ()  #: name further seeds, which change
+    announce: LocalTarget | None = None  #: this broker, on the local network
     bootstrap: int = 1  #: brokers of the list, this one included, before a ring is founded
     overlay: str = "chordal"  #: name of the overlay; brokers of others are refused
     profile: str = "lan"
@@ -94,6 +98,7 @@ def check_config(config: BrokerConfig) -> CheckedConfig:
         raise ConfigError(f"{config.identity} is a client's identity; issue one with --broker")
     _check_addresses(config)
     _check_bootstrap(config)
+    require((*config.targets, *filter(None, (config.announce,))))
     check_overlay(config.overlay)
     checked = CheckedConfig(
         config=config,
@@ -128,7 +133,7 @@ def _check_addresses(config: BrokerConfig) -> None:
 
 
 def _check_bootstrap(config: BrokerConfig) -> None:
-    if config.bootstrap == 1:
+    if config.bootstrap == 1 or config.targets:
         return
     if not config.seeds:
         raise ConfigError(

@@ -16,7 +16,7 @@ import click
 
 from ges.cli.durations import NumberRange, duration
 from ges.cli.options import DIRECTORY, overlay_option, run_async
-from overlay.address import DEFAULT_PORT, parse_endpoint, parse_urls
+from overlay.address import DEFAULT_PORT, parse_endpoint
 from overlay.limits import LIMITS, SPARE_FILES, Limits
 from overlay.multigraph.relay_gain import DEFAULT_SHARE, MAX_SHARE
 from overlay.queues.lanes import Policy
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import trio
 
     from ges.broker import Broker, BrokerConfig
+    from ges.discovery.targets import LocalTarget
 
 LOOPBACK = "127.0.0.1"
 
@@ -45,10 +46,20 @@ LOOPBACK = "127.0.0.1"
     "seeds",
     multiple=True,
     envvar="CHORDAL_JOIN",
-    metavar="URL[,URL...]",
+    metavar="URL|dns:NAME|mdns:|file:PATH,...",
     help="Brokers that form the ring, this one among them; give all of them the same list. Whoever "
-    "is on a ring is joined; where nobody is, one of the list founds it. None: found a new ring.  "
-    "[env: CHORDAL_JOIN]",
+    "is on a ring is joined; where nobody is, one of the list founds it. None: found a new ring. "
+    "Instead of URLs, or beside them: records of a DNS name, brokers that announce themselves on "
+    "the local network, a file of URLs; these are watched.  [env: CHORDAL_JOIN]",
+)
+@click.option(
+    "--announce",
+    flag_value="mdns:",
+    is_flag=False,
+    envvar="CHORDAL_ANNOUNCE",
+    metavar="[mdns:ADDRESS]",
+    help="Announce this broker on the local network, for --join mdns: of others; with an address, "
+    "by that interface alone.  [env: CHORDAL_ANNOUNCE]",
 )
 @click.option(
     "--bootstrap",
@@ -222,6 +233,7 @@ LOOPBACK = "127.0.0.1"
 def serve(
     listen: str,
     seeds: tuple[str, ...],
+    announce: str | None,
     bootstrap: int,
     advertise: str | None,
     directory: Path | None,
@@ -252,12 +264,16 @@ def serve(
     """
     from ges.broker import BrokerConfig
     from ges.cli.logs import configure_logs
+    from ges.discovery.targets import parse_join
 
     host, port = parse_endpoint(listen, default_host=LOOPBACK)
+    urls, targets = parse_join(seeds)
     config = BrokerConfig(
         host=host,
         port=port,
-        seeds=tuple(parse_urls(list(seeds))),
+        seeds=urls,
+        targets=targets,
+        announce=_announce(announce),
         bootstrap=bootstrap,
         overlay=overlay,
         profile=profile,
@@ -300,6 +316,17 @@ def _limits(connection_rate: float, clients: int) -> Limits:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return limits if soft == resource.RLIM_INFINITY else limits.within(soft)
+
+
+def _announce(text: str | None) -> LocalTarget | None:
+    from ges.discovery.targets import LocalTarget, parse_join
+
+    if text is None:
+        return None
+    match parse_join([text]):
+        case (), (LocalTarget() as target,):
+            return target
+    raise click.BadParameter("write mdns: or mdns:ADDRESS", param_hint="--announce")
 
 
 def _parse_advertise(text: str | None) -> tuple[str, int | None] | None:

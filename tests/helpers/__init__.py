@@ -9,5 +9,6 @@ Values
     ``packed`` (event frames), ``rows`` (of the trace), ``strategies`` (wire messages for
     hypothesis), ``next_version`` (a broker that speaks another version).
 On the network
-    ``slow_proxy`` (delays what brokers send), ``tap`` (reads what goes over sockets).
+    ``slow_proxy`` (delays what brokers send), ``tap`` (reads what goes over sockets),
+    ``dns_server`` (answers as a test tells it).
 """
