@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from overlay.errors import ConfigError
+from overlay.errors import MissingExtra
 
 if TYPE_CHECKING:
     from ges.bench.load import Load, Published, Received
@@ -145,7 +145,7 @@ def _new() -> Any:  # noqa: ANN401 - hdrhistogram has no types
     try:
         from hdrh.histogram import HdrHistogram
     except ImportError:
-        raise ConfigError(
+        raise MissingExtra(
             "this command needs the bench extra; in a checkout: pip install '.[bench]'"
         ) from None
     return HdrHistogram(1, HIGHEST_US, DIGITS)

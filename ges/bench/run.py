@@ -29,7 +29,7 @@ from ges.bench.load import (
 )
 from ges.bench.publishing import shares
 from ges.bench.worker import LineReader
-from ges.errors import EventError
+from ges.errors import BenchFailed
 
 QUIET_SECONDS = 2.0  #: in which nothing comes: what is missing then is lost
 START_SECONDS = 60.0  #: for all clients of a process to be attached, and for a report to come
@@ -53,14 +53,14 @@ class Worker:
         """Return what it says next.
 
         Raises:
-            EventError: it could not do what it was to do.
+            BenchFailed: it could not do what it was to do.
         """
         line = await self._lines.line()
         if line is None:
-            raise EventError("a process of the measurement has ended without a word")
+            raise BenchFailed("a process of the measurement has ended without a word")
         said: Line = msgspec.json.decode(line, type=Line)
         if isinstance(said, Failed):
-            raise EventError(said.problem)
+            raise BenchFailed(said.problem)
         return said
 
 
@@ -81,7 +81,7 @@ async def measure(
         stop: when subscribers without publishers end.
 
     Raises:
-        EventError: a broker refuses it, or is lost; or there is none.
+        BenchFailed: a broker refuses it, or is lost; or there is none.
     """
     async with trio.open_nursery() as nursery:
         subscribers = [

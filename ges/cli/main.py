@@ -53,7 +53,8 @@ _HELP = {
 }
 
 
-LINE_FEED = "\n"  #: between the findings of a check
+#: Codes of what is no :class:`ChordalError`.
+USAGE, NO_MEMORY, SYSTEM, INTERNAL = "usage", "no-memory", "system", "internal"
 
 _OUTPUT_FAILED = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
@@ -143,8 +144,11 @@ def run(arguments: list[str] | None = None) -> int:
         return result if isinstance(result, int) else 0
     except click.exceptions.Abort:
         return 130
-    except click.ClickException as error:
+    except click.exceptions.NoArgsIsHelpError as error:
         error.show()
+        return error.exit_code
+    except click.ClickException as error:
+        _tell_error(_usage(error), USAGE)
         return error.exit_code
     except (Exception, KeyboardInterrupt, BaseExceptionGroup) as error:  # noqa: BLE001 - the last stop
         return _explain(error)
@@ -162,22 +166,36 @@ def _explain(error: BaseException) -> int:
     if isinstance(error, MemoryError) or (
         isinstance(error, OSError) and error.errno == errno.ENOMEM
     ):
-        click.echo("chordal: error: there is not enough memory", err=True)
+        _tell_error("there is not enough memory", NO_MEMORY)
         return 1
     if isinstance(error, OSError) and error.errno in (*_OUTPUT_FAILED, *_NOT_GRANTED):
-        click.echo(f"chordal: error: {printable(_operating_fault(error))}", err=True)
+        _tell_error(_operating_fault(error), SYSTEM)
         return 1
     if isinstance(error, ChordalError):
-        click.echo(f"chordal: error: {printable(str(error), keep=LINE_FEED)}", err=True)
+        _tell_error(str(error), error.code)
         return 2 if isinstance(error, ConfigError) else 1
     if os.environ.get("CHORDAL_DEBUG"):
         raise error
-    click.echo(
-        f"chordal: internal error: {type(error).__name__}: {error}\n"
-        "This is a bug of chordal; CHORDAL_DEBUG=1 shows where.",
-        err=True,
-    )
+    bug = "this is a bug of chordal; CHORDAL_DEBUG=1 shows where"
+    _tell(f"internal error: {type(error).__name__}: {error}; {bug}", INTERNAL)
     return 70
+
+
+def _tell_error(text: str, code: str) -> None:
+    _tell(f"error: {text}", code)
+
+
+def _tell(text: str, code: str) -> None:
+    """Say on one line what is wrong, and with which code docs/errors.md explains it."""
+    line = " ".join(text.split()) if "\n" in text else text
+    click.echo(f"chordal: {printable(line)} [{code}]", err=True)
+
+
+def _usage(error: click.ClickException) -> str:
+    """Return what is wrong with the command line, and where it is said how it is right."""
+    text = " ".join(error.format_message().split()).removesuffix(".")
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    return f"{text}; see '{context.command_path} --help'" if context is not None else text
 
 
 def _operating_fault(error: OSError) -> str:

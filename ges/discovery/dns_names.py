@@ -14,7 +14,7 @@ import trio
 
 from ges.discovery.targets import MAX_FOUND, DnsTarget, Found, default_port
 from overlay.address import Address
-from overlay.errors import ConfigError
+from overlay.errors import MissingExtra
 
 SERVICE = "_chordal._tcp"
 LOOKUP_SECONDS = 3.0
@@ -31,7 +31,7 @@ def require_dnspython() -> None:
     try:
         import dns.asyncresolver  # noqa: F401
     except ImportError:
-        raise ConfigError(
+        raise MissingExtra(
             "dns: needs the discovery extra; in a checkout: pip install '.[discovery]'"
         ) from None
 

@@ -19,7 +19,7 @@ import trio
 
 from ges.discovery.targets import MAX_FOUND, Found, LocalTarget
 from overlay.address import Address
-from overlay.errors import ConfigError
+from overlay.errors import ConfigError, MissingExtra
 
 if TYPE_CHECKING:
     from zeroconf import ServiceInfo, Zeroconf
@@ -39,7 +39,7 @@ def require_zeroconf() -> None:
     try:
         import zeroconf  # noqa: F401
     except ImportError:
-        raise ConfigError(
+        raise MissingExtra(
             "mdns: and --announce need the discovery extra; in a checkout: "
             "pip install '.[discovery]'"
         ) from None
