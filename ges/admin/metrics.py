@@ -23,6 +23,7 @@ COUNTED = (
     "events_refused",
     "internal_errors",
     "links_given_up",
+    "operations_denied",
     "protocol_errors",
     "resource_shortages",
     "strangers_dropped",

@@ -84,8 +84,9 @@ def kick(
 ) -> None:
     """Cut off the client of that UID, or the one whose uid begins so, wherever it is attached.
 
-    It gets what is queued for it first, and may come back: to keep it out, revoke its token
-    ('chordal token revoke') or its certificate ('chordal identity revoke'), or change the rules.
+    Clients that show one certificate have one uid, and all of them are cut off. A client gets what
+    is queued for it first, and may come back: to keep it out, revoke its token ('chordal token
+    revoke') or its certificate ('chordal identity revoke'), or change the rules.
     Who may: on a ring with access rules those with operate = ["kick"] in a rule.
     """
     from ges.operations import attached

@@ -99,7 +99,7 @@ async def list_clients(
     """Return the clients of all brokers, or of one, and in words who could not be asked.
 
     The brokers are asked twice, ``over_s`` seconds apart, to see rates; 0: once, without rates.
-    The operator's own clients are left out.
+    The operator's own connections are left out.
 
     Raises:
         ConnectionLost: the first broker does not answer.
@@ -127,12 +127,12 @@ async def list_clients(
     if refused and len(refused) == len(asked):
         raise refused[0]
     order = {place.uid: number for number, place in enumerate(places)}
-    found.sort(key=lambda each: (order[each.broker.uid], each.client.uid))
+    found.sort(key=lambda each: (order[each.broker.uid], each.client.uid, each.client.number))
     return found, [*problems, *map(str, refused)]
 
 
 async def kick(operator: Operator, uid: str) -> list[Place]:
-    """Cut off the client of that uid, or of the one uid that begins so; returns where.
+    """Cut off all clients of that uid, or of the one uid that begins so; returns where.
 
     Raises:
         ConfigError: it is no uid, or several clients' uids begin so.
@@ -174,21 +174,21 @@ async def kick(operator: Operator, uid: str) -> list[Place]:
 async def _ask(operator: Operator, place: Place, over_s: float) -> list[Attached]:
     async with operator.attached(place.url) as client:
         began = trio.current_time()
-        before = {each.uid: each for each in await _pages(client)}
+        before = {each.number: each for each in await _pages(client)}
         await trio.sleep(over_s)
         after = await _pages(client) if over_s else list(before.values())
         seconds = trio.current_time() - began if over_s else 0.0
         return [
-            _compare(place, before.get(each.uid), each, seconds)
+            _compare(place, before.get(each.number), each, seconds)
             for each in after
-            if each.uid != client.uid
+            if not each.is_asker
         ]
 
 
 async def _pages(client: Client) -> list[ClientStatus]:
     found: list[ClientStatus] = []
     while True:
-        answer = await client.operate(ClientsRequest(found[-1].uid if found else None))
+        answer = await client.operate(ClientsRequest(found[-1].number if found else 0))
         found.extend(answer.clients)
         if not answer.more or not answer.clients:
             return found
@@ -197,8 +197,8 @@ async def _pages(client: Client) -> list[ClientStatus]:
 def _compare(
     place: Place, before: ClientStatus | None, after: ClientStatus, seconds: float
 ) -> Attached:
-    if before is None or after.age_s < before.age_s or not seconds:
-        return Attached(place, after, None, None, None)  # it came, or came again, just now
+    if before is None or not seconds:
+        return Attached(place, after, None, None, None)  # it has come just now
     return Attached(
         place,
         after,

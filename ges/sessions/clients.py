@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections import Counter
 from collections.abc import Callable
 
@@ -75,6 +76,7 @@ class Clients:
         self._gone = trio.Event()  #: one of them went
         self._ends = trio.Semaphore(ENDS_AT_ONCE)
         self._closed = False
+        self._numbers = itertools.count(1)
 
     @property
     def size(self) -> int:
@@ -107,6 +109,7 @@ class Clients:
             hears_leaving=LEAVING in hello.capabilities,
             host=wire.remote,
             since=self._driver.now(),
+            number=next(self._numbers),
         )
         reader.limit(MAX_FRAME_BYTES)
         self._sessions.add(session)

@@ -56,7 +56,7 @@ class Operators:
             return Operated(problem[:500])
         match message:
             case ClientsRequest(after):
-                return self._list(after)
+                return self._list(after, asker=session)
             case Kick(uid):
                 return Operated(self._kick(uid, by=session))
             case Drain(grace_ms):
@@ -66,15 +66,15 @@ class Operators:
                 self._drain(None if grace_ms is None else grace_ms / 1000)
                 return Operated(None)
 
-    def _list(self, after: str | None) -> ClientList:
-        wanted = (each for each in self._sessions if after is None or each.uid > after)
-        found = heapq.nsmallest(CLIENTS_PER_MESSAGE + 1, wanted, key=lambda each: each.uid)
+    def _list(self, after: int, *, asker: Session) -> ClientList:
+        wanted = (each for each in self._sessions if each.number > after)
+        found = heapq.nsmallest(CLIENTS_PER_MESSAGE + 1, wanted, key=lambda each: each.number)
         now = self._now()
-        listed = tuple(_describe(each, now) for each in found[:CLIENTS_PER_MESSAGE])
+        listed = tuple(_describe(each, now, asker) for each in found[:CLIENTS_PER_MESSAGE])
         return ClientList(listed, len(found) > CLIENTS_PER_MESSAGE)
 
     def _kick(self, uid: str, *, by: Session) -> str | None:
-        found = [session for session in self._sessions if session.uid == uid]
+        found = [each for each in self._sessions if each.uid == uid and each is not by]
         if not found:
             return f"no client {uid} is attached here"
         for session in found:
@@ -89,10 +89,12 @@ class Operators:
         return None
 
 
-def _describe(session: Session, now: Nanos) -> ClientStatus:
+def _describe(session: Session, now: Nanos, asker: Session) -> ClientStatus:
     normal, express = session.dropped
     connection = session.connection
     return ClientStatus(
+        number=session.number,
+        is_asker=session is asker,
         uid=session.uid,
         name=session.admission.principal.label,
         host=session.host,

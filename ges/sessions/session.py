@@ -79,6 +79,7 @@ class Session:
         "is_local",
         "last",
         "last_word",
+        "number",
         "published",
         "publisher",
         "reader",
@@ -106,6 +107,7 @@ class Session:
         hears_leaving: bool = False,
         host: str | None = None,
         since: Nanos = 0,
+        number: int = 0,
     ) -> None:
         """Begin to serve it.
 
@@ -116,6 +118,7 @@ class Session:
             hears_leaving: it goes to another broker when it is told that this one leaves.
             host: IP address that it is attached from; None: there is none.
             since: when it was attached.
+            number: of its connection at this broker.
         """
         self.admission = admission  #: who it is, and what it may
         self.verdicts: dict[bytes, str | None] = {}  #: why not, by topic
@@ -138,6 +141,7 @@ class Session:
         self.host = host
         self.is_local = host is None or is_loopback(host)
         self.since = since
+        self.number = number
         self.published = 0  #: events that it has sent, refused ones among them
         self.is_asking = False  #: it waits, and has not been answered
         self.unsaid = 0  #: events taken, but not yet told the client

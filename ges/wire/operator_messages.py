@@ -10,7 +10,7 @@ from typing import Annotated
 
 import msgspec
 
-from overlay.ids import WireText, WireUid
+from overlay.ids import WireCount, WireText, WireUid
 from overlay.machine import Message
 
 CLIENTS_PER_MESSAGE = 256
@@ -19,15 +19,17 @@ Milliseconds = Annotated[int, msgspec.Meta(ge=0, le=86_400_000)]
 
 
 class ClientsRequest(Message, frozen=True):
-    """Who is attached to you, in the order of uids? ``after``: go on behind that one."""
+    """Who is attached to you, in the order they came? ``after``: go on behind that number."""
 
-    after: WireUid | None
+    after: WireCount
 
 
 class ClientStatus(msgspec.Struct, frozen=True):
     """One client as its broker sees it. Counts are since it was attached."""
 
-    uid: WireUid
+    number: WireCount  #: of its connection at this broker, from 1
+    is_asker: bool  #: it is the one that is told this
+    uid: WireUid  #: clients with one certificate share it
     name: WireText  #: token:NAME, uid:HEX32 (proven by a certificate), or anyone
     host: WireText | None  #: IP address; None: there is none
     secure: bool  #: attached over TLS
@@ -49,7 +51,7 @@ class ClientList(Message, frozen=True):
 
 
 class Kick(Message, frozen=True):
-    """Cut off the client of that uid, whichever connections it has."""
+    """Cut off all clients of that uid, but for the one that asks."""
 
     uid: WireUid
 
