@@ -117,7 +117,7 @@ async def test_a_file_is_read_again_as_it_changes(tmp_path: Path) -> None:
 async def test_a_file_that_is_wrong_from_the_beginning_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "brokers"
     path.write_text("nonsense")
-    with pytest.raises(ExceptionGroup) as failed:
+    with trio.fail_after(20), pytest.raises(ExceptionGroup) as failed:
         async with watched(FileTarget(path)):
             await trio.sleep_forever()
     assert failed.group_contains(ConfigError, match="line 1: 'nonsense'")

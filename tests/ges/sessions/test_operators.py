@@ -22,11 +22,12 @@ DEADLINE_SECONDS = 20
 
 async def listed(client: Client) -> list[ClientStatus]:
     found: list[ClientStatus] = []
-    while True:
+    while len(found) < 100:
         answer = await client.operate(ClientsRequest(found[-1].number if found else 0))
         found += answer.clients
         if not answer.more:
-            return found
+            break
+    return found
 
 
 async def test_all_are_listed_by_pages_though_they_share_a_certificate(
@@ -46,7 +47,8 @@ async def test_all_are_listed_by_pages_though_they_share_a_certificate(
         assert {each.uid for each in found} == {operator.uid}
         assert [each.is_asker for each in found] == [False] * 4 + [True]
         assert all(each.secure and each.name == f"uid:{operator.uid}" for each in found)
-        await operator.operate(Kick(operator.uid))
+        with trio.fail_after(DEADLINE_SECONDS):
+            await operator.operate(Kick(operator.uid))
         await until(lambda: all(client.gaps for client in others), what="they come back")
         assert not operator.gaps
         assert broker.driver.counters["clients_kicked"] == 4
@@ -109,5 +111,5 @@ async def test_whoever_does_not_hear_of_it_is_cut_off_by_a_drain(
     stays, goes = await brokers.ring_of(2)
     async with attach(goes) as client, trio.open_nursery() as nursery:
         nursery.start_soon(goes.drained)
-        goes.drain()
+        goes.drain(1000.0)  # so that nothing else cuts it off
         await until(lambda: client.broker_url == stays.url)
