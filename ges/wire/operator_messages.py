@@ -13,7 +13,7 @@ import msgspec
 from overlay.ids import WireCount, WireText, WireUid
 from overlay.machine import Message
 
-CLIENTS_PER_MESSAGE = 256
+CLIENTS_PER_MESSAGE = 128  #: with names as long as they may be that is half of a control message
 
 Milliseconds = Annotated[int, msgspec.Meta(ge=0, le=86_400_000)]
 
@@ -24,7 +24,7 @@ class ClientsRequest(Message, frozen=True):
     after: WireCount
 
 
-class ClientStatus(msgspec.Struct, frozen=True):
+class ClientStatus(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One client as its broker sees it. Counts are since it was attached."""
 
     number: WireCount  #: of its connection at this broker, from 1

@@ -26,25 +26,25 @@ def test_all_events_of_all_publishers_reach_all_subscribers(brokers: Fleet) -> N
     here, there = brokers.ring_of(2)
     conditions, runs = measured(
         *("pubsub", "--broker", here.url, "--sub-broker", there.url, "--processes", "2"),
-        *("--publishers", "3", "--subscribers", "2", "--count", "1000", "--size", "64,8"),
+        *("--publishers", "3", "--subscribers", "2", "--count", "1000", "--size", "64"),
     )
     assert [row["url"] for row in conditions["brokers"]] == [here.url, there.url]
     assert conditions["processors"] > 0
-    assert [run["load"]["size"] for run in runs] == [64, 8]
-    for run in runs:
-        figures = run["figures"]
-        assert (figures["published"], figures["received"], figures["lost"]) == (1000, 2000, 0)
-        assert figures["published_per_s"] > 0 < figures["received_per_s"]
-        latency = figures["latency"]
-        assert 0 < latency["p50_ms"] <= latency["p99_ms"] <= latency["max_ms"]
-    assert here.status()["counters"]["events_published"] == 2000
+    (run,) = runs
+    figures = run["figures"]
+    assert (figures["size"], run["load"]["publishers"]) == (64, 3)
+    assert (figures["published"], figures["received"], figures["lost"]) == (1000, 2000, 0)
+    assert figures["published_per_s"] > 0 < figures["received_per_s"]
+    latency = figures["latency"]
+    assert 0 < latency["p50_ms"] <= latency["p99_ms"] <= latency["max_ms"]
+    assert here.status()["counters"]["events_published"] == 1000
 
 
 def test_a_rate_is_kept_and_late_events_count_as_late(brokers: Fleet) -> None:
     url = brokers.broker().url
-    arguments = ("--rate", "500", "--count", "250", "--class", "normal,express")
+    arguments = ("--rate", "500", "--count", "250", "--class", "express")
     _, runs = measured("pubsub", "--broker", url, *arguments, "--confirm")
-    assert [run["figures"]["link_class"] for run in runs] == ["normal", "express"]
+    assert [run["figures"]["link_class"] for run in runs] == ["express"]
     for run in runs:
         figures = run["figures"]
         assert figures["published_per_s"] < 550, "as slow as it was told to"
@@ -78,7 +78,7 @@ def test_the_two_ends_can_be_two_commands(brokers: Fleet) -> None:
 def test_what_cannot_be_measured_is_said(
     brokers: Fleet, arguments: list[str], code: int, why: str
 ) -> None:
-    url = brokers.broker().url
+    url = brokers.broker().url if code == 1 else "chordal://127.0.0.1:1"  # not even looked for
     done = chordal_here("bench", "pub", "--count", "1", *arguments, "--broker", url)
     assert done.returncode == code
     assert why in done.stderr

@@ -42,6 +42,7 @@ def test_a_ping_that_is_refused_says_why(brokers: Fleet, tmp_path: Path) -> None
     assert "no rule allows it" in pinged.stdout
 
 
+@pytest.mark.soak
 def test_secure_pings_go_over_secure_links(brokers: Fleet, tmp_path: Path) -> None:
     authority = str(tmp_path / "authority")
     assert chordal_here("identity", "init", authority).returncode == 0
