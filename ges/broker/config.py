@@ -10,7 +10,7 @@ from ges.access.admission import Admission
 from ges.discovery.targets import LocalTarget, Target
 from ges.discovery.watching import require
 from ges.wire.events import DEFAULT_BUDGET_US, MAX_BUDGET_US
-from overlay.address import Address
+from overlay.address import Address, is_loopback
 from overlay.errors import ConfigError
 from overlay.ids import Nanos
 from overlay.limits import LIMITS, Limits
@@ -126,10 +126,22 @@ def _check_addresses(config: BrokerConfig) -> None:
             f"--listen {config.host} is every address of this machine; "
             "say with --advertise HOST which one others are to use"
         )
+    _check_announcement(config)
     if config.identity is None:
         for seed in config.seeds:
             if seed.tls:
                 raise ConfigError(f"joining by {seed.url} needs an identity; give --identity DIR")
+
+
+def _check_announcement(config: BrokerConfig) -> None:
+    if config.announce is None:
+        return
+    host, interface = config.own_address(config.port).host, config.announce.interface
+    if is_loopback(host) and not (interface is not None and is_loopback(interface)):
+        raise ConfigError(
+            f"--announce would tell the network to call {host}, which is each machine's own; "
+            "listen on an address of this machine, or name one with --advertise"
+        )
 
 
 def _check_bootstrap(config: BrokerConfig) -> None:

@@ -163,7 +163,7 @@ def _tables(look: Look, most_links: int) -> RenderableType:
     parts: list[RenderableType] = [
         Text(
             f"{counted(len(look.brokers), 'broker')}, {counted(len(look.links), 'link')}, "
-            f"{counted(sum(each.status.clients for each in look.brokers), 'client')}"
+            f"{counted(sum(each.clients for each in look.brokers), 'client')}"
         ),
         _brokers(look.brokers),
     ]
@@ -198,7 +198,7 @@ def _brokers(brokers: list[BrokerActivity]) -> Table:
             printable(shown(status.url)),
             str(status.member.ring_id) if status.member else "-",
             lasting(status.uptime_s),
-            str(status.clients),
+            str(each.clients),
             str(status.subscriptions),
             _rate(each.published_per_s),
             _rate(each.received_per_s),
@@ -241,7 +241,7 @@ def _as_json(look: Look) -> dict[str, object]:
                 "uid": each.status.uid,
                 "url": each.status.url,
                 "ring_id": each.status.member.ring_id if each.status.member else None,
-                "clients": each.status.clients,
+                "clients": each.clients,
                 "subscriptions": each.status.subscriptions,
                 "published_per_s": each.published_per_s,
                 "received_per_s": each.received_per_s,

@@ -21,6 +21,11 @@ class BrokerActivity:
     lost_per_s: float | None  #: dropped, refused or given up, for whatever reason
 
     @property
+    def clients(self) -> int:
+        """Clients attached to it, but for the one that asked."""
+        return max(0, self.status.clients - 1)
+
+    @property
     def queued_bytes(self) -> int:
         """Bytes in the queues of all its links."""
         return sum(link.queued_bytes for link in self.status.links)

@@ -97,6 +97,7 @@ def test_brokers_on_one_network_find_each_other_without_a_list(brokers: Fleet) -
         (["--join", "127.0.0.1:9470"], "'127.0.0.1:9470' names no brokers"),
         (["--announce", "eth0"], "names no brokers"),
         (["--announce", "file:x"], "write mdns: or mdns:ADDRESS"),
+        (["--announce"], "would tell the network to call 127.0.0.1, which is each machine's own"),
     ],
 )
 def test_what_names_no_brokers_is_refused(arguments: list[str], why: str) -> None:

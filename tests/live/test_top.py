@@ -30,6 +30,7 @@ def test_rates_of_brokers_and_links_are_shown_once(brokers: Fleet) -> None:
     assert 100 < rows[here.uid]["published_per_s"] < 900
     assert 100 < rows[there.uid]["delivered_per_s"] < 900
     assert rows[there.uid]["published_per_s"] == 0
+    assert (rows[here.uid]["clients"], rows[there.uid]["clients"]) == (1, 1), "top is not one"
     assert {tuple(link["ends"]) for link in found["links"]} == {
         tuple(sorted((here.uid, there.uid)))
     }
