@@ -7,6 +7,7 @@ import os
 import pty
 import signal
 import subprocess
+import threading
 
 import pytest
 
@@ -51,6 +52,8 @@ def test_on_a_terminal_it_goes_on_until_it_is_interrupted(brokers: Fleet) -> Non
         subprocess.Popen(command, stdout=theirs, stderr=subprocess.PIPE, cwd=REPOSITORY) as process,
     ):
         os.close(theirs)
+        guard = threading.Timer(LIMIT_SECONDS, process.kill)  # then there is nothing more to read
+        guard.start()
         while second.uid[:8].encode() not in shown:
             shown += screen.read(4096)
         first.process.kill()
@@ -61,6 +64,7 @@ def test_on_a_terminal_it_goes_on_until_it_is_interrupted(brokers: Fleet) -> Non
         while b"\x1b[?1049l" not in shown:  # the screen is given back
             shown += screen.read(4096)
         assert process.wait(LIMIT_SECONDS) == 0
+        guard.cancel()
         assert process.stderr is not None
         assert b"Traceback" not in process.stderr.read()
 
