@@ -24,19 +24,21 @@ from ges.wire.client_messages import (
     Dropped,
     EventRefused,
     KeepAlive,
+    Leaving,
     Missed,
     RevocationTaken,
     Subscribe,
     Subscribed,
     SubscriptionRefused,
 )
+from ges.wire.operator_messages import ClientList, Operated
 from ges.wire.status import MoreStatus, Status
 from ges.wire.status_pages import StatusPages
 from overlay.address import Address, is_loopback, parse_url
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass
 from overlay.machine import Message
-from overlay.wire.versions import ACTIVE, KEPT_EVENTS
+from overlay.wire.versions import ACTIVE, KEPT_EVENTS, OPERATE
 from overlay.wording import printable
 
 MAX_ALTERNATES = 64
@@ -65,9 +67,14 @@ class Activated:
     level: int
 
 
+@dataclass(frozen=True, slots=True)
+class Move:
+    """The broker leaves: publish nothing more there, and go to another once :attr:`may_go`."""
+
+
 #: What is to be done on account of a message: send an answer, learn a list of revoked identities,
 #: end a subscription, note a gap, or say that a subscription is active.
-Action = KeepAlive | RevocationNotice | Ended | Away | Activated
+Action = KeepAlive | RevocationNotice | Ended | Away | Activated | Move
 
 
 class ClientState:
@@ -102,6 +109,8 @@ class ClientState:
         self.statuses: list[Status] = []
         self._pages = StatusPages()
         self.taken: list[RevocationTaken] = []
+        self.operated: list[ClientList | Operated] = []
+        self.can_operate = False  #: it answers operators
         self._addresses = tuple(addresses)
         self._has_token = has_token
         self._learnt: tuple[Address, ...] = ()  #: of the alternates
@@ -134,6 +143,7 @@ class ClientState:
         self.url, self.broker_uid, self.secure = url, attached.broker, attached.secure
         self.keepalive = Keepalive(now)
         self._keeps_events = KEPT_EVENTS in attached.capabilities
+        self.can_operate = OPERATE in attached.capabilities
         self.tells_active = ACTIVE in attached.capabilities
         self.watermarks.move()
         return None if self._lost_at is None else now - self._lost_at
@@ -227,6 +237,12 @@ class ClientState:
             self._accepted.get(s.link_class, 0) >= s.sequence for s in self.outgoing.values()
         )
 
+    @property
+    def may_go(self) -> bool:
+        """Whether nothing is lost if the client leaves its broker: all else it publishes again."""
+        express = self.outgoing[LinkClass.EXPRESS].sequence
+        return self._accepted.get(LinkClass.EXPRESS, 0) >= express
+
     # ── messages ──────────────────────────────────────────────────────────────────────────────
 
     def take(self, message: Message, now: float) -> Action | None:
@@ -264,8 +280,12 @@ class ClientState:
                 self.keepalive.answered(token, now)
             case RevocationNotice():
                 return message
+            case Leaving():
+                return Move()
             case RevocationTaken():
                 self.taken.append(message)
+            case ClientList() | Operated():
+                self.operated.append(message)
             case Dropped():
                 self.dropped = message
             case Missed(milliseconds):

@@ -16,6 +16,7 @@ from ges.client.subscription import Subscription
 from ges.client.wish import Wish
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.client_messages import KeepAlive, StatusRequest
+from ges.wire.operator_messages import ClientList, ClientsRequest, Drain, Kick, Operated
 from ges.wire.status import Status
 from overlay.ids import LinkClass
 from overlay.machine import Message
@@ -97,8 +98,9 @@ class Waiting(ABC):
         off by the system, with all that has not got to the other end. So this end says first that
         nothing more comes, and the broker closes when it has read all.
         """
-        connection = self.core.connection
-        while connection is self.core.connection and connection is not None:
+        core = self.core
+        connection = core.connection or core.leaving
+        while connection is not None and connection in (core.connection, core.leaving):
             if not connection.queued_bytes:
                 self.core.close()
                 if not self.state.is_settled:
@@ -144,6 +146,15 @@ class Waiting(ABC):
         statuses.clear()
         await self._ask(StatusRequest(), statuses)
         return statuses.pop()
+
+    async def operate(self, question: ClientsRequest | Kick | Drain) -> ClientList | Operated:
+        """Ask the broker as an operator."""
+        if not self.state.can_operate:
+            return Operated("it is of an earlier version, and takes no such command")
+        operated = self.state.operated
+        operated.clear()
+        await self._ask(question, operated)
+        return operated.pop()
 
     async def _ask(self, question: Message, answers: Sized) -> None:
         """Ask the broker, and each one after it, until there is an answer."""

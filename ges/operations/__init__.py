@@ -1,7 +1,9 @@
 """Looking at a live overlay from outside. Runs on trio; its door is :func:`walk_ring`.
 
 ``walk`` (from broker to broker), ``resilience`` (how many failures it survives), ``overlay_graph``
-(all links), ``backup_check`` (copies on ring neighbours).
+(all links), ``backup_check`` (copies on ring neighbours), ``pings``
+(round trips of events), ``attached`` (clients of all brokers), ``draining``
+(having one leave), ``rates`` (between two looks).
 """
 
 from __future__ import annotations

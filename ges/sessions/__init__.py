@@ -6,7 +6,8 @@ Clients
     that only ask for the status), ``letting_in`` (who may attach).
 What they send
     ``intake``, ``subscriptions``, ``parking`` and ``parked_events`` (secure events that wait for a
-    path), ``replies``, ``active_notices`` (that a subscription is active).
+    path), ``replies``, ``active_notices`` (that a subscription is active), ``operators`` (see
+    who is attached, cut off, drain).
 When they have to wait
     ``on_ring`` (until the broker has joined), ``backpressure`` (while queues are crowded),
     ``change_pace`` (when they change their subscriptions too fast).

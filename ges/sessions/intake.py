@@ -27,6 +27,7 @@ from ges.wire.client_messages import (
 )
 from ges.wire.event_runs import EventRun, event_runs
 from ges.wire.events import CLIENT_FLAGS, MAX_PAYLOAD_BYTES, NO_DUTY
+from ges.wire.operator_messages import ClientsRequest, Drain, Kick
 from ges.wire.status import Status
 from ges.wire.status_pages import status_frames
 from ges.wire.topics import KnownTopics
@@ -51,6 +52,7 @@ class Intake:
         *,
         take_notice: Callable[[RevocationNotice], str | None],
         describe: Callable[[], Status],
+        operate: Callable[[Session, ClientsRequest | Kick | Drain], Message],
         limits: Limits = LIMITS,
         look_at_memory: Callable[[], None] = lambda: None,
         portion_bytes: int = sys.maxsize,
@@ -58,8 +60,8 @@ class Intake:
         """Take to whom what clients send is handed.
 
         ``take_notice`` returns why a list of revoked identities is not taken, or None;
-        ``describe`` says how the broker is; ``look_at_memory`` is called where much is queued:
-        behind each ``portion_bytes``.
+        ``describe`` says how the broker is; ``operate`` does what an operator asks, and answers;
+        ``look_at_memory`` is called where much is queued: behind each ``portion_bytes``.
         """
         self._stack = stack
         self._subscriptions = subscriptions
@@ -70,6 +72,7 @@ class Intake:
         self._limits = limits
         self._look_at_memory = look_at_memory
         self._portion_bytes = portion_bytes
+        self._operate = operate
         self._topics = KnownTopics()
 
     def steps(self, session: Session, runs: list[FrameRun]) -> Generator[None, None, None]:
@@ -150,6 +153,8 @@ class Intake:
                 pages = status_frames(self._describe())
                 session.status = b"".join(pages if session.takes_pages else pages[:1])
             session.connection.send(session.status)
+        elif isinstance(message, (ClientsRequest, Kick, Drain)):
+            session.answer(self._operate(session, message))
         else:
             raise ProtocolError(f"{type(message).__name__} from a client")
 
@@ -173,6 +178,7 @@ class Intake:
 
     def _take_events(self, session: Session, run: EventRun) -> None:
         head = run.head
+        session.published += run.count
         if (head.publisher, head.incarnation) != (session.publisher, session.incarnation):
             raise ProtocolError("an event in somebody else's name")
         if head.attribute_bytes:

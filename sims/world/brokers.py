@@ -24,6 +24,7 @@ from ges.sessions.subscriptions import Subscriptions
 from ges.stack import Stack
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.link_codec import LINK_CODEC
+from ges.wire.operator_messages import Operated
 from ges.wire.status import Status
 from overlay.errors import ProtocolError
 from overlay.ids import LinkClass, Nanos, Peer, nanos
@@ -123,6 +124,7 @@ class WholeBroker(Process):
             replies,
             take_notice=_refuse_notice,
             describe=_no_status,
+            operate=lambda session, message: Operated("nobody operates a simulated broker"),
         )
         self.sessions = Sessions(
             self,

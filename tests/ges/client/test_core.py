@@ -53,6 +53,7 @@ class Sent:
         self.crowded = False
         self.queued_bytes = 0
         self.one_way_us = 0
+        self.is_finished = False
         self._reader = FrameReader()
 
     def send(self, item: Bytes, events: int = 0) -> None:
@@ -64,6 +65,9 @@ class Sent:
 
     def send_express(self, item: bytearray, stamp_at: int) -> None:
         self.send(item, 1)
+
+    def finish(self) -> None:
+        self.is_finished = True
 
     async def room(self) -> None:
         raise AssertionError("nobody waits here")
