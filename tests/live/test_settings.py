@@ -126,6 +126,23 @@ def test_rings_become_one_when_a_list_names_the_other(brokers: Fleet, file: Path
     whole(second.url, 2)
 
 
+def test_a_list_that_is_looked_for_elsewhere_may_be_named_later(
+    brokers: Fleet, file: Path, tmp_path: Path
+) -> None:
+    """One that is wrong ends no broker that runs."""
+    first = started(brokers, file)
+    second = brokers.broker()
+    assert second.ready["ready"]
+    wrong, listed = tmp_path / "wrong", tmp_path / "listed"
+    wrong.write_text("here")
+    reload(first, file, f"join = ['file:{wrong}']")
+    eventually(lambda: f"{wrong}: line 1: 'here' is not a broker URL" in first.err)
+    whole(first.url, 1)
+    reload(first, file, f"join = ['file:{listed}']")
+    listed.write_text(second.url)
+    whole(second.url, 2)
+
+
 def test_a_broker_that_waits_for_a_ring_goes_by_the_new_list(brokers: Fleet, file: Path) -> None:
     file.write_text("join = ['chordal://127.0.0.1:1']")
     waiting = brokers.broker("--config", str(file))

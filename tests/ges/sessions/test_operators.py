@@ -82,6 +82,7 @@ async def test_nobody_is_cut_off_where_nobody_has_that_uid(brokers: Brokers) -> 
 async def test_secure_clients_move_from_a_broker_that_drains_and_miss_nothing(
     brokers: Brokers, issue: Issue
 ) -> None:
+    """While nobody is attached to the other broker it may have no secure path: events wait then."""
     stays, goes = await brokers.ring_of(2, issue(Role.BROKER), issue(Role.BROKER))
     assert goes.secure_url is not None
     async with (
@@ -93,7 +94,7 @@ async def test_secure_clients_move_from_a_broker_that_drains_and_miss_nothing(
         await events.active.wait()
         nursery.start_soon(goes.drained)
         for number in range(200):
-            await publisher.publish("pay", b"%d" % number, link_class=LinkClass.SECURE)
+            await publisher.publish("pay", b"%d" % number, link_class=LinkClass.SECURE, park=5)
             if number == 50:
                 goes.drain(5.0)
             await trio.sleep(0.002)
@@ -107,7 +108,7 @@ async def test_whoever_does_not_hear_of_it_is_cut_off_by_a_drain(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As clients of earlier versions."""
-    monkeypatch.setattr("ges.client.search.OF_CLIENTS", ())
+    monkeypatch.setattr("ges.client.wish.OF_CLIENTS", ())
     stays, goes = await brokers.ring_of(2)
     async with attach(goes) as client, trio.open_nursery() as nursery:
         nursery.start_soon(goes.drained)
