@@ -22,8 +22,8 @@ class BrokerActivity:
 
     @property
     def clients(self) -> int:
-        """Clients attached to it, but for the one that asked."""
-        return max(0, self.status.clients - 1)
+        """Clients attached to it, but for those that only ask for the status."""
+        return self.status.clients
 
     @property
     def queued_bytes(self) -> int:

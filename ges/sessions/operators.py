@@ -67,7 +67,7 @@ class Operators:
                 return Operated(None)
 
     def _list(self, after: int, *, asker: Session) -> ClientList:
-        wanted = (each for each in self._sessions if each.number > after)
+        wanted = (each for each in self._sessions if each.number > after and not each.only_looks)
         found = heapq.nsmallest(CLIENTS_PER_MESSAGE + 1, wanted, key=lambda each: each.number)
         now = self._now()
         listed = tuple(_describe(each, now, asker) for each in found[:CLIENTS_PER_MESSAGE])

@@ -11,6 +11,7 @@ import pytest
 from benchmarks.stage.in_process import chordal_here
 from benchmarks.stage.processes import Broker, Fleet, Running, chordal, whole
 from benchmarks.stage.waiting import eventually
+from tests.helpers.http import fetch
 
 pytestmark = pytest.mark.live
 
@@ -52,7 +53,7 @@ def test_a_broker_that_drains_loses_no_event_of_its_clients(
 
 
 def test_a_drain_takes_no_new_clients_and_serves_those_that_stay(brokers: Fleet) -> None:
-    stays, goes = brokers.ring_of(2)
+    stays, goes = brokers.ring_of(2, "--admin", "0")
     with_frozen = brokers.subscriber("a", goes.url)
     eventually(lambda: "is active" in with_frozen.err)
     with_frozen.signal(signal.SIGSTOP)
@@ -62,6 +63,8 @@ def test_a_drain_takes_no_new_clients_and_serves_those_that_stay(brokers: Fleet)
     assert refused.returncode == 1
     assert "this broker is leaving" in refused.stderr
     assert goes.process.poll() is None, "it waits for its client"
+    unready = fetch(str(goes.ready["admin_url"]), "/readyz")
+    assert (unready.status, "the broker drains" in unready.text) == (503, True)
     with_frozen.signal(signal.SIGCONT)
     assert goes.ended() == 0
     eventually(lambda: f"lost {goes.url}, attached to {stays.url}" in with_frozen.err)

@@ -64,7 +64,7 @@ def test_what_can_change_does_and_what_cannot_is_named(brokers: Fleet, file: Pat
     assert by_key["log.level"]["event"] == "setting changed"
     assert "listen" not in by_key, "a flag is stronger than the file"
     assert "ring.backups" not in by_key
-    refused = chordal_here("status", *at, "--timeout", "0.3")
+    refused = chordal_here("pub", "a", "x", *at, "--timeout", "0.3")
     assert refused.returncode == 1
     assert "serves 0 clients" in refused.stderr
 
@@ -72,7 +72,7 @@ def test_what_can_change_does_and_what_cannot_is_named(brokers: Fleet, file: Pat
     by_key = {line.get("key"): line for line in told}
     assert by_key["overlay"]["event"] == "setting needs a restart"
     assert by_key["overlay"]["level"] == "warning"
-    assert chordal_here("status", *at).returncode == 0
+    assert chordal_here("pub", "a", "x", *at).returncode == 0
 
 
 def test_a_broken_file_changes_nothing(brokers: Fleet, file: Path) -> None:
