@@ -1,13 +1,14 @@
 """ges: the event service on top of the ring; brokers, the client library and the command.
 
-The client library's door is :func:`ges.client.connect`, the command's is ``cli``, and ``demo``
-shows the main job. ``errors``, ``node`` (a broker's machine: control, no events) and ``stack``
-(that machine and the way of events, composed without I/O) stand here.
+The client library's door is :func:`ges.client.connect`, the command's is ``cli``. ``demo`` shows
+the main job, and ``bench`` measures a ring. ``errors``, ``node`` (a broker's machine: control, no
+events) and ``stack`` (that machine and the way of events, composed without I/O) stand here.
 
 Rooms, from the top
     ``settings`` (what a broker can be set to, and whence it came), ``http`` (a broker's admin
     server); ``broker`` (one process), ``operations`` (a whole overlay from outside); ``sessions``
-    (the broker's side of its clients), ``client`` (theirs), ``admin`` (for machines that watch);
+    (the broker's side of its clients), ``client`` (theirs), ``admin`` (for machines that watch),
+    ``discovery`` (where brokers are);
     ``routing`` (the way of an event through a broker); ``profiles`` (what clients want, told to all
     brokers), ``gateways`` (paths and next hops inside a cluster); ``units`` (who is in the cluster,
     and where); ``topology`` (links as measured and told), ``access`` (who may do what);

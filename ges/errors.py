@@ -3,6 +3,7 @@
 ::
 
     ChordalError
+    ├── SettingsError           settings are wrong, for one reason or several (a ConfigError)
     ├── AccessError             a rule file is wrong (a ConfigError)
     ├── TokenError              a token, or the file that holds some, is wrong (a ConfigError)
     └── EventError
@@ -10,7 +11,10 @@
         ├── PublishRefused      the broker did not take an event: it definitely was not delivered
         ├── SubscribeRefused    the broker did not take a subscription
         ├── ActivityUnknown     the broker does not say when a subscription is active
+        ├── TooFewEvents        fewer events came in time than were waited for
+        ├── BenchFailed         a process of a measurement could not do its part
         ├── ProfileFull         a broker can tell others of no more queue groups
+        ├── OperationRefused    the broker does not do what an operator asks
         ├── SpreadRefused       the broker did not take a list of revoked identities
         ├── NotExplained        a broker cannot say what it would do with an event
         ├── ConnectionLost      the broker is gone; an unconfirmed event may or may not be delivered
@@ -22,43 +26,91 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from overlay.errors import ChordalError, ConfigError
+
+
+class SettingsError(ConfigError):
+    """A file of settings or a variable is wrong; ``mistakes`` has a line for each mistake."""
+
+    code = "settings"
+
+    def __init__(self, mistakes: Sequence[str]) -> None:
+        super().__init__("\n".join(mistakes))
+        self.mistakes = tuple(mistakes)
 
 
 class AccessError(ConfigError):
     """A file of access rules is wrong; the text names file, rule and mend."""
 
+    code = "access-rules"
+
 
 class TokenError(ConfigError):
     """A token, or a file of tokens, is missing, malformed or open to others."""
+
+    code = "token"
 
 
 class EventError(ChordalError):
     """Root of the event service's errors."""
 
+    code = "event"
+
 
 class TopicError(EventError, ConfigError):
     """A topic or a filter is malformed; the text says where and shows a right one."""
+
+    code = "topic"
 
 
 class PublishRefused(EventError):
     """The broker refused an event; it was not delivered to anybody."""
 
+    code = "publish-refused"
+
 
 class SubscribeRefused(EventError):
     """The broker refused a subscription."""
+
+    code = "subscribe-refused"
 
 
 class ActivityUnknown(EventError):
     """The broker does not say when a subscription is active, as it is of an earlier version."""
 
+    code = "activity-unknown"
+
+
+class TooFewEvents(EventError):
+    """Fewer events have come in time than were waited for."""
+
+    code = "too-few-events"
+
+
+class BenchFailed(EventError):
+    """A process of a measurement could not do its part."""
+
+    code = "bench-failed"
+
 
 class ProfileFull(EventError):
     """A broker has subscribers in so many queue groups that it can tell others of no more."""
 
+    code = "profile-full"
+
 
 class SpreadRefused(EventError):
     """The broker does not take a list of revoked identities."""
+
+    code = "spread-refused"
+
+
+class OperationRefused(EventError):
+    """The broker does not list its clients, cut one off or drain, and why."""
+
+    code = "operation-refused"
 
 
 class NotExplained(EventError):
@@ -68,18 +120,28 @@ class NotExplained(EventError):
 class ConnectionLost(EventError):
     """No broker can be reached, or the one that was went away before it answered."""
 
+    code = "connection-lost"
+
 
 class ClientClosed(EventError):
     """A client is used after its ``async with connect(...)`` block has ended."""
+
+    code = "client-closed"
 
 
 class NotUnderTrio(EventError):
     """A client is used under asyncio, or under no event loop; the text says how to run it."""
 
+    code = "not-under-trio"
+
 
 class NotUnderAsyncio(EventError):
     """A client for asyncio is used under trio, or under no event loop; the text says what to do."""
 
+    code = "not-under-asyncio"
+
 
 class WrongThread(EventError):
     """A blocking client is called by a function that it has called, and would wait for itself."""
+
+    code = "wrong-thread"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from overlay.errors import ConfigError
+from overlay.errors import AddressError, ConfigError
 
 DEFAULT_PORT = 9470
 PLAIN = "chordal"
@@ -38,20 +38,20 @@ def parse_url(text: str) -> Address:
     """Read a broker's URL; the port defaults to 9470.
 
     Raises:
-        ConfigError: another scheme, no host, or a port that is none; the text shows a right one.
+        AddressError: another scheme, no host, or a port that is none; the text shows a right one.
     """
     example = f"write {PLAIN}://HOST:PORT or {TLS}://HOST:PORT"
     try:
         parts = urlsplit(text.strip())
         port = DEFAULT_PORT if parts.port is None else parts.port
     except ValueError as error:
-        raise ConfigError(f"{text!r} is not a broker URL ({error}); {example}") from error
+        raise AddressError(f"{text!r} is not a broker URL ({error}); {example}") from error
     if parts.scheme not in (PLAIN, TLS) or not parts.hostname:
-        raise ConfigError(f"{text!r} is not a broker URL; {example}")
+        raise AddressError(f"{text!r} is not a broker URL; {example}")
     if parts.path not in ("", "/") or parts.query or parts.fragment or parts.username:
-        raise ConfigError(f"{text!r} says more than a broker URL can; {example}")
+        raise AddressError(f"{text!r} says more than a broker URL can; {example}")
     if not 0 < port < 65536:
-        raise ConfigError(f"{text!r}: port {port} is not between 1 and 65535")
+        raise AddressError(f"{text!r}: port {port} is not between 1 and 65535")
     _check_host(parts.hostname, text)
     return Address(parts.hostname, port, parts.scheme == TLS)
 
@@ -91,21 +91,21 @@ def parse_endpoint(
     A number is a port of ``default_host``, where there is one: nobody calls a host so.
 
     Raises:
-        ConfigError: no host, or a port that is none.
+        AddressError: no host, or a port that is none.
     """
     if (number := text.strip()).isascii() and number.isdigit():
         if default_host is None:
-            raise ConfigError(f"{text!r} is a port alone; write HOST:PORT")
+            raise AddressError(f"{text!r} is a port alone; write HOST:PORT")
         if len(number) > 5 or int(number) > 65535:
-            raise ConfigError(f"port {number} is not between 0 and 65535")
+            raise AddressError(f"port {number} is not between 0 and 65535")
         return default_host, int(number)
     try:
         parts = urlsplit(f"//{text.strip()}")
         host, port = parts.hostname, parts.port
     except ValueError as error:
-        raise ConfigError(f"{text!r} is not HOST:PORT ({error})") from error
+        raise AddressError(f"{text!r} is not HOST:PORT ({error})") from error
     if not host or parts.path or parts.username:
-        raise ConfigError(f"{text!r} is not HOST:PORT")
+        raise AddressError(f"{text!r} is not HOST:PORT")
     _check_host(host, text)
     return host, default_port if port is None else port
 
@@ -128,4 +128,4 @@ def _check_host(host: str, text: str) -> None:
     except UnicodeError:
         usable = False
     if not usable:
-        raise ConfigError(f"{text!r}: {host!r} cannot be the name of a host")
+        raise AddressError(f"{text!r}: {host!r} cannot be the name of a host")

@@ -4,6 +4,8 @@
 
     ChordalError                 anything this project raises on purpose
     ├── ConfigError              a flag, file or folder the user gave is wrong; exit code 2
+    │   ├── AddressError         what was given is no URL of a broker, or no place to listen on
+    │   ├── MissingExtra         a library that comes with an extra is not installed
     │   └── IdentityError        a certificate, key or authority is missing, wrong or expired
     ├── ProtocolError            the other end broke the protocol: close that link, count it, go on
     │   ├── CodecError           bytes that are no frame, or a frame that is no message
@@ -18,33 +20,61 @@ it as inputs, not exceptions.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 
 class ChordalError(Exception):
-    """Root of every error raised on purpose; its text is fit for a user to read."""
+    """Root of every error raised on purpose; its text is one line, fit for a user to read."""
+
+    code: ClassVar[str] = "error"  #: stable; docs/errors.md says what to do
 
 
 class ConfigError(ChordalError):
     """What the user gave is wrong; the text names the thing and the mend."""
 
+    code = "config"
+
+
+class AddressError(ConfigError):
+    """A URL of a broker, or a place to listen on, is none; the text shows a right one."""
+
+    code = "address"
+
+
+class MissingExtra(ConfigError):
+    """A library that this needs is not installed; the text names the extra that it comes with."""
+
+    code = "missing-extra"
+
 
 class IdentityError(ConfigError):
     """An identity folder, certificate or key is missing, malformed, foreign or expired."""
+
+    code = "identity"
 
 
 class ProtocolError(ChordalError):
     """The other end broke the protocol."""
 
+    code = "protocol"
+
 
 class NoTlsError(ProtocolError):
     """A TLS handshake comes to nothing: another version, another protocol, or no TLS after all."""
+
+    code = "no-tls"
 
 
 class UntrustedError(ProtocolError):
     """Whoever is at the other end shows no certificate, or one that does not count here."""
 
+    code = "untrusted"
+
 
 class CodecError(ProtocolError):
     """Bytes that are no frame, or a frame whose content is no known message."""
+
+    code = "codec"
 
 
 class ConnectionFailed(ChordalError):
@@ -54,6 +84,8 @@ class ConnectionFailed(ChordalError):
     fails as well, as long as both ends are what they are; for example, two authorities do not know
     each other.
     """
+
+    code = "connection-failed"
 
     def __init__(
         self, url: str, reason: str, *, was_cut: bool = False, is_final: bool = False
@@ -67,3 +99,5 @@ class ConnectionFailed(ChordalError):
 
 class InvariantError(ChordalError):
     """Our own state is impossible; the text starts with "BUG:"."""
+
+    code = "bug"

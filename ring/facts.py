@@ -33,6 +33,7 @@ class Join(Command):
 
     seeds: tuple[str, ...]
     bootstrap: int = 1
+    patient: bool = False  #: a seed that can never let us in is passed over: nobody has named it
 
 
 @dataclass(frozen=True, slots=True)

@@ -271,7 +271,7 @@ class RingNode:
         if isinstance(command, Found):
             self._membership.found(command.ring_id)
         elif isinstance(command, Join):
-            self._membership.join(command.seeds, command.bootstrap)
+            self._membership.join(command.seeds, command.bootstrap, patient=command.patient)
         elif isinstance(command, Reseed):
             self._membership.reseed(command.seeds)
         elif isinstance(command, Leave):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import inspect
 
-from overlay.errors import ConfigError, InvariantError
+from overlay.errors import ConfigError, InvariantError, MissingExtra
 from overlay.trace_schema import Incident, Run
 from overlay.wording import why_no_folder
 from sims.experiments.experiment import RunResult
@@ -119,6 +119,6 @@ def _require_pyarrow() -> None:
     try:
         import pyarrow  # noqa: F401
     except ImportError:
-        raise ConfigError(
+        raise MissingExtra(
             "writing a data set needs the sim extra; in a checkout: pip install '.[sim]'"
         ) from None

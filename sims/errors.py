@@ -16,10 +16,16 @@ from overlay.errors import ChordalError
 class SimulationError(ChordalError):
     """Root of the simulator's errors."""
 
+    code = "simulation"
+
 
 class NoSuchScope(SimulationError):
     """There is no such scenario to explore, or not with so many brokers, or not such choices."""
 
+    code = "no-such-scope"
+
 
 class InvariantViolated(SimulationError):
     """A run broke an invariant, or did not come to rest in time."""
+
+    code = "promise-broken"

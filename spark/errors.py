@@ -19,43 +19,58 @@
 from __future__ import annotations
 
 from overlay.errors import ChordalError, ConfigError
-
-
-class MissingExtra(ConfigError):
-    """A library or a Java that the analysis needs is not installed."""
+from overlay.errors import MissingExtra as MissingExtra
 
 
 class DatasetError(ConfigError):
     """A data set's folder, or one of its files, cannot be analysed; the text names it."""
 
+    code = "dataset"
+
 
 class MasterError(ConfigError):
     """The Spark master asked for is nothing that Spark knows."""
+
+    code = "spark-master"
 
 
 class GridError(ConfigError):
     """A sweep's grid names an unknown key or an impossible value."""
 
+    code = "grid"
+
 
 class ReportError(ConfigError):
     """The report cannot be put where the user wants it."""
+
+    code = "report"
 
 
 class PackError(ConfigError):
     """chordal cannot be packed for executors; the text says why."""
 
+    code = "pack"
+
 
 class PromiseError(ConfigError):
     """The promise to be watched is none; the text says what one looks like."""
+
+    code = "promise"
 
 
 class SparkFailed(ChordalError):
     """Spark could not start, or gave up on a job."""
 
+    code = "spark-failed"
+
 
 class SweepFailed(ChordalError):
     """Some cells of a sweep failed; the results of the others are kept."""
 
+    code = "sweep-failed"
+
 
 class PromiseBroken(ChordalError):
     """What is watched broke the promise that it was held to."""
+
+    code = "promise-broken"

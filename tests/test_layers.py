@@ -45,6 +45,7 @@ PURE_FILES = {
     *("ring.node", "ring.verdicts"),
     *("ges.errors", "ges.node", "ges.stack"),
     *("ges.access.rules", "ges.access.tokens", "ges.access.token_proof", "ges.client.watermarks"),
+    *("ges.access.operators", "ges.sessions.operators"),
     *("ges.sessions.parking", "ges.sessions.parked_events", "ges.sessions.session"),
     *("ges.sessions.active_notices", "ges.sessions.visitors"),
     *(

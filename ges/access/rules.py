@@ -1,4 +1,4 @@
-"""Who may publish and subscribe to what: the rules of one broker for its clients.
+"""Who may publish, subscribe and operate: the rules of one broker for its clients.
 
 Rules come from a TOML file::
 
@@ -19,6 +19,9 @@ can ever match is decided when it is made, so nothing needs to be checked as eve
 ``brokers = ["10.1.0.0/16"]``, above all rules, lets only brokers at such addresses link to this
 one: who could link as a broker would need no rule.
 
+``operate = ["clients", "kick", "drain"]`` in a rule is about what operators do: see who is
+attached, cut one off, have the broker leave.
+
 Subjects: ``anyone``; ``authenticated`` (by certificate or token); ``certificate``; ``token``;
 ``role:client`` and ``role:broker`` (a certificate's); ``uid:HEX32`` (a certificate's: a uid that is
 only claimed counts for nothing); ``token:NAME``. The level ``{token}`` of a filter stands for the
@@ -32,6 +35,7 @@ import re
 import tomllib
 from dataclasses import dataclass
 from difflib import get_close_matches
+from enum import StrEnum
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
 from ges.access.tokens import NAME_PATTERN
@@ -44,7 +48,7 @@ MAX_FILE_BYTES = 1024 * 1024
 MAX_RULES = 1024
 MAX_FILTERS = 1024  #: in one list of one rule
 
-KEYS = ("name", "subject", "publish", "subscribe")
+KEYS = ("name", "subject", "publish", "subscribe", "operate")
 ANYONE, AUTHENTICATED, CERTIFICATE, TOKEN = "anyone", "authenticated", "certificate", "token"
 TOKEN_LEVEL, UID_LEVEL = "{token}", "{uid}"
 
@@ -58,6 +62,26 @@ _SUBJECTS = (
 )
 _HEADER = re.compile(r"\s*\[\[\s*(allow|deny)\s*\]\]")
 _BRACE = re.compile(r"[{}]")  #: only in levels that are filled in: else it is a slip
+
+
+class Operation(StrEnum):
+    """What an operator does at a broker."""
+
+    CLIENTS = "clients"
+    KICK = "kick"
+    DRAIN = "drain"
+
+    @property
+    def in_words(self) -> str:
+        """It as the subject of a sentence."""
+        return _OPERATIONS_IN_WORDS[self]
+
+
+_OPERATIONS_IN_WORDS = {
+    Operation.CLIENTS: "listing clients",
+    Operation.KICK: "cutting off a client",
+    Operation.DRAIN: "draining the broker",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +122,7 @@ class Rule:
     subjects: tuple[str, ...]
     publish: tuple[str, ...]
     subscribe: tuple[str, ...]
+    operate: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return self.title
@@ -115,7 +140,7 @@ class Decision:
 class Permissions:
     """What one principal may do, by the rules of one file."""
 
-    __slots__ = ("_principal", "_publish", "_subscribe")
+    __slots__ = ("_operate", "_principal", "_publish", "_subscribe")
 
     def __init__(self, rules: tuple[Rule, ...], principal: Principal) -> None:
         self._principal = principal
@@ -123,6 +148,7 @@ class Permissions:
         mine.sort(key=lambda rule: rule.allows)  # denials first: they win
         self._publish = [(rule, _filled(rule.publish, principal)) for rule in mine]
         self._subscribe = [(rule, _filled(rule.subscribe, principal)) for rule in mine]
+        self._operate = [(rule, rule.operate) for rule in mine]
 
     def publish(self, topic: str) -> Decision:
         """Decide about an event to a checked ``topic``."""
@@ -140,6 +166,13 @@ class Permissions:
             if any(touches(other, text) for other in filters):
                 return self._decided(rule, what)
         return self._undecided(what)
+
+    def operate(self, operation: Operation) -> Decision:
+        """Decide about what an operator does."""
+        for rule, operations in self._operate:
+            if operation in operations:
+                return self._decided(rule, operation.in_words)
+        return self._undecided(operation.in_words)
 
     def _decided(self, rule: Rule, what: str) -> Decision:
         verb = "allowed" if rule.allows else "denied"
@@ -276,9 +309,16 @@ def _rule(table: dict[str, object], kind: str, title: str, source: str) -> Rule:
         if not _SUBJECT.fullmatch(subject):
             raise AccessError(f"{where}: subject {subject!r} is none; {_SUBJECTS}")
     publish, subscribe = _filters(table, "publish", where), _filters(table, "subscribe", where)
-    if not publish and not subscribe:
-        raise AccessError(f"{where}: says nothing; give filters with publish or subscribe")
-    return Rule(title, kind == "allow", subjects, publish, subscribe)
+    operate = _texts(table, "operate", where)
+    for operation in operate:
+        if operation not in list(Operation):
+            known = ", ".join(Operation)
+            raise AccessError(f"{where}: operate: {operation!r} is not known; write {known}")
+    if not publish and not subscribe and not operate:
+        raise AccessError(
+            f"{where}: says nothing; give filters with publish or subscribe, or operate = [...]"
+        )
+    return Rule(title, kind == "allow", subjects, publish, subscribe, operate)
 
 
 def _filters(table: dict[str, object], key: str, where: str) -> tuple[str, ...]:

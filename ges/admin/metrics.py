@@ -26,6 +26,7 @@ COUNTED = (
     "links_given_up",
     "links_made_room",
     "memory_relieved",
+    "operations_denied",
     "protocol_errors",
     "resource_shortages",
     "strangers_dropped",

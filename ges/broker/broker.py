@@ -12,6 +12,9 @@ from ges.broker.config import BrokerConfig, check_config
 from ges.broker.data_directory import begin_life
 from ges.broker.parts import Parts, Version
 from ges.broker.upper import BrokerUpper
+from ges.discovery.local_network import announce, ip_of
+from ges.discovery.targets import LocalTarget
+from ges.discovery.watching import Watching
 from ges.node import BrokerNode
 from ges.sessions.clients import Clients
 from ges.stack import Stack
@@ -19,6 +22,7 @@ from ges.wire.link_codec import LINK_CODEC
 from ges.wire.status import Status
 from overlay.address import Address, parse_url
 from overlay.driver import Driver
+from overlay.errors import ConfigError
 from overlay.ids import NANOS_PER_SECOND
 from overlay.machine import Fact
 from overlay.multigraph.probes import LinksRead, Reading
@@ -30,7 +34,7 @@ from ring.errors import JoinFailed
 from ring.facts import Found, Join, Leave, Reseed
 
 #: Settings that can change while a broker runs.
-CHANGEABLE = ("access", "tokens", "limits", "slow_clients", "seeds")
+CHANGEABLE = ("access", "tokens", "limits", "slow_clients", "seeds", "targets", "grace_s")
 
 READ_SECONDS = 1.0  #: between two readings of the queues of all links
 LEAVE_SECONDS = 3.0  #: for the last messages of a broker that leaves ...
@@ -62,6 +66,10 @@ class Broker:
         certified = self.identity.uid if self.identity is not None else None
         self._life = begin_life(config.directory, certified_uid=certified)
         self._upper = BrokerUpper()
+        self._grace = trio.CancelScope()
+        self._discovered: tuple[Address, ...] = ()  #: by targets
+        self._has_begun = False  #: to join, or to found
+        self._renamed = trio.Event()  #: other targets are named
         self._parts: Parts | None = None
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -101,24 +109,51 @@ class Broker:
         """Read access rules and tokens again; a file that is wrong changes nothing.
 
         ``config``: take from it what can change while a broker runs: where those files are, the
-        limits, what becomes of slow clients, and the brokers that form the ring.
+        limits, what becomes of slow clients, how long they have to go, and the brokers that form
+        the ring.
         """
         if not self.is_composed:
             return
         if config is not None:
-            before = self.config.seeds
+            before = self.config
             self.config = replace(
                 self.config, **{name: getattr(config, name) for name in CHANGEABLE}
             )
             self.parts.limits.become(config.limits)
             self.parts.clients.policy = config.slow_clients
-            if config.seeds != before:
+            if config.seeds != before.seeds and self._has_begun:
                 self.parts.driver.give(Reseed(self._seeds))
+            if config.targets != before.targets:
+                self._renamed.set()
         await self.parts.access_watch.reload(self.config.access, self.config.tokens)
 
     def watch(self, watcher: Callable[[Fact, Incident | None], None]) -> None:
         """Have ``watcher`` told of every fact, and of the incident that it decides, if any."""
         self._upper.watchers.append(watcher)
+
+    def drain(self, grace_s: float | None = None) -> None:
+        """Begin to leave: :meth:`drained` goes on then. ``grace_s`` None: as configured."""
+        self._upper.drain(grace_s)
+
+    def hurry(self) -> None:
+        """Wait no longer for clients that are to go to other brokers."""
+        self._grace.cancel()
+
+    async def drained(self) -> None:
+        """Wait until this broker is to drain, and for its end: clients have gone, and it has left.
+
+        It takes no new clients, and those that are here are told to go to other brokers while it
+        serves on, as a member of the ring. Then it leaves as :meth:`leave` says.
+        """
+        upper = self._upper
+        await upper.drain_wanted.wait()
+        if self.is_composed:
+            grace_s = self.config.grace_s if upper.grace_s is None else upper.grace_s
+            clients = self.parts.clients
+            self.parts.log.info("draining", clients=clients.size, grace_s=grace_s)
+            with self._grace:
+                await clients.send_away(grace_s)
+        await self.leave()
 
     def status(self) -> Status:
         """Describe this broker as it is now."""
@@ -135,6 +170,11 @@ class Broker:
     def is_composed(self) -> bool:
         """Whether it listens, and so has parts."""
         return self._parts is not None
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether it is to leave, and takes no new clients."""
+        return self._upper.drain_wanted.is_set()
 
     @property
     def parts(self) -> Parts:
@@ -181,8 +221,53 @@ class Broker:
     def _seeds(self) -> tuple[str, ...]:
         """The list that this broker was started with; its own address in it is its own URL."""
         own = (self.url, self.secure_url)
-        urls = (seed.url for seed in self.config.seeds)
+        urls = (seed.url for seed in (*self.config.seeds, *self._discovered))
         return tuple(dict.fromkeys(self.url if url in own else url for url in urls))
+
+    def _on_list(self, addresses: tuple[Address, ...]) -> None:
+        """The brokers that were looked for: join by them, or by those that are named now."""
+        self._discovered = addresses
+        if self._has_begun:
+            self.parts.driver.give(Reseed(self._seeds))
+        else:
+            self._begin(Join(self._seeds, self.config.bootstrap, patient=True))
+
+    def _begin(self, command: Join | Found) -> None:
+        self._has_begun = True
+        self.parts.driver.give(command)
+
+    async def _look_for_brokers(self) -> None:
+        """Watch the targets, and others from when others are named.
+
+        Raises:
+            ConfigError: one of those that the broker was started with is wrong from the beginning.
+        """
+        is_first = True
+        while True:
+            self._renamed = trio.Event()
+            async with trio.open_nursery() as nursery:
+                if self.config.targets:
+                    nursery.start_soon(self._watch_targets, is_first)
+                elif not is_first:
+                    self._on_list(())
+                await self._renamed.wait()
+                nursery.cancel_scope.cancel()
+            is_first = False
+
+    async def _watch_targets(self, is_first: bool) -> None:
+        log, overlay = self.parts.log, self.config.overlay
+        try:
+            await Watching(self.config.targets, overlay, log, self._on_list).run()
+        except* ConfigError as errors:
+            if is_first:
+                raise
+            for error in errors.exceptions:
+                log.error("cannot look for brokers, the earlier list stays", why=str(error))
+
+    async def _announce(self, target: LocalTarget) -> None:
+        address = parse_url(self.url)
+        uid, at = self.node.peer.uid, await ip_of(address.host)
+        await announce(target, self.config.overlay, uid, address, advertised_at=at)
 
     async def _compose(self) -> Parts:
         transport = self.transport(self.identity)
@@ -206,7 +291,11 @@ class Broker:
             if parts.secured is not None:
                 nursery.start_soon(parts.secured.identity_watch.run)
             nursery.start_soon(_read_links, parts)
-            parts.driver.give(Join(self._seeds, config.bootstrap) if config.seeds else Found())
+            if config.announce is not None:
+                nursery.start_soon(self._announce, config.announce)
+            if not config.targets:
+                self._begin(Join(self._seeds, config.bootstrap) if config.seeds else Found())
+            nursery.start_soon(self._look_for_brokers)
             await on_ring.decided()
             if on_ring.rejection is not None:
                 nursery.cancel_scope.cancel()

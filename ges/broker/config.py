@@ -12,9 +12,11 @@ from pathlib import Path
 from ges.access.admission import Admission
 from ges.broker.data_directory import check_directory
 from ges.broker.memory_budget import DEFAULT_BYTES, MIN_BYTES
+from ges.discovery.targets import LocalTarget, Target
+from ges.discovery.watching import require
 from ges.wire.events import DEFAULT_BUDGET_US, MAX_BUDGET_US
 from ges.wire.status import MAX_NAME, NAME_PATTERN
-from overlay.address import Address
+from overlay.address import Address, is_loopback
 from overlay.errors import ConfigError
 from overlay.ids import Nanos
 from overlay.limits import Limits
@@ -41,6 +43,8 @@ class BrokerConfig:
     host: str = "127.0.0.1"
     port: int = 9470  #: 0: any free one
     seeds: tuple[Address, ...] = ()  #: none: found a new ring
+    targets: tuple[Target, ...] = ()  #: name further seeds, which change
+    announce: LocalTarget | None = None  #: this broker, on the local network
     bootstrap: int = 1  #: brokers of the list, this one included, before a ring is founded
     overlay: str = "chordal"  #: name of the overlay; brokers of others are refused
     name: str = ""  #: for people; empty: none
@@ -63,6 +67,7 @@ class BrokerConfig:
     memory: int = DEFAULT_BYTES  #: that others may make it hold, above what it takes idle
     has_process: bool = False  #: it is alone in its process, and can measure what memory it takes
     slow_clients: Policy = Policy.DISCONNECT  #: what becomes of normal events for them
+    grace_s: float = 5.0  #: seconds that clients have to go to other brokers when this one leaves
     express_budget_ms: float = DEFAULT_BUDGET_US / 1e3  #: of events whose publisher names none
 
     def own_address(self, port: int) -> Address:
@@ -112,6 +117,7 @@ def check_config(config: BrokerConfig) -> CheckedConfig:
     _check_memory(config)
     _check_addresses(config)
     _check_bootstrap(config)
+    _check_extras(config)
     check_overlay(config.overlay)
     _check_name(config)
     checked = CheckedConfig(
@@ -127,14 +133,15 @@ def check_config(config: BrokerConfig) -> CheckedConfig:
     return checked
 
 
-def faults_of(config: BrokerConfig) -> list[str]:
+def faults_of(config: BrokerConfig) -> list[ConfigError]:
     """Return all that is wrong with the settings and with the files they name; changes nothing."""
-    found: list[str] = []
+    found: list[ConfigError] = []
     checks: tuple[Callable[[BrokerConfig], object], ...] = (
         _identity,
         _check_memory,
         _check_addresses,
         _check_bootstrap,
+        _check_extras,
         lambda config: check_overlay(config.overlay),
         _check_name,
         lambda config: Admission(config.access, None, time.time),
@@ -151,7 +158,7 @@ def faults_of(config: BrokerConfig) -> list[str]:
         try:
             check(config)
         except ConfigError as error:
-            found.append(str(error))
+            found.append(error)
     return found
 
 
@@ -164,6 +171,10 @@ def _identity(config: BrokerConfig) -> Identity | None:
     if identity.role is not Role.BROKER:
         raise ConfigError(f"{config.identity} is a client's identity; issue one with --broker")
     return identity
+
+
+def _check_extras(config: BrokerConfig) -> None:
+    require((*config.targets, *filter(None, (config.announce,))))
 
 
 def _check_memory(config: BrokerConfig) -> None:
@@ -230,6 +241,7 @@ def check_changes(config: BrokerConfig) -> None:
         ConfigError: something is wrong.
     """
     _check_addresses(config)
+    _check_extras(config)
 
 
 def _check_addresses(config: BrokerConfig) -> None:
@@ -238,14 +250,26 @@ def _check_addresses(config: BrokerConfig) -> None:
             f"--listen {config.host} is every address of this machine; "
             "say with --advertise HOST which one others are to use"
         )
+    _check_announcement(config)
     if config.identity is None:
         for seed in config.seeds:
             if seed.tls:
                 raise ConfigError(f"joining by {seed.url} needs an identity; give --identity DIR")
 
 
+def _check_announcement(config: BrokerConfig) -> None:
+    if config.announce is None:
+        return
+    host, interface = config.own_address(config.port).host, config.announce.interface
+    if is_loopback(host) and not (interface is not None and is_loopback(interface)):
+        raise ConfigError(
+            f"--announce would tell the network to call {host}, which is each machine's own; "
+            "listen on an address of this machine, or name one with --advertise"
+        )
+
+
 def _check_bootstrap(config: BrokerConfig) -> None:
-    if config.bootstrap == 1:
+    if config.bootstrap == 1 or config.targets:
         return
     if not config.seeds:
         raise ConfigError(

@@ -29,6 +29,7 @@ from ges.sessions.clients import Clients
 from ges.sessions.explanations import Explanations
 from ges.sessions.intake import Intake
 from ges.sessions.on_ring import OnRing
+from ges.sessions.operators import Operators
 from ges.sessions.parked_events import ParkedEvents
 from ges.sessions.reader import ClientReader
 from ges.sessions.replies import Replies
@@ -56,6 +57,9 @@ class Above(Upper, Protocol):
 
     def status(self) -> Status:
         """Describe the broker as it is now."""
+
+    def drain(self, grace_s: float | None) -> None:
+        """An operator wants the broker to leave, after its clients; None: as configured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +204,7 @@ class Parts:
             look_at_memory=budget.look,
             portion_bytes=round(budget.limit * PORTION),
             explain=Explanations(stack, sessions).answer,
+            operate=Operators(sessions, driver.counted_log, driver.now, drain=above.drain).take,
         )
         reader = ClientReader(
             driver,

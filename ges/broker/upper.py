@@ -40,6 +40,8 @@ class BrokerUpper:
         self.left = trio.Event()  #: this broker is off the ring, as it wanted
         self.is_leaving = False
         self.watchers: list[Callable[[Fact, Incident | None], None]] = []  #: told of every fact
+        self.drain_wanted = trio.Event()  #: by an operator
+        self.grace_s: float | None = None  #: seconds that clients then have to move
         self._parts: Parts
 
     def attach(self, parts: Parts) -> None:
@@ -49,6 +51,12 @@ class BrokerUpper:
     def status(self) -> Status:
         """Describe this broker as it is now."""
         return describe(self._parts)
+
+    def drain(self, grace_s: float | None) -> None:
+        """An operator wants this broker to leave; who runs it waits for that."""
+        if not self.drain_wanted.is_set():
+            self.grace_s = grace_s
+            self.drain_wanted.set()
 
     # ── links ─────────────────────────────────────────────────────────────────────────────────
 

@@ -26,15 +26,27 @@ def access() -> None:
 )
 @click.option("--publish", "topic", metavar="TOPIC", help="May it publish to TOPIC?")
 @click.option("--subscribe", "text", metavar="FILTER", help="May it subscribe to FILTER?")
+@click.option(
+    "--operate",
+    type=click.Choice(["clients", "kick", "drain"]),
+    help="May it list clients, cut one off, drain the broker?",
+)
 @json_option
-def check(file: Path, subject: str, topic: str | None, text: str | None, as_json: bool) -> int:
+def check(
+    file: Path,
+    subject: str,
+    topic: str | None,
+    text: str | None,
+    operate: str | None,
+    as_json: bool,
+) -> int:
     """Say whether the rules in FILE are well-formed, and what they say of one client.
 
     Exit code 0: allowed (or, asked for nothing, the rules are in order); 1: denied; 2: the file is
     wrong.
     """
     from ges.access.admission import read_access
-    from ges.access.rules import parse_principal
+    from ges.access.rules import Operation, parse_principal
     from ges.wire.topics import check_filter, check_topic
 
     rules = read_access(file)
@@ -44,6 +56,8 @@ def check(file: Path, subject: str, topic: str | None, text: str | None, as_json
         decisions.append(permissions.publish(check_topic(topic)))
     if text is not None:
         decisions.append(permissions.subscribe(check_filter(text)))
+    if operate is not None:
+        decisions.append(permissions.operate(Operation(operate)))
     if as_json:
         found = [
             {

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ges.cli.options import DIRECTORY, json_option, run_async
-from overlay.errors import ConfigError
+from overlay.errors import ConfigError, MissingExtra
 from overlay.wording import why_no_folder
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def demo(quick: bool, out: Path, as_json: bool) -> int:
     from ges.demo.steps import FULL, QUICK
 
     if find_spec("pyspark") is None:
-        raise ConfigError(
+        raise MissingExtra(
             "the demo needs the analysis extra; in a checkout: pip install '.[analysis]'"
         )
     _prepare(out)

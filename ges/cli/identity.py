@@ -160,6 +160,53 @@ def show(directory: Path, as_json: bool) -> None:
         click.get_current_context().exit(1)
 
 
+@identity.command("list")
+@click.argument("authority_dir", type=folder)
+@as_json_option
+def list_identities(authority_dir: Path, as_json: bool) -> None:
+    """List the certificates that the authority in AUTHORITY_DIR has issued and that are in force.
+
+    Revoked ones are listed, too, until they end. After 'identity rotate' it says who still has a
+    certificate of the old authority.
+    """
+    from overlay.authority.authority import load_authority
+    from overlay.authority.issued import read_issued
+    from overlay.authority.rotation import key_id
+
+    now = datetime.now(UTC)
+    signer = key_id(load_authority(authority_dir))
+    found = sorted(read_issued(authority_dir, now), key=lambda e: (e.role, e.uid, e.not_after))
+    rows = [
+        {
+            "role": each.role,
+            "uid": each.uid,
+            "serial": each.serial,
+            "not_after": each.not_after.isoformat(),
+            "seconds_left": round((each.not_after - now).total_seconds()),
+            "revoked": each.revoked,
+            "old_authority": each.authority != signer,
+        }
+        for each in found
+    ]
+    if as_json:
+        print_json(authority=str(authority_dir), identities=rows)
+        return
+    from rich.table import Table
+
+    from ges.cli.options import console
+    from overlay.wording import counted, lasting
+
+    table = Table("role", "uid", "expires", "in", "", box=None)
+    for each, row in zip(found, rows, strict=True):
+        remarks = [word for word in ("revoked", "old_authority") if row[word]]
+        left = lasting((each.not_after - now).total_seconds())
+        table.add_row(
+            each.role, each.uid, when(each.not_after), left, ", ".join(remarks).replace("_", " ")
+        )
+    console().print(table)
+    click.echo(f"{counted(len(found), 'certificate')} in force")
+
+
 def _revoked(directory: Path) -> frozenset[str]:
     """Return the uids on the list in the folder; none if it is not the authority's beside it.
 

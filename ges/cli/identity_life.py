@@ -21,7 +21,7 @@ from ges.cli.identity_options import (
     when,
 )
 from ges.cli.options import overlay_option, run_async, tell_waiting
-from ges.errors import EventError
+from ges.errors import SpreadRefused
 from overlay.address import parse_urls
 from overlay.errors import ChordalError, ConfigError
 from overlay.wording import counted
@@ -145,7 +145,7 @@ def revoke(
         try:
             run_async(_spread, revoked, url, own, overlay, timeout)
         except ChordalError as error:
-            raise EventError(
+            raise SpreadRefused(
                 f"list {revoked.number} is in {authority_dir / 'revoked.crl'}, but not spread: "
                 f"{error}; give the command again, or copy the list into a broker's identity folder"
             ) from error

@@ -14,27 +14,38 @@ import importlib
 import os
 import sys
 from importlib.metadata import entry_points
+from typing import TYPE_CHECKING
 
 import click
 
 from overlay.errors import ChordalError, ConfigError
 from overlay.wording import printable
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 #: name -> (module, attribute, what it does)
 COMMANDS = {
     "serve": ("ges.cli.serve", "serve", "Start a broker; it joins the ring by itself."),
     "pub": ("ges.cli.pub", "pub", "Publish events."),
     "sub": ("ges.cli.sub", "sub", "Print events as they come."),
+    "ping": ("ges.cli.ping", "ping", "Time round trips to each broker, by class."),
     "ring": ("ges.cli.ring", "ring", "Walk the ring, print it, check it."),
     "status": ("ges.cli.status", "status", "Show one broker."),
     "metrics": ("ges.cli.metrics", "metrics", "Counters of one broker, for Prometheus."),
     "graph": ("ges.cli.graph", "graph", "Show all links of the overlay, with their weights."),
     "why": ("ges.cli.why", "why", "Say where an event would go, and why."),
+    "clients": ("ges.cli.clients", "clients", "List who is attached where, with rates."),
+    "kick": ("ges.cli.clients", "kick", "Cut off a client."),
+    "drain": ("ges.cli.drain", "drain", "Have a broker leave, after its clients."),
+    "top": ("ges.cli.top", "top", "Watch brokers and links with their rates."),
+    "bench": ("ges.cli.bench", "bench", "Measure how fast events go, and how long they take."),
     "identity": ("ges.cli.identity", "identity", "Authority and certificates of an overlay."),
     "token": ("ges.cli.token", "token", "Tokens of clients."),
     "access": ("ges.cli.access", "access", "Check rules of who may publish and subscribe."),
     "config": ("ges.cli.config", "config", "Show what a broker is set to, and why."),
     "context": ("ges.cli.context", "context", "Name connections, and use them by name."),
+    "completion": ("ges.cli.completion", "completion", "Let your shell complete the command."),
     "demo": ("ges.cli.demo", "demo", "See the main job done, end to end, in about a minute."),
 }
 
@@ -45,7 +56,8 @@ _HELP = {
 }
 
 
-LINE_FEED = "\n"  #: between the findings of a check
+#: Codes of what is no :class:`ChordalError`.
+USAGE, NO_MEMORY, SYSTEM, INTERNAL = "usage", "no-memory", "system", "internal"
 
 _OUTPUT_FAILED = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
@@ -73,6 +85,19 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return what completes a word, without importing the commands."""
+        from click.shell_completion import CompletionItem
+
+        texts = self._texts()
+        names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
+        items = [CompletionItem(name, help=texts.get(name)) for name in names]
+        return items + click.Command.shell_complete(self, ctx, incomplete)
+
+    @staticmethod
+    def _texts() -> dict[str, str]:
+        return {name: text for name, (_, _, text) in COMMANDS.items()} | _HELP
+
     def invoke(self, ctx: click.Context) -> object:
         """Run a command; that nobody reads its output any more is no failure."""
         try:
@@ -83,7 +108,7 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands with what each is for, without importing them."""
-        texts = {name: text for name, (_, _, text) in COMMANDS.items()} | _HELP
+        texts = self._texts()
         with formatter.section("Commands"):
             formatter.write_dl([(n, texts.get(n, "")) for n in self.list_commands(ctx)])
 
@@ -122,14 +147,19 @@ def run(arguments: list[str] | None = None) -> int:
         return result if isinstance(result, int) else 0
     except click.exceptions.Abort:
         return 130
-    except click.ClickException as error:
+    except click.exceptions.NoArgsIsHelpError as error:
         error.show()
+        return error.exit_code
+    except click.ClickException as error:
+        _tell_error(_usage(error), USAGE)
         return error.exit_code
     except (Exception, KeyboardInterrupt, BaseExceptionGroup) as error:  # noqa: BLE001 - the last stop
         return _explain(error)
 
 
 def _explain(error: BaseException) -> int:
+    from ges.errors import SettingsError
+
     if isinstance(error, BaseExceptionGroup):
         codes = [_explain(inner) for inner in _leaves(error)]
         return max(codes, default=1)
@@ -141,22 +171,40 @@ def _explain(error: BaseException) -> int:
     if isinstance(error, MemoryError) or (
         isinstance(error, OSError) and error.errno == errno.ENOMEM
     ):
-        click.echo("chordal: error: there is not enough memory", err=True)
+        _tell_error("there is not enough memory", NO_MEMORY)
         return 1
     if isinstance(error, OSError) and error.errno in (*_OUTPUT_FAILED, *_NOT_GRANTED):
-        click.echo(f"chordal: error: {printable(_operating_fault(error))}", err=True)
+        _tell_error(_operating_fault(error), SYSTEM)
         return 1
+    if isinstance(error, SettingsError):
+        for mistake in error.mistakes:
+            _tell_error(mistake, error.code)
+        return 2
     if isinstance(error, ChordalError):
-        click.echo(f"chordal: error: {printable(str(error), keep=LINE_FEED)}", err=True)
+        _tell_error(str(error), error.code)
         return 2 if isinstance(error, ConfigError) else 1
     if os.environ.get("CHORDAL_DEBUG"):
         raise error
-    click.echo(
-        f"chordal: internal error: {type(error).__name__}: {error}\n"
-        "This is a bug of chordal; CHORDAL_DEBUG=1 shows where.",
-        err=True,
-    )
+    bug = "this is a bug of chordal; CHORDAL_DEBUG=1 shows where"
+    _tell(f"internal error: {type(error).__name__}: {error}; {bug}", INTERNAL)
     return 70
+
+
+def _tell_error(text: str, code: str) -> None:
+    _tell(f"error: {text}", code)
+
+
+def _tell(text: str, code: str) -> None:
+    """Say on one line what is wrong, and with which code docs/errors.md explains it."""
+    line = " ".join(text.split()) if "\n" in text else text
+    click.echo(f"chordal: {printable(line)} [{code}]", err=True)
+
+
+def _usage(error: click.ClickException) -> str:
+    """Return what is wrong with the command line, and where it is said how it is right."""
+    text = " ".join(error.format_message().split()).removesuffix(".")
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    return f"{text}; see '{context.command_path} --help'" if context is not None else text
 
 
 def _operating_fault(error: OSError) -> str:

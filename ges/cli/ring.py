@@ -85,6 +85,9 @@ def ring(
     if not check:
         warn_of_partial(walk)
     elif walk.findings:
+        if not as_json and len(walk.findings) > 1:
+            for finding in walk.findings:
+                tell(f"chordal: warning: {finding}", err=True)
         raise InvariantBroken(walk.findings)
     elif not as_json:
         click.echo(f"the ring of {len(walk.brokers)} is whole: ordered, symmetric, complete")

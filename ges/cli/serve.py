@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 def serve(check: bool, sources: Sources) -> int:
     """Start a broker. It joins the ring by itself and prints one line of JSON when it has.
 
-    A flag is stronger than an environment variable, and that is stronger than the file. SIGTERM and
-    SIGINT make the broker leave the ring and stop. With --config, --access or --tokens, SIGHUP
+    A flag is stronger than an environment variable, and that is stronger than the file. SIGTERM
+    drains it: its clients go to other brokers, within --grace, then it leaves the ring and stops. A
+    second one, or SIGINT, does not wait for clients. With --config, --access or --tokens, SIGHUP
     makes it read those files again: what can change while it runs does.
     """
     from ges.cli.logs import configure_logs
@@ -66,17 +67,20 @@ def _admin(settings: Settings) -> AdminSettings | None:
 def _check(sources: Sources) -> int:
     """Print all that is wrong, and return the exit code."""
     from ges.broker.config import faults_of
+    from ges.errors import SettingsError
     from ges.settings.brokers import broker_config
     from overlay.errors import ConfigError
 
+    mistakes: list[tuple[str, str]]  #: with their codes
     try:
         settings = gather(sources).settings
-        mistakes = faults_of(broker_config(settings))
+        mistakes = [(str(each), each.code) for each in faults_of(broker_config(settings))]
         _admin(settings)
     except ConfigError as error:
-        mistakes = str(error).splitlines()
-    for mistake in mistakes:
-        tell(f"chordal: error: {mistake}", err=True)
+        lines = error.mistakes if isinstance(error, SettingsError) else (str(error),)
+        mistakes = [(line, error.code) for line in lines]
+    for mistake, code in mistakes:
+        tell(f"chordal: error: {mistake} [{code}]", err=True)
     if mistakes:
         return 1
     click.echo("the settings are in order")
@@ -108,7 +112,8 @@ async def _serve(config: BrokerConfig, reloading: Reloading, admin: AdminSetting
     asked = (signal.SIGTERM, signal.SIGINT, *reloading.signals)
     with trio.open_signal_receiver(*asked) as signals:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_heed_signals, signals, broker, reloading, nursery.cancel_scope)
+            nursery.start_soon(_heed_signals, signals, broker, reloading)
+            nursery.start_soon(_end_when_drained, broker, nursery.cancel_scope)
             if admin is not None:  # first: it says why a broker is not ready
                 from ges.http.app import AdminApp
 
@@ -123,16 +128,20 @@ async def _serve(config: BrokerConfig, reloading: Reloading, admin: AdminSetting
             gc.freeze()
 
 
-async def _heed_signals(
-    signals: AsyncIterator[int], broker: Broker, reloading: Reloading, scope: trio.CancelScope
-) -> None:
+async def _heed_signals(signals: AsyncIterator[int], broker: Broker, reloading: Reloading) -> None:
     async for number in signals:
         if number == signal.SIGHUP:
             await reloading.reload(broker)
-            continue
-        await broker.leave()
-        scope.cancel()
-        return
+        elif number == signal.SIGTERM and not broker.is_draining:
+            broker.drain()
+        else:
+            broker.hurry()
+            broker.drain(0)
+
+
+async def _end_when_drained(broker: Broker, scope: trio.CancelScope) -> None:
+    await broker.drained()
+    scope.cancel()
 
 
 def _print_ready(broker: Broker, admin_url: str | None) -> None:

@@ -114,6 +114,9 @@ def option(setting: Setting) -> Callable[[Any], Any]:
     notes = [f"env: {setting.about.env}"]
     if default != "-":
         notes.append(f"default: {default}")
+    form = setting.about.form
+    alone = form.alone if form is not None else None
+    bare: dict[str, Any] = {} if alone is None else {"is_flag": False, "flag_value": alone}
     return click.option(
         setting.about.flag,
         _parameter(setting),
@@ -121,4 +124,5 @@ def option(setting: Setting) -> Callable[[Any], Any]:
         multiple=setting.is_list,
         metavar=setting.metavar,
         help=f"{setting.text}  [{'; '.join(notes)}]",
+        **bare,
     )

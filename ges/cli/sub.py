@@ -103,7 +103,7 @@ async def _subscribe(
     import trio
 
     from ges.client import connect
-    from ges.errors import EventError
+    from ges.errors import TooFewEvents
 
     render = as_json_line if as_json else as_raw if raw else as_shown
     left = count
@@ -140,9 +140,11 @@ async def _subscribe(
                         nursery.cancel_scope.cancel()
                         return
     if not is_subscribed:
-        raise EventError(f"not subscribed to {text} within {wait:g} s")
+        raise TooFewEvents(f"not subscribed to {text} within {wait:g} s")
     if left:
-        raise EventError(f"{count - left if count else 0} of {count} events came within {wait:g} s")
+        raise TooFewEvents(
+            f"{count - left if count else 0} of {count} events came within {wait:g} s"
+        )
 
 
 def _write(lines: bytes) -> None:

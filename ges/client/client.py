@@ -41,6 +41,7 @@ from ges.client.outgoing import MAX_KNOWN_TOPICS, OutgoingStream
 from ges.client.subscription import Subscription, why_refused
 from ges.client.waiting import Waiting
 from ges.errors import (
+    OperationRefused,
     PublishRefused,
     SpreadRefused,
     SubscribeRefused,
@@ -54,6 +55,7 @@ from ges.wire.events import (
     checked_options,
     pack_attributes,
 )
+from ges.wire.operator_messages import ClientList, ClientsRequest, Drain, Kick
 from ges.wire.status import Status
 from ges.wire.topics import check_filter, check_topic
 from ges.wire.why import Why, WhyRequest
@@ -285,6 +287,22 @@ class Client:
         problem = await self._attachment.spread(RevocationNotice(revoked.crl, revoked.voucher))
         if problem is not None:
             raise SpreadRefused(f"{self.broker_url}: {printable(problem)}")
+
+    async def operate(self, question: ClientsRequest | Kick | Drain) -> ClientList:
+        """Ask the broker as an operator; the list is empty where it has only to do something.
+
+        Raises:
+            OperationRefused: this client may not, or it cannot be done, and why.
+            ConnectionLost: there is no broker.
+            ClientClosed: the client's block has ended.
+        """
+        self._core.check_open()
+        answer = await self._attachment.operate(question)
+        if isinstance(answer, ClientList):
+            return answer
+        if answer.problem is not None:
+            raise OperationRefused(f"{self.broker_url}: {printable(answer.problem)}")
+        return ClientList((), False)
 
     async def status(self) -> Status:
         """Ask the broker about itself.

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from ges.client.gaps import Gap, Gaps
 from ges.client.open_run import OpenRun
-from ges.client.state import Activated, Away, ClientState, Ended
+from ges.client.state import Activated, Away, ClientState, Ended, Move
 from ges.client.subscription import Subscription
 from ges.client.wish import Wish
 from ges.errors import ActivityUnknown, ClientClosed, ConnectionLost
@@ -46,6 +46,9 @@ class ClientConnection(Outlet, Protocol):
     def send_again(self, items: Iterable[Item]) -> None:
         """Queue what an earlier connection has not brought over, however much it is."""
 
+    def finish(self) -> None:
+        """Close after what is queued has been sent."""
+
     async def room(self) -> None:
         """Wait until the queue is no longer crowded, or the connection is closing."""
 
@@ -68,6 +71,7 @@ class ClientCore:
         )
         self.run_of_events = OpenRun()  #: published last
         self.connection: ClientConnection | None = None
+        self.leaving: ClientConnection | None = None  #: to a broker that leaves
         self.gaps = Gaps()
         self.is_lost = False  #: for good ...
         self.lost_reason = "no broker"  #: ... and why
@@ -181,6 +185,7 @@ class ClientCore:
     def lose(self) -> None:
         """The broker is lost; another may be found."""
         self._disconnect()
+        self.leaving = None
         self.state.lose()
         for subscription in self._subscriptions.values():
             subscription.active.clear()
@@ -282,6 +287,12 @@ class ClientCore:
                 self._subscriptions.pop(number).end(reason)
             case Activated(number, level):
                 self._subscriptions[number].active.set(level)
+            case Move() if self.leaving is None:
+                self.run_of_events.close()
+                self.leaving = self.connection
+                self._disconnect()  # who publishes waits for the next broker
+        if self.leaving is not None and self.state.may_go:
+            self.leaving.finish()
         if self.state.refusals:
             self.run_of_events.close()  # so that the next publish tells of them
         self.on_change()

@@ -24,12 +24,14 @@ from ges.wire.client_messages import (
     Dropped,
     EventRefused,
     KeepAlive,
+    Leaving,
     Missed,
     RevocationTaken,
     Subscribe,
     Subscribed,
     SubscriptionRefused,
 )
+from ges.wire.operator_messages import ClientList, Operated
 from ges.wire.status import MoreStatus, Status
 from ges.wire.status_pages import StatusPages
 from ges.wire.why import Why
@@ -38,7 +40,7 @@ from overlay.address import Address, is_loopback, parse_url
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass
 from overlay.machine import Message
-from overlay.wire.versions import ACTIVE, KEPT_EVENTS, WHY
+from overlay.wire.versions import ACTIVE, KEPT_EVENTS, OPERATE, WHY
 from overlay.wording import printable
 
 MAX_ALTERNATES = 64
@@ -67,9 +69,14 @@ class Activated:
     level: int
 
 
+@dataclass(frozen=True, slots=True)
+class Move:
+    """The broker leaves: publish nothing more there, and go to another once :attr:`may_go`."""
+
+
 #: What is to be done on account of a message: send an answer, learn a list of revoked identities,
 #: end a subscription, note a gap, or say that a subscription is active.
-Action = KeepAlive | RevocationNotice | Ended | Away | Activated
+Action = KeepAlive | RevocationNotice | Ended | Away | Activated | Move
 
 
 class ClientState:
@@ -106,6 +113,8 @@ class ClientState:
         self.answers_why = False  #: it says what it would do with an event
         self.explanations: list[Why | WhyEvent] = []
         self.taken: list[RevocationTaken] = []
+        self.operated: list[ClientList | Operated] = []
+        self.can_operate = False  #: it answers operators
         self._addresses = tuple(addresses)
         self._has_token = has_token
         self._learnt: tuple[Address, ...] = ()  #: of the alternates
@@ -138,6 +147,7 @@ class ClientState:
         self.url, self.broker_uid, self.secure = url, attached.broker, attached.secure
         self.keepalive = Keepalive(now)
         self._keeps_events = KEPT_EVENTS in attached.capabilities
+        self.can_operate = OPERATE in attached.capabilities
         self.tells_active = ACTIVE in attached.capabilities
         self.answers_why = WHY in attached.capabilities
         self.watermarks.move()
@@ -232,6 +242,12 @@ class ClientState:
             self._accepted.get(s.link_class, 0) >= s.sequence for s in self.outgoing.values()
         )
 
+    @property
+    def may_go(self) -> bool:
+        """Whether nothing is lost if the client leaves its broker: all else it publishes again."""
+        express = self.outgoing[LinkClass.EXPRESS].sequence
+        return self._accepted.get(LinkClass.EXPRESS, 0) >= express
+
     # ── messages ──────────────────────────────────────────────────────────────────────────────
 
     def take(self, message: Message, now: float) -> Action | None:
@@ -269,8 +285,12 @@ class ClientState:
                 self.keepalive.answered(token, now)
             case RevocationNotice():
                 return message
+            case Leaving():
+                return Move()
             case RevocationTaken():
                 self.taken.append(message)
+            case ClientList() | Operated():
+                self.operated.append(message)
             case Dropped():
                 self.dropped = message
             case Missed(milliseconds):

@@ -17,6 +17,7 @@ from ges.client.wish import Wish
 from ges.errors import NotExplained
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.client_messages import KeepAlive, StatusRequest
+from ges.wire.operator_messages import ClientList, ClientsRequest, Drain, Kick, Operated
 from ges.wire.status import Status
 from ges.wire.why import Why, WhyRequest
 from ges.wire.why_event import WhyEvent, WhyEventRequest
@@ -101,8 +102,9 @@ class Waiting(ABC):
         off by the system, with all that has not got to the other end. So this end says first that
         nothing more comes, and the broker closes when it has read all.
         """
-        connection = self.core.connection
-        while connection is self.core.connection and connection is not None:
+        core = self.core
+        connection = core.connection or core.leaving
+        while connection is not None and connection in (core.connection, core.leaving):
             if not connection.queued_bytes:
                 self.core.close()
                 if not self.state.is_settled:
@@ -159,6 +161,15 @@ class Waiting(ABC):
         explanations.clear()
         await self._ask(question, explanations)
         return explanations.pop()
+
+    async def operate(self, question: ClientsRequest | Kick | Drain) -> ClientList | Operated:
+        """Ask the broker as an operator."""
+        if not self.state.can_operate:
+            return Operated("it is of an earlier version, and takes no such command")
+        operated = self.state.operated
+        operated.clear()
+        await self._ask(question, operated)
+        return operated.pop()
 
     async def _ask(self, question: Message, answers: Sized) -> None:
         """Ask the broker, and each one after it, until there is an answer."""

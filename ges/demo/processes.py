@@ -35,6 +35,8 @@ TAIL_LINES = 8
 class DemoFailed(ChordalError):
     """A step of the demo did not show what it should; the text says what happened instead."""
 
+    code = "demo-failed"
+
 
 @dataclass(frozen=True, slots=True)
 class Child:

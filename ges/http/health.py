@@ -26,6 +26,8 @@ def why_not_ready(broker: Broker) -> list[str]:
         return ["the broker does not listen yet"]
     if broker.is_leaving:
         return ["the broker is leaving the ring"]
+    if broker.is_draining:
+        return ["the broker drains: its clients go to other brokers"]
     ring = broker.node.ring
     if ring.member is None:
         return ["the broker is not on the ring"]

@@ -6,8 +6,9 @@ Clients
     that only ask for the status), ``letting_in`` (who may attach).
 What they send
     ``intake``, ``subscriptions``, ``parking`` and ``parked_events`` (secure events that wait for a
-    path), ``replies``, ``active_notices`` (that a subscription is active),
-    ``explanations`` (what would become of an event), ``event_lookup`` (what became of one).
+    path), ``replies``, ``active_notices`` (that a subscription is active), ``operators`` (see
+    who is attached, cut off, drain), ``explanations`` (what would become of an event),
+    ``event_lookup`` (what became of one).
 When they have to wait
     ``on_ring`` (until the broker has joined), ``backpressure`` (while queues are crowded),
     ``change_pace`` (when they change their subscriptions too fast).

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 from collections import Counter
 from collections.abc import Callable
@@ -31,12 +32,13 @@ from overlay.security.identity import PeerIdentity
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import MAX_FRAME_BYTES
 from overlay.wire.greetings import GREETINGS, Hello, Refusal
-from overlay.wire.versions import ACTIVE, ASKS, FOR_CLIENTS, LOOKS, MISSED, PAGES
+from overlay.wire.versions import ACTIVE, ASKS, FOR_CLIENTS, LEAVING, LOOKS, MISSED, PAGES
 from overlay.wording import counted
 
 NOTHING = AccessRules(())  #: allows nothing
 ENDS_AT_ONCE = 8  #: clients let go in one turn; thousands that close together hold nobody up
 MAX_ALTERNATES = 16
+AWAY_SECONDS = 0.01  #: at most, between two clients that are told to go to another broker
 
 
 class Clients:
@@ -88,6 +90,7 @@ class Clients:
         self._gone = trio.Event()  #: one of them went
         self._ends = trio.Semaphore(ENDS_AT_ONCE)
         self._closed = False
+        self._numbers = itertools.count(1)
 
     @property
     def size(self) -> int:
@@ -125,6 +128,10 @@ class Clients:
             hears_active=ACTIVE in hello.capabilities,
             takes_pages=PAGES in hello.capabilities,
             only_looks=only_looks,
+            hears_leaving=LEAVING in hello.capabilities,
+            host=wire.remote,
+            since=self._driver.now(),
+            number=next(self._numbers),
         )
         reader.limit(MAX_FRAME_BYTES)
         self._sessions.add(session)
@@ -244,6 +251,24 @@ class Clients:
                 session.forget_verdicts()
                 self._intake.judge_anew(session)
                 session.connection.finish()
+
+    async def send_away(self, grace_s: float) -> None:
+        """Take nobody new, and let those who are here go to other brokers, one after another.
+
+        They are told within the first half of ``grace_s`` seconds, a hundred a second or more, lest
+        all of them come to the others at one moment. Returns once all have gone, or then.
+        """
+        self._closed = True
+        with trio.move_on_after(grace_s):
+            sessions = list(self._sessions)
+            pause = min(AWAY_SECONDS, grace_s / 2 / max(1, len(sessions)))
+            for session in sessions:
+                self._intake.confirm(session)
+                session.send_away()
+                await trio.sleep(pause)
+            while self._sessions:
+                self._gone = trio.Event()
+                await self._gone.wait()
 
     async def dismiss(self) -> None:
         """Close all clients' connections after what is queued; they go to other brokers."""

@@ -28,6 +28,7 @@ from ges.wire.client_messages import (
 )
 from ges.wire.event_runs import EventRun, event_runs
 from ges.wire.events import CLIENT_FLAGS, MAX_PAYLOAD_BYTES, NO_DUTY
+from ges.wire.operator_messages import ClientsRequest, Drain, Kick
 from ges.wire.status import Status
 from ges.wire.status_pages import status_frames
 from ges.wire.topics import KnownTopics
@@ -55,6 +56,7 @@ class Intake:
         take_notice: Callable[[RevocationNotice], str | None],
         describe: Callable[[], Status],
         explain: Callable[[Session, WhyRequest], Why],
+        operate: Callable[[Session, ClientsRequest | Kick | Drain], Message],
         limits: Limits = LIMITS,
         look_at_memory: Callable[[], None] = lambda: None,
         portion_bytes: int = sys.maxsize,
@@ -62,7 +64,8 @@ class Intake:
         """Take to whom what clients send is handed.
 
         ``take_notice`` returns why a list of revoked identities is not taken, or None;
-        ``describe`` says how the broker is, ``explain`` what it would do with an event.
+        ``describe`` says how the broker is, ``explain`` what it would do with an event; ``operate``
+        does what an operator asks, and answers;
         ``look_at_memory`` is called where much is queued: behind each ``portion_bytes``.
         """
         self._stack = stack
@@ -75,6 +78,7 @@ class Intake:
         self._look_at_memory = look_at_memory
         self._portion_bytes = portion_bytes
         self._explain = explain
+        self._operate = operate
         self._topics = KnownTopics()
 
     def steps(self, session: Session, runs: list[FrameRun]) -> Generator[None, None, None]:
@@ -159,6 +163,8 @@ class Intake:
             session.tell(self._explain(session, message))
         elif isinstance(message, WhyEventRequest):
             session.tell(look_up(self._stack, session, message))
+        elif isinstance(message, (ClientsRequest, Kick, Drain)):
+            session.answer(self._operate(session, message))
         else:
             raise ProtocolError(f"{type(message).__name__} from a client")
 
@@ -182,6 +188,7 @@ class Intake:
 
     def _take_events(self, session: Session, run: EventRun) -> None:
         head = run.head
+        session.published += run.count
         if (head.publisher, head.incarnation) != (session.publisher, session.incarnation):
             raise ProtocolError("an event in somebody else's name")
         if head.attribute_bytes:

@@ -6,7 +6,8 @@ from typing import Protocol
 
 from ges.access.admission import Admitted
 from ges.access.rules import NOBODY
-from ges.wire.client_messages import CLIENT_CODEC, Missed
+from ges.wire.client_messages import CLIENT_CODEC, Leaving, Missed
+from overlay.address import is_loopback
 from overlay.ids import LinkClass, Nanos
 from overlay.machine import Message
 from overlay.queues.outbox import Outbox
@@ -42,6 +43,14 @@ class ClientOutlet(Outlet, Protocol):
     def overflowed(self) -> bool:
         """It was given up, as too much was held for the client or of it."""
 
+    @property
+    def events(self) -> int:
+        """Events that were queued so far."""
+
+    @property
+    def sent_bytes(self) -> int:
+        """Bytes that have left so far."""
+
     def finish(self) -> None:
         """Close after what is queued has been sent."""
 
@@ -64,16 +73,22 @@ class Session:
         "filter_bytes",
         "filters",
         "hears_active",
+        "hears_leaving",
         "hears_missed",
+        "host",
         "identity",
         "incarnation",
         "is_asking",
         "is_detached",
+        "is_local",
         "last",
         "last_word",
+        "number",
         "only_looks",
+        "published",
         "publisher",
         "reader",
+        "since",
         "status",
         "takes_pages",
         "told_dropped",
@@ -97,6 +112,10 @@ class Session:
         hears_active: bool = False,
         takes_pages: bool = False,
         only_looks: bool = False,
+        hears_leaving: bool = False,
+        host: str | None = None,
+        since: Nanos = 0,
+        number: int = 0,
     ) -> None:
         """Begin to serve it.
 
@@ -106,6 +125,10 @@ class Session:
             hears_active: it is told when its subscriptions are active.
             takes_pages: it can put a status together that comes in pages.
             only_looks: it may ask for the status, and no more.
+            hears_leaving: it goes to another broker when it is told that this one leaves.
+            host: IP address that it is attached from; None: there is none.
+            since: when it was attached.
+            number: of its connection at this broker.
         """
         self.admission = admission  #: who it is, and what it may
         self.verdicts: dict[bytes, str | None] = {}  #: why not, by topic
@@ -126,6 +149,12 @@ class Session:
         self.hears_active = hears_active
         self.takes_pages = takes_pages
         self.only_looks = only_looks
+        self.hears_leaving = hears_leaving
+        self.host = host
+        self.is_local = host is None or is_loopback(host)
+        self.since = since
+        self.number = number
+        self.published = 0  #: events that it has sent, refused ones among them
         self.is_asking = False  #: it waits, and has not been answered
         self.unsaid = 0  #: events taken, but not yet told the client
         self.accepted: dict[LinkClass, int] = {}  #: taken, but not yet told the client
@@ -141,6 +170,13 @@ class Session:
         """Tell it that it may have missed events since so many nanoseconds ago."""
         if self.hears_missed:
             self.tell(Missed(absence // 1_000_000))
+
+    def send_away(self) -> None:
+        """The broker leaves: let the client go to another one, with as little lost as may be."""
+        if self.hears_leaving:
+            self.tell(Leaving())
+        else:
+            self.connection.finish()
 
     def answer(self, message: Message) -> None:
         """Tell the client what has come of its request, be it that it was detached for it."""

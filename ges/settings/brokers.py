@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ges.broker.config import BrokerConfig
+from ges.discovery.targets import parse_announce, parse_join
 from ges.settings.forms import LOOPBACK
 from ges.settings.schema import Settings
-from overlay.address import parse_endpoint, parse_urls
+from overlay.address import parse_endpoint
 from overlay.limits import LIMITS, SPARE_FILES
 from overlay.limits import Limits as OverlayLimits
 
@@ -24,14 +25,18 @@ def broker_config(settings: Settings, open_files: int | None = None) -> BrokerCo
     """
     host, port = parse_endpoint(settings.listen, default_host=LOOPBACK)
     limits = limits_of(settings)
+    seeds, targets = parse_join(settings.join)
     return BrokerConfig(
         name=settings.name,
         host=host,
         port=port,
-        seeds=tuple(parse_urls(settings.join)),
+        seeds=seeds,
+        targets=targets,
+        announce=None if settings.announce is None else parse_announce(settings.announce),
         bootstrap=settings.bootstrap,
         overlay=settings.overlay,
         advertise=_advertise(settings.advertise),
+        grace_s=settings.grace,
         directory=settings.data,
         trace=settings.trace,
         identity=settings.security.identity,

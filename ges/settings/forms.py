@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ges.discovery.targets import parse_announce, parse_join
 from ges.settings.quantities import bytes_of, bytes_text, seconds_of, time_text
 from ges.settings.setting import Form
-from overlay.address import parse_endpoint, parse_urls
+from overlay.address import parse_endpoint
 from overlay.wire.greetings import check_overlay
 
 LOOPBACK = "127.0.0.1"
@@ -51,7 +52,18 @@ def _read_endpoint(written: Any) -> str:  # noqa: ANN401
 def _read_brokers(written: Any) -> list[str]:  # noqa: ANN401
     if not isinstance(written, list) or not all(isinstance(each, str) for each in written):
         raise ValueError
-    return [address.url for address in parse_urls(written)]
+    found: dict[str, None] = {}
+    for item in (part.strip() for text in written for part in text.split(",")):
+        if item:
+            addresses, _ = parse_join([item])
+            found[addresses[0].url if addresses else item] = None
+    return list(found)
+
+
+def _read_announce(written: Any) -> str:  # noqa: ANN401
+    text = _text(written)
+    parse_announce(text)
+    return text
 
 
 def _read_overlay(written: Any) -> str:  # noqa: ANN401
@@ -69,10 +81,12 @@ BYTES = Form("a number of bytes, or a size such as 64MiB", _read_bytes, bytes_te
 LISTEN = Form("an address HOST:PORT, or a port of this machine alone", _read_listen, str)
 ENDPOINT = Form("HOST or HOST:PORT", _read_endpoint, str)
 BROKERS = Form(
-    'a list of URLs of brokers, such as ["chordal://10.1.0.7:9470"]',
+    'a list of URLs of brokers, such as ["chordal://10.1.0.7:9470"], or of dns:NAME, mdns: and '
+    "file:PATH",
     _read_brokers,
     list,
     is_list=True,
 )
+ANNOUNCE = Form("mdns: or mdns:ADDRESS", _read_announce, str, alone="mdns:")
 OVERLAY = Form("the name of an overlay", _read_overlay, str)
 PATH = Form("a path", _read_path, str)

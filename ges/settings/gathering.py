@@ -13,11 +13,11 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from ges.errors import SettingsError
 from ges.settings.files import Entry, SettingsFile, read_file
 from ges.settings.schema import Settings
 from ges.settings.setting import PREFIX, settings_of
 from ges.settings.values import WrongValue, from_text, from_toml
-from overlay.errors import ConfigError
 from overlay.wording import printable
 
 TABLE = settings_of(Settings)
@@ -74,7 +74,8 @@ def gather(sources: Sources) -> Gathered:
     """Return all settings.
 
     Raises:
-        ConfigError: the file or a variable is wrong; the text has one line for each mistake.
+        SettingsError: a variable or the file is wrong; it has one line for each mistake.
+        ConfigError: the file cannot be read.
     """
     found = {each.key: Found(each.default, Source.DEFAULT, "default") for each in TABLE}
     mistakes: list[str] = []
@@ -82,7 +83,7 @@ def gather(sources: Sources) -> Gathered:
         _take_file(read_file(sources.file), found, mistakes)
     _take_environment(sources.environment, found, mistakes)
     if mistakes:
-        raise ConfigError("\n".join(mistakes))
+        raise SettingsError(mistakes)
     for key, value in sources.flags.items():
         found[key] = Found(value, Source.FLAG, BY_KEY[key].about.flag)
     return Gathered(found, settings_from({key: each.value for key, each in found.items()}))

@@ -15,7 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal
 
-from ges.settings.forms import BROKERS, ENDPOINT, LISTEN, OVERLAY, PATH, TIME
+from ges.settings.forms import ANNOUNCE, BROKERS, ENDPOINT, LISTEN, OVERLAY, PATH, TIME
 from ges.settings.limits import Limits
 from ges.settings.setting import Part, setting
 from ges.wire.events import DEFAULT_BUDGET_US
@@ -232,12 +232,22 @@ class Settings(Part, frozen=True):
         setting(
             "Brokers that form the ring, this one among them; give all of them the same list. "
             "Whoever is on a ring is joined; where nobody is, one of the list founds it. None: "
-            "found a new ring.",
-            *("--join", "URL[,URL...]"),
+            "found a new ring. Instead of URLs, or beside them: records of a DNS name, brokers "
+            "that announce themselves on the local network, a file of URLs; these are watched.",
+            *("--join", "URL|dns:NAME|mdns:|file:PATH,..."),
             form=BROKERS,
             reloads=True,
         ),
     ] = ()
+    announce: Annotated[
+        str | None,
+        setting(
+            "Announce this broker on the local network, for --join mdns: of others; with an "
+            "address, by that interface alone. None: do not.",
+            *("--announce", "[mdns:ADDRESS]"),
+            form=ANNOUNCE,
+        ),
+    ] = None
     bootstrap: Annotated[
         int,
         setting(
@@ -267,6 +277,17 @@ class Settings(Part, frozen=True):
             form=PATH,
         ),
     ] = None
+    grace: Annotated[
+        float,
+        setting(
+            "Time that clients have to go to other brokers when this one is to leave.",
+            *("--grace", "TIME"),
+            form=TIME,
+            reloads=True,
+            ge=0,
+            le=3600,
+        ),
+    ] = 5.0
     security: Security = Security()
     limits: Limits = Limits()
     ring: Ring = Ring()

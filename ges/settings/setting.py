@@ -25,6 +25,7 @@ class Form:
     read: Callable[[Any], Any]  #: from what is written; raises ValueError or ConfigError
     write: Callable[[Any], Any]  #: and back
     is_list: bool = False
+    alone: str | None = None  #: what its flag says without a value; None: it needs one
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,8 @@ from overlay.wording import printable
 class WrongValue(ConfigError):
     """What is written is no value of the setting; the text says what is allowed."""
 
+    code = "setting-value"
+
 
 def from_toml(setting: Setting, written: object, folder: Path | None = None) -> Any:  # noqa: ANN401 - as the setting has it
     """Return the value that a file holds; relative paths start at ``folder``.

@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 
 from ges.wire.broker_messages import RevocationNotice
+from ges.wire.operator_messages import OPERATOR_MESSAGES, ClientList, Operated
 from ges.wire.status import MoreStatus, Status
 from ges.wire.topics import MAX_TOPIC_BYTES
 from ges.wire.why import Why, WhyRequest
@@ -164,6 +165,13 @@ class Missed(Message, frozen=True):
     milliseconds: WireCount
 
 
+class Leaving(Message, frozen=True):
+    """The broker leaves the ring: go to another one, once it has confirmed what cannot be repeated.
+
+    Only to a client that has said :data:`overlay.wire.versions.LEAVING`.
+    """
+
+
 #: What clients and brokers say to each other; nothing of it is understood between brokers.
 CLIENT_CODEC = MessageCodec(
     Subscribe,
@@ -182,10 +190,14 @@ CLIENT_CODEC = MessageCodec(
     RevocationTaken,
     Dropped,
     Missed,
+    Leaving,
     Status,
     MoreStatus,
     WhyRequest,
     Why,
     WhyEventRequest,
     WhyEvent,
+    *OPERATOR_MESSAGES,
+    ClientList,
+    Operated,
 )

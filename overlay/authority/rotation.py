@@ -69,7 +69,7 @@ def not_renewed(authority: Authority, *, now: datetime | None = None) -> tuple[I
     """Return what is still held of the old authority: per uid the last certificate, if it is so."""
     now = now or datetime.now(UTC)
     latest = {entry.uid: entry for entry in read_issued(authority.directory, now)}
-    signer = _key_id(authority)
+    signer = key_id(authority)
     return tuple(e for e in latest.values() if e.authority != signer and not e.revoked)
 
 
@@ -103,6 +103,7 @@ def finish_rotation(
     return Authority(authority.directory, authority.certificate, authority.key)
 
 
-def _key_id(authority: Authority) -> str:
+def key_id(authority: Authority) -> str:
+    """Return the id of the key that signs now, hexadecimal, as :class:`Issued` has it."""
     own = x509.SubjectKeyIdentifier.from_public_key(authority.key.public_key())
     return own.digest.hex()

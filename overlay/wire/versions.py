@@ -50,11 +50,14 @@ WHY = "why"  #: a broker says what it would do with an event, and why
 
 PAGES = "status_pages"  #: a client takes a status in pages
 LOOKS = "looks"  #: a client does nothing but ask for the broker's status, and then goes
+OPERATE = "operate"  #: a broker lists its clients, cuts them off and drains, if an operator asks
+
+LEAVING = "leaving"  #: a client goes to another broker when its own says that it leaves
 
 #: What a broker tells its clients that it has ...
-FOR_CLIENTS = (KEPT_EVENTS, ACTIVE, WHY)
+FOR_CLIENTS = (KEPT_EVENTS, ACTIVE, WHY, OPERATE)
 #: ... and what a client tells its broker, beside what it has in common with brokers.
-OF_CLIENTS = (ASKS, MISSED, ACTIVE, PAGES)
+OF_CLIENTS = (ASKS, MISSED, ACTIVE, PAGES, LEAVING)
 
 CAPABILITIES = frozenset({EXPRESS, STREAMS, SECURE_STATES, QUICK_PROBES, UNITS, PROFILES})
 

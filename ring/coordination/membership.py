@@ -43,12 +43,12 @@ class Membership:
         self._parts.core.ring_id = ring_id
         self._become_member(contact=None, round_trip_ns=None)
 
-    def join(self, seeds: tuple[str, ...], bootstrap: int) -> None:
+    def join(self, seeds: tuple[str, ...], bootstrap: int, *, patient: bool) -> None:
         """Begin to look for a place through the brokers at these URLs, or for who founds."""
         own = self._parts.core.peer.url
         self._parts.newcomer.founding.begin(seeds, bootstrap)
         self._seeds = tuple(url for url in seeds if url != own)
-        self._parts.newcomer.begin(self._seeds, patient=False)
+        self._parts.newcomer.begin(self._seeds, patient=patient)
 
     def reseed(self, seeds: tuple[str, ...]) -> None:
         """Look for the ring, or for parts of it that are cut off, at these URLs from now on."""

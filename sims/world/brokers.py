@@ -25,6 +25,7 @@ from ges.sessions.subscriptions import Subscriptions
 from ges.stack import Stack
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.link_codec import LINK_CODEC
+from ges.wire.operator_messages import Operated
 from ges.wire.status import Status
 from overlay.errors import ProtocolError
 from overlay.ids import LinkClass, Nanos, Peer, nanos
@@ -125,6 +126,7 @@ class WholeBroker(Process):
             take_notice=_refuse_notice,
             describe=_no_status,
             explain=Explanations(self.stack, ()).answer,
+            operate=lambda session, message: Operated("nobody operates a simulated broker"),
         )
         self.sessions = Sessions(
             self,

@@ -28,6 +28,7 @@ class Connection:
         "_noted",
         "_write_bytes",
         "closed_by",
+        "events",
         "is_aborted",
         "on_change",
         "outbox",
@@ -54,6 +55,7 @@ class Connection:
         self.is_aborted = False
         self.closed_by: Nanos | None = None  #: it is over then, finished or not
         self.sent_bytes = 0
+        self.events = 0  #: queued so far
         self.on_change: Callable[[], None] = lambda: None  #: while it is closing
         self.outbox = Outbox(
             NormalLane(limit_bytes, policy), ExpressLane(min(limit_bytes, EXPRESS_QUEUE_BYTES))
@@ -99,6 +101,7 @@ class Connection:
         """Queue whole frames that hold so many events; too many end the connection."""
         if self._closing:
             return
+        self.events += events
         lane = self.outbox.normal
         lane.put(item, events)
         if lane.size > lane.limit:
@@ -113,6 +116,7 @@ class Connection:
     def send_again(self, items: Iterable[Item]) -> None:
         """Queue what an earlier connection has not brought over, however much it is."""
         for item, events in items:
+            self.events += events
             self.outbox.normal.put(item, events)
         self._note()
 
@@ -130,6 +134,7 @@ class Connection:
     def send_express(self, item: bytearray, stamp_at: int) -> None:
         """Queue one express event before all that is not."""
         if not self._closing:
+            self.events += 1
             self.outbox.express.put(item, stamp_at, self.process.timeline.now)
             self._note()
 

@@ -11,6 +11,6 @@ Values
     that speaks another version).
 On the network
     ``broker_thread`` (brokers for clients that do not run on trio), ``slow_proxy`` (delays
-    what brokers send), ``tap`` (reads what goes over sockets), ``http`` (requests to admin
-    servers), ``web_certificates`` (what HTTPS needs).
+    what brokers send), ``tap`` (reads what goes over sockets), ``dns_server`` (answers as a test
+    tells it), ``http`` (requests to admin servers), ``web_certificates`` (what HTTPS needs).
 """

@@ -39,6 +39,10 @@ class BrokerThread:
         """End a broker without a word of its own."""
         self.call(lambda: self._brokers.kill(broker))
 
+    def send_away(self, broker: Broker, grace_s: float) -> None:
+        """Have a broker tell its clients that it leaves, and wait until they have gone."""
+        trio.from_thread.run(broker.clients.send_away, grace_s, trio_token=self._token)
+
     def call(self, function: Callable[[], T]) -> T:
         """Call ``function`` in the brokers' thread."""
         return trio.from_thread.run_sync(function, trio_token=self._token)

@@ -62,12 +62,13 @@ def test_from_token_to_denial(brokers: Fleet, rules: Path, book: Path, token: Pa
     assert denied.returncode == 1
     assert denied.stderr == (
         "chordal: error: publishing to 'sensors/line-2/7' is denied to token:line-1: "
-        "no rule allows it\n"
+        "no rule allows it [publish-refused]\n"
     )
     denied = chordal_here("sub", "#", "--wait", "1", *at)
     assert denied.returncode == 1
     assert denied.stderr == (
-        "chordal: error: subscribing to '#' is denied to anyone: no rule allows it\n"
+        "chordal: error: subscribing to '#' is denied to anyone: no rule allows it "
+        "[subscribe-refused]\n"
     )
 
     assert chordal_here("ring", "--check", "--expect", "2", *at).returncode == 0
@@ -162,7 +163,10 @@ def test_tokens_are_issued_listed_and_revoked(book: Path, token: Path, tmp_path:
     assert printed.stdout.strip().rpartition(".")[2] not in told + str(listed)
     assert chordal_here("token", "revoke", str(book), "line-1").returncode == 0
     again = chordal_here("token", "revoke", str(book), "line-1")
-    assert (again.returncode, again.stderr) == (2, "chordal: error: there is no token 'line-1'\n")
+    assert (again.returncode, again.stderr) == (
+        2,
+        "chordal: error: there is no token 'line-1' [token]\n",
+    )
     wrong = chordal_here("token", "issue", str(book), "a", "--lifetime", "soon")
     assert wrong.returncode == 2
     assert "write one such as 90s, 15m, 12h, 30d or never" in wrong.stderr

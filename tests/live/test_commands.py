@@ -288,7 +288,7 @@ def test_output_that_cannot_be_written(brokers: Fleet) -> None:
                 cwd=REPOSITORY,
                 check=False,
             )
-        why = "chordal: error: cannot write the output: No space left on device\n"
+        why = "chordal: error: cannot write the output: No space left on device [system]\n"
         assert (command, done.returncode, done.stderr) == (command, 1, why)
 
 

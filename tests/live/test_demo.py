@@ -200,7 +200,8 @@ def test_a_folder_of_somebody_else_is_refused_and_not_touched(tmp_path: Path) ->
     refused = chordal_here("demo", "--out", str(tmp_path))
     assert refused.returncode == 2
     assert refused.stderr.splitlines() == [
-        f"chordal: error: {tmp_path} holds other things than a demo's results: name another --out"
+        f"chordal: error: {tmp_path} holds other things than a demo's results: name another --out "
+        "[config]"
     ]
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
     assert (tmp_path / "data" / "diary").read_text() == "mine"

@@ -144,7 +144,7 @@ def test_a_broker_asked_that_stands_still_is_named_in_time(brokers: Fleet) -> No
         words = f"no broker to attach to: {first.url}: no answer in time"
         assert refused.stderr.splitlines() == [
             f"chordal: waiting for a broker at {first.url} (no answer yet); trying for 1 s",
-            f"chordal: error: {words}",
+            f"chordal: error: {words} [connection-lost]",
         ]
 
 

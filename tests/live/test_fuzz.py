@@ -30,5 +30,5 @@ def test_a_process_that_may_open_too_few_files_does_not_start_a_broker(tmp_path:
     assert broker.ended() == 2
     assert broker.err == (
         "chordal: error: this process may open 100 files, and a broker needs 128; "
-        "raise the limit (ulimit -n)\n"
+        "raise the limit (ulimit -n) [config]\n"
     )

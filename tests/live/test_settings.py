@@ -64,7 +64,7 @@ def test_what_can_change_does_and_what_cannot_is_named(brokers: Fleet, file: Pat
     assert by_key["log.level"]["event"] == "setting changed"
     assert "listen" not in by_key, "a flag is stronger than the file"
     assert "ring.backups" not in by_key
-    refused = chordal_here("status", *at, "--timeout", "0.3")
+    refused = chordal_here("pub", "a", "x", *at, "--timeout", "0.3")
     assert refused.returncode == 1
     assert "serves 0 clients" in refused.stderr
 
@@ -72,7 +72,7 @@ def test_what_can_change_does_and_what_cannot_is_named(brokers: Fleet, file: Pat
     by_key = {line.get("key"): line for line in told}
     assert by_key["overlay"]["event"] == "setting needs a restart"
     assert by_key["overlay"]["level"] == "warning"
-    assert chordal_here("status", *at).returncode == 0
+    assert chordal_here("pub", "a", "x", *at).returncode == 0
 
 
 def test_a_broken_file_changes_nothing(brokers: Fleet, file: Path) -> None:
@@ -123,6 +123,23 @@ def test_rings_become_one_when_a_list_names_the_other(brokers: Fleet, file: Path
     whole(first.url, 1)
     told = reload(first, file, f"join = ['{second.url}']")
     assert any(line.get("key") == "join" for line in told)
+    whole(second.url, 2)
+
+
+def test_a_list_that_is_looked_for_elsewhere_may_be_named_later(
+    brokers: Fleet, file: Path, tmp_path: Path
+) -> None:
+    """One that is wrong ends no broker that runs."""
+    first = started(brokers, file)
+    second = brokers.broker()
+    assert second.ready["ready"]
+    wrong, listed = tmp_path / "wrong", tmp_path / "listed"
+    wrong.write_text("here")
+    reload(first, file, f"join = ['file:{wrong}']")
+    eventually(lambda: f"{wrong}: line 1: 'here' is not a broker URL" in first.err)
+    whole(first.url, 1)
+    reload(first, file, f"join = ['file:{listed}']")
+    listed.write_text(second.url)
     whole(second.url, 2)
 
 

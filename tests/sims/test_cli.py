@@ -176,7 +176,7 @@ def test_what_a_story_finds_wrong_is_told_seed_by_seed(
     ]
     assert said.err == (
         "chordal: error: sad went wrong with 2 of 3 seeds; "
-        "see it again with: chordal sim run sad --seed 1\n"
+        "see it again with: chordal sim run sad --seed 1 [promise-broken]\n"
     )
     assert run_root(["sim", "run", "sad", "--seeds", "3", "--json"]) == 1
     found = json.loads(capsys.readouterr().out)

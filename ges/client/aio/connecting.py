@@ -29,6 +29,7 @@ async def connect(
     on_waiting: Callable[[str], None] | None = None,
     on_gap: Callable[[Gap], None] | None = None,
     token: str | None = None,
+    only_looks: bool = False,
 ) -> AsyncIterator[Client]:
     """Attach to the first broker that answers.
 
@@ -58,6 +59,7 @@ async def connect(
         timeout=timeout,
         reattach=reattach,
         on_waiting=on_waiting,
+        only_looks=only_looks,
     )
     attachment = Attachment(wish, random.Random(f"{wish.uid}:attach"), on_gap)
     async with plain_errors(), asyncio.TaskGroup() as tasks:

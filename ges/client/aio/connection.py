@@ -53,6 +53,7 @@ class Connection(asyncio.Protocol):
         self._failure: OSError | None = None
         self._is_ended = False  #: nothing more comes
         self._is_closing = False
+        self._is_finishing = False  #: nothing more is sent behind what is queued
         self._is_full = False  #: the kernel takes no more for now
         self._is_due = False  #: writing has been asked for, or waits for the kernel
 
@@ -60,7 +61,7 @@ class Connection(asyncio.Protocol):
 
     def send(self, item: Bytes, events: int = 0) -> None:
         """Queue whole frames; beyond the limit the connection is given up."""
-        if self._is_closing:
+        if self._is_closing or self._is_finishing:
             return
         lane = self.outbox.normal
         lane.put(item, events)
@@ -78,7 +79,7 @@ class Connection(asyncio.Protocol):
 
     def send_express(self, item: bytearray, stamp_at: int) -> None:
         """Queue one express event before all that is not; see :mod:`overlay.queues.lanes`."""
-        if self._is_closing:
+        if self._is_closing or self._is_finishing:
             return
         self.outbox.express.put(item, stamp_at, _now())
         if not self._is_due:
@@ -118,6 +119,8 @@ class Connection(asyncio.Protocol):
         except OSError as error:  # TLS cannot go on
             self._fail(error)
         self._is_due = self._is_full
+        if self._is_finishing and not outbox and not transport.is_closing():
+            transport.write_eof()  # the other end closes when it has read all
         if not self.crowded:
             self._room.set()
 
@@ -174,6 +177,14 @@ class Connection(asyncio.Protocol):
         return data
 
     # ── its end ───────────────────────────────────────────────────────────────────────────────
+
+    def finish(self) -> None:
+        """Close after what is queued has been sent, and the other end has closed, too."""
+        if self._is_finishing or self._is_closing:
+            return
+        self._is_finishing = True
+        if not self._is_due:
+            self._ask_to_write()
 
     def abort(self) -> None:
         """Close now, dropping what is queued."""

@@ -15,6 +15,7 @@ from ges.client.gaps import Gap
 from ges.client.subscription import Subscription as Awaited
 from ges.client.sync.subscription import Subscription
 from ges.client.sync.thread import ClientThread
+from ges.wire.operator_messages import ClientList, ClientsRequest, Drain, Kick
 from ges.wire.status import Status
 from ges.wire.why import Why
 from ges.wire.why_event import WhyEvent
@@ -31,6 +32,7 @@ def connect(
     on_waiting: Callable[[str], None] | None = None,
     on_gap: Callable[[Gap], None] | None = None,
     token: str | None = None,
+    only_looks: bool = False,
 ) -> Client:
     """Attach to the first broker that answers, and return the client.
 
@@ -56,6 +58,7 @@ def connect(
             on_waiting=on_waiting,
             on_gap=on_gap,
             token=token,
+            only_looks=only_looks,
         )
 
     return Client(ClientThread(attach))
@@ -167,6 +170,16 @@ class Client:
             ClientClosed: the client is closed.
         """
         self._thread.call(self._client.spread(revoked))
+
+    def operate(self, question: ClientsRequest | Kick | Drain) -> ClientList:
+        """Ask the broker as an operator; the list is empty where it has only to do something.
+
+        Raises:
+            OperationRefused: this client may not, or it cannot be done, and why.
+            ConnectionLost: there is no broker.
+            ClientClosed: the client is closed.
+        """
+        return self._thread.call(self._client.operate(question))
 
     def status(self) -> Status:
         """Ask the broker about itself.

@@ -101,7 +101,16 @@ def test_defaults_in_it_may_be_uncommented(tmp_path: Path) -> None:
     ]
     tables = tomllib.loads("\n".join(bare))
     assert tables["limits"]["payload"] == "1MiB"
-    have_no_default = {"name", "advertise", "data", "trace", "identity", "access", "tokens"}
+    have_no_default = {
+        "name",
+        "advertise",
+        "announce",
+        "data",
+        "trace",
+        "identity",
+        "access",
+        "tokens",
+    }
     have_no_default |= {"token_file", "tls"}
     copy = tmp_path / "copy.toml"
     kept = [line for line in bare if line.split(" ")[0] not in have_no_default]
@@ -121,7 +130,8 @@ def test_a_mistake_in_the_file_is_one_line(file: Path) -> None:
         done = chordal_here(*command, "--config", str(file))
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr == (
-            f"chordal: error: {file}:2: limits.clints: unknown key; the nearest is limits.clients\n"
+            f"chordal: error: {file}:2: limits.clints: unknown key; the nearest is limits.clients "
+            "[settings]\n"
         )
 
 

@@ -81,7 +81,7 @@ def test_only_the_user_reads_them_and_there_is_no_secret_in_them(
     assert "secret-of-mine" not in path.read_text()
     path.chmod(0o644)
     assert fails("status", "--context", "prod") == (
-        f"{path}: open to group or others; chmod 600 {path}"
+        f"{path}: open to group or others; chmod 600 {path} [config]"
     )
 
 

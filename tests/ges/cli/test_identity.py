@@ -297,3 +297,32 @@ def test_revoke_of_what_is_no_identity(authority: Path, tmp_path: Path) -> None:
     assert "no certificate of that uid" in str(result.exception)
     result = chordal("revoke", authority, tmp_path)
     assert isinstance(result.exception, IdentityError)
+
+
+def test_the_list_has_all_that_is_in_force_and_what_is_to_be_renewed(
+    authority: Path, tmp_path: Path
+) -> None:
+    assert printed("list", authority)["identities"] == []
+    for name, role in (("b", "--broker"), ("c", "--client")):
+        assert chordal("issue", authority, tmp_path / name, role).exit_code == 0
+    broker, client = (load_identity(tmp_path / name) for name in ("b", "c"))
+    assert chordal("revoke", authority, client.uid).exit_code == 0
+    rows = printed("list", authority)["identities"]
+    assert [(row["role"], row["uid"], row["revoked"]) for row in rows] == [
+        ("broker", broker.uid, False),
+        ("client", client.uid, True),
+    ]
+    assert 29 * 86_400 < rows[0]["seconds_left"] <= 30 * 86_400
+    assert not any(row["old_authority"] for row in rows)
+    assert chordal("rotate", authority).exit_code == 0
+    assert chordal("renew", authority, tmp_path / "b").exit_code == 0
+    rows = printed("list", authority)["identities"]
+    assert [row["old_authority"] for row in rows if row["uid"] == broker.uid].count(False) == 1
+    told = chordal("list", authority).output
+    assert "revoked, old authority" in told
+    assert "3 certificates in force" in told
+
+
+def test_the_list_of_no_authority_is_an_error(tmp_path: Path) -> None:
+    result = chordal("list", tmp_path)
+    assert isinstance(result.exception, IdentityError)

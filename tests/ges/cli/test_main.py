@@ -51,7 +51,10 @@ def test_what_is_not_known_is_named(
     capsys: pytest.CaptureFixture[str], arguments: list[str]
 ) -> None:
     assert main.run(arguments) == 2
-    assert "frobnicate" in capsys.readouterr().err
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("chordal: error: ")
+    assert "frobnicate" in line
+    assert line.endswith(" --help' [usage]"), "it says where the right ones stand"
 
 
 @pytest.mark.parametrize(
@@ -100,29 +103,34 @@ def fail(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], int]:
 @pytest.mark.parametrize(
     ("error", "code", "told"),
     [
-        (ConnectionLost("no broker"), 1, ["chordal: error: no broker"]),
-        (ConfigError("bad flag"), 2, ["chordal: error: bad flag"]),
-        (group(ConfigError("bad flag")), 2, ["chordal: error: bad flag"]),
-        (group(ConnectionLost("gone"), ConnectionLost("gone")), 1, ["chordal: error: gone"]),
-        (ConnectionLost("told \x1b[2J"), 1, [r"chordal: error: told \x1b[2J"]),
-        (MemoryError(), 1, ["chordal: error: there is not enough memory"]),
-        (group(MemoryError()), 1, ["chordal: error: there is not enough memory"]),
-        (OSError(errno.ENOMEM, "x"), 1, ["chordal: error: there is not enough memory"]),
+        (ConnectionLost("no broker"), 1, ["chordal: error: no broker [connection-lost]"]),
+        (ConfigError("bad flag"), 2, ["chordal: error: bad flag [config]"]),
+        (group(ConfigError("bad flag")), 2, ["chordal: error: bad flag [config]"]),
+        (
+            group(ConnectionLost("gone"), ConnectionLost("gone")),
+            1,
+            ["chordal: error: gone [connection-lost]"],
+        ),
+        (ConnectionLost("told \x1b[2J"), 1, [r"chordal: error: told \x1b[2J [connection-lost]"]),
+        (MemoryError(), 1, ["chordal: error: there is not enough memory [no-memory]"]),
+        (group(MemoryError()), 1, ["chordal: error: there is not enough memory [no-memory]"]),
+        (OSError(errno.ENOMEM, "x"), 1, ["chordal: error: there is not enough memory [no-memory]"]),
         (
             OSError(errno.ENOSPC, "No space left on device", "data/x"),
             1,
-            ["chordal: error: cannot write data/x: No space left on device"],
+            ["chordal: error: cannot write data/x: No space left on device [system]"],
         ),
         (
             OSError(errno.EDQUOT, "Disk quota exceeded", "data/y"),
             1,
-            ["chordal: error: cannot write data/y: Disk quota exceeded"],
+            ["chordal: error: cannot write data/y: Disk quota exceeded [system]"],
         ),
         (
             OSError(errno.EMFILE, "Too many open files", "y"),
             1,
-            ["chordal: error: y: Too many open files"],
+            ["chordal: error: y: Too many open files [system]"],
         ),
+        (ConnectionLost("told\nin lines"), 1, ["chordal: error: told in lines [connection-lost]"]),
         (KeyboardInterrupt(), 130, []),
         (BaseExceptionGroup("outer", [KeyboardInterrupt()]), 130, []),
     ],
@@ -145,9 +153,9 @@ def test_a_bug_of_ours_is_called_one(
 ) -> None:
     monkeypatch.delenv("CHORDAL_DEBUG", raising=False)
     assert fail(KeyError("x")) == 70
-    told = capsys.readouterr().err
-    assert "internal error: KeyError: 'x'" in told
-    assert "CHORDAL_DEBUG=1" in told
+    (told,) = capsys.readouterr().err.splitlines()
+    assert told.startswith("chordal: internal error: KeyError: 'x'; this is a bug of chordal; ")
+    assert told.endswith("CHORDAL_DEBUG=1 shows where [internal]")
     monkeypatch.setenv("CHORDAL_DEBUG", "1")
     with pytest.raises(KeyError):
         fail(KeyError("x"))

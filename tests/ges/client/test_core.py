@@ -16,15 +16,18 @@ from ges.client.wish import Wish
 from ges.errors import ClientClosed, ConnectionLost
 from ges.wire.client_messages import (
     CLIENT_CODEC,
+    Accepted,
     Active,
     Attached,
     KeepAlive,
+    Leaving,
     Subscribe,
     Subscribed,
     Unsubscribe,
 )
 from overlay.address import Address
 from overlay.errors import CodecError
+from overlay.ids import LinkClass
 from overlay.machine import Message
 from overlay.queues.lanes import ExpressLane, NormalLane, Policy
 from overlay.queues.outbox import Outbox
@@ -53,6 +56,7 @@ class Sent:
         self.crowded = False
         self.queued_bytes = 0
         self.one_way_us = 0
+        self.is_finished = False
         self._reader = FrameReader()
 
     def send(self, item: Bytes, events: int = 0) -> None:
@@ -64,6 +68,9 @@ class Sent:
 
     def send_express(self, item: bytearray, stamp_at: int) -> None:
         self.send(item, 1)
+
+    def finish(self) -> None:
+        self.is_finished = True
 
     async def room(self) -> None:
         raise AssertionError("nobody waits here")
@@ -131,6 +138,21 @@ def test_a_broker_that_asks_is_answered_and_one_that_says_nothing_is_asked(
             break
     assert sent.said() == [KeepAlive(token, answer=False) for token in (1, 2)]
     assert now == 10 + SILENCE_SECONDS
+
+
+def test_a_broker_that_leaves_is_left_once_it_has_taken_all_that_may_not_come_twice(
+    core: ClientCore,
+) -> None:
+    sent = attach(core, "chordal://a.test:1", 10)
+    core.send(bytes(core.state.outgoing[LinkClass.EXPRESS].pack_express(b"a", b"", b"", 0, 0)))
+    core.receive(told(Leaving()), 10)
+    assert core.connection is None, "who publishes waits for the next broker"
+    assert not sent.is_finished
+    core.receive(told(Accepted(LinkClass.EXPRESS, 1)), 10)
+    assert sent.is_finished
+    core.lose()
+    assert core.leaving is None
+    assert core.state.is_confirmed()
 
 
 def test_bytes_may_come_in_any_pieces(core: ClientCore, subscription: Subscription) -> None:

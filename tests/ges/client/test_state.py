@@ -8,7 +8,7 @@ import pytest
 from ges.client.keepalive import Keepalive
 from ges.client.outgoing import CONFIRMED_BYTES, CONFIRMED_SECONDS
 from ges.client.resuming import SLACK_SECONDS
-from ges.client.state import MAX_ALTERNATES, Away, ClientState, Ended
+from ges.client.state import MAX_ALTERNATES, Away, ClientState, Ended, Move
 from ges.errors import ConnectionLost, PublishRefused
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.client_messages import (
@@ -18,6 +18,7 @@ from ges.wire.client_messages import (
     Dropped,
     EventRefused,
     KeepAlive,
+    Leaving,
     Mark,
     Missed,
     Resubscribe,
@@ -325,3 +326,16 @@ def test_what_a_broker_says_of_a_refusal_is_escaped(state: ClientState) -> None:
     state.request(Subscribe(1, "a", None))
     tell(state, SubscriptionRefused(1, "\x1b[2J"))
     assert state.settle(1) == r"\x1b[2J"
+
+
+def test_a_client_whose_broker_leaves_goes_once_its_express_events_are_confirmed() -> None:
+    """All others it publishes again at the next broker."""
+    state = attached()
+    publish(state, NORMAL, 2)
+    publish(state, EXPRESS, 2)
+    assert state.take(Leaving(), 2.0) == Move()
+    assert not state.may_go
+    tell(state, Accepted(EXPRESS, 1))
+    assert not state.may_go
+    tell(state, EventRefused(EXPRESS, 2, "no"))
+    assert state.may_go, "what is refused is decided as well"

@@ -21,11 +21,13 @@ from ges.client.sync import Client, Gap, connect
 from ges.errors import (
     ClientClosed,
     ConnectionLost,
+    OperationRefused,
     PublishRefused,
     SubscribeRefused,
     TopicError,
     WrongThread,
 )
+from ges.wire.operator_messages import ClientsRequest, Kick
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass
 from tests.helpers.broker_thread import BrokerThread, broker_thread
@@ -38,6 +40,15 @@ def thread() -> Iterator[BrokerThread]:
     """Brokers, in a thread of their own."""
     with broker_thread() as started:
         yield started
+
+
+def test_it_asks_as_an_operator(thread: BrokerThread) -> None:
+    broker = thread.start()
+    with connect(broker.url) as client:
+        (found,) = client.operate(ClientsRequest(0)).clients
+        assert (found.uid, found.is_asker) == (client.uid, True)
+        with pytest.raises(OperationRefused, match=f"no client {'0' * 32} is attached here"):
+            client.operate(Kick("0" * 32))
 
 
 def clients_of(thread: BrokerThread, broker: Broker) -> int:

@@ -104,6 +104,7 @@ def other(key: str) -> object:
         "1KiB",
         "chordal://a:1",
         "127.0.0.1:1",
+        "mdns:",
     ):
         try:
             value = from_text(setting, text)

@@ -404,6 +404,18 @@ def test_seeds_that_are_down_are_tried_again_with_growing_pauses() -> None:
     assert max(pauses) <= 1.5 * LAN.retry_max_ns
 
 
+@pytest.mark.parametrize("patient", [False, True])
+def test_a_seed_of_another_overlay_ends_the_join_only_if_somebody_has_named_it(
+    patient: bool,
+) -> None:
+    bench, seed = Bench(5001), member(0)
+    bench.give(Join((seed.peer.url,), patient=patient))
+    refused = bench.give(LinkRefused(seed.peer.url, None, Refused.OTHER_OVERLAY))
+    assert bool(told(refused, JoinRejected)) is not patient
+    again = seed.peer.url in opened(bench.wait(10))
+    assert again is patient, "it may be another one's by then"
+
+
 def test_a_newcomer_goes_by_a_list_that_has_changed() -> None:
     bench, seed, other = Bench(5001), member(0), member(8 * U)
     assert opened(bench.give(Join((seed.peer.url,)))) == [seed.peer.url]

@@ -185,6 +185,33 @@ def test_a_killed_broker_costs_no_event(thread: BrokerThread, run: Run) -> None:
     run(program())
 
 
+@pytest.mark.parametrize("link_class", [LinkClass.NORMAL, LinkClass.EXPRESS])
+def test_a_broker_that_leaves_is_left_and_costs_no_event_of_ours(
+    thread: BrokerThread, run: Run, link_class: LinkClass
+) -> None:
+    """The client waits for its express events to be confirmed; all others it publishes again."""
+    a, b = thread.ring_of(2)
+
+    async def program() -> None:
+        async with (
+            connect(b.url) as there,
+            there.subscribe("x") as events,
+            connect(a.url) as client,
+        ):
+            await events.active.wait()
+            for number in range(1000):
+                await client.publish("x", b"%d" % number, link_class=link_class)
+                if number == 500:
+                    away = asyncio.ensure_future(asyncio.to_thread(thread.send_away, a, 60))
+                await asyncio.sleep(0)
+            await client.flush()
+            assert payloads(await next_of(events, 1000)) == [b"%d" % n for n in range(1000)]
+            await asyncio.wait_for(away, 10)
+            await until(lambda: client.broker_url == b.url)
+
+    run(program())
+
+
 def test_a_broker_that_falls_silent_is_left(
     thread: BrokerThread, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,299 @@
+"""``chordal bench``: how fast, and how late, with a user's own brokers and sizes."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from ges.cli.durations import NumberRange, duration
+from ges.cli.options import client_options, console, json_option, run_async, tell, token_option
+from ges.wire.events import MAX_PAYLOAD_BYTES
+from ges.wire.topics import check_filter, check_topic
+from overlay.ids import LinkClass
+from overlay.wording import counted
+
+if TYPE_CHECKING:
+    from ges.bench.conditions import Conditions
+    from ges.bench.figures import Figures, Percentiles
+    from ges.bench.load import Attach, Load, Stop
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def _several(kind: type[int] | type[LinkClass]) -> Callable[[str], list[Any]]:
+    """Return the type of values with commas between them."""
+
+    def parse(text: str) -> list[Any]:
+        try:
+            return [kind(part.strip()) for part in text.split(",")]
+        except ValueError:
+            known = ", ".join(LinkClass) if kind is LinkClass else "whole numbers"
+            raise click.BadParameter(f"{text!r}: write {known}, with commas between them") from None
+
+    return parse
+
+
+def _sizes(text: str) -> list[int]:
+    sizes = _several(int)(text)
+    for size in sizes:
+        if not 0 <= size <= MAX_PAYLOAD_BYTES:
+            raise click.BadParameter(f"{size}: a payload has 0 to {MAX_PAYLOAD_BYTES} bytes")
+    return sizes
+
+
+def _flow_options(command: Command) -> Command:
+    for option in (
+        click.option(
+            "--count",
+            type=click.IntRange(1, 1_000_000_000),
+            help="Events, of all publishers together; default: 100000, or with --rate 5 s of it.",
+        ),
+        click.option(
+            "--rate",
+            type=NumberRange(min=0, max=1e7),
+            default=0.0,
+            metavar="N",
+            help="Events a second, of all publishers together; default: as fast as they go.",
+        ),
+        click.option("--publishers", type=click.IntRange(1, 10_000), default=1, show_default=True),
+        click.option(
+            "--size",
+            "sizes",
+            type=_sizes,
+            default="256",
+            show_default=True,
+            metavar="BYTES[,BYTES...]",
+            help="Of a payload; each size is measured in turn.",
+        ),
+        click.option(
+            "--confirm",
+            is_flag=True,
+            help="Publish the next event once the broker has taken the one before; time that.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def _common_options(command: Command) -> Command:
+    for option in (
+        click.option(
+            "--class",
+            "classes",
+            type=_several(LinkClass),
+            default="normal",
+            show_default=True,
+            metavar="CLASS[,CLASS...]",
+            help="Each class is measured in turn.",
+        ),
+        click.option(
+            "--processes",
+            type=click.IntRange(1, 256),
+            default=1,
+            show_default=True,
+            help="That the publishers run in, and as many for the subscribers.",
+        ),
+        json_option,
+        token_option,
+    ):
+        command = option(command)
+    return client_options(command)
+
+
+@click.group()
+def bench() -> None:
+    """Measure how many events go through a ring, and how long they take.
+
+    Latencies are from when an event was due, or without --rate published, until a subscriber has
+    it. So publishers and subscribers belong on one machine, or on two whose clocks agree.
+    """
+
+
+@bench.command()
+@click.option("--topic", default="bench", show_default=True)
+@_flow_options
+@_common_options
+def pub(topic: str, **options: Any) -> None:  # noqa: ANN401 - as click hands them in
+    """Publish, and see how fast the broker takes it."""
+    check_topic(topic)
+    _measure(topic, publish=True, subscribers=0, **options)
+
+
+@bench.command()
+@click.argument("filter", default="bench")
+@click.option("--subscribers", type=click.IntRange(1, 10_000), default=1, show_default=True)
+@click.option(
+    "--count", type=click.IntRange(1, 1_000_000_000), help="End once each subscriber has so many."
+)
+@click.option(
+    "--wait",
+    type=duration,
+    default="10s",
+    show_default=True,
+    metavar="TIME",
+    help="End when nothing has come for so long.",
+)
+@_common_options
+def sub(filter: str, wait: float, count: int | None, **options: Any) -> None:  # noqa: ANN401
+    """Subscribe, and see how fast events come that others publish; 'bench pub', say."""
+    from ges.bench.load import Stop
+
+    check_filter(filter)
+    _measure(filter, publish=False, stop=Stop(count, wait), **options)
+
+
+@bench.command()
+@click.option("--topic", help="Default: one that nobody else uses.")
+@click.option("--subscribers", type=click.IntRange(1, 10_000), default=1, show_default=True)
+@click.option(
+    "--sub-broker",
+    metavar="URL[,URL...]",
+    help="Broker that subscribers attach to; default: that of the publishers.",
+)
+@_flow_options
+@_common_options
+def pubsub(topic: str | None, **options: Any) -> None:  # noqa: ANN401
+    """Publish and subscribe, and see how fast, how late and whether all of it comes."""
+    _measure(check_topic(topic or f"bench/{secrets.token_hex(8)}"), publish=True, **options)
+
+
+def _measure(
+    topic: str,
+    *,
+    publish: bool,
+    subscribers: int,
+    classes: list[LinkClass],
+    processes: int,
+    as_json: bool,
+    token: str | None,
+    broker: str,
+    identity: Path | None,
+    overlay: str,
+    timeout: float,
+    sizes: list[int] | None = None,
+    sub_broker: str | None = None,
+    stop: Stop | None = None,
+    count: int | None = None,
+    rate: float = 0.0,
+    publishers: int = 1,
+    confirm: bool = False,
+) -> None:
+    from ges.bench.figures import require_histograms
+    from ges.bench.load import Attach, Load
+
+    require_histograms()
+
+    def attach(urls: str) -> Attach:
+        return Attach(
+            urls=urls,
+            identity=str(identity) if identity is not None else None,
+            overlay=overlay,
+            timeout_s=timeout,
+            token=token,
+        )
+
+    loads = [
+        Load(
+            topic=topic,
+            link_class=link_class,
+            size=size,
+            count=count or (max(1, round(5 * rate)) if rate else 100_000),
+            rate=rate,
+            publishers=publishers,
+            subscribers=subscribers,
+            confirm=confirm,
+        )
+        for link_class, size in product(classes, sizes or [0])
+    ]
+    here = attach(broker) if publish else None
+    there = attach(sub_broker or broker) if subscribers else None
+    conditions, found = run_async(_run, loads, here, there, processes, stop)
+    if as_json:
+        _print_json(conditions, loads, processes, found)
+    else:
+        _print(conditions, loads[0], processes, found, has_sizes=sizes is not None)
+
+
+async def _run(
+    loads: list[Load],
+    here: Attach | None,
+    there: Attach | None,
+    processes: int,
+    stop: Stop | None,
+) -> tuple[Conditions, list[Figures]]:
+    from ges.bench.conditions import look
+    from ges.bench.run import measure
+
+    conditions = await look(*(each for each in (here, there) if each is not None))
+    return conditions, [await measure(load, here, there, processes, stop) for load in loads]
+
+
+def _print_json(
+    conditions: Conditions, loads: list[Load], processes: int, found: list[Figures]
+) -> None:
+    import msgspec
+
+    rows = [{"load": load, "figures": figures} for load, figures in zip(loads, found, strict=True)]
+    document = {"conditions": conditions, "processes": processes, "runs": rows}
+    click.echo(msgspec.json.encode(document).decode())
+
+
+def _print(
+    conditions: Conditions, load: Load, processes: int, found: list[Figures], *, has_sizes: bool
+) -> None:
+    from rich.table import Table
+
+    for line in conditions.in_words:
+        tell(line)
+    tell(_in_words(load, found[0], processes))
+    columns: dict[str, list[str | None]] = {
+        "class": [each.link_class for each in found],
+        "bytes": [str(each.size) if has_sizes else None for each in found],
+        "published": [_number(each.published) for each in found],
+        "published/s": [_number(each.published_per_s) for each in found],
+        "received": [_number(each.received) for each in found],
+        "received/s": [_number(each.received_per_s) for each in found],
+        "MB/s": [_shown(each.megabytes_per_s) for each in found],
+        "lost": [_number(each.lost) for each in found],
+        "dropped": [_number(each.dropped or None) for each in found],
+        **_times("", [each.latency for each in found]),
+        **_times("confirm ", [each.confirm for each in found]),
+    }
+    kept = {name: values for name, values in columns.items() if any(v is not None for v in values)}
+    table = Table(*kept, box=None)
+    for row in zip(*kept.values(), strict=True):
+        table.add_row(*(value or "-" for value in row))
+    console().print(table)
+
+
+def _in_words(load: Load, figures: Figures, processes: int) -> str:
+    parts = []
+    if figures.published is not None:
+        pace = f"{load.rate:g} events a second" if load.rate else "as fast as they go"
+        confirmed = ", each confirmed" if load.confirm else ""
+        parts.append(f"{counted(load.publishers, 'publisher')}, {pace}{confirmed}")
+    if figures.received is not None:
+        parts.append(counted(load.subscribers, "subscriber"))
+    each = f"{counted(processes, 'process', 'processes')} for each"
+    return f"{'; '.join(parts)}; {each}; times in ms"
+
+
+def _times(prefix: str, each: list[Percentiles | None]) -> dict[str, list[str | None]]:
+    names = {"p50": "p50_ms", "p90": "p90_ms", "p99": "p99_ms", "p99.9": "p99_9_ms"}
+    return {
+        f"{prefix}{shown}": [_shown(getattr(p, name)) if p is not None else None for p in each]
+        for shown, name in (names | {"max": "max_ms"}).items()
+    }
+
+
+def _number(value: float | None) -> str | None:
+    return None if value is None else f"{value:,.0f}"
+
+
+def _shown(value: float | None) -> str | None:
+    return None if value is None else f"{value:.3f}"
