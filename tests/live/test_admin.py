@@ -212,6 +212,6 @@ def test_a_port_that_is_taken_ends_the_broker_with_one_line(ring: list[Broker]) 
         2,
         [
             f"chordal: error: --admin 127.0.0.1:{port}: another process listens there; "
-            "give another address or port"
+            "give another address or port [config]"
         ],
     )
