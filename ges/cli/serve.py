@@ -106,6 +106,7 @@ async def _serve(config: BrokerConfig, reloading: Reloading, admin: AdminSetting
     import trio
 
     from ges.broker import Broker
+    from overlay.links.heap_trim import trim
 
     broker = Broker(config)
     admin_url = None
@@ -126,6 +127,7 @@ async def _serve(config: BrokerConfig, reloading: Reloading, admin: AdminSetting
             # that comes meanwhile waits less.
             gc.collect()
             gc.freeze()
+            trim()  # what starting took
 
 
 async def _heed_signals(signals: AsyncIterator[int], broker: Broker, reloading: Reloading) -> None:
