@@ -18,7 +18,7 @@ from ges.routing.holding import Holding
 from ges.routing.outlets import Lines
 from ges.routing.paths import Path, Paths
 from ges.routing.plan import Onward
-from ges.routing.via import Tokens
+from ges.routing.via import MAX_STREAMS, Tokens
 from ges.wire.event_runs import EventRun
 from ges.wire.events import AGAIN_FLAG, FRONT, MAX_HOPS, Head, pack_front, read_head
 from ges.wire.source_route import pack_route
@@ -139,6 +139,9 @@ class Forwarding:
         if taken != stream:
             if taken is not None:
                 self.tokens.renew((stream,))
+            elif len(self._taken) >= MAX_STREAMS:
+                self._taken.clear()
+                self.tokens.renew_all()  # which stream was used last is not known any more
             self._taken[key] = stream
         return self.tokens.onto(via, stream)
 

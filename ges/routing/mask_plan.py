@@ -19,7 +19,7 @@ from ges.routing.plan import Onward
 from ges.wire.events import Duty
 from overlay.ids import LinkClass
 
-MAX_CACHED = 65536
+MAX_CACHED = 16384
 
 
 class Cluster(Protocol):

@@ -32,6 +32,7 @@ from typing import Generic, TypeVar
 
 from ges.wire.events import Flow
 
+MAX_STREAMS = 8192  #: that have tokens: ways come and go
 MAX_FLOWS = 65536  #: whose start is known; then the one longest unused goes
 _BITS = 0xFFFFFFFF
 _ODD = 0x9E3779B1
@@ -59,6 +60,8 @@ class Tokens(Generic[S]):
         """Return the digest of an event that is sent over a stream."""
         token = self._of.get(stream)
         if token is None:
+            if len(self._of) >= MAX_STREAMS:
+                self._of.clear()  # all are renewed: that costs a question at most
             token = self._of[stream] = self._rng.getrandbits(32)
         return mix(via, token)
 
@@ -75,10 +78,6 @@ class Tokens(Generic[S]):
     def stray(self) -> int:
         """Return the digest of an event that takes a way of its own: no other one has it."""
         return self._rng.getrandbits(32)
-
-    def forget(self, stream: S) -> None:
-        """A stream has ended; if there is another of that name, it is a new one."""
-        self._of.pop(stream, None)
 
     def start(self, flow: Flow) -> int:
         """Return the digest with which events of a flow set out here."""

@@ -29,7 +29,7 @@ def test_different_tokens_make_different_ways() -> None:
     assert len({mix(start, token) for token in range(50_000)}) == 50_000
 
 
-def test_a_stream_keeps_its_token_until_it_is_renewed_or_ends() -> None:
+def test_a_stream_keeps_its_token_until_it_is_renewed() -> None:
     tokens = Tokens[str](random.Random(3))
     first, other = tokens.onto(0, "a"), tokens.onto(0, "b")
     assert tokens.onto(0, "a") == first != other
@@ -37,9 +37,18 @@ def test_a_stream_keeps_its_token_until_it_is_renewed_or_ends() -> None:
     second = tokens.onto(0, "a")
     assert second != first
     assert tokens.onto(0, "b") == other
-    tokens.forget("a")
-    assert tokens.onto(0, "a") not in (first, second)
     assert tokens.renewed == 1
+
+
+def test_streams_that_have_tokens_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ways come and go; a token that is forgotten is as good as renewed."""
+    monkeypatch.setattr(via, "MAX_STREAMS", 2)
+    tokens = Tokens[str](random.Random(3))
+    first = tokens.onto(0, "a")
+    for name in ("b", "c"):
+        tokens.onto(0, name)
+    assert len(tokens._of) <= 2
+    assert tokens.onto(0, "a") != first
 
 
 def test_a_flow_starts_anew_when_its_publisher_attaches(monkeypatch: pytest.MonkeyPatch) -> None:
