@@ -116,6 +116,8 @@ class OperationRefused(EventError):
 class NotExplained(EventError):
     """A broker cannot say what it would do with an event, as it is of an earlier version."""
 
+    code = "not-explained"
+
 
 class ConnectionLost(EventError):
     """No broker can be reached, or the one that was went away before it answered."""
@@ -145,3 +147,9 @@ class WrongThread(EventError):
     """A blocking client is called by a function that it has called, and would wait for itself."""
 
     code = "wrong-thread"
+
+
+class WrongValue(ConfigError):
+    """What is written is no value of the setting; the text says what is allowed."""
+
+    code = "setting-value"

@@ -95,7 +95,9 @@ def told_as(verdict: Judgement) -> str:
 
 def main() -> int:
     """Plant the laws, and print what they were told for."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.spark.laws", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("--sets", type=at_least(1), default=100, help="data sets of each law")
     parser.add_argument("--seed", type=at_least(0), default=1)
     parser.add_argument(

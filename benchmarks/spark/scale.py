@@ -48,7 +48,9 @@ Key = tuple[str, int, str]  #: parameters, size, measure
 
 def main() -> int:
     """Measure all sizes, and print what they took."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.spark.scale", description=__doc__.splitlines()[0]
+    )
     parser.add_argument(
         "--rows", type=listed(at_least(10_000)), default=[100_000, 1_000_000, LARGEST]
     )

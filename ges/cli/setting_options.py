@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from msgspec import inspect
 
+from ges.errors import WrongValue
 from ges.settings.gathering import TABLE, Sources
 from ges.settings.setting import Setting
-from ges.settings.values import WrongValue, from_text, shown
+from ges.settings.values import from_text, shown
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -56,7 +56,7 @@ class Reach:
         wanted = self._mask_of(LinkClass.SECURE, head.topic) & ~(1 << (cluster.slot or 0))
         missing = [cluster.uids[slot] for slot in bits(wanted & ~reached) if slot in cluster.uids]
         if not missing:
-            return None, bool(reached)
+            return None, bool(reached) or self._graph.reaches_anybody()
         places = {uid: place for place, uid in cluster.places.items()}
         names = [f"{short(uid)} (ring id {places.get(uid)})" for uid in missing[:MAX_NAMED]]
         more = f" and {len(missing) - MAX_NAMED} more" if len(missing) > MAX_NAMED else ""

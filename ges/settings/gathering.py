@@ -13,11 +13,11 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from ges.errors import SettingsError
+from ges.errors import SettingsError, WrongValue
 from ges.settings.files import Entry, SettingsFile, read_file
 from ges.settings.schema import Settings
 from ges.settings.setting import PREFIX, settings_of
-from ges.settings.values import WrongValue, from_text, from_toml
+from ges.settings.values import from_text, from_toml
 from overlay.wording import printable
 
 TABLE = settings_of(Settings)

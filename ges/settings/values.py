@@ -9,15 +9,10 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
+from ges.errors import WrongValue
 from ges.settings.setting import Setting, plain
 from overlay.errors import ConfigError
 from overlay.wording import printable
-
-
-class WrongValue(ConfigError):
-    """What is written is no value of the setting; the text says what is allowed."""
-
-    code = "setting-value"
 
 
 def from_toml(setting: Setting, written: object, folder: Path | None = None) -> Any:  # noqa: ANN401 - as the setting has it

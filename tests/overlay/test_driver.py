@@ -27,7 +27,7 @@ from overlay.machine import (
 from overlay.net.memory import MemoryStream
 from overlay.net.transport import TcpTransport
 from overlay.queues.resend import ACK_FRAMES, Resume
-from overlay.wire.frames import EVENT, frame
+from overlay.wire.frames import EVENT, PROTOCOL_VERSION, frame
 from overlay.wire.greetings import GREETINGS, Goodbye, Welcome
 from tests.helpers.stations import (
     CODEC,
@@ -206,7 +206,7 @@ async def test_a_restarted_caller_replaces_the_link_of_its_last_life(
         await stream.send_all(GREETINGS.encode(greeting))
         assert isinstance(await answer(stream), Welcome)
     with trio.fail_after(15):
-        assert await old.receive_some() == CODEC.encode(Goodbye(Closed.REPLACED))
+        assert await old.receive_some() == CODEC.encode(Goodbye(Closed.REPLACED), PROTOCOL_VERSION)
         assert await old.receive_some() == b""
     await new.send_all(CODEC.encode(Beat(1)))
     await trio.sleep(0.1)

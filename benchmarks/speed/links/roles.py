@@ -10,6 +10,7 @@ import trio
 
 from benchmarks.speed.links import bare, broker, chordal
 from benchmarks.speed.links.ends import Flow
+from ges.cli.logs import configure_logs
 from overlay.security.identity import load_identity
 
 
@@ -25,6 +26,7 @@ def main() -> None:
     parser.add_argument("--subscribers", type=int, default=1)
     parser.add_argument("--identity", type=Path)
     given = parser.parse_args()
+    configure_logs("error")  # to stderr; without it they would stand among what is printed
     gc.collect()
     gc.freeze()  # what is there by now is not looked at again
     identity = load_identity(given.identity) if given.identity is not None else None

@@ -200,7 +200,7 @@ async def test_of_kept_events_the_oldest_go(brokers: Brokers) -> None:
     broker = await brokers.start(memory=MIN_BYTES)
     (pool,) = [pool for pool in broker.parts.budget.pools if pool.name == "kept_events"]
     kept = broker.stack.replays.kept
-    async with attach(broker) as publisher:
+    async with attach(broker) as publisher, publisher.subscribe("t"):
         for number in range(20):
             await publisher.publish("t", bytes(10_000), confirm=True)
             await trio.sleep(0.005)

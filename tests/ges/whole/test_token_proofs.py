@@ -24,6 +24,7 @@ from overlay.limits import Limits
 from overlay.links.first_message import read_greeting
 from overlay.machine import Message, Refused
 from overlay.wire.codec import FrameReader
+from overlay.wire.frames import PROTOCOL_VERSION
 from overlay.wire.greetings import GREETINGS, Challenge, Hello, Refusal, TokenProof
 from tests.ges.sessions.test_clients import Raw
 
@@ -83,12 +84,12 @@ def challenge(hello: Hello) -> Message:
 
 
 def attached(hello: Hello) -> Message:
-    return Attached(FALSE_UID, "chordal://127.0.0.1:1", secure=False)
+    return Attached(FALSE_UID, "chordal://127.0.0.1:1", False, PROTOCOL_VERSION)
 
 
 def attached_with(proof: bytes) -> Callable[[Hello], Message]:
     return lambda hello: Attached(
-        FALSE_UID, "chordal://127.0.0.1:1", secure=False, token_proof=proof
+        FALSE_UID, "chordal://127.0.0.1:1", False, PROTOCOL_VERSION, token_proof=proof
     )
 
 

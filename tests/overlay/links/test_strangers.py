@@ -220,7 +220,7 @@ async def test_a_called_broker_that_is_not_whom_the_caller_wanted(
     a = await overlay.station("a")
 
     async def careless(stream: trio.abc.Stream) -> None:
-        await stream.send_all(GREETINGS.encode(Welcome(Puppet("c").peer, 1)))
+        await stream.send_all(GREETINGS.encode(Welcome(Puppet("c").peer, 1, PROTOCOL_VERSION)))
         await trio.sleep_forever()
 
     async with trio.open_nursery() as nursery:
@@ -239,7 +239,9 @@ async def test_a_called_broker_that_gives_no_url_of_its_own(
     a = await overlay.station("a")
 
     async def unnamed(stream: trio.abc.Stream) -> None:
-        await stream.send_all(GREETINGS.encode(Welcome(Peer("b" * 32, 1, "http://b"), 1)))
+        await stream.send_all(
+            GREETINGS.encode(Welcome(Peer("b" * 32, 1, "http://b"), 1, PROTOCOL_VERSION))
+        )
         await trio.sleep_forever()
 
     async with trio.open_nursery() as nursery:
