@@ -51,12 +51,14 @@ class Driver:
         upper: Upper,
         *,
         overlay: str = "chordal",
+        name: str = "",
         dialect: Dialect = DIALECT,
         limits: Limits = LIMITS,
         certified_only: bool = False,
     ) -> None:
         """``certified_only``: links of all classes are made over TLS.
 
+        ``name``: of this broker, for people; the brokers that it is linked to are told of it.
         Whether others may link without it the layer above says (:meth:`Upper.judge_broker`).
         """
         self.machine = machine
@@ -91,6 +93,7 @@ class Driver:
             table,
             self._links,
             overlay=overlay,
+            name=name,
             dialect=dialect,
             certified_only=certified_only,
             counted_log=self.counted_log,
@@ -103,6 +106,7 @@ class Driver:
             self._links,
             upper,
             overlay=overlay,
+            name=name,
             dialect=dialect,
             limits=limits,
             counted_log=self.counted_log,

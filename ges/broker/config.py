@@ -15,7 +15,7 @@ from ges.broker.memory_budget import DEFAULT_BYTES, MIN_BYTES
 from ges.discovery.targets import LocalTarget, Target
 from ges.discovery.watching import require
 from ges.wire.events import DEFAULT_BUDGET_US, MAX_BUDGET_US
-from ges.wire.status import MAX_NAME, NAME_PATTERN
+from ges.wire.status import NAME_PATTERN
 from overlay.address import Address, is_loopback
 from overlay.errors import ConfigError
 from overlay.ids import Nanos
@@ -30,7 +30,7 @@ from overlay.multigraph.relay_gain import (
 from overlay.queues.lanes import Policy
 from overlay.security.identity import Identity, Role, load_identity
 from overlay.security.keyfiles import REVOKED, read_revoked
-from overlay.wire.greetings import check_overlay
+from overlay.wire.greetings import MAX_NAME, check_overlay
 from ring.config import DEFAULT_BACKUPS, ChordStrategy, GapRule, RingConfig, profile
 
 LOOK_SECONDS = 2.0  #: between two looks at the identity's folder

@@ -141,6 +141,7 @@ class Parts:
             version.codec,
             above,
             overlay=config.overlay,
+            name=config.name,
             dialect=version.dialect,
             limits=limits,
             certified_only=config.require_identity,

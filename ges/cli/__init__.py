@@ -10,5 +10,5 @@ Sub-commands
 What they share
     ``options``, ``context_option`` (a connection by name), ``setting_options`` (one for each
     setting of a broker), ``reloading`` (of a broker that runs), ``durations`` (numbers and times),
-    ``identity_options``, ``logs``, ``weights`` (as they are printed).
+    ``identity_options``, ``logs``, ``names`` (of brokers), ``weights`` (as they are printed).
 """

@@ -51,6 +51,7 @@ class Acceptor:
         upper: Upper,
         *,
         overlay: str,
+        name: str,
         dialect: Dialect,
         limits: Limits,
         counted_log: CountedLog,
@@ -62,6 +63,7 @@ class Acceptor:
         self._links = links
         self._upper = upper
         self._overlay = overlay
+        self._name = name
         self._dialect = dialect
         self._limits = limits
         self._counted_log = counted_log
@@ -203,10 +205,14 @@ class Acceptor:
     ) -> None:
         assert hello.peer is not None
         welcome = Welcome(
-            self._machine.peer, self._table.next_serial(), agreed.version, self._dialect.names
+            self._machine.peer,
+            self._table.next_serial(),
+            agreed.version,
+            self._dialect.names,
+            self._name,
         )
         peer, link_class = hello.peer, hello.link_class
-        greeted = Greeted(peer, peer.url, link_class, wire, reader, agreed, welcome)
+        greeted = Greeted(peer, peer.url, link_class, wire, reader, agreed, welcome, hello.name)
         await self._links.run(greeted)
 
     def _judge_peer(self, hello: Hello, peer: Peer, wire: Wire) -> Refusal | None:

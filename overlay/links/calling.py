@@ -44,6 +44,7 @@ class Caller:
         links: Links,
         *,
         overlay: str,
+        name: str,
         dialect: Dialect,
         certified_only: bool,
         counted_log: CountedLog,
@@ -54,6 +55,7 @@ class Caller:
         self._table = table
         self._links = links
         self._overlay = overlay
+        self._name = name
         self._dialect = dialect
         self._certified_only = certified_only
         self._counted_log = counted_log
@@ -164,6 +166,7 @@ class Caller:
             serial,
             self._dialect.lowest,
             self._dialect.names,
+            name=self._name,
         )
         await wire.stream.send_all(GREETINGS.encode(hello))
         reader = FrameReader(MAX_CONTROL_BYTES)
@@ -213,7 +216,9 @@ class Caller:
             return
         assert isinstance(answer, Welcome)
         assert agreed is not None
-        greeted = Greeted(answer.peer, request.url, link_class, wire, reader, agreed)
+        greeted = Greeted(
+            answer.peer, request.url, link_class, wire, reader, agreed, name=answer.name
+        )
         await self._links.run(greeted)
 
     def _fail(self, call: _Call, reason: Refused, detail: str) -> None:
