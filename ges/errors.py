@@ -8,6 +8,7 @@
     ├── TokenError              a token, or the file that holds some, is wrong (a ConfigError)
     └── EventError
         ├── TopicError          a topic or filter is malformed (also a ConfigError)
+        ├── TraceparentError    a trace context is malformed (also a ConfigError)
         ├── PublishRefused      the broker did not take an event: it definitely was not delivered
         ├── SubscribeRefused    the broker did not take a subscription
         ├── ActivityUnknown     the broker does not say when a subscription is active
@@ -63,6 +64,12 @@ class TopicError(EventError, ConfigError):
     """A topic or a filter is malformed; the text says where and shows a right one."""
 
     code = "topic"
+
+
+class TraceparentError(EventError, ConfigError):
+    """The trace that an event is to belong to is not named as W3C Trace Context has it."""
+
+    code = "traceparent"
 
 
 class PublishRefused(EventError):

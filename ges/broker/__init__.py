@@ -8,7 +8,8 @@ What others make it hold
 What it keeps
     ``data_directory``, ``recorder`` (its trace).
 What it says of itself
-    ``status`` (for ``chordal status``), ``link_status`` (of its links), ``fact_log`` (to its log).
+    ``status`` (for ``chordal status``), ``link_status`` (of its links), ``fact_log`` (to its log),
+    ``trace_log`` (of events that belong to a trace).
 What may change while it runs
     ``access_watch`` (rules and tokens), ``identity_watch`` (its certificate), ``revocation_watch``
     (who is revoked), ``certified_peers`` (whose connections end then).

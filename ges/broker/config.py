@@ -69,6 +69,7 @@ class BrokerConfig:
     slow_clients: Policy = Policy.DISCONNECT  #: what becomes of normal events for them
     grace_s: float = 5.0  #: seconds that clients have to go to other brokers when this one leaves
     express_budget_ms: float = DEFAULT_BUDGET_US / 1e3  #: of events whose publisher names none
+    logs_traces: bool = False  #: events that belong to a trace leave lines in the debug log
 
     def own_address(self, port: int) -> Address:
         """Return where others are to call a broker that listens at ``port``."""

@@ -22,6 +22,7 @@ from ges.broker.memory_pools import PORTION, filter_bytes, memory_budget
 from ges.broker.recorder import Recorder, live_run
 from ges.broker.revocation_watch import RevocationWatch
 from ges.broker.router_timer import RouterTimer
+from ges.broker.trace_log import TraceLog
 from ges.node import BrokerNode
 from ges.sessions.absences import Absences
 from ges.sessions.backpressure import Backpressure
@@ -106,6 +107,10 @@ class Parts:
     clients: Clients
     access_watch: AccessWatch
     secured: Secured | None
+
+    def log_traces(self, *, wanted: bool) -> None:
+        """Have the debug log tell of events that belong to a trace, or not any more."""
+        self.stack.on_event = TraceLog(self.log).note if wanted else None
 
     @classmethod
     def build(
@@ -229,7 +234,7 @@ class Parts:
         secured = None
         if credentials is not None and revocation_watch is not None:
             secured = _secured(config, driver, credentials, clients, revocation_watch)
-        return cls(
+        parts = cls(
             config=config,
             log=log,
             limits=limits,
@@ -259,6 +264,8 @@ class Parts:
             ),
             secured=secured,
         )
+        parts.log_traces(wanted=config.logs_traces)
+        return parts
 
 
 def _secured(

@@ -58,6 +58,7 @@ from ges.wire.events import (
 from ges.wire.operator_messages import ClientList, ClientsRequest, Drain, Kick
 from ges.wire.status import Status
 from ges.wire.topics import check_filter, check_topic
+from ges.wire.trace_context import traced
 from ges.wire.why import Why, WhyRequest
 from ges.wire.why_event import WhyEvent, WhyEventRequest
 from overlay.errors import ConfigError
@@ -128,6 +129,7 @@ class Client:
         ttl: int | None = None,
         priority: int = 0,
         correlation: bytes = b"",
+        traceparent: str | None = None,
     ) -> None:
         """Publish an event; returns when it is queued, or, with ``confirm``, taken by the broker.
 
@@ -139,8 +141,11 @@ class Client:
         the broker's memory for so many seconds, and sent when such a path appears; if none does,
         the refusal says so. Parked events stay in order, and are dropped if this client goes.
 
+        ``traceparent``: the trace that the event belongs to, as W3C Trace Context names it.
+
         Raises:
             TopicError: the topic is malformed.
+            TraceparentError: ``traceparent`` is none.
             ConfigError: the payload is not bytes (text has to be encoded); payload or attributes
                 are too large; attributes are not text; the budget is no such time; ``ttl``,
                 ``priority`` or ``correlation`` is none; or ``park`` is negative, more than
@@ -159,6 +164,7 @@ class Client:
             and not (attributes or park or confirm or priority or correlation)
             and budget is None
             and ttl is None
+            and traceparent is None
         ):
             # As the event before, of which all has been checked.
             run.room -= size
@@ -172,6 +178,8 @@ class Client:
             raise ConfigError(
                 f"the payload has {len(payload)} bytes, {MAX_PAYLOAD_BYTES} are allowed"
             )
+        if attributes or traceparent is not None:
+            attributes = traced(attributes, traceparent)
         packed = pack_attributes(attributes) if attributes else b""
         park_ms = _park_ms(park, link_class) if park else 0
         options = checked_options(ttl, priority, correlation)

@@ -3,7 +3,7 @@
 Events
     ``topics`` (topics and filters as text), ``events`` (their header, and packing), ``event_runs``
     (many with one header), ``source_route`` (an event that names its path), ``delivered`` (what a
-    subscriber gets).
+    subscriber gets), ``trace_context`` (the trace that an event belongs to).
 Messages
     ``broker_messages`` (between brokers), ``unit_messages`` (about their cluster),
     ``gateway_messages`` (links inside it), ``recall_messages`` (what an edge asks a source),

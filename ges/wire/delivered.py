@@ -28,6 +28,7 @@ from ges.wire.events import (
     START_BYTES,
     layout_alike,
 )
+from ges.wire.trace_context import traceparent_in
 from overlay.errors import CodecError
 from overlay.ids import LinkClass
 from overlay.wire.frames import EVENT, PROTOCOL_VERSION
@@ -66,6 +67,11 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     incarnation: int = 0  #: of the publisher: with each it numbers its events anew
     priority: int = 0  #: 0 to 9, as the publisher has it
     correlation: bytes = b""  #: 16 bytes by which a reply names what it replies to; none: empty
+
+    @property
+    def traceparent(self) -> str:
+        """The trace that it belongs to (:mod:`ges.wire.trace_context`); empty: none is named."""
+        return traceparent_in(self.attributes)
 
 
 def pack_matches(numbers: tuple[int, ...]) -> bytes:

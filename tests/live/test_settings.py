@@ -213,13 +213,12 @@ def test_neighbours_are_told_the_name_of_a_broker(brokers: Fleet) -> None:
     third = brokers.broker("--join", first.url)
     uids = {first.uid: "berlin-1", second.uid: "paris-1", third.uid: ""}
     whole(first.url, 3)
-    for broker in (first, second, third):
 
-        def told(broker: Broker = broker) -> dict[str, str]:
-            return {link["uid"]: link["name"] for link in broker.status()["links"]}
+    def is_told(broker: Broker) -> bool:
+        told = {link["uid"]: link["name"] for link in broker.status()["links"]}
+        return told == {uid: name for uid, name in uids.items() if uid != broker.uid}
 
-        others = {uid: name for uid, name in uids.items() if uid != broker.uid}
-        eventually(lambda told=told, others=others: told() == others)
+    eventually(lambda: all(is_told(broker) for broker in (first, second, third)))
     at = ("--broker", third.url)
     shown = chordal_here("status", *at).stdout
     rows = [line.split() for line in shown.splitlines()]

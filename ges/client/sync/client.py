@@ -119,6 +119,7 @@ class Client:
         ttl: int | None = None,
         priority: int = 0,
         correlation: bytes = b"",
+        traceparent: str | None = None,
     ) -> None:
         """Publish an event; arguments and errors are those of :meth:`ges.client.Client.publish`."""
         self._thread.call(
@@ -133,6 +134,7 @@ class Client:
                 ttl=ttl,
                 priority=priority,
                 correlation=correlation,
+                traceparent=traceparent,
             )
         )
 
