@@ -8,7 +8,7 @@ from enum import EnumMeta
 
 import msgspec
 
-from making.markdown import NOTE, cell, docstring
+from making.markdown import NOTE, cell, docstring, escaped
 from overlay import trace_schema
 from overlay.trace_schema import Fate, Incident, Probe, Run, Source, Struck, Traffic, Verdict, Why
 from sims.dataset import arrow_schema
@@ -29,8 +29,10 @@ def page() -> str:
         f"# Schema of a data set\n\n{NOTE}",
         "The types are those of Parquet files. JSON lines have the same names, and null where",
         "a value is missing. [traces.md](../traces.md) says what the columns mean.\n",
-        f"Version of `runs` and `incidents`: {trace_schema.SCHEMA_VERSION}. Of `probes`:",
-        f"{trace_schema.PROBE_VERSION}. Of `traffic`: {trace_schema.TRAFFIC_VERSION}.\n",
+        "| table | version |\n|---|---|",
+        f"| `runs`, `incidents` | {trace_schema.SCHEMA_VERSION} |",
+        f"| `probes` | {trace_schema.PROBE_VERSION} |",
+        f"| `traffic` | {trace_schema.TRAFFIC_VERSION} |\n",
     ]
     for name, record in TABLES.items():
         parts += [f"## `{name}`\n", docstring(record), *_columns(record), ""]
@@ -62,4 +64,6 @@ def _words(choice: EnumMeta) -> list[str]:
 
 def _comments(thing: type) -> dict[str, str]:
     """Return what stands behind each field in the source."""
-    return {name: cell(text) for name, text in _COMMENTED.findall(inspect.getsource(thing))}
+    return {
+        name: escaped(cell(text)) for name, text in _COMMENTED.findall(inspect.getsource(thing))
+    }
