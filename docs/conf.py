@@ -31,6 +31,7 @@ html_theme_options = {
     "page_width": "1080px",  # most commands fit, and a narrower window has no sidebar
 }
 html_show_sourcelink = False
+html_show_copyright = False
 exclude_patterns = ["site"]
 
 #: Pages from outside, by the page that each becomes.
