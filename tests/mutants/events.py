@@ -10,7 +10,6 @@ from ges.gateways.gateways_part import GatewaysPart
 from ges.profiles.exchange import ProfileExchange
 from ges.profiles.held import MemberProfiles
 from ges.profiles.index import ProfileIndex
-from ges.profiles.telling import Acknowledgements
 from ges.routing.flow_order import FlowOrdering
 from ges.routing.forwarding import Forwarding
 from ges.routing.interests import Interests
