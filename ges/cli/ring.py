@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from ges.operations.resilience import Resilience
     from ges.operations.walk import Walk
 
+UID_COLUMNS = 8  #: of the start of a uid
+
 
 @click.command()
 @click.option(
@@ -176,13 +178,16 @@ def _in_words(walk: Walk, name: str, found: Resilience) -> str:
 
 
 def _print(walk: Walk) -> None:
-    from rich.table import Table
+    from rich.table import Column, Table
 
     have_names = any(status.name for status in walk.brokers)
     names = ("name",) if have_names else ()
     label = labelled(names_of(walk.brokers))
     between = ", " if have_names else " "
-    table = Table("ring id", "broker", *names, "url", "left", "right", "chords", box=None)
+    # Where a terminal is narrow, what is to be copied stays whole: URLs and the starts of uids.
+    broker, url = Column("broker", no_wrap=True), Column("url", no_wrap=True)
+    around = (Column(name, min_width=UID_COLUMNS) for name in ("left", "right", "chords"))
+    table = Table("ring id", broker, *names, url, *around, box=None)
     for status in walk.brokers:
         table.add_row(
             str(status.member.ring_id) if status.member else "-",

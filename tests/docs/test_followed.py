@@ -12,7 +12,7 @@ from tests.docs.session import ROOT, session
 
 DOCS = ROOT / "docs"
 HOWTOS = sorted((DOCS / "howto").glob("*.md"))
-QUICK = ("add", "monitor", "secure")  #: these take some seconds, and the others longer
+QUICK = ("add", "monitor")  #: these take some seconds, and the others longer
 WITH_SPARK = ("experiment",)
 
 live = pytest.mark.live
