@@ -88,6 +88,7 @@ class Deed(msgspec.Struct, frozen=True, kw_only=True):
     schema_version: int = DEED_VERSION
     run_id: str
     round: int  #: from 1
+    step: int  #: from 1 over all rounds; what has the same number was done at one moment
     kind: str  #: kill, pause or cut
     subject: str  #: uid of the broker that it befell, or of the one that made the cut
     other: str | None  #: uid of the other end of a link that was cut

@@ -42,6 +42,7 @@ class Step:
     """What one step did, and what it showed."""
 
     round: int
+    number: int  #: from 1, over all rounds
     n: int
     struck: tuple[Struck, ...]
     incidents: tuple[Incident, ...]
@@ -154,7 +155,8 @@ class Drill:
         incidents = joined.incidents(self._record.run_id, sent)
         clocks = max(r.uncertainty_ns for r in (*before.values(), *after.values()))
         trips = tuple(_round_trips(walk.brokers))
-        step = Step(number, len(uids), tuple(struck), tuple(incidents), clocks, trips)
+        here = len(self.steps) + 1
+        step = Step(number, here, len(uids), tuple(struck), tuple(incidents), clocks, trips)
         self.steps.append(step)
         self._record.add(incidents, _deeds(self._record.run_id, step))
         for line in _told(step):
@@ -322,6 +324,7 @@ def _deeds(run_id: str, step: Step) -> list[Deed]:
         Deed(
             run_id=run_id,
             round=step.round,
+            step=step.number,
             kind=each.means.value,
             subject=each.uid,
             other=each.other or None,

@@ -11,6 +11,7 @@ import click
 
 from overlay.wording import counted
 from sims.cli.options import json_option
+from sims.cli.plotting import check_plot, plot_option, write_plot
 from sims.cli.printed import print_met
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ TELL_EVERY_S = 5.0  #: how far a campaign is, where stderr is no terminal
     help="Where it notes what is done; the same command goes on from there.",
 )
 @click.option("--data", is_flag=True, help="Add the rows of each run to the data set DIR as well.")
+@plot_option
 @json_option
 def campaign(
     names: tuple[str, ...],
@@ -46,6 +48,7 @@ def campaign(
     changes: tuple[str, ...],
     out: Path,
     data: bool,
+    plot: Path | None,
     as_json: bool,
 ) -> None:
     """Run scenarios with many seeds, and print a row for each scenario.
@@ -67,6 +70,7 @@ def campaign(
     from sims.scenarios.files import parse
     from sims.scenarios.phases import merged
 
+    check_plot(plot)
     files = [(name, library.find(name)) for name in dict.fromkeys(names)]
     for _, file in files:
         parse(file, changes)  # before anything runs
@@ -83,6 +87,8 @@ def campaign(
         telling.begin(before)
         shown = running.run(known, journal, workers=cores, until=until, progress=telling.progress)
     wrong = [each for each in shown if each.broken or each.error]
+    if plot is not None:
+        write_plot(counted(len(shown), "run"), _panels(shown), plot)
     if as_json:
         found = {
             "runs": len(shown),
@@ -100,6 +106,13 @@ def campaign(
         raise InvariantViolated(f"{len(wrong)} of {counted(len(shown), 'run')} went wrong")
     if not as_json:
         click.echo(f"{len(shown)} of {counted(len(known), 'run')} done, all promises held")
+
+
+def _panels(shown: Sequence[Shown]) -> dict[str, dict[str, list[float]]]:
+    times: dict[str, list[float]] = {}
+    for each in shown:
+        times.setdefault(each.scenario, []).extend(each.repair_s)
+    return {"ring whole since the crash": times}
 
 
 class _Telling:
