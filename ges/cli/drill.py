@@ -19,6 +19,7 @@ from ges.cli.options import (
     tell_waiting,
     token_option,
 )
+from overlay.errors import ChordalError
 
 if TYPE_CHECKING:
     from ges.drills.conduct import End
@@ -155,13 +156,18 @@ def drill(
     )
     operator = Operator(ring_url or broker, identity, overlay, timeout, token, tell_waiting)
     record = Record(out)
-    end = run_async(
-        conduct,
-        *(operator, plan, record, partial(tell, err=as_json)),
-        start=start,
-        profile=profile,
-        warned=lambda line: tell(f"chordal: warning: {line}", err=True),
-    )
+    try:
+        end = run_async(
+            conduct,
+            *(operator, plan, record, partial(tell, err=as_json)),
+            start=start,
+            profile=profile,
+            warned=lambda line: tell(f"chordal: warning: {line}", err=True),
+        )
+    except* ChordalError:
+        if record.deeds and not as_json:
+            _print(record)  # what was measured until then
+        raise
     if as_json:
         click.echo(_as_json(record, end))
     else:

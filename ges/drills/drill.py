@@ -126,7 +126,7 @@ class Drill:
             )
 
     async def _whole_now(self) -> Walk:
-        walk = await self._until_whole(range(FEWEST, 10**6))
+        walk = await self._until_whole(range(1, 10**6))
         self._check_survival(walk)
         return walk
 

@@ -19,7 +19,7 @@ from ges.drills.readings import Clock, Reading, read
 from ges.drills.rows import Struck
 from ges.errors import ConnectionLost, DrillFailed
 from ges.operations.attached import Operator
-from ges.wire.drill_messages import CutOff, Die, Seen, Sight, StandStill
+from ges.wire.drill_messages import CutOff, Die, Drilled, Seen, Sight, StandStill
 from overlay.errors import ChordalError
 from overlay.ids import Nanos, nanos, short
 
@@ -67,20 +67,20 @@ class Ground:
 
     async def kill(self, strike: Strike, reading: Reading) -> Struck:
         """End a broker's process."""
-        async with self.attached(strike.uid) as client:
-            told = await client.drill(Die())
-            self.dead.add(strike.uid)
-            with trio.move_on_after(DEATH_SECONDS):
-                try:
+        told: Drilled | None = None
+        try:
+            async with self.attached(strike.uid) as client:
+                told = await client.drill(Die())
+                self.dead.add(strike.uid)
+                with trio.move_on_after(DEATH_SECONDS):
                     while True:
                         await client.status()
-                except ConnectionLost:
-                    broke = self.clock.now()
-                    began = reading.here(told.now_ns)
-                    late = max(0, broke - began)
-                    return Struck(
-                        Means.KILL, strike.uid, "", began, None, reading.uncertainty_ns + late
-                    )
+        except ConnectionLost:
+            if told is None:
+                raise
+            began = reading.here(told.now_ns)
+            uncertainty = reading.uncertainty_ns + max(0, self.clock.now() - began)
+            return Struck(Means.KILL, strike.uid, "", began, None, uncertainty)
         raise DrillFailed(f"broker {short(strike.uid)} was told to end, and still answers")
 
     async def pause(self, strike: Strike, reading: Reading, seconds: float) -> Struck:

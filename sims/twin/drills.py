@@ -99,8 +99,6 @@ def _conditions(run: Run, step: list[Deed]) -> Conditions:
         profile = msgspec.convert(run.profile, Profile)
     except msgspec.MsgspecError as error:
         raise ConfigError(f"run {run.run_id}: it is not that of a drill") from error
-            f"run {run.run_id}: profile and parameters are not those of a drill"
-        ) from error
     together = tuple(sorted(Counter(deed.kind for deed in step).items()))
     return Conditions(step[0].n, together, lasting.pause_s, lasting.cut_s, profile)
 
