@@ -198,15 +198,15 @@ def _as_json(record: Record, end: End) -> str:
 def _print(record: Record) -> None:
     from rich.table import Table
 
-    from ges.drills.figures import QUANTILES, measured, quantile
+    from ges.drills.figures import QUANTILES, measured, quantile, struck
 
-    phases = measured(record.deeds, record.incidents)
+    phases, strikes = measured(record.deeds, record.incidents), struck(record.deeds)
     if phases:
         table = Table("after", "phase", "seen", *QUANTILES, "max", box=None)
         for (kind, phase), values in phases.items():
             shown = [quantile(values, q) for q in QUANTILES.values()]
             numbers = (f"{value:.3f} s" for value in (*shown, max(values)))
-            table.add_row(kind, phase, str(len(values)), *numbers)
+            table.add_row(kind, phase, f"{len(values)} of {strikes[kind]}", *numbers)
         console().print(table)
     if record.run is not None:
         for path in record.files.values():

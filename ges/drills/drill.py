@@ -302,13 +302,17 @@ def _links(brokers: Iterable[Status]) -> list[tuple[str, str]]:
 
 
 def _round_trips(brokers: Iterable[Status]) -> list[float]:
-    """Return what the brokers measure, in milliseconds; spread evenly over all of it."""
-    found = sorted(
-        round(link.rtt_ms, 4)
-        for status in brokers
-        for link in status.links
-        if link.rtt_ms is not None and link.link_class is LinkClass.NORMAL
-    )
+    """Return what the brokers measure of their links, in milliseconds; evenly, if of many.
+
+    Both ends measure a link. What either is busy with only adds, so the smaller one counts.
+    """
+    trips: dict[frozenset[str], float] = {}
+    for status in brokers:
+        for link in status.links:
+            if link.rtt_ms is not None and link.link_class is LinkClass.NORMAL:
+                ends = frozenset((status.uid, link.uid))
+                trips[ends] = min(trips.get(ends, link.rtt_ms), link.rtt_ms)
+    found = sorted(round(trip, 4) for trip in trips.values())
     if len(found) <= ROUND_TRIPS:
         return found
     return [found[round(at * (len(found) - 1) / (ROUND_TRIPS - 1))] for at in range(ROUND_TRIPS)]

@@ -29,10 +29,9 @@ def run_like(
         ConfigError: there is no drill, or a file cannot be written.
         InvariantViolated: a promise did not hold in the simulator.
     """
-    from ges.drills.figures import measured
     from sims import dataset
     from sims.errors import InvariantViolated
-    from sims.twin.comparison import compare, missing
+    from sims.twin.comparison import Side, compare, missing
     from sims.twin.drills import read
     from sims.twin.twin import play_like
 
@@ -48,11 +47,11 @@ def run_like(
             told=told,
             kept=lambda result: None if out is None else _keep(result, out),
         )
-    live = measured(drills.deeds, drills.incidents)
-    simulated = measured(twin.deeds, twin.incidents)
+    live = Side(drills.deeds, drills.incidents)
+    simulated = Side(twin.deeds, twin.incidents)
     found, one_sided = compare(live, simulated, drills.clocks_s, seed), missing(live, simulated)
     if plot is not None:
-        write_plot(_title(drills), _panels(live, simulated), plot)
+        write_plot(_title(drills), _panels(live.measured, simulated.measured), plot)
     if as_json:
         _print_json(drills, twin.plays, found, one_sided)
     else:
@@ -119,7 +118,7 @@ def _print_words(
         + f"; clocks within {1000 * drills.clocks_s:.1f} ms"
     )
     table = Table(box=None, pad_edge=False)
-    for name in ("after", "phase", ""):
+    for name in ("after", "phase", "seen", ""):
         table.add_column(name, no_wrap=True)
     for name in ("live", "simulated", "ratio", "expected of as many"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -127,7 +126,8 @@ def _print_words(
     for each in found:
         table.add_row(
             each.kind,
-            f"{each.phase} ({each.seen})",
+            each.phase,
+            f"{each.seen} of {each.struck}",
             each.quantile,
             f"{each.live:.3f} s",
             f"{each.simulated:.3f} s",

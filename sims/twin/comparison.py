@@ -9,14 +9,36 @@ what is expected. By as much as the clocks may be off the range is made wider.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import msgspec
 
-from ges.drills.figures import PHASES, QUANTILES, Measured, quantile
+from ges.drills.figures import PHASES, QUANTILES, Measured, measured, quantile, struck
 from overlay.rng import rng_for
+from overlay.trace_schema import Deed, Incident
 
 DRAWS = 1000
 MIDDLE = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """How long one phase took, in seconds, of so many strikes."""
+
+    values: Sequence[float]
+    strikes: int
+
+
+class Side:
+    """What a drill, or its twin, did and showed."""
+
+    def __init__(self, deeds: Sequence[Deed], incidents: Sequence[Incident]) -> None:
+        self.measured: Measured = measured(deeds, incidents)
+        self._struck = struck(deeds)
+
+    def of(self, kind: str, phase: str) -> Phase:
+        """Return one phase after one kind of strike."""
+        return Phase(self.measured.get((kind, phase), ()), self._struck[kind])
 
 
 class Compared(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,7 +51,9 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
     simulated: float
     ratio: float | None  #: live to simulated; None: the simulated one is 0
     seen: int  #: live values
-    played: int  #: simulated ones
+    struck: int  #: live strikes: of some there is no such value, as nobody noticed, say
+    played: int  #: simulated values
+    plays: int  #: simulated strikes
     low: float  #: of what is expected of as many live values
     high: float
 
@@ -41,13 +65,13 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
         return "slower" if self.live > self.high else "as expected"
 
 
-def compare(live: Measured, simulated: Measured, clocks_s: float, seed: int = 1) -> list[Compared]:
+def compare(live: Side, simulated: Side, clocks_s: float, seed: int = 1) -> list[Compared]:
     """Compare all phases that both sides have."""
     found = []
     for kind, phases in PHASES.items():
         for phase, (start, _) in phases.items():
-            here, there = live.get((kind, phase), ()), simulated.get((kind, phase), ())
-            if here and there:
+            here, there = live.of(kind, phase), simulated.of(kind, phase)
+            if here.values and there.values:
                 # A phase between two things that brokers saw has nothing of the drill's clock, but
                 # two brokers' clocks may differ as well.
                 slack = clocks_s if start == "began" else 2 * clocks_s
@@ -55,30 +79,31 @@ def compare(live: Measured, simulated: Measured, clocks_s: float, seed: int = 1)
     return found
 
 
-def missing(live: Measured, simulated: Measured) -> list[str]:
+def missing(live: Side, simulated: Side) -> list[str]:
     """Name the phases that one side has not seen at all."""
-    return [
-        f"{phase} after a {kind}: {'only live' if (kind, phase) in live else 'only simulated'}"
-        for kind, phases in PHASES.items()
-        for phase in phases
-        if ((kind, phase) in live) != ((kind, phase) in simulated)
-    ]
+    found = []
+    for kind, phases in PHASES.items():
+        for phase in phases:
+            here, there = (bool(side.of(kind, phase).values) for side in (live, simulated))
+            if here != there:
+                found.append(f"{phase} after a {kind}: only {'live' if here else 'simulated'}")
+    return found
 
 
 def _of_phase(
     kind: str,
     phase: str,
-    live: Sequence[float],
-    simulated: Sequence[float],
+    live: Phase,
+    simulated: Phase,
     slack_s: float,
     seed: int,
 ) -> list[Compared]:
     rng = rng_for(seed, "twin", "draws", kind, phase)
-    drawn = [sorted(rng.choices(simulated, k=len(live))) for _ in range(DRAWS)]
+    drawn = [sorted(rng.choices(simulated.values, k=len(live.values))) for _ in range(DRAWS)]
     found = []
     for name, q in QUANTILES.items():
         spread = sorted(quantile(each, q) for each in drawn)
-        here, there = quantile(live, q), quantile(simulated, q)
+        here, there = quantile(live.values, q), quantile(simulated.values, q)
         found.append(
             Compared(
                 kind=kind,
@@ -87,8 +112,10 @@ def _of_phase(
                 live=here,
                 simulated=there,
                 ratio=here / there if there else None,
-                seen=len(live),
-                played=len(simulated),
+                seen=len(live.values),
+                struck=live.strikes,
+                played=len(simulated.values),
+                plays=simulated.strikes,
                 low=quantile(spread, (1 - MIDDLE) / 2) - slack_s,
                 high=quantile(spread, (1 + MIDDLE) / 2) + slack_s,
             )
