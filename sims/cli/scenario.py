@@ -62,14 +62,26 @@ def run_scenario(
         _print_words(outcome, files)
     if outcome.broken:
         again = Cell(name, file, tuple(changes), seed).again
-        shown = "\n  ".join(outcome.broken[:SHOWN])
-        row = outcome.result.run
-        steps = "\n".join(outcome.steps)
+        if not as_json:
+            _tell_broken(outcome)
         raise InvariantViolated(
-            f"{counted(len(outcome.broken), 'promise')} did not hold; "
-            f"see it again with: {again}\n  {shown}\n"
-            f"the last steps around it, with seed {row.seed} and chordal {row.version}:\n{steps}"
+            f"{counted(len(outcome.broken), 'promise')} did not hold: {outcome.broken[0]}; "
+            f"see it again with: {again}"
         )
+
+
+def _tell_broken(outcome: Outcome) -> None:
+    """Say on stderr which promises did not hold, and what happened around the first of them."""
+    row = outcome.result.run
+    click.echo("not as promised:", err=True)
+    for broken in outcome.broken[:SHOWN]:
+        click.echo(f"  {broken}", err=True)
+    if outcome.steps:
+        click.echo(
+            f"the last steps around it, with seed {row.seed} and chordal {row.version}:", err=True
+        )
+    for step in outcome.steps:
+        click.echo(step, err=True)
 
 
 def _panels(outcome: Outcome) -> dict[str, dict[str, list[float]]]:
@@ -127,7 +139,11 @@ def _print_words(outcome: Outcome, files: dict[str, Path]) -> None:
     summary = summarise(outcome.result)
     print_incidents(outcome.result, summary)
     done = ", ".join(f"{what} {count}" for what, count in outcome.done.items())
-    click.echo(f"done: {done or 'nothing'}; {counted(outcome.brokers, 'broker')} alive in the end")
+    died = sum(count for what, count in outcome.done.items() if what.startswith("crash"))
+    early = died - summary.crashes  # they had not joined yet, so nothing was to be repaired
+    placeless = f" ({early} of them before they had a place on the ring)" if early > 0 else ""
+    alive = f"{counted(outcome.brokers, 'broker')} alive in the end"
+    click.echo(f"done: {done or 'nothing'}{placeless}; {alive}")
     print_met(outcome.met)
     if outcome.verdict is not None:
         click.echo(f"events: {outcome.verdict}")
