@@ -61,12 +61,15 @@ def event_halves(seed: int) -> list[str]:
     since = service.timeline.now
     service.cut(here, there, rng.choice((Cut.SILENT, Cut.LATE, Cut.BROKEN)))
     service.run(rng.uniform(3, 12))
+    mended = service.timeline.now
     service.mend(here, there)
     service.rest()
     until = service.timeline.now + nanos(MERGE_S)
     service.run(MERGE_S + 3)
     for some, others in ((here, there), (there, here)):
         service.excuse(Why.APART, since - nanos(1), some, others, until)
+    # Brokers cross one by one: until then, one that has is apart from the rest of its half.
+    service.excuse(Why.APART, mended, None, None, until)
     return _findings(service, service.finish())
 
 
