@@ -85,7 +85,7 @@ class Drill:
     # ── before ────────────────────────────────────────────────────────────────────────────────
 
     async def _whole_at_first(self) -> None:
-        walk = await self._walk()
+        walk = await self._walk(self._ground.operator.timeout_s)
         if walk.findings:
             raise DrillRefused(f"the ring is not whole, so nothing is broken: {walk.findings[0]}")
         self._check_survival(walk)
@@ -239,14 +239,14 @@ class Drill:
             raise _first(errors) from None
         return found
 
-    async def _walk(self) -> Walk:
+    async def _walk(self, timeout_s: float = WALK_SECONDS) -> Walk:
         operator = self._ground.operator
         urls = [url for uid, url in self._ground.urls.items() if uid not in self._ground.dead]
         walk = await walk_ring(
             ",".join(urls) or operator.urls,
             identity=operator.identity,
             overlay=operator.overlay,
-            timeout_s=WALK_SECONDS,
+            timeout_s=timeout_s,
         )
         tls = parse_url(operator.urls.split(",")[0]).tls
         for status in walk.brokers:

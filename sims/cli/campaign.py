@@ -111,7 +111,7 @@ def campaign(
         print_met(merged(each.met for each in shown))
         _print_wrong(wrong)
     if wrong:
-        shrunk = f"; '{wrong[0].again.replace('sim run', 'sim shrink')}' makes the first smaller"
+        shrunk = f"; '{wrong[0].again.replace('sim run', 'sim shrink', 1)}' makes the first smaller"
         raise InvariantViolated(
             f"{len(wrong)} of {counted(len(shown), 'run')} went wrong"
             + (shrunk if wrong[0].broken else "")
