@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import resource
+import select
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -193,6 +195,35 @@ def test_a_scenario_is_made_smaller_while_it_still_goes_wrong(tmp_path: Path) ->
     again = chordal("run", small, "--seed", "1")
     assert isinstance(again.exception, InvariantViolated)
     assert "repair took" in str(again.exception)
+
+
+def test_workers_of_a_campaign_that_is_killed_end_as_well(scenario: Path, tmp_path: Path) -> None:
+    """``kill -9`` of the command alone: the end of the pipe that all of them hold says so."""
+    command = "import sys; from ges.cli.main import main; sys.argv[0] = 'chordal'; main()"
+    arguments = ["sim", "campaign", scenario, "--seeds", "1-100000", "--workers", "2"]
+    held, given = os.pipe()
+    out = tmp_path / "c"
+    with subprocess.Popen(
+        [sys.executable, "-c", command, *map(str, arguments), "--out", str(out)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=given,
+        stderr=given,
+        start_new_session=True,
+    ) as process:
+        os.close(given)
+        while not ((out / NAME).exists() and (out / NAME).read_bytes().count(b"\n") >= 2):
+            assert process.poll() is None
+            os.sched_yield()
+        process.kill()
+    try:
+        while select.select([held], [], [], 30.0)[0]:
+            if not os.read(held, 65536):
+                return
+        pytest.fail("a worker lives on")
+    finally:
+        os.close(held)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def test_one_that_goes_wrong_with_changes_is_made_smaller_with_them(
