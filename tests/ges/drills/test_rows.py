@@ -18,9 +18,9 @@ DEATH = Struck(Means.KILL, "c", "", 10 * SECOND, None, 1000)
 
 
 def saw(
-    at_s: float, observer: str, what: Sight, uid: str = "c", **more: tuple[str, ...]
+    at_s: float, observer: str, what: Sight, uid: str = "c", witnesses: tuple[str, ...] = ()
 ) -> Sighting:
-    return Sighting(round(at_s * SECOND), observer, Seen(0, 0, what, uid, **more))
+    return Sighting(round(at_s * SECOND), observer, Seen(0, 0, what, uid, 0, witnesses))
 
 
 def repaired(at_s: float, uids: str) -> list[Sighting]:
