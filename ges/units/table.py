@@ -85,14 +85,7 @@ class ClusterTable:
         self.digest = digest_of(table)
         self._rows = {row.uid: row for row in table.rows}
         self._granted = {row.uid: row for row in table.rows if not row.resting}
-        taken = {row.slot for row in self._granted.values()}
-        ends = self._lingering | {uid: (row, now + LINGER_NS) for uid, row in before.items()}
-        self._lingering = {
-            uid: (row, end)
-            for uid, (row, end) in ends.items()
-            if uid not in self._granted and row.slot not in taken and now < end
-        }
-        self._count()
+        self._linger(before.values(), now)
         resting = ((row.slot, row.uid) for row in table.rows if row.resting)
         self._rests = {key: self._rests.get(key, now) for key in resting}
 
@@ -159,6 +152,16 @@ class ClusterTable:
             if since + REST_NS <= now and slot not in but
         )
         return min(rested, default=(0, None))[1]
+
+    def _linger(self, lost: Iterable[MemberRow], now: Nanos) -> None:
+        taken = {row.slot for row in self._granted.values()}
+        ends = self._lingering | {row.uid: (row, now + LINGER_NS) for row in lost}
+        self._lingering = {
+            uid: (row, end)
+            for uid, (row, end) in ends.items()
+            if uid not in self._granted and row.slot not in taken and now < end
+        }
+        self._count()
 
     def _count(self) -> None:
         self.changes += 1
