@@ -16,6 +16,8 @@
         ├── BenchFailed         a process of a measurement could not do its part
         ├── ProfileFull         a broker can tell others of no more queue groups
         ├── OperationRefused    the broker does not do what an operator asks
+        ├── DrillRefused        a drill would break more than the ring survives
+        ├── DrillFailed         a drill could not do its part, or the ring did not become whole
         ├── SpreadRefused       the broker did not take a list of revoked identities
         ├── NotExplained        a broker cannot say what it would do with an event
         ├── ConnectionLost      the broker is gone; an unconfirmed event may or may not be delivered
@@ -118,6 +120,18 @@ class OperationRefused(EventError):
     """The broker does not list its clients, cut one off or drain, and why."""
 
     code = "operation-refused"
+
+
+class DrillRefused(EventError):
+    """A drill does not begin, or does not go on: the ring is not whole, or survives too little."""
+
+    code = "drill-refused"
+
+
+class DrillFailed(EventError):
+    """A drill could not do its part, or the ring did not become whole again in time."""
+
+    code = "drill-failed"
 
 
 class NotExplained(EventError):

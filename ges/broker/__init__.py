@@ -2,7 +2,8 @@
 
 Composed and run
     ``config`` (settings, checked), ``parts`` (what it consists of), ``upper`` (takes what the
-    driver brings), ``router_timer`` (calls the router in time), ``broker`` (runs them).
+    driver brings), ``router_timer`` (calls the router in time), ``broker`` (runs them), ``drills``
+    (breaks it when a drill asks).
 What others make it hold
     ``memory_budget`` (one for all), ``memory_pools`` (what counts against it).
 What it keeps

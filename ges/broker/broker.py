@@ -295,6 +295,9 @@ class Broker:
             if parts.secured is not None:
                 nursery.start_soon(parts.secured.identity_watch.run)
             nursery.start_soon(_read_links, parts)
+            if parts.drills is not None:
+                parts.log.warning("this broker lets drills break it")
+                nursery.start_soon(parts.drills.run)
             if config.announce is not None:
                 nursery.start_soon(self._announce, config.announce)
             if not config.targets:

@@ -65,6 +65,7 @@ class BrokerConfig:
     relay_gain_share: float = DEFAULT_SHARE  #: of a link's cost, that a relay path must save ...
     relay_gain_ms: float = DEFAULT_TIME_NS / 1e6  #: ... and the time that it must save as well
     memory: int = DEFAULT_BYTES  #: that others may make it hold, above what it takes idle
+    drills: bool = False  #: it lets a drill break it
     has_process: bool = False  #: it is alone in its process, and can measure what memory it takes
     slow_clients: Policy = Policy.DISCONNECT  #: what becomes of normal events for them
     grace_s: float = 5.0  #: seconds that clients have to go to other brokers when this one leaves

@@ -6,7 +6,7 @@ Sub-commands
     ``serve``, ``pub``, ``sub``, ``ring``, ``status``, ``metrics``, ``graph``, ``why`` (and
     ``why_event``: of one event), ``identity`` (and ``identity_life``: renew, rotate, revoke),
     ``token``, ``access``, ``config``, ``context``, ``demo``; ``ping``, ``bench``, ``clients`` (and
-    kick), ``drain``, ``top``, ``completion``.
+    kick), ``drain``, ``drill``, ``top``, ``completion``.
 What they share
     ``options``, ``context_option`` (a connection by name), ``setting_options`` (one for each
     setting of a broker), ``reloading`` (of a broker that runs), ``durations`` (numbers and times),

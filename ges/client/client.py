@@ -47,6 +47,7 @@ from ges.errors import (
     SubscribeRefused,
 )
 from ges.wire.broker_messages import RevocationNotice
+from ges.wire.drill_messages import Drilled, Question
 from ges.wire.events import (
     MAX_BUDGET_US,
     MAX_PAYLOAD_BYTES,
@@ -55,7 +56,7 @@ from ges.wire.events import (
     checked_options,
     pack_attributes,
 )
-from ges.wire.operator_messages import ClientList, ClientsRequest, Drain, Kick
+from ges.wire.operator_messages import ClientList, ClientsRequest, Drain, Kick, Operated
 from ges.wire.status import Status
 from ges.wire.topics import check_filter, check_topic
 from ges.wire.trace_context import traced
@@ -308,9 +309,27 @@ class Client:
         answer = await self._attachment.operate(question)
         if isinstance(answer, ClientList):
             return answer
-        if answer.problem is not None:
-            raise OperationRefused(f"{self.broker_url}: {printable(answer.problem)}")
+        self._raise_problem(answer)
         return ClientList((), False)
+
+    async def drill(self, question: Question) -> Drilled:
+        """Ask the broker as a drill does: to break itself, or what it has seen.
+
+        Raises:
+            OperationRefused: it takes part in no drills, or this client may not drill, and why.
+            ConnectionLost: there is no broker.
+            ClientClosed: the client's block has ended.
+        """
+        self._core.check_open()
+        answer = await self._attachment.operate(question)
+        self._raise_problem(answer)
+        assert isinstance(answer, Drilled)
+        return answer
+
+    def _raise_problem(self, answer: object) -> None:
+        problem = answer.problem if isinstance(answer, Operated) else None
+        if problem is not None:
+            raise OperationRefused(f"{self.broker_url}: {printable(problem)}")
 
     async def status(self) -> Status:
         """Ask the broker about itself.

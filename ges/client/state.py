@@ -31,6 +31,7 @@ from ges.wire.client_messages import (
     Subscribed,
     SubscriptionRefused,
 )
+from ges.wire.drill_messages import Drilled
 from ges.wire.operator_messages import ClientList, Operated
 from ges.wire.status import MoreStatus, Status
 from ges.wire.status_pages import StatusPages
@@ -40,7 +41,7 @@ from overlay.address import Address, is_loopback, parse_url
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass
 from overlay.machine import Message
-from overlay.wire.versions import ACTIVE, KEPT_EVENTS, OPERATE, WHY
+from overlay.wire.versions import ACTIVE, DRILL, KEPT_EVENTS, OPERATE, WHY
 from overlay.wording import printable
 
 MAX_ALTERNATES = 64
@@ -113,8 +114,9 @@ class ClientState:
         self.answers_why = False  #: it says what it would do with an event
         self.explanations: list[Why | WhyEvent] = []
         self.taken: list[RevocationTaken] = []
-        self.operated: list[ClientList | Operated] = []
-        self.can_operate = False  #: it answers operators
+        self.operated: list[ClientList | Operated | Drilled] = []
+        self.can_operate = False  #: it answers operators ...
+        self.can_drill = False  #: ... and drills
         self._addresses = tuple(addresses)
         self._has_token = has_token
         self._learnt: tuple[Address, ...] = ()  #: of the alternates
@@ -148,6 +150,7 @@ class ClientState:
         self.keepalive = Keepalive(now)
         self._keeps_events = KEPT_EVENTS in attached.capabilities
         self.can_operate = OPERATE in attached.capabilities
+        self.can_drill = DRILL in attached.capabilities
         self.tells_active = ACTIVE in attached.capabilities
         self.answers_why = WHY in attached.capabilities
         self.watermarks.move()
@@ -289,7 +292,7 @@ class ClientState:
                 return Move()
             case RevocationTaken():
                 self.taken.append(message)
-            case ClientList() | Operated():
+            case ClientList() | Operated() | Drilled():
                 self.operated.append(message)
             case Dropped():
                 self.dropped = message

@@ -37,6 +37,7 @@ def broker_config(settings: Settings, open_files: int | None = None) -> BrokerCo
         overlay=settings.overlay,
         advertise=_advertise(settings.advertise),
         grace_s=settings.grace,
+        drills=settings.drills,
         directory=settings.data,
         trace=settings.trace,
         identity=settings.security.identity,

@@ -9,7 +9,8 @@ Messages
     ``gateway_messages`` (links inside it), ``recall_messages`` (what an edge asks a source),
     ``profile_messages`` (what clients want),
     ``link_codec`` (all that brokers understand of each other), ``client_messages`` (between a
-    client and its broker), ``operator_messages`` (the same for an operator), ``status`` (what a
-    broker says of itself), ``status_pages`` (where that is too long for a frame), ``why`` (what it
-    would do with an event), ``why_event`` (what it knows of one).
+    client and its broker), ``operator_messages`` (the same for an operator), ``drill_messages``
+    (and for a drill), ``status`` (what a broker says of itself), ``status_pages`` (where that is
+    too long for a frame), ``why`` (what it would do with an event), ``why_event`` (what it knows of
+    one).
 """

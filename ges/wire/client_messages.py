@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 
 from ges.wire.broker_messages import RevocationNotice
+from ges.wire.drill_messages import DRILL_MESSAGES, Drilled
 from ges.wire.operator_messages import OPERATOR_MESSAGES, ClientList, Operated
 from ges.wire.status import MoreStatus, Status
 from ges.wire.topics import MAX_TOPIC_BYTES
@@ -200,4 +201,6 @@ CLIENT_CODEC = MessageCodec(
     *OPERATOR_MESSAGES,
     ClientList,
     Operated,
+    *DRILL_MESSAGES,
+    Drilled,
 )

@@ -56,6 +56,7 @@ class Acceptor:
         limits: Limits,
         counted_log: CountedLog,
         now: Callable[[], Nanos],
+        is_severed: Callable[[str | None], bool] = lambda uid: False,
     ) -> None:
         self._machine = machine
         self._transport = transport
@@ -68,6 +69,7 @@ class Acceptor:
         self._limits = limits
         self._counted_log = counted_log
         self._now = now
+        self._is_severed = is_severed
         self._doorkeeper = Doorkeeper(limits)
         self._strangers: dict[trio.CancelScope, str | None] = {}  #: their sites, oldest first
         self._by_site: Counter[str | None] = Counter()
@@ -181,6 +183,8 @@ class Acceptor:
         if not isinstance(hello, Hello):
             self._drop("strangers_not_chordal", "no greeting", wire.remote)
             return
+        if hello.peer is not None and self._is_severed(hello.uid):
+            return  # nobody answers over a cut
         agreed = judge_hello(hello, overlay=self._overlay, own_uid=own.uid, dialect=self._dialect)
         if isinstance(agreed, Refusal):
             await self._refuse(wire, agreed)
