@@ -11,6 +11,9 @@
         ├── PublishRefused      the broker did not take an event: it definitely was not delivered
         ├── SubscribeRefused    the broker did not take a subscription
         ├── ActivityUnknown     the broker does not say when a subscription is active
+        ├── NoResponders        nobody has a subscription that matches a request
+        ├── RequestTimedOut     no reply to a request came in time
+        ├── ResponderFailed     a command that was to answer a request has failed
         ├── TooFewEvents        fewer events came in time than were waited for
         ├── BenchFailed         a process of a measurement could not do its part
         ├── ProfileFull         a broker can tell others of no more queue groups
@@ -81,6 +84,24 @@ class ActivityUnknown(EventError):
     """The broker does not say when a subscription is active, as it is of an earlier version."""
 
     code = "activity-unknown"
+
+
+class NoResponders(EventError):
+    """Nobody in the cluster has a subscription that matches a request; nobody got it."""
+
+    code = "no-responders"
+
+
+class RequestTimedOut(EventError):
+    """No reply to a request has come in time; somebody may have got it, and may still act on it."""
+
+    code = "request-timed-out"
+
+
+class ResponderFailed(EventError):
+    """A command that was to answer requests cannot be run."""
+
+    code = "responder-failed"
 
 
 class TooFewEvents(EventError):
