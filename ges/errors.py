@@ -13,7 +13,7 @@
         ├── ActivityUnknown     the broker does not say when a subscription is active
         ├── NoResponders        nobody has a subscription that matches a request
         ├── RequestTimedOut     no reply to a request came in time
-        ├── ResponderFailed     a command that was to answer a request has failed
+        ├── ResponderFailed     requests that were to be answered got no reply
         ├── TooFewEvents        fewer events came in time than were waited for
         ├── BenchFailed         a process of a measurement could not do its part
         ├── ProfileFull         a broker can tell others of no more queue groups
@@ -99,7 +99,7 @@ class RequestTimedOut(EventError):
 
 
 class ResponderFailed(EventError):
-    """A command that was to answer requests cannot be run."""
+    """Requests that were to be answered got no reply, as a command failed or the broker refused."""
 
     code = "responder-failed"
 

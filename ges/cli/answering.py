@@ -18,6 +18,7 @@ from overlay.errors import ChordalError
 from overlay.wording import counted
 
 READ_BYTES = 64 * 1024
+FIXED_AT_ONCE = 64  #: fixed replies that wait for the broker to take them
 
 
 class Answering:
@@ -39,14 +40,14 @@ class Answering:
             payload: the reply to all; None: the command is asked.
             command: its words.
             limit: seconds for one run of it.
-            jobs: how many run at the same time.
+            jobs: how many commands run at the same time.
             count: requests to answer; None: without an end.
             as_json: print a line of JSON for each.
         """
         self._payload = payload
         self._command = command
         self._limit = limit
-        self._jobs = trio.CapacityLimiter(jobs)
+        self._jobs = trio.CapacityLimiter(jobs if payload is None else FIXED_AT_ONCE)
         self._left = count
         self._as_json = as_json
         self._unanswered = 0
@@ -74,7 +75,6 @@ class Answering:
                 token = object()
                 await self._jobs.acquire_on_behalf_of(token)
                 nursery.start_soon(self._answer, client, event, token)
-        await client.flush()
         if self._unanswered:
             raise ResponderFailed(f"{counted(self._unanswered, 'request')} got no reply")
 
@@ -85,7 +85,8 @@ class Answering:
                 reply, problem = await self._asked(event)
             if reply is not None:
                 try:
-                    await client.reply(event, reply)
+                    # Confirmed: a refusal is told of the request that it is about.
+                    await client.reply(event, reply, confirm=True)
                 except ChordalError as error:
                     problem = str(error)
         finally:

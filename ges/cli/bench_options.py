@@ -67,7 +67,7 @@ def common_options(command: Command) -> Command:
             type=click.IntRange(1, 256),
             default=1,
             show_default=True,
-            help="That the publishers run in, and as many for the subscribers.",
+            help="For each end: those that publish, say, and as many for those that subscribe.",
         ),
         json_option,
         token_option,

@@ -90,7 +90,8 @@ def request(
 ) -> None:
     """Ask and answer, and see how long a reply takes and whether all come.
 
-    Times are from the request, or with --rate from when it was due, until its reply is there.
+    Times are from the request, or with --rate from when it was due, until its reply is there. The
+    first request of each client is not counted: the client then subscribes to its replies.
     """
     from ges.bench.figures import require_histograms
     from ges.bench.load import Attach, Load

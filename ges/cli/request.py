@@ -53,7 +53,8 @@ def request(
 ) -> None:
     """Publish PAYLOAD to TOPIC as a request, and print the first reply; - reads standard input.
 
-    Where nobody has subscribed to TOPIC it fails at once. 'chordal reply' answers requests.
+    Where nobody has subscribed to TOPIC it fails at once. Where nobody answers in time it fails,
+    too, and somebody may act on the request all the same. 'chordal reply' answers requests.
     """
     check_topic(topic)  # before a broker is looked for
     data = (
@@ -75,10 +76,16 @@ def request(
     )
     if as_json:
         sys.stdout.buffer.write(as_json_line(reply))
-    elif sys.stdout.isatty():
-        click.echo(printable(reply.payload.decode(errors="backslashreplace")))
     else:
-        sys.stdout.buffer.write(reply.payload + b"\n")
+        sys.stdout.buffer.write(_as_text(reply.payload, is_escaped=sys.stdout.isatty()))
+
+
+def _as_text(payload: bytes, *, is_escaped: bool) -> bytes:
+    """Return a reply with one end of line behind it; for people what does not show is escaped."""
+    text = payload.removesuffix(b"\n") + b"\n"
+    if is_escaped:
+        text = printable(text.decode(errors="backslashreplace"), keep="\n\t").encode()
+    return text
 
 
 async def _ask(

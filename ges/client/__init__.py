@@ -10,6 +10,7 @@ On every event loop
     ``plain_errors`` (out of groups).
 Pure
     ``core`` (what is done with whatever the broker says), ``state`` (what a client knows),
+    ``requests`` (that wait for a reply),
     ``tries`` (whom to call next), ``greeting`` (who we are), ``keepalive``, ``gaps``,
     ``watermarks`` (what has come already), ``resuming`` (asking for what was missed), ``outgoing``
     (packing events, and keeping them until they are confirmed) and ``open_run`` (those that are to

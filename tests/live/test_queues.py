@@ -74,7 +74,7 @@ def test_a_request_gets_what_a_command_prints(brokers: Fleet) -> None:
     eventually(lambda: "answering on service/+ in queue adders" in replier.err)
     for number in range(2):
         done = chordal("request", "service/add", f"1 {number}", "--broker", ring[0].url)
-        assert (done.returncode, done.stdout) == (0, f"service/add {1 + number}\n\n"), done.stderr
+        assert (done.returncode, done.stdout) == (0, f"service/add {1 + number}\n"), done.stderr
     done = chordal("request", "service/add", "x", "--timeout", "2", "--broker", ring[0].url)
     assert done.returncode == 1
     assert "no reply on service/add within 2 s [request-timed-out]" in done.stderr

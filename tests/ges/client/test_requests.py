@@ -257,6 +257,7 @@ async def test_a_broker_of_an_earlier_version_takes_no_requests(
 
 async def test_without_await(brokers: Brokers) -> None:
     a, b = await brokers.ring_of(2)
+    is_active = trio.Event()
 
     def ask() -> bytes:
         with connect_without_await(a.url) as client:
@@ -269,7 +270,11 @@ async def test_without_await(brokers: Brokers) -> None:
             connect_without_await(b.url) as client,
             client.subscribe("service/add", queue="adders") as events,
         ):
-            client.reply(next(events), b"3", confirm=True)
+            events.active.wait(DEADLINE_SECONDS)
+            trio.from_thread.run_sync(is_active.set)
+            event = events.get(DEADLINE_SECONDS)
+            assert event is not None
+            client.reply(event, b"3", confirm=True)
             return events.queue
 
     async with trio.open_nursery() as nursery:
@@ -279,8 +284,6 @@ async def test_without_await(brokers: Brokers) -> None:
             queues.append(await trio.to_thread.run_sync(work))
 
         nursery.start_soon(run)
-        async with connect(a.url) as client:
-            await until(lambda: b.stack.deliveries.subscriptions == 1, DEADLINE_SECONDS)
-            await client.flush()
+        await is_active.wait()
         assert await trio.to_thread.run_sync(ask) == b"3"
     assert queues == ["adders"]
