@@ -32,6 +32,7 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from secrets import token_bytes
 from time import time_ns
 
 from ges.client.core import ClientConnection
@@ -320,12 +321,14 @@ class Client:
     ) -> Event:
         if self._replies is None:
             self._number += 1
-            self._replies = Replies(self._attachment.loop, self._number, self._state.pending)
+            self._replies = Replies(
+                self._attachment.loop, self._number, self._state.pending, token_bytes
+            )
         await self._attachment.hear_replies(self._replies)
         if not self._state.takes_requests:
             raise PublishRefused(f"{self.broker_url}: this broker takes no requests; update it")
         requests = self._state.pending
-        pending = requests.begin(topic, self._attachment.loop.event())
+        pending = requests.begin(topic, self._attachment.loop.event(), token_bytes)
         try:
             marked = options._replace(correlation=pending.correlation, is_request=True)
             about = topic, payload, attributes, link_class, 0.0, budget, marked

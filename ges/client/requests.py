@@ -13,7 +13,7 @@ from ges.client.loop import Flag, Loop
 from ges.client.subscription import Subscription
 from ges.errors import EventError, NoResponders, PublishRefused
 from ges.wire.delivered import Event
-from ges.wire.replies import new_correlation, new_key, reply_address
+from ges.wire.replies import Draw, new_correlation, new_key, reply_address
 from overlay.ids import LinkClass
 
 
@@ -38,14 +38,19 @@ class PendingRequests:
     """The requests of one client."""
 
     def __init__(self, uid: str) -> None:
-        self._key = new_key()
-        self.address = reply_address(uid, self._key)
+        self._uid = uid
+        self._key = b""  #: drawn when the client asks for the first time
         self._by_correlation: dict[bytes, Pending] = {}
         self._by_event: dict[tuple[LinkClass, int], Pending] = {}
 
-    def begin(self, topic: str, done: Flag) -> Pending:
-        """Return a request that is to be published next."""
-        pending = Pending(topic, new_correlation(self._key), done)
+    def address(self, draw: Draw) -> str:
+        """Return the address for replies to this client, the same each time."""
+        self._key = self._key or new_key(draw)
+        return reply_address(self._uid, self._key)
+
+    def begin(self, topic: str, done: Flag, draw: Draw) -> Pending:
+        """Return a request that is to be published next; the address was asked for before."""
+        pending = Pending(topic, new_correlation(self._key, draw), done)
         self._by_correlation[pending.correlation] = pending
         return pending
 
@@ -92,8 +97,8 @@ class PendingRequests:
 class Replies(Subscription):
     """The subscription to a client's own reply address."""
 
-    def __init__(self, loop: Loop, number: int, pending: PendingRequests) -> None:
-        super().__init__(loop, number, pending.address, None)
+    def __init__(self, loop: Loop, number: int, pending: PendingRequests, draw: Draw) -> None:
+        super().__init__(loop, number, pending.address(draw), None)
         self.is_served = False  #: a broker has accepted it, and has not ended it since
         self.is_begun = False  #: some task is asking for it
         self._pending = pending

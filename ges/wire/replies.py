@@ -12,23 +12,27 @@ stands beside ``$reply``. Whoever was sent a request knows the address, and so m
 from __future__ import annotations
 
 import re
-import secrets
+from collections.abc import Callable
 
 from ges.wire.events import CORRELATION_BYTES
 
 ROOT = "$reply"
 KEY_BYTES = CORRELATION_BYTES // 2
+
+#: Returns so many bytes that nobody can guess.
+Draw = Callable[[int], bytes]
+
 _ADDRESS = re.compile(r"\$reply/([0-9a-f]{32})/[0-9a-f]{16}")
 
 
-def new_key() -> bytes:
+def new_key(draw: Draw) -> bytes:
     """Return a key for the address of one client."""
-    return secrets.token_bytes(KEY_BYTES)
+    return draw(KEY_BYTES)
 
 
-def new_correlation(key: bytes) -> bytes:
+def new_correlation(key: bytes, draw: Draw) -> bytes:
     """Return a correlation id for a request whose reply goes to the address with that key."""
-    return key + secrets.token_bytes(CORRELATION_BYTES - KEY_BYTES)
+    return key + draw(CORRELATION_BYTES - KEY_BYTES)
 
 
 def reply_address(uid: str, correlation: bytes) -> str:

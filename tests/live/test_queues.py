@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -95,6 +96,28 @@ def test_a_fixed_reply_and_json(brokers: Fleet) -> None:
     done = chordal_here("request", "ping", "--broker", url, "--timeout", "60")
     assert done.returncode == 1
     assert "nobody answers requests on ping: no subscription matches [no-responders]" in done.stderr
+
+
+def test_a_reply_that_a_rule_denies_is_told_of_its_request(brokers: Fleet, tmp_path: Path) -> None:
+    rules = tmp_path / "access.toml"
+    allow = '[[allow]]\nsubject = "anyone"\npublish = ["ping"]\nsubscribe = ["ping"]\n'
+    deny = '[[deny]]\nsubject = "anyone"\npublish = ["$reply/#"]\n'
+    rules.write_text(allow)
+    broker = brokers.broker("--access", str(rules))
+    arguments = ("--payload", "pong", "--count", "3", "--broker", broker.url)
+    replier = brokers.run("reply", "ping", *arguments)
+    eventually(lambda: "answering on ping" in replier.err)
+    ask = ("request", "ping", "--timeout", "2", "--broker", broker.url)
+    done = chordal(*ask)
+    assert (done.returncode, done.stdout) == (0, "pong\n"), "replies need no rule"
+    rules.write_text(allow + deny)
+    broker.signal(signal.SIGHUP)
+    eventually(lambda: "access rules read again" in broker.err)
+    for _ in range(2):
+        assert "[request-timed-out]" in chordal(*ask).stderr
+    assert replier.ended() == 1
+    assert replier.err.count("no reply to a request on ping: publishing to '$reply/") == 2
+    assert "2 requests got no reply [responder-failed]" in replier.err
 
 
 def test_what_makes_no_sense_is_said_before_a_broker_is_looked_for() -> None:
