@@ -96,7 +96,7 @@ def pub(
     if budget is not None and link_class != LinkClass.EXPRESS.value:
         raise click.UsageError("--budget is for express events; add --class express")
     check_topic(topic)  # before a broker is looked for
-    pairs = traced(_parse_attributes(attributes), traceparent) or {}
+    pairs = traced(parse_attributes(attributes), traceparent) or {}
     if lines and is_default("timeout"):
         timeout = math.inf
     run_async(
@@ -116,7 +116,12 @@ def pub(
     )
 
 
-def _parse_attributes(texts: tuple[str, ...]) -> dict[str, str]:
+def parse_attributes(texts: tuple[str, ...]) -> dict[str, str]:
+    """Return the attributes that are given as KEY=VALUE.
+
+    Raises:
+        click.BadParameter: one is not, or is given twice.
+    """
     found: dict[str, str] = {}
     for text in texts:
         key, equals, value = text.partition("=")

@@ -140,9 +140,11 @@ async def test_neighbours_whose_link_fails_go_round_it_and_come_back(
     await until(
         lambda: not a.node.relay_paths.relays and not b.node.relay_paths.relays
     )  # it is measured
+    sent_round = a.driver.counters["events_sent_round"] + b.driver.counters["events_sent_round"]
     await flows_in_order_once(brokers)
     assert brokers.findings() == []
     assert sent_round == (
+        a.driver.counters["events_sent_round"] + b.driver.counters["events_sent_round"]
     )
 
 
