@@ -17,6 +17,7 @@ from ges.client.subscription import Subscription as Awaited
 from ges.client.sync.subscription import Subscription
 from ges.client.sync.thread import ClientThread
 from ges.wire.delivered import Event
+from ges.wire.drill_messages import Drilled, Question
 from ges.wire.operator_messages import ClientList, ClientsRequest, Drain, Kick
 from ges.wire.status import Status
 from ges.wire.why import Why
@@ -225,6 +226,16 @@ class Client:
             ClientClosed: the client is closed.
         """
         return self._thread.call(self._client.operate(question))
+
+    def drill(self, question: Question) -> Drilled:
+        """Ask the broker as a drill does: to break itself, or what it has seen.
+
+        Raises:
+            OperationRefused: it takes part in no drills, or this client may not drill, and why.
+            ConnectionLost: there is no broker.
+            ClientClosed: the client is closed.
+        """
+        return self._thread.call(self._client.drill(question))
 
     def status(self) -> Status:
         """Ask the broker about itself.
