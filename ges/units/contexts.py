@@ -298,7 +298,9 @@ class Contexts:
         if may_split and level == 1:
             may_split, effects = self._steward.prepare_split(now, is_alone=self.is_single)
         edges = (places[1], places[-1]) if size > 1 else None
-        split_at = places[size // 2] if may_split else None
+        # At the median; what is larger than two can be gets its first parts at once.
+        parts = max(2, -(-size // self._cluster.limit))
+        split_at = places[size * (parts // 2) // parts] if may_split else None
         counted = size + (is_urgent and level > 1)  # the one for which there is no number
         report = UnitReport(level, arc.lo, arc.hi, counted, split_at, is_urgent, 0, edges)
         return report, is_wanted, effects

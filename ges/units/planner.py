@@ -186,6 +186,10 @@ class Planner:
             self._split_wanted = now
             return []
         self._split_wanted = None
+        del self._reports[report.lo]
+        half = report.size // 2
+        sizes = {report.lo: half, at: report.size - half}
+        rows = tuple(replace(row, size=sizes.get(row.lo, row.size)) for row in rows)
         return self._change(rows, now, report.lo, at)
 
     def _shifted(self, table: UnitTable, report: UnitReport, now: Nanos) -> Rows | None:
