@@ -23,6 +23,7 @@ from ges.topology.survey import Survey
 from ges.topology.survey_part import SurveyPart
 from ges.topology.uid_in_use import UidWatch
 from ges.units.mailbox import Mailbox
+from ges.units.planner import UnitsConfig
 from ges.units.post import Post
 from ges.units.units_part import UnitsPart
 from ges.wire.gateway_messages import GATEWAY_MESSAGES
@@ -67,10 +68,12 @@ class BrokerNode:
         express_range_ns: Nanos = DEFAULT_RANGE_NS,
         relay_gain: RelayGain | None = None,
         pace: Pace | None = None,
+        units: UnitsConfig | None = None,
     ) -> None:
         """Take who is revoked, with an identity; the express range and how often links are probed.
 
         The range is one way, in nanoseconds. ``relay_gain``: what a relay path must save at least.
+        ``units``: how many sub-units a unit may have.
 
         Raises:
             ConfigError: the express range makes no sense.
@@ -85,7 +88,7 @@ class BrokerNode:
         self._express_links = ExpressLinks(peer, rng, normal, self.survey)
         secure_part = SecurePart(self.ring, normal, self._secure_links.up, lists.forbids)
         self.secure_graph = secure_part.graph
-        self.units = UnitsPart(self.ring, normal)
+        self.units = UnitsPart(self.ring, normal, units)
         #: Messages for members that are not linked to here.
         self.post = post = Post(self.units.around, LINK_CODEC, self._deliver)
         up = {LinkClass.SECURE: self._secure_links.up, LinkClass.EXPRESS: self._express_links.up}

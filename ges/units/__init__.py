@@ -1,9 +1,13 @@
-"""The units of the overlay: who is in the cluster, under which address. Pure.
+"""The units of the overlay: who is in which cluster, under which address. Pure.
 
 Names
     ``address`` (addresses, slots and sets of slots), ``table`` (the members of the cluster).
 Members
-    ``steward`` (who grants slots, and to whom), ``membership`` (what one broker asks of it).
+    ``office`` (who may change a table), ``steward`` (who grants slots, and to whom), ``membership``
+    (what one broker asks of it).
+Units above the cluster
+    ``unit_rows`` (whose arc is where), ``planner`` (when units are split and folded), ``contexts``
+    (the tables that one broker holds, and which of two counts).
 Telling
     ``arcs`` (a tree over arcs of the ring), ``spread`` (something is told to all members, and they
     say that they have it), ``held`` (ring neighbours compare what they hold), ``post`` (a message

@@ -10,11 +10,43 @@ can be used from both ends.) Events and what is told to all members go by this r
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
-from ring.geometry import RING_SIZE, between, clockwise
+from ring.geometry import RING_SIZE, between, clockwise, gap
 
 #: Uids and ring ids of brokers, nearest first.
 Row = Sequence[tuple[int, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Arc:
+    """The places from ``lo`` right to ``hi``, ``hi`` left out; all places if the two are equal."""
+
+    lo: int
+    hi: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is the whole ring."""
+        return self.lo == self.hi
+
+    def holds(self, place: int) -> bool:
+        """Say whether a place lies in it."""
+        return clockwise(self.lo, place) < gap(self.lo, self.hi)
+
+    def at(self, place: int) -> int:
+        """Return how far a place lies right of its beginning."""
+        return clockwise(self.lo, place)
+
+    def covers(self, other: Arc) -> bool:
+        """Say whether all of another arc lies in it."""
+        if self.is_whole:
+            return True
+        room = gap(self.lo, self.hi)
+        return not other.is_whole and self.at(other.lo) + gap(other.lo, other.hi) <= room
+
+
+WHOLE = Arc(0, 0)  #: the ring, from place 0
 
 
 def row_from(here: int, linked: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:

@@ -33,3 +33,18 @@ class TookOffice(Fact):
 
     before: str  #: uid of the steward before
     is_handover: bool  #: which has handed the table over; else it was gone, or silent
+
+
+@dataclass(frozen=True, slots=True)
+class UnitsChanged(Fact):
+    """There is another table of the units of a level in this broker's context."""
+
+    level: int
+
+
+@dataclass(frozen=True, slots=True)
+class LimitDiffers(Fact):
+    """The overlay has another limit of sub-units than this broker was given; that of it counts."""
+
+    limit: int
+    given: int

@@ -7,14 +7,18 @@ A broker tells its digests to its nearest linked neighbour on each side 10 s aft
 last, and a second after something has changed. One message compares for both: who hears that all
 is equal need not tell it, so that of two the one with the larger uid waits a little longer. A room
 that holds something registers a :class:`Holding` for its kind.
+
+What is held is about an arc: a cluster, or a context. Neighbours of two clusters hold different
+members, and compare only what is about the contexts that they share.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
+from ges.units.arcs import WHOLE, Arc
 from ges.wire.unit_messages import Held, HeldDigest
 from overlay.ids import Nanos, nanos
 from overlay.machine import Effect, Send
@@ -38,15 +42,19 @@ class Holding(Protocol):
 class Comparison:
     """What one broker holds, and when it compared that with its neighbours last."""
 
-    def __init__(self, own_uid: str) -> None:
+    def __init__(self, own_uid: str, arc: Callable[[], Arc] = lambda: WHOLE) -> None:
+        """``arc``: that of the cluster, as it is now."""
         self.counters: Counter[str] = Counter()
+        self._arc = arc
+        self._arcs: dict[int, Callable[[], Arc]] = {}
         self._own_uid = own_uid
         self._holdings: dict[int, Holding] = {}
         self._due: dict[str, Nanos] = {}  #: neighbours, and when to tell them
 
-    def register(self, kind: int, holding: Holding) -> None:
-        """Compare what is held of this kind from now on."""
+    def register(self, kind: int, holding: Holding, arc: Callable[[], Arc] | None = None) -> None:
+        """Compare what is held of this kind from now on; it is about the cluster, or that arc."""
         self._holdings[kind] = holding
+        self._arcs[kind] = arc or self._arc
 
     def set_neighbours(self, uids: Iterable[str], now: Nanos) -> None:
         """Compare with these; with new ones in a second."""
@@ -60,7 +68,10 @@ class Comparison:
 
     def tell(self, uid: str) -> list[Effect]:
         """Tell a broker now, whoever it is."""
-        entries = (HeldDigest(kind, held.digest) for kind, held in sorted(self._holdings.items()))
+        entries = []
+        for kind, held in sorted(self._holdings.items()):
+            arc = self._arcs[kind]()
+            entries.append(HeldDigest(kind, held.digest, arc.lo, arc.hi))
         return [Send(uid, Held(tuple(entries)))]
 
     def on_held(self, uid: str, held: Held, now: Nanos) -> list[Effect]:
@@ -69,7 +80,9 @@ class Comparison:
         has_differed = False
         for entry in held.digests:
             holding = self._holdings.get(entry.kind)
-            if holding is not None and holding.digest != entry.digest:
+            if holding is None or self._arcs[entry.kind]() != Arc(entry.lo, entry.hi):
+                continue
+            if holding.digest != entry.digest:
                 has_differed = True
                 effects += holding.on_differs(uid, now)
         if has_differed:

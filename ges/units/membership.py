@@ -1,13 +1,14 @@
 """One broker's membership of its cluster: its table, its slot, and who is missing beside it.
 
 * A newcomer pulls the table from a ring neighbour, and asks the steward for a slot until it has
-  one. It wishes the slot that it had before. In a full cluster it waits, and asks seldom.
+  one. It wishes the slot that it had before. A full cluster is split, as somebody asks in vain.
 * Where two tables meet, the one that counts wins whole. Who adopts it in place of another tells
   all that it is linked to, so that it is everywhere in a few steps.
 * A broker whose row stands between this one and its right neighbour is not there. After a second
   the steward is told, or at once if the ring has seen it die or leave.
 
-What is for the steward goes from broker to broker, each time to the smallest ring id linked.
+What is for the steward goes from broker to broker, each time to the one linked that stands nearest
+to the beginning of the arc.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from typing import Protocol
 
 import msgspec
 
-from ges.units.address import UNIT_LIMIT
 from ges.units.held import Comparison
+from ges.units.office import before_in
 from ges.units.spread import Spread
 from ges.units.steward import OnArc, Steward
-from ges.units.table import ClusterTable, is_sound
+from ges.units.table import ClusterTable, arc_of, is_sound
 from ges.wire.unit_messages import (
     MemberChange,
     MemberLost,
@@ -40,7 +41,6 @@ from ring.wire.messages import Member
 
 ASK_NS = nanos(1.0)  #: from one question to the next, doubled each time ...
 LONGEST_ASK_NS = nanos(8.0)  #: ... up to this
-FULL_NS = nanos(30.0)  #: the same where a slot may be free only as the dead have rested
 PULL_NS = nanos(0.3)  #: from one question for a table to the next
 GRACE_NS = nanos(1.0)  #: a row may stand where nobody is seen for so long ...
 REPORT_NS = nanos(2.0)  #: ... and the steward is told again after so long
@@ -102,7 +102,9 @@ class Membership:
         if table.digest == change.digest:
             return True, []
         known = table.table
-        head = MemberTable(change.epoch, change.steward, ())
+        head = MemberTable(change.epoch, change.steward, (), lo=change.lo, hi=change.hi)
+        if arc_of(head) != table.arc:
+            return False, self._pull(uid, now)  # the table of clusters has changed, here or there
         is_same_epoch = known is not None and known.epoch == change.epoch
         if is_same_epoch or table.loses(head):
             return False, self._pull(uid, now)
@@ -162,8 +164,11 @@ class Membership:
             self.slot = row.slot
         self._note_missing(member, now)
         effects = self._report(now)
-        if row is not None and row == MemberRow(row.slot, member, PROTOCOL_VERSION):
+        is_held = row is not None and row == MemberRow(row.slot, member, PROTOCOL_VERSION)
+        if is_held and self._table.fits:
             self._ask_at, self._asked = None, 0
+        elif is_held and self._ask_at is None:
+            self._ask_at = now + ASK_NS  # the steward of another arc makes its table
         elif self._ask_at is None or now >= self._ask_at:
             effects += self._ask(member, now)
         return effects
@@ -206,14 +211,12 @@ class Membership:
             effects += self._pull(near[attempt % len(near)], now)
         if table.table is not None:
             own = table.row(member.uid)
-            if own is None and len(table.table.rows) >= UNIT_LIMIT:
-                pause = FULL_NS
-            if own is not None or not table.is_full:
-                wanted = SlotWanted(member, PROTOCOL_VERSION, self.slot, 0)
-                if self._steward.is_in_office:
-                    effects += self._steward.want(wanted, now)
-                else:
-                    effects += self._pass_on(wanted, attempt)
+            wish = own.slot if own is not None else self.slot
+            wanted = SlotWanted(member, PROTOCOL_VERSION, wish, 0)
+            if self._steward.is_in_office:
+                effects += self._steward.want(wanted, now)
+            else:
+                effects += self._pass_on(wanted, attempt)
         self._ask_at = now + pause
         return effects
 
@@ -253,9 +256,9 @@ class Membership:
         member = self._around.member
         if member is None or message.hops >= MAX_HOPS:
             return []
-        row = sorted((place, uid) for uid, place in self._around.linked.items())
-        before = [uid for place, uid in row if place < member.ring_id]
+        before = before_in(self._table.arc, member.ring_id, self._around.linked)
         if not before:
             return []
+        row = sorted(before, key=lambda uid: (before[uid], uid))
         onward = msgspec.structs.replace(message, hops=message.hops + 1)
-        return [Send(before[attempt % len(before)], onward)]
+        return [Send(row[attempt % len(row)], onward)]

@@ -1,10 +1,12 @@
 """Something is told to all members of the cluster, and who told it learns when all have taken it.
 
-It goes over a tree on arcs of the ring (:mod:`ges.units.arcs`). What was taken is gathered on the
+It goes over a tree on arcs of the ring (:mod:`ges.units.arcs`): with one cluster once round, else
+from the origin right and left to the ends of the cluster's arc. What was taken is gathered on the
 way back: a broker answers when all that it passed it on to have answered, or after 0.7 s without
 those that are silent; what they say later it passes on. The origin tells those that are missing
 again: after 1 s, over the links there are then, round those that were silent, and every other time
 the other way round the ring, as a broker whose left link has failed is reached from its right.
+(With several clusters that way leads over others, which pass on what is not for them.)
 
 A member that dies or leaves is struck. One that joined after the telling began is not waited for:
 what it must know is its content's own rule.
@@ -12,6 +14,9 @@ what it must know is its content's own rule.
 What is told has a *kind*, and a room that has something to tell registers a type and a handler for
 its kind. A content is given to the handler once, unless that says that it cannot take it yet.
 Contents may overtake each other, so each must say for itself which is the later one.
+
+A content can also be told in the arc of a context. Then only the members of the own cluster are
+waited for; others that miss it find out as they compare digests.
 """
 
 from __future__ import annotations
@@ -23,7 +28,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from ges.units.arcs import inside, mirrored, row_from, shares
+from ges.units.arcs import WHOLE, Arc, inside, mirrored, row_from, shares
 from ges.wire.unit_messages import MAX_CONTENT_BYTES, MAX_TAKEN, MemberRow, TellTaken, Told
 from overlay.circular import is_after
 from overlay.ids import Nanos, Peer, nanos
@@ -97,6 +102,7 @@ class _Telling:
     since: Nanos
     on_done: Done
     fan: _Fan
+    arc: Arc
     attempts: int = 0
 
 
@@ -111,8 +117,10 @@ class _Heard:
 class Spread:
     """What one broker tells, and passes on."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: Surroundings, arc: Callable[[], Arc] = lambda: WHOLE) -> None:
+        """``arc``: that of the cluster, as it is now."""
         self.counters: Counter[str] = Counter()
+        self._arc = arc
         self._around = around
         self._takers: dict[int, tuple[msgspec.msgpack.Decoder[Any], Take]] = {}
         self._number = 0
@@ -131,9 +139,16 @@ class Spread:
         return len(self._tellings)
 
     def tell(
-        self, kind: int, content: msgspec.Struct, now: Nanos, on_done: Done | None = None
+        self,
+        kind: int,
+        content: msgspec.Struct,
+        now: Nanos,
+        on_done: Done | None = None,
+        arc: Arc | None = None,
     ) -> list[Effect]:
         """Tell all members; ``on_done`` hears once who of those known now has not taken it.
+
+        ``arc``: tell all that stand in it, rather than in that of the cluster.
 
         That is nobody, unless it was given up after 30 s.
 
@@ -150,7 +165,8 @@ class Spread:
         peer = self._around.peer
         told = Told(peer.uid, peer.incarnation, self._number, 0, False, kind, body)
         missing = set(self._around.live) - {peer.uid}
-        telling = _Telling(told, missing, now, on_done or _nothing, _Fan(None))
+        reach = self._arc() if arc is None else arc
+        telling = _Telling(told, missing, now, on_done or _nothing, _Fan(None), reach)
         self._tellings[_key(told)] = telling
         return [*effects, *self._attempt(telling, now)]
 
@@ -165,10 +181,11 @@ class Spread:
         effects: list[Effect] = []
         key = _key(told)
         fan = self._fan(key, uid)
-        if self._take(told, heard, uid, effects, now) and member.uid in self._around.live:
+        is_taken, live = self._take(told, heard, uid, effects, now), self._around.live
+        if is_taken and member.uid in live and told.origin in live:  # else nobody waits for it
             fan.taken.add(member.uid)
         if told.end != member.ring_id:  # else there is nobody in the arc
-            effects += self._fan_out(fan, told, now)
+            effects += self._fan_out(fan, (told,), now)
         if fan.waiting:
             self._timers.set(key, now + RELAY_WAIT_NS)
         else:
@@ -237,16 +254,15 @@ class Spread:
         telling.attempts += 1
         if member is None:
             return []
-        leftwards = telling.attempts % 2 == 0
-        told = msgspec.structs.replace(telling.told, end=member.ring_id, leftwards=leftwards)
+        tolds = _ways(telling, member.ring_id)
         if telling.attempts == 1:
-            effects = self._fan_out(telling.fan, told, now)
+            effects = self._fan_out(telling.fan, tolds, now)
             # Who has no slot yet is told as well, but not waited for.
             return effects if telling.missing else [*effects, *self._finish(key, now)]
         self.counters["tells_again"] += 1
         rows = self._around.live
         places = [rows[uid].member.ring_id for uid in telling.missing if uid in rows]
-        return self._fan_out(telling.fan, told, now, only=places)
+        return self._fan_out(telling.fan, tolds, now, only=places)
 
     def _finish(self, key: Key, now: Nanos) -> list[Effect]:
         self._timers.cancel(key)
@@ -256,15 +272,26 @@ class Spread:
     # ── everybody ─────────────────────────────────────────────────────────────────────────────
 
     def _fan_out(
-        self, fan: _Fan, told: Told, now: Nanos, only: list[int] | None = None
+        self, fan: _Fan, tolds: tuple[Told, ...], now: Nanos, only: list[int] | None = None
     ) -> list[Effect]:
-        """Pass it on in an arc; with ``only`` just to those that serve one of these places.
+        """Pass it on in one or two arcs; with ``only`` just to those that serve these places.
 
         Who was silent before gets nothing to serve but itself.
         """
+        silent = fan.silent(now)
+        fan.waiting = {}
+        fan.partial.clear()
+        effects: list[Effect] = []
+        for told in tolds:
+            for uid, end in self._given(told, silent, only):
+                fan.waiting[uid] = now
+                effects.append(Send(uid, msgspec.structs.replace(told, end=end)))
+        return effects
+
+    def _given(self, told: Told, silent: set[str], only: list[int] | None) -> list[tuple[str, int]]:
+        """Return who is to serve which part of an arc: up to which end."""
         member = self._around.member
         assert member is not None, "only for those who have a place"
-        silent = fan.silent(now)
         flip = mirrored if told.leftwards else _same
         here, limit = flip(member.ring_id), flip(told.end)
         row = row_from(here, ((flip(place), uid) for uid, place in self._around.linked.items()))
@@ -279,9 +306,7 @@ class Spread:
                 for uid, end in given
                 if any(at[uid] == place or between(at[uid], place, end) for place in wanted)
             ]
-        fan.waiting = {uid: now for uid, _ in given}
-        fan.partial.clear()
-        return [Send(uid, msgspec.structs.replace(told, end=flip(end))) for uid, end in given]
+        return [(uid, flip(end)) for uid, end in given]
 
     def _fan(self, key: Key, parent: str) -> _Fan:
         fan = self._relayed.get(key)
@@ -338,6 +363,19 @@ class Spread:
 
 def _key(message: Told | TellTaken) -> Key:
     return message.origin, message.incarnation, message.number
+
+
+def _ways(telling: _Telling, here: int) -> tuple[Told, ...]:
+    """Return how a content is told this time: which ways from here, and up to where."""
+    arc, told, attempt = telling.arc, telling.told, telling.attempts
+    if arc.is_whole or attempt % 2 == 0:
+        leftwards = attempt % 2 == 0 if arc.is_whole else attempt % 4 == 0
+        return (msgspec.structs.replace(told, end=here, leftwards=leftwards),)
+    right = msgspec.structs.replace(told, end=arc.hi, leftwards=False)
+    if here == arc.lo:
+        return (right,)
+    end = (arc.lo - 1) % RING_SIZE
+    return right, msgspec.structs.replace(told, end=end, leftwards=True)
 
 
 def _same(ring_id: int) -> int:

@@ -1,58 +1,47 @@
-"""The steward of the cluster: who it is, and how slots are granted.
+"""The steward of a cluster: how slots are granted, and when the cluster is to be split.
 
-The steward is the broker that stands first on the arc of its cluster. With one cluster the arc is
-the whole ring from id 0, so it is the broker with the smallest ring id, and each broker sees by its
-left neighbour whether it is the one. The founder of a ring has id 0 and is steward while it lives.
+The steward is the broker that stands first on the arc of its cluster (:mod:`ges.units.office`). It
+grants slots to those that stand in that arc, and lets those of the dead rest.
 
-* A newcomer that stands before the steward is handed the table over, and is steward from then on.
-  The table goes to the smallest ring id linked, and on from there, until it is with the first.
-* Where the steward is dead or gone, or does not hand over within a second, the first broker takes
-  over: 64 epochs later, so that what a straggler grants does not count.
-
-So two brokers may grant for a moment; but at rest there is one table, in which each slot is
-granted once, and who is not in it asks again (:mod:`ges.units.membership`).
+A cluster is *to be split* where it has 7/8 of the members that it may have; with a limit below 8
+where somebody wants a slot and all are taken by brokers that live. Then the steward says so to that
+of the context (:mod:`ges.units.planner`). While there is one cluster alone, events name their
+brokers; so a second before, the table says that some broker waits, and events go to all from then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Protocol
+from typing import cast
 
 import msgspec
 
 from ges.units.facts import TookOffice
-from ges.units.spread import Spread, Surroundings
-from ges.units.table import ClusterTable, digest_of, founded, is_sound
+from ges.units.office import PATIENCE_NS, AnyTable, Office, OnArc
+from ges.units.spread import Spread
+from ges.units.table import ClusterTable, arc_of, founded, is_sound
 from ges.wire.unit_messages import (
     Kind,
     MemberChange,
     MemberLost,
     MemberRow,
+    MemberTable,
     SlotWanted,
     StewardHandover,
 )
 from overlay.circular import is_after
 from overlay.ids import Nanos, nanos
-from overlay.machine import Effect, Notify, Send
+from overlay.machine import Effect, Notify
 from overlay.wire.frames import PROTOCOL_VERSION
 from ring.wire.messages import Member
 
-PATIENCE_NS = nanos(1.0)  #: a broker that stands first waits so long for the table
+__all__ = ["BATCH_NS", "MAX_WANTED", "PATIENCE_NS", "OnArc", "Steward"]
+
 BATCH_NS = nanos(0.02)  #: what is wanted in this time is granted at once
 WAITING_NS = nanos(70.0)  #: longer than two questions of a broker for which there is no slot
+WANTS_NS = nanos(12.0)  #: who was refused asks again within this, or wants no slot any more
+SETTLE_NS = nanos(1.0)  #: from when events go to all to the first split
 MAX_WANTED = 1024  #: brokers that want a slot at once; others ask again
-
-
-class OnArc(Surroundings, Protocol):
-    """What a steward sees of its arc, beside what all brokers see."""
-
-    @property
-    def left(self) -> Member | None:
-        """The left neighbour; None: this broker is alone."""
-
-    @property
-    def gone(self) -> Collection[str]:
-        """Uids of brokers that were seen to die or leave."""
+SMALL_LIMIT = 8  #: clusters with a limit below this are split only when they are full
 
 
 class Steward:
@@ -62,63 +51,38 @@ class Steward:
         self._around = around
         self._table = table
         self._spread = spread
-        self._first_since: Nanos | None = None  #: first on the arc, and not in office
-        self._handed_to: str | None = None
+        self._office = Office(around, table, self)
         self._wanted: dict[str, SlotWanted] = {}
         self._lost: dict[str, Member] = {}
         self._grants_at: Nanos | None = None
         self._refused_at: Nanos | None = None  #: somebody asked for whom there was no slot
+        self._refused: dict[str, tuple[Member, Nanos]] = {}  #: those that did, and when
+        self._splits_from: Nanos | None = None  #: not before, if at all
 
     @property
     def is_first(self) -> bool:
         """Whether this broker stands first on the arc."""
-        member, left = self._around.member, self._around.left
-        return member is not None and (left is None or left.ring_id > member.ring_id)
+        return self._office.is_first
 
     @property
     def is_in_office(self) -> bool:
         """Whether this broker may grant slots."""
-        return self._table.steward == self._around.peer.uid and self.is_first
+        return self._office.is_in_office
 
     def follow(self, now: Nanos) -> list[Effect]:
         """Take office or hand it over, as the ring has it."""
-        member, left, table = self._around.member, self._around.left, self._table
-        if member is None:
-            return []
-        if not self.is_first:
-            self._first_since = None
-            return self._hand_over() if table.steward == member.uid else []
-        self._handed_to = None
-        if table.table is None:
-            if left is None:
-                table.put(founded(MemberRow(0, member, PROTOCOL_VERSION)), now)
-            return []  # else a neighbour has one
-        if table.steward == member.uid:
-            self._first_since = None
-            return []
-        if self._first_since is None:
-            self._first_since = now
-        is_gone = left is None or table.steward in self._around.gone
-        if not is_gone and now < self._first_since + PATIENCE_NS:
-            return []
-        return self._take_office(now, is_handover=False)
+        return self._office.follow(now)
 
     def on_handover(self, handover: StewardHandover, now: Nanos) -> list[Effect]:
-        """Go on with the table of a steward that this broker has displaced.
-
-        The table has been learned before, if it counts.
-        """
-        table = handover.table
-        is_known = is_sound(table) and digest_of(table) == self._table.digest
-        if not is_known or self.is_in_office:
+        """Go on with the table of a steward that this broker has displaced."""
+        if not is_sound(handover.table):
             return []
-        if not self.is_first:
-            onward = self._towards_first()
-            return [] if onward is None else [Send(onward, handover)]
-        return self._take_office(now, is_handover=True)
+        return self._office.on_handover(handover, handover.table, now)
 
     def want(self, wanted: SlotWanted, now: Nanos) -> list[Effect]:
         """Grant a broker a slot soon; only for a steward in office."""
+        if not self._table.arc.holds(wanted.member.ring_id):
+            return []  # it asks again, where it belongs
         if wanted.member.uid in self._wanted or len(self._wanted) < MAX_WANTED:
             self._wanted[wanted.member.uid] = wanted
             self._schedule(now)
@@ -152,7 +116,11 @@ class Steward:
         is_refused = False
         for each in wanted.values():
             row, has_room = self._granted(each, {row.slot for row in rows}, now)
-            is_refused |= not has_room
+            if has_room:
+                self._refused.pop(each.member.uid, None)
+            else:
+                self._refused[each.member.uid] = each.member, now
+                is_refused = True
             if row is not None:
                 rows.append(row)
         if is_refused:
@@ -164,11 +132,89 @@ class Steward:
     def next_deadline(self) -> Nanos | None:
         """Return when to grant, or when the patience with the steward before ends; or None."""
         ends = (
-            None if self._first_since is None else self._first_since + PATIENCE_NS,
+            self._office.next_deadline(),
             None if self._refused_at is None else self._refused_at + WAITING_NS,
             self._grants_at,
         )
         return min((end for end in ends if end is not None), default=None)
+
+    # ── the size of the cluster ───────────────────────────────────────────────────────────────
+
+    def places(self, now: Nanos) -> tuple[list[int], bool]:
+        """Return where those stand that have a slot or want one, from the left.
+
+        And whether some of those have no room, however long they wait.
+        """
+        table, arc = self._table, self._table.arc
+        self._refused = {
+            uid: (member, at)
+            for uid, (member, at) in self._refused.items()
+            if now < at + WANTS_NS
+            and table.granted(uid) is None
+            and uid not in self._around.gone
+            and arc.holds(member.ring_id)
+        }
+        places = {row.member.ring_id for row in table.members}
+        waiting = {member.ring_id for member, _ in self._refused.values()} - places
+        found = sorted(places | waiting, key=arc.at)
+        return found, bool(waiting) and len(found) > table.limit
+
+    def wants_split(self, size: int, *, urgent: bool) -> bool:
+        """Say whether a cluster of this size is to be split, rather than left as it is."""
+        limit = self._table.limit
+        return urgent or (limit >= SMALL_LIMIT and size >= limit * 7 // 8)
+
+    def prepare_split(self, now: Nanos, *, is_alone: bool) -> tuple[bool, list[Effect]]:
+        """Say whether the cluster may be split now; if it is alone, events must go to all first."""
+        if not is_alone:
+            return True, []
+        effects: list[Effect] = []
+        if self._table.is_for_all:
+            self._refused_at, self._splits_from = now, now + SETTLE_NS
+            effects = self._change([], now, waiting=True)
+        elif self._splits_from is None:
+            self._splits_from = now + SETTLE_NS
+        return now >= (self._splits_from or 0), effects
+
+    # ── as the one in office ──────────────────────────────────────────────────────────────────
+
+    def found(self, now: Nanos) -> list[Effect]:
+        """This broker is alone, and has the first slot."""
+        member = self._around.member
+        assert member is not None, "only for those who have a place"
+        row = MemberRow(0, member, PROTOCOL_VERSION)
+        self._table.put(founded(row, self._table.arc), now)
+        return []
+
+    def take(self, before: str, now: Nanos, *, is_handover: bool) -> list[Effect]:
+        """Go on with the table, or make one where there is none."""
+        if self._table.table is None:
+            return self.found(now)
+        is_larger = not self._table.covers  # who comes with it has no slot here yet
+        waiting = is_larger or self._table.table.waiting
+        self._refused_at = now if waiting else None
+        self._splits_from = None
+        rows = self._table.lingering  # they need not ask
+        effects = self._change(rows, now, takes_over=not is_handover, waiting=waiting)
+        return [Notify(TookOffice(before, is_handover)), *effects]
+
+    def join(self, table: AnyTable, now: Nanos) -> list[Effect]:
+        """Put the members of another cluster into this one; where slots clash they ask anew."""
+        arc, held = arc_of(table), self._table
+        known = held.table.rows if held.table is not None else ()
+        taken = {row.slot for row in known}
+        rows: list[MemberRow] = []
+        for row in cast("MemberTable", table).rows:
+            fits = row.slot < held.limit and row.slot not in taken
+            has_room = len(held.members) + len(rows) < held.limit
+            is_new = held.row(row.uid) is None and arc.holds(row.member.ring_id)
+            if is_new and fits and has_room and not row.resting:
+                rows.append(row)
+        return self._change(rows, now) if rows else []
+
+    def handover(self) -> StewardHandover | None:
+        """Return the table for whoever is first."""
+        return None if self._table.table is None else StewardHandover(self._table.table)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
@@ -180,33 +226,10 @@ class Steward:
         """Nobody has asked in vain for a while: nobody waits for a slot any more."""
         if self._refused_at is None or now < self._refused_at + WAITING_NS:
             return []
-        self._refused_at = None
+        self._refused_at = self._splits_from = None
         if not self.is_in_office or self._table.is_for_all:
             return []
         return self._change([], now, waiting=False)
-
-    def _hand_over(self) -> list[Effect]:
-        table, onward = self._table.table, self._towards_first()
-        if onward is None or table is None or self._handed_to == onward:
-            return []
-        self._handed_to = onward
-        return [Send(onward, StewardHandover(table))]
-
-    def _towards_first(self) -> str | None:
-        """Return who has the smallest ring id of those linked, if that is smaller than here."""
-        member, linked = self._around.member, self._around.linked
-        if member is None or not linked:
-            return None
-        uid = min(linked, key=lambda each: (linked[each], each))
-        return uid if linked[uid] < member.ring_id else None
-
-    def _take_office(self, now: Nanos, *, is_handover: bool) -> list[Effect]:
-        self._first_since = None
-        before, waiting = self._table.steward or "", not self._table.is_for_all
-        self._refused_at = now if waiting else None
-        rows = self._table.lingering  # they need not ask
-        effects = self._change(rows, now, takes_over=not is_handover, waiting=waiting)
-        return [Notify(TookOffice(before, is_handover)), *effects]
 
     def _change(
         self,
@@ -223,8 +246,10 @@ class Steward:
         uid = self._around.peer.uid
         table = self._table.changed(rows, uid, takes_over=takes_over, waiting=waiting)
         self._table.put(table, now, follows=True)
-        digest = self._table.digest
-        change = MemberChange(base, digest, table.epoch, table.steward, tuple(rows), waiting)
+        digest, told = self._table.digest, tuple(rows)
+        change = MemberChange(
+            base, digest, table.epoch, table.steward, told, waiting, table.lo, table.hi
+        )
         effects = self._spread.strike(before.difference(self._table.live), now)
         return [*effects, *self._spread.tell(Kind.MEMBERS, change, now)]
 

@@ -11,17 +11,24 @@ Whoever loses its row because another table won *lingers*: it counts as a member
 nobody else has its slot. For example, a broker that was cut off from all others has taken office
 for itself, and its table has no others in it. When it is back, that table wins. The others keep
 their slots, and events go to them as before, until the steward has put them into that table.
+
+A table is about an *arc* of the ring, that of its cluster. It counts only where that is the arc
+which the table of clusters has for the place of this broker (:mod:`ges.units.contexts`). After a
+split the table of before is about too large an arc: members in the new one are members still, the
+others are members of another cluster, until the steward has made the table of the new arc.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
+from typing import TypeVar
 
 import msgspec
 
 from ges.units.address import UNIT_LIMIT
-from ges.wire.unit_messages import MemberChange, MemberRow, MemberTable
+from ges.units.arcs import WHOLE, Arc
+from ges.wire.unit_messages import MemberChange, MemberRow, MemberTable, UnitTable
 from overlay.circular import HIGHEST, is_after
 from overlay.ids import Nanos, nanos
 from ring.wire.messages import Member
@@ -42,6 +49,9 @@ class ClusterTable:
         self.digest = 0  #: 0: there is no table
         self.live: Mapping[str, MemberRow] = {}  #: rows of members, by uid
         self.changes = 0  #: grows when members change
+        self.limit = UNIT_LIMIT  #: of members
+        self.arc = WHOLE  #: that the table is to be about
+        self.is_placed = False  #: the table of clusters is known, and so is the arc
         self._granted: dict[str, MemberRow] = {}  #: rows of the table that do not rest
         self._lingering: dict[str, tuple[MemberRow, Nanos]] = {}  #: by uid, and until when
         self._rows: dict[str, MemberRow] = {}  #: all rows by uid
@@ -55,12 +65,27 @@ class ClusterTable:
     @property
     def is_full(self) -> bool:
         """Every slot has a member that lives."""
-        return len(self._granted) >= UNIT_LIMIT
+        return len(self._granted) >= self.limit
 
     @property
     def is_for_all(self) -> bool:
-        """There is a table, and nobody waits for a slot."""
-        return self.table is not None and not self.table.waiting
+        """There is a table for this arc, and nobody waits for a slot."""
+        return self.table is not None and self.fits and not self.table.waiting
+
+    @property
+    def fits(self) -> bool:
+        """There is a table, and it is about the arc that it is to be about."""
+        return self.table is not None and arc_of(self.table) == self.arc
+
+    @property
+    def covers(self) -> bool:
+        """There is a table, and it says whose every slot of the arc is."""
+        return self.table is not None and arc_of(self.table).covers(self.arc)
+
+    @property
+    def members(self) -> list[MemberRow]:
+        """Rows of those that have a slot, lingering not being enough."""
+        return [*self._granted.values()]
 
     def row(self, uid: str) -> MemberRow | None:
         """Return the row of a broker, resting or not."""
@@ -72,19 +97,41 @@ class ClusterTable:
 
     def beats(self, table: MemberTable) -> bool:
         """Say whether this table counts where it meets another; not if they are the same."""
-        return self.table is not None and _counts(self.table, table)
+        if self.table is None or not self.fits:
+            return False
+        return arc_of(table) == self.arc and counts(self.table, table)
 
     def loses(self, table: MemberTable) -> bool:
         """Say whether another table counts where it meets this one; not if they are the same."""
-        return self.table is None or _counts(table, self.table)
+        if arc_of(table) != self.arc:
+            return False
+        return self.table is None or not self.fits or counts(table, self.table)
+
+    def set_arc(self, arc: Arc) -> set[str]:
+        """Be about this arc from now on; returns who is no member any more, as it stands outside.
+
+        Those do not linger: they have slots of another cluster.
+        """
+        self.is_placed = True
+        if arc == self.arc:
+            return set()
+        self.arc = arc
+        before = set(self.live)
+        self._take_rows()
+        self._lingering = {
+            uid: (row, end)
+            for uid, (row, end) in self._lingering.items()
+            if arc.holds(row.member.ring_id)
+        }
+        self._count()
+        return before - set(self.live)
 
     def put(self, table: MemberTable, now: Nanos, *, follows: bool = False) -> None:
         """Hold this table from now on; it ``follows`` from the one before, or has won over it."""
         before = {} if follows else self._granted
         self.table = table
         self.digest = digest_of(table)
-        self._rows = {row.uid: row for row in table.rows}
-        self._granted = {row.uid: row for row in table.rows if not row.resting}
+        self._take_rows()
         self._linger(before.values(), now)
         resting = ((row.slot, row.uid) for row in table.rows if row.resting)
         self._rests = {key: self._rests.get(key, now) for key in resting}
@@ -99,11 +146,12 @@ class ClusterTable:
         if self._lingering.pop(uid, None) is not None:
             self._count()
 
-    def end_lingering(self, now: Nanos) -> None:
-        """Those whose time is over are members no more."""
+    def end_lingering(self, now: Nanos) -> list[str]:
+        """Those whose time is over are members no more; returns their uids."""
         ended = [uid for uid, (_, end) in self._lingering.items() if end <= now]
         for uid in ended:
             self.let_go(uid)
+        return ended
 
     def lingers_until(self) -> Nanos | None:
         """Return when the first one ends to linger, or None."""
@@ -118,14 +166,18 @@ class ClusterTable:
         """
         assert self.table is not None
         epoch = advanced(self.table.epoch, TAKEOVER_EPOCHS if takes_over else 1)
-        return MemberTable(epoch, steward, _merged(self.table.rows, rows), waiting)
+        merged = _merged(self.table.rows, rows, self.arc)
+        return MemberTable(epoch, steward, merged, waiting, self.arc.lo, self.arc.hi)
 
     def after(self, change: MemberChange) -> MemberTable | None:
         """Return the table that follows by a change that was told; None: it is for another."""
         if self.table is None or change.base != self.digest:
             return None
-        rows = _merged(self.table.rows, change.rows)
-        table = MemberTable(change.epoch, change.steward, rows, change.waiting)
+        arc = Arc(change.lo, change.hi)
+        rows = _merged(self.table.rows, change.rows, arc)
+        table = MemberTable(
+            change.epoch, change.steward, rows, change.waiting, change.lo, change.hi
+        )
         return table if digest_of(table) == change.digest and is_sound(table) else None
 
     def free_slot(
@@ -139,19 +191,26 @@ class ClusterTable:
         own = self._rows.get(member.uid)
         if own is not None and own.slot not in but:
             return own.slot
+        if self.is_full or len(self._granted) + len(but) >= self.limit:
+            return None  # slots above the limit may have been granted under another one
         lingering = {row.slot for uid, (row, _) in self._lingering.items() if uid != member.uid}
         taken = {row.slot for row in self._rows.values()} | lingering | {*but}
-        if wish is not None and wish not in taken:
+        if wish is not None and wish not in taken and wish < self.limit:
             return wish
-        free = next((slot for slot in range(UNIT_LIMIT) if slot not in taken), None)
+        free = next((slot for slot in range(self.limit) if slot not in taken), None)
         if free is not None:
             return free
         rested = (
             (since, slot)
             for (slot, _), since in self._rests.items()
-            if since + REST_NS <= now and slot not in but
+            if since + REST_NS <= now and slot not in but and slot < self.limit
         )
         return min(rested, default=(0, None))[1]
+
+    def _take_rows(self) -> None:
+        rows = self.table.rows if self.table is not None else ()
+        self._rows = {row.uid: row for row in rows if self.arc.holds(row.member.ring_id)}
+        self._granted = {uid: row for uid, row in self._rows.items() if not row.resting}
 
     def _linger(self, lost: Iterable[MemberRow], now: Nanos) -> None:
         taken = {row.slot for row in self._granted.values()}
@@ -159,7 +218,10 @@ class ClusterTable:
         self._lingering = {
             uid: (row, end)
             for uid, (row, end) in ends.items()
-            if uid not in self._granted and row.slot not in taken and now < end
+            if uid not in self._granted
+            and row.slot not in taken
+            and now < end
+            and self.arc.holds(row.member.ring_id)
         }
         self._count()
 
@@ -169,12 +231,17 @@ class ClusterTable:
         self.live = {**self._granted, **lingering}
 
 
-def founded(row: MemberRow) -> MemberTable:
+def founded(row: MemberRow, arc: Arc = WHOLE) -> MemberTable:
     """Return the table of a broker that is alone."""
-    return MemberTable(1, row.uid, (row,))
+    return MemberTable(1, row.uid, (row,), lo=arc.lo, hi=arc.hi)
 
 
-def digest_of(table: MemberTable) -> int:
+def arc_of(table: MemberTable | UnitTable) -> Arc:
+    """Return the arc that a table is about."""
+    return Arc(table.lo, table.hi)
+
+
+def digest_of(table: MemberTable | UnitTable) -> int:
     """Return 63 bits by which tables are compared; never 0."""
     return int.from_bytes(hashlib.blake2b(_encode(table), digest_size=8).digest()) >> 1 or 1
 
@@ -190,7 +257,10 @@ def is_sound(table: MemberTable) -> bool:
     return slots == sorted(set(slots)) and len({row.uid for row in table.rows}) == len(slots)
 
 
-def _counts(one: MemberTable, other: MemberTable) -> bool:
+T = TypeVar("T", MemberTable, UnitTable)
+
+
+def counts(one: T, other: T) -> bool:
     """Say whether ``one`` counts, and not ``other``; of the same epoch and steward by the rows."""
     if one.epoch != other.epoch:
         return is_after(one.epoch, other.epoch)
@@ -199,8 +269,8 @@ def _counts(one: MemberTable, other: MemberTable) -> bool:
     return digest_of(one) > digest_of(other)
 
 
-def _merged(rows: Iterable[MemberRow], new: Iterable[MemberRow]) -> tuple[MemberRow, ...]:
-    by_slot = {row.slot: row for row in rows}
+def _merged(rows: Iterable[MemberRow], new: Iterable[MemberRow], arc: Arc) -> tuple[MemberRow, ...]:
+    by_slot = {row.slot: row for row in rows if arc.holds(row.member.ring_id)}
     for row in new:
         for slot in [s for s, known in by_slot.items() if known.uid == row.uid]:
             del by_slot[slot]

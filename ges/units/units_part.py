@@ -1,7 +1,8 @@
-"""The part of a broker's machine that knows its cluster: addresses, and what all members are told.
+"""The part of a broker's machine that knows its units: addresses, and what all members are told.
 
-Other parts tell things to all members by ``spread``, and have what they hold compared by
-``comparison``; ``members`` says who they are.
+Other parts tell things to all members of the cluster by ``spread``, and have what they hold
+compared by ``comparison``; ``members`` says who they are. ``table`` and ``tables`` say which units
+there are above (:mod:`ges.units.contexts`).
 """
 
 from __future__ import annotations
@@ -11,13 +12,17 @@ from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from ges.topology.part import MessageHandler, Part, RingView
-from ges.units.address import Address, in_cluster
+from ges.units.address import Address
+from ges.units.arcs import Arc
+from ges.units.contexts import Contexts
 from ges.units.facts import Addressed, Unaddressed
 from ges.units.held import Comparison
 from ges.units.membership import Membership
+from ges.units.planner import UnitsConfig
 from ges.units.spread import Spread, Surroundings
 from ges.units.steward import Steward
 from ges.units.table import ClusterTable
+from ges.units.unit_rows import unit_at
 from ges.wire.unit_messages import (
     Held,
     Kind,
@@ -30,6 +35,11 @@ from ges.wire.unit_messages import (
     StewardHandover,
     TellTaken,
     Told,
+    UnitHandover,
+    UnitReport,
+    UnitRow,
+    Units,
+    UnitTable,
 )
 from overlay.ids import Nanos, Peer
 from overlay.machine import (
@@ -41,6 +51,7 @@ from overlay.machine import (
     LinkUp,
     Message,
     Notify,
+    Send,
 )
 from overlay.multigraph.weights import LinkKey
 from ring.facts import Confirmed, Departed
@@ -126,18 +137,31 @@ class View:
 class UnitsPart(Part):
     """The cluster, as one broker takes part in it."""
 
-    def __init__(self, ring: LinkedRing, normal: Mapping[str, Peer]) -> None:
+    def __init__(
+        self,
+        ring: LinkedRing,
+        normal: Mapping[str, Peer],
+        config: UnitsConfig | None = None,
+    ) -> None:
         """``normal``: who has normal links to here, by uid, as it is now."""
         self._table = ClusterTable()
         self._view = View(ring, normal, self._table)
-        self.spread = Spread(self._view)
-        self.comparison = Comparison(ring.peer.uid)
+        self.spread = Spread(self._view, lambda: self._table.arc)
+        self.comparison = Comparison(ring.peer.uid, lambda: self._table.arc)
         self._steward = Steward(self._view, self._table, self.spread)
         self._membership = Membership(
             self._view, self._table, self._steward, self.spread, self.comparison
         )
         self.spread.register(Kind.MEMBERS, MemberChange, self._membership.on_change)
         self.comparison.register(Kind.MEMBERS, self._membership)
+        self._contexts = Contexts(
+            self._view,
+            self._table,
+            self._steward,
+            self.spread,
+            self.comparison,
+            config or UnitsConfig(),
+        )
         self._is_touched = False
         self._told: Address | None = None
         self._is_without = False  #: and that has been told
@@ -147,8 +171,18 @@ class UnitsPart(Part):
     @property
     def address(self) -> Address | None:
         """This broker's address; None: it has none, or is not on the ring."""
-        slot = self.slot
-        return in_cluster(slot) if slot is not None else None
+        slot, numbers = self.slot, self._contexts.numbers
+        if slot is None or numbers is None:
+            return None
+        return self.address_of(slot)
+
+    def address_of(self, slot: int) -> Address | None:
+        """Return the address of a member of the cluster; None: that of the cluster is unknown."""
+        numbers = self._contexts.numbers
+        if numbers is None:
+            return None
+        d, c, b = numbers
+        return Address((d, c, b, slot))
 
     @property
     def slot(self) -> int | None:
@@ -158,8 +192,39 @@ class UnitsPart(Part):
 
     @property
     def is_for_all(self) -> bool:
-        """Every broker of the overlay has a slot or gets one at once; else some wait for one."""
-        return self._table.is_for_all
+        """All brokers are one cluster, and each has a slot or gets one at once."""
+        return self._table.is_for_all and self._contexts.is_single
+
+    # ── the units above ───────────────────────────────────────────────────────────────────────
+
+    @property
+    def arc(self) -> Arc:
+        """The arc of this broker's cluster."""
+        return self._table.arc
+
+    @property
+    def limit(self) -> int:
+        """How many sub-units a unit may have."""
+        return self._table.limit
+
+    @property
+    def tables(self) -> Mapping[int, UnitTable]:
+        """The tables of this broker's own contexts, by the level of the units in them, 1 to 3."""
+        return {table.level: table for table in self._contexts.tables}
+
+    def unit_of(self, ring_id: int, level: int) -> UnitRow | None:
+        """Return the unit of a level in which a place lies; None: in another context."""
+        table = self._contexts.table(level)
+        found = unit_at(table, ring_id) if table is not None else None
+        return found[0] if found is not None else None
+
+    def is_steward_of(self, level: int) -> bool:
+        """Say whether this broker is steward of its unit of a level, 1 (its cluster) to 4 (all)."""
+        if level == 1:
+            return self._steward.is_in_office
+        return self._contexts.planners[level - 1].office.is_in_office
+
+    # ── the cluster ───────────────────────────────────────────────────────────────────────────
 
     @property
     def around(self) -> Surroundings:
@@ -214,6 +279,9 @@ class UnitsPart(Part):
             SlotWanted: self._on_slot_wanted,
             MemberLost: self._on_member_lost,
             StewardHandover: self._on_handover,
+            Units: self._on_units,
+            UnitHandover: self._on_unit_handover,
+            UnitReport: self._on_unit_report,
         }
 
     def on_link(self, event: LinkUp | LinkDown | LinkRefused, now: Nanos) -> list[Effect]:
@@ -244,8 +312,8 @@ class UnitsPart(Part):
         if due is None or due > now:
             return []
         self._is_touched = True
-        self._table.end_lingering(now)
-        effects = self.spread.handle_timers(now)
+        effects = self.spread.strike(self._table.end_lingering(now), now)
+        effects += self.spread.handle_timers(now)
         effects += self.comparison.handle_timers(now)
         effects += self._steward.handle_timers(now)
         return effects
@@ -257,6 +325,7 @@ class UnitsPart(Part):
             self.comparison.next_deadline(),
             self._steward.next_deadline(),
             self._membership.next_deadline(),
+            self._contexts.next_deadline(),
             self._table.lingers_until(),
         )
         return min((due for due in deadlines if due is not None), default=None)
@@ -267,8 +336,10 @@ class UnitsPart(Part):
             return []
         self._is_touched = False
         self.comparison.set_neighbours(self._view.neighbours, now)
-        effects = self._steward.follow(now)
+        effects = self._contexts.follow(now)
+        effects += self._steward.follow(now)
         effects += self._membership.follow(now)
+        effects += self._contexts.report(now)
         return [*effects, *self._tell_address()]
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
@@ -279,7 +350,7 @@ class UnitsPart(Part):
             self._is_without = False
             before, self._told = self._told, address
             return [Notify(Addressed(address, before))] if address != before else []
-        is_out = self._view.member is not None and self._table.is_full
+        is_out = self._view.member is not None and self._table.is_full and self.slot is None
         if not is_out or self._is_without:
             return []
         self._is_without = True
@@ -297,7 +368,20 @@ class UnitsPart(Part):
         return self.comparison.on_held(key[0], held, now)
 
     def _on_wanted(self, key: LinkKey, wanted: MembersWanted, now: Nanos) -> list[Effect]:
-        return self._membership.on_wanted(key[0])
+        units = [Send(key[0], Units(tables))] if (tables := self._contexts.tables) else []
+        return [*units, *self._membership.on_wanted(key[0])]
+
+    def _on_units(self, key: LinkKey, units: Units, now: Nanos) -> list[Effect]:
+        self._is_touched = True
+        return self._contexts.on_units(key[0], units, now)
+
+    def _on_unit_handover(self, key: LinkKey, handover: UnitHandover, now: Nanos) -> list[Effect]:
+        self._is_touched = True
+        return self._contexts.on_handover(key[0], handover, now)
+
+    def _on_unit_report(self, key: LinkKey, report: UnitReport, now: Nanos) -> list[Effect]:
+        self._is_touched = True
+        return self._contexts.on_report(report, now)
 
     def _on_members(self, key: LinkKey, members: Members, now: Nanos) -> list[Effect]:
         self._is_touched = True

@@ -19,11 +19,17 @@ MAX_SLOTS = 64  #: members of a cluster
 MAX_CONTENT_BYTES = 60 * 1024  #: fits into a control frame together with the longest header
 MAX_TAKEN = 2 * MAX_SLOTS  #: uids: two tables may be about for a moment
 MAX_KINDS = 16
+MAX_UNIT_NAME = 32
+SMALLEST_LIMIT = 3  #: that the sub-units of a unit can have
+TOP_LEVEL = 3  #: of units: the units of this level have the whole ring for their context
 
 Slot = Annotated[int, msgspec.Meta(ge=0, lt=MAX_SLOTS)]
 Version = Annotated[int, msgspec.Meta(ge=0, le=255)]
 KindNumber = Annotated[int, msgspec.Meta(ge=0, le=255)]
 Digest = WireCount  #: 63 bits
+UnitLevel = Annotated[int, msgspec.Meta(ge=1, le=TOP_LEVEL)]
+UnitLimit = Annotated[int, msgspec.Meta(ge=SMALLEST_LIMIT, le=MAX_SLOTS)]
+UnitName = Annotated[str, msgspec.Meta(max_length=MAX_UNIT_NAME)]
 Uids = Annotated[tuple[WireUid, ...], msgspec.Meta(max_length=MAX_TAKEN)]
 
 
@@ -33,6 +39,9 @@ class Kind(IntEnum):
     MEMBERS = 1  #: the members of the cluster, and their slots
     LINK_STATES = 2
     PROFILES = 3
+    CLUSTERS = 4  #: the units of level 1 of a context; those of levels 2 and 3 follow
+    SUPER_CLUSTERS = 5
+    SUPER_SUPER_CLUSTERS = 6
 
 
 # ── the members ───────────────────────────────────────────────────────────────────────────────
@@ -65,6 +74,8 @@ class MemberTable(msgspec.Struct, frozen=True, array_like=True):
     steward: WireUid  #: who made it
     rows: Rows
     waiting: bool = False  #: there are brokers for which there is no slot
+    lo: RingId = 0  #: where the arc of the cluster begins ...
+    hi: RingId = 0  #: ... and the next one; equal where the cluster is all there is
 
 
 class MemberChange(msgspec.Struct, frozen=True, array_like=True):
@@ -76,6 +87,8 @@ class MemberChange(msgspec.Struct, frozen=True, array_like=True):
     steward: WireUid
     rows: Rows  #: those that are new or different
     waiting: bool = False  #: there are brokers for which there is no slot
+    lo: RingId = 0  #: of the arc after the change; rows that stand outside of it are gone
+    hi: RingId = 0
 
 
 class MembersWanted(Message, frozen=True):
@@ -116,6 +129,71 @@ class StewardHandover(Message, frozen=True):
     """The sender stands first on its arc no more, and grants nothing after this table."""
 
     table: MemberTable
+    capability = UNITS
+
+
+# ── the units of a context ────────────────────────────────────────────────────────────────────
+
+
+class UnitRow(msgspec.Struct, frozen=True, array_like=True):
+    """One unit: its number in its context, and where its arc begins."""
+
+    number: Slot
+    lo: RingId  #: its arc ends where that of the next row begins, or its context ends
+    size: WireCount = 0  #: its sub-units, as its steward has said last; for people
+    name: UnitName = ""
+
+
+UnitRows = Annotated[tuple[UnitRow, ...], msgspec.Meta(min_length=1, max_length=MAX_SLOTS)]
+
+
+class UnitTable(msgspec.Struct, frozen=True, array_like=True):
+    """The units of one level in one context, as they stand from its beginning to the right.
+
+    The context is a unit of the next level; units of level 3 have the whole ring for theirs.
+    """
+
+    level: UnitLevel  #: of the units
+    epoch: WireCount
+    steward: WireUid  #: who made it: the steward of the context
+    rows: UnitRows
+    lo: RingId  #: where the context begins ...
+    hi: RingId  #: ... and the next one; equal if it is the whole ring
+    limit: UnitLimit  #: of sub-units; that in the table of level 3 counts
+
+
+UnitTables = Annotated[tuple[UnitTable, ...], msgspec.Meta(max_length=TOP_LEVEL)]
+
+
+class Units(Message, frozen=True):
+    """The sender's tables of units, the highest level first; comes before :class:`Members`."""
+
+    tables: UnitTables
+    capability = UNITS
+
+
+class UnitHandover(Message, frozen=True):
+    """The sender is steward of this context no more, or its context is a part of another now."""
+
+    table: UnitTable
+    capability = UNITS
+
+
+class UnitReport(Message, frozen=True):
+    """A unit's steward says how large the unit is; or a neighbour, that nobody is there.
+
+    Passed on to the steward of the unit's context, as :class:`SlotWanted`.
+    """
+
+    level: UnitLevel  #: of the unit
+    lo: RingId
+    hi: RingId
+    size: WireCount  #: its sub-units; 0: no broker stands in its arc
+    split_at: RingId | None  #: it is to be split here
+    urgent: bool  #: as there is no room for a sub-unit that waits
+    hops: Hops
+    #: Where its first sub-unit ends and its last one begins; None: it has one.
+    edges: tuple[RingId, RingId] | None = None
     capability = UNITS
 
 
@@ -168,6 +246,8 @@ class HeldDigest(msgspec.Struct, frozen=True, array_like=True):
 
     kind: KindNumber
     digest: Digest
+    lo: RingId = 0  #: of the arc that it is about: others hold something else ...
+    hi: RingId = 0  #: ... so only what is about the same arc is compared
 
 
 class Held(Message, frozen=True):
@@ -183,6 +263,9 @@ UNIT_MESSAGES: tuple[type[Message], ...] = (
     SlotWanted,
     MemberLost,
     StewardHandover,
+    Units,
+    UnitHandover,
+    UnitReport,
     Told,
     TellTaken,
     Letter,

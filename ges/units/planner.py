@@ -1,0 +1,277 @@
+"""The steward of a context: which units there are in it, and when one is split or folded.
+
+For example, the steward of a cluster reports that it has 56 members, and that the cluster is to be
+split at place 700. The steward of the context, the broker that stands first in it, puts a row for a
+new cluster from 700 on into the table of clusters, and tells all of the context. Everybody sees by
+the table which cluster its own place lies in now. Whoever stands first in the new cluster becomes
+its steward, as always (:mod:`ges.units.office`).
+
+The same rules serve clusters in a super-cluster, super-clusters in a super-super-cluster, and these
+in the overlay. Where a context is full, it is split itself before a unit in it is.
+
+* Two neighbours are *folded* where they have 5/8 or less together of the sub-units that one may
+  have, or where nobody stands in the arc of one.
+* Between two changes of one unit there are at least 30 s; but a unit that is full, and where one
+  more waits, is split after a second, as nobody could join meanwhile.
+* With a limit below 8, as long as there is room for all in the context, a unit that is full gives
+  one to the nearest one with room, over those between, rather than be split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import cast
+
+from msgspec.structs import replace
+
+from ges.units.address import UNIT_LIMIT
+from ges.units.arcs import WHOLE, Arc
+from ges.units.facts import UnitsChanged
+from ges.units.office import AnyTable, Office, OnArc
+from ges.units.spread import Spread
+from ges.units.steward import SMALL_LIMIT
+from ges.units.table import TAKEOVER_EPOCHS, advanced, arc_of, counts, digest_of
+from ges.units.unit_rows import Rows, folded, is_sound, joined, split, unit_arcs, within
+from ges.wire.unit_messages import (
+    TOP_LEVEL,
+    Kind,
+    UnitHandover,
+    UnitReport,
+    UnitRow,
+    UnitTable,
+)
+from overlay.ids import Nanos, nanos
+from overlay.machine import Effect, Notify
+
+PAUSE_NS = nanos(30.0)  #: between two changes of one unit
+URGENT_NS = nanos(1.0)  #: the same, where a broker waits
+FRESH_NS = nanos(25.0)  #: what a unit has reported counts for so long
+
+
+@dataclass(frozen=True, slots=True)
+class UnitsConfig:
+    """What all brokers of an overlay should have alike."""
+
+    limit: int = UNIT_LIMIT  #: of sub-units of a unit, and of members of a cluster
+    pause_ns: Nanos = PAUSE_NS  #: between two changes of one unit
+
+
+class UnitsHeld:
+    """The table of the units of one level in the context of this broker."""
+
+    def __init__(self, level: int) -> None:
+        """Begin without a table."""
+        self.level = level
+        self.table: UnitTable | None = None
+        self.digest = 0  #: 0: there is no table
+        self.arc: Arc = WHOLE  #: of the context
+        self.is_placed = level == TOP_LEVEL  #: the arc is known
+
+    @property
+    def steward(self) -> str | None:
+        """Uid of who made the table."""
+        return self.table.steward if self.table is not None else None
+
+    @property
+    def fits(self) -> bool:
+        """There is a table, and it is about the arc of the context."""
+        return self.table is not None and arc_of(self.table) == self.arc
+
+    @property
+    def covers(self) -> bool:
+        """There is a table, and it says whose every place of the context is."""
+        return self.table is not None and arc_of(self.table).covers(self.arc)
+
+    def loses(self, table: UnitTable) -> bool:
+        """Say whether another table counts here; not if they are the same."""
+        if not self.is_placed or arc_of(table) != self.arc:
+            return False
+        return self.table is None or not self.fits or counts(table, self.table)
+
+    def beats(self, table: UnitTable) -> bool:
+        """Say whether this one counts where it meets another of the same context."""
+        if self.table is None or not self.fits or arc_of(table) != self.arc:
+            return False
+        return counts(self.table, table)
+
+    def put(self, table: UnitTable) -> None:
+        """Hold this table from now on."""
+        self.table = table
+        self.digest = digest_of(table)
+
+
+class Planner:
+    """What one broker does as steward of the context of units of one level, and to become it."""
+
+    def __init__(self, around: OnArc, held: UnitsHeld, spread: Spread, config: UnitsConfig) -> None:
+        self.held = held
+        self.office = Office(around, held, self)
+        self._around = around
+        self._spread = spread
+        self._config = config
+        self._reports: dict[int, tuple[UnitReport, Nanos]] = {}  #: by the place of the unit
+        self._changed: dict[int, Nanos] = {}  #: by the place of the unit
+        self._split_wanted: Nanos | None = None  #: a unit is to be split for which is no number
+
+    @property
+    def limit(self) -> int:
+        """How many units the context may have."""
+        return self.held.table.limit if self.held.table is not None else self._config.limit
+
+    def wants_split(self, now: Nanos) -> bool:
+        """Say whether the context is full, and a unit in it is to be split."""
+        return self._split_wanted is not None and now < self._split_wanted + FRESH_NS
+
+    def on_report(self, report: UnitReport, now: Nanos) -> list[Effect]:
+        """Change the table if what a unit reports makes that needed; only for one in office."""
+        table = self.held.table
+        if table is None or not self.office.is_in_office:
+            return []
+        arcs = {row.lo: arc for row, arc in unit_arcs(table)}
+        if arcs.get(report.lo) != Arc(report.lo, report.hi):
+            return []  # of before a change; it is reported again
+        self._forget(arcs)
+        if not report.size:
+            if len(arcs) > 1 and self._may(report.lo, now, self._config.pause_ns):
+                return self._change(folded(table.rows, report.lo), now, report.lo)
+            return []
+        self._reports[report.lo] = report, now
+        if report.split_at is not None:
+            return self._split(table, report, arcs[report.lo], now)
+        return self._fold(table, now) or self._note_size(table, report, now)
+
+    # ── as the one in office ──────────────────────────────────────────────────────────────────
+
+    def found(self, now: Nanos) -> list[Effect]:
+        """This broker is alone: there is one unit, with the number 0."""
+        return self._put((UnitRow(0, self.held.arc.lo, 1),), 1, now)
+
+    def take(self, before: str, now: Nanos, *, is_handover: bool) -> list[Effect]:
+        """Go on with the table, as far as it is about the context."""
+        table = self.held.table
+        if table is None:
+            return self.found(now)
+        self._reports.clear()
+        epoch = advanced(table.epoch, 1 if is_handover else TAKEOVER_EPOCHS)
+        return self._put(within(table.rows, self.held.arc), epoch, now)
+
+    def join(self, table: AnyTable, now: Nanos) -> list[Effect]:
+        """Put the units of a context that has become a part of this one in their places."""
+        held = self.held.table
+        if held is None:
+            return []
+        part = cast("UnitTable", table)
+        rows = joined(held.rows, part.rows, arc_of(part), self.held.arc, self.limit)
+        return self._change(rows, now)
+
+    def handover(self) -> UnitHandover | None:
+        """Return the table for whoever is first."""
+        return None if self.held.table is None else UnitHandover(self.held.table)
+
+    # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _split(self, table: UnitTable, report: UnitReport, arc: Arc, now: Nanos) -> list[Effect]:
+        at = report.split_at
+        assert at is not None, "only for a report that says where"
+        pause = min(URGENT_NS, self._config.pause_ns) if report.urgent else self._config.pause_ns
+        if not self._may(report.lo, now, pause) or not arc.holds(at) or at == arc.lo:
+            return []
+        shifted = self._shifted(table, report, now)
+        if shifted is not None:
+            return self._change(shifted, now)
+        rows = split(table.rows, report.lo, at, table.limit)
+        if rows is None:
+            self._split_wanted = now
+            return []
+        self._split_wanted = None
+        del self._reports[report.lo]
+        half = report.size // 2
+        sizes = {report.lo: half, at: report.size - half}
+        rows = tuple(replace(row, size=sizes.get(row.lo, row.size)) for row in rows)
+        return self._change(rows, now, report.lo, at)
+
+    def _shifted(self, table: UnitTable, report: UnitReport, now: Nanos) -> Rows | None:
+        """Return rows in which each unit up to the nearest with room gives one to the next."""
+        known = [self._known(row.lo, now) for row in table.rows]
+        size = sum(each.size if each is not None else table.limit for each in known)
+        if table.limit >= SMALL_LIMIT or size > table.limit * len(known):
+            return None
+        here = next(i for i, row in enumerate(table.rows) if row.lo == report.lo)
+        with_room = (
+            (abs(i - here), i)
+            for i, each in enumerate(known)
+            if each is not None and each.size < table.limit and each.split_at is None
+        )
+        target = min(with_room, default=(0, here))[1]
+        rows = list(table.rows)
+        for i in range(min(here, target), max(here, target)):
+            giving = known[i] if target > here else known[i + 1]
+            if giving is None or giving.edges is None:
+                return None
+            rows[i + 1] = replace(rows[i + 1], lo=giving.edges[1 if target > here else 0])
+        return tuple(rows) if target != here else None
+
+    def _fold(self, table: UnitTable, now: Nanos) -> list[Effect]:
+        pause = self._config.pause_ns
+        for left, right in pairwise(table.rows):
+            one, other = self._known(left.lo, now), self._known(right.lo, now)
+            if one is None or other is None or one.size + other.size > table.limit * 5 // 8:
+                continue
+            if self._may(left.lo, now, pause) and self._may(right.lo, now, pause):
+                return self._change(folded(table.rows, right.lo), now, left.lo)
+        return []
+
+    def _note_size(self, table: UnitTable, report: UnitReport, now: Nanos) -> list[Effect]:
+        """Tell of sizes now and then: they are for people."""
+        row = next(row for row in table.rows if row.lo == report.lo)
+        is_far = abs(row.size - report.size) >= max(2, table.limit // 4)
+        if not is_far or not self._may(-1, now, self._config.pause_ns):
+            return []
+        return self._change(table.rows, now, -1)
+
+    def _known(self, lo: int, now: Nanos) -> UnitReport | None:
+        report, at = self._reports.get(lo, (None, 0))
+        return report if now < at + FRESH_NS else None
+
+    def _may(self, lo: int, now: Nanos, pause: Nanos) -> bool:
+        return lo not in self._changed or now >= self._changed[lo] + pause
+
+    def _forget(self, arcs: dict[int, Arc]) -> None:
+        self._reports = {lo: each for lo, each in self._reports.items() if lo in arcs}
+        self._changed = {lo: at for lo, at in self._changed.items() if lo in arcs or lo == -1}
+
+    def _change(self, rows: Rows, now: Nanos, *changed: int) -> list[Effect]:
+        table = self.held.table
+        assert table is not None, "only for who has one"
+        for lo in changed:
+            self._changed[lo] = now
+        sized = tuple(replace(row, size=size) for row, size in self._sizes(rows))
+        before = dict(self._arcs(table))
+        effects = self._put(sized, advanced(table.epoch, 1), now)
+        for lo, arc in self._arcs(self.held.table):
+            if before.get(lo) != arc:  # it reports again
+                self._reports.pop(lo, None)
+        return effects
+
+    @staticmethod
+    def _arcs(table: UnitTable | None) -> Iterator[tuple[int, Arc]]:
+        return ((row.lo, arc) for row, arc in (unit_arcs(table) if table is not None else ()))
+
+    def _sizes(self, rows: Rows) -> Iterator[tuple[UnitRow, int]]:
+        for row in rows:
+            report = self._reports.get(row.lo)
+            yield row, report[0].size if report is not None else row.size
+
+    def _put(self, rows: Rows, epoch: int, now: Nanos) -> list[Effect]:
+        held, uid = self.held, self._around.peer.uid
+        arc, limit = held.arc, self.limit
+        table = UnitTable(held.level, epoch, uid, rows, arc.lo, arc.hi, limit)
+        assert is_sound(table), "rows stand in order"
+        held.put(table)
+        effects: list[Effect] = [Notify(UnitsChanged(held.level))]
+        if self._around.left is None:
+            return effects
+        kind = Kind.CLUSTERS + held.level - 1
+        return [*effects, *self._spread.tell(kind, table, now, arc=arc)]
