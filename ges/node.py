@@ -14,6 +14,8 @@ import random
 
 from ges.gateways.gateways_part import GatewaysPart
 from ges.profiles.profiles_part import ProfilesPart
+from ges.statements.held import Statements
+from ges.statements.statements_part import StatementsPart
 from ges.topology.parallel_links import ExpressLinks, SecureLinks
 from ges.topology.part import CommandHandler, MessageHandler, Part
 from ges.topology.relay_paths import RelayPaths
@@ -92,8 +94,14 @@ class BrokerNode:
         #: Messages for members that are not linked to here.
         self.post = post = Post(self.units.around, LINK_CODEC, self._deliver)
         up = {LinkClass.SECURE: self._secure_links.up, LinkClass.EXPRESS: self._express_links.up}
-        self.gateways = GatewaysPart(self.ring, self.units, self.survey, post, up, lists.forbids)
+        self.statements = Statements()
+        self.gateways = GatewaysPart(
+            self.ring, self.units, self.survey, post, up, self.statements, lists.forbids
+        )
         self.profiles = ProfilesPart(self.ring, self.units, post)
+        statements_part = StatementsPart(
+            peer.uid, self.units, self.gateways, self.profiles, self.statements
+        )
         self._uid_watch = UidWatch(self.ring)
         #: In the order in which they hear of links and facts, run their timers and settle: later
         #: ones see what those before them have changed.
@@ -108,6 +116,7 @@ class BrokerNode:
             Mailbox(),
             self.gateways,
             self.profiles,
+            statements_part,
         )
         self._on_message: dict[type[Message], MessageHandler] = {}
         self._on_command: dict[type[Command], CommandHandler] = {}

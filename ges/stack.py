@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
 from ges.node import BrokerNode
-from ges.profiles.activity import Active
 from ges.routing.holding import Holding
 from ges.routing.interests import Interests
 from ges.routing.known import Known
@@ -21,7 +20,9 @@ from ges.routing.parts import ExpressRules, RoutingParts
 from ges.routing.paths import Paths
 from ges.routing.recalls import Outbound
 from ges.routing.subscriber import Subscriber
+from ges.statements.statements_part import ActiveEverywhere
 from ges.topology.survey_part import Misled
+from ges.units.address import LEVELS
 from ges.units.mailbox import Mailed
 from ges.wire.event_runs import EventRun, event_runs
 from ges.wire.events import DEFAULT_BUDGET_US, Head, read_head
@@ -130,17 +131,20 @@ class Stack:
         """Return why an event from a client cannot be taken, or None."""
         return self.reach.why_not(client, head)
 
-    def mask_of(self, link_class: LinkClass, topic: bytes) -> int:
-        """Return the slots of the members that want an event, as a mask.
+    def mask_of(self, link_class: LinkClass, topic: bytes, below: int = LEVELS) -> int:
+        """Return the slots of the members that want an event, as a mask, and other units.
 
-        Of a member of which nothing is known it may be. But secure events are only for those that
+        ``below``: units of lower levels than this alone.
+
+        Of one of which nothing is known it may be. But secure events are only for those that
         have a secure link: others cannot have subscribed to any.
         """
-        index = self.node.profiles.index
+        index, statements = self.node.profiles.index, self.node.statements
         unknown = index.unknown
         if unknown and link_class is LinkClass.SECURE:
             unknown &= self.node.gateways.tables[link_class].nodes
-        return index.certain_mask_of(link_class, topic) | unknown
+        found = index.certain_mask_of(link_class, topic) | unknown
+        return found | statements.mask_of(link_class, topic, below)
 
     def has_nobody_for(self, head: Head) -> bool:
         """Say whether it is known that nobody in the cluster has subscribed to an event.
@@ -240,7 +244,7 @@ class Stack:
         match fact:
             case DetourEnded(uid, restored=False):  # events wait for the link
                 self.on_cut(uid, LinkClass.NORMAL)
-            case Active(keys):
+            case ActiveEverywhere(keys):
                 self.on_active(self.interests.activated(keys))
             case Mailed(uid, message):
                 self._on_mailed(uid, message)

@@ -1,9 +1,13 @@
-"""The part of a broker's machine that knows the links inside its cluster, and the next hops.
+"""The part of a broker's machine that knows the links of its cluster, and the next hops.
 
 Each member tells all others which members it is linked to, over links of which class, and what the
 links cost (:mod:`ges.gateways.link_state`). All hold the same table then, and compute the same
 paths. For example, a link between brokers 3 and 7 becomes dearer: 3 tells all members, and each of
 them computes its next hops anew.
+
+A link to a broker of another cluster is a *gate* to the unit in which that one is, as far as this
+broker can name it (:mod:`ges.units.nodes`). Members tell of their gates as of their links. How
+other units are linked with each other is in their statements (:mod:`ges.statements`).
 
 A link counts as there for 0.4 s after it was lost, and while the ring goes round it, so that paths
 do not move for a link that is back in a moment. Links to ring neighbours count at once, others when
@@ -17,14 +21,23 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
 from ges.gateways.costs import bucket_of
-from ges.gateways.graph import cluster_graph
+from ges.gateways.graph import Graph, cluster_links, gate_links, outer_links
 from ges.gateways.link_state import LinkStates
 from ges.gateways.next_hops import Moves, NextHops
+from ges.statements.held import Statements
 from ges.topology.part import MessageHandler, Part
 from ges.topology.survey import Survey
+from ges.units.address import LEVELS
+from ges.units.nodes import Nodes
 from ges.units.post import Post
 from ges.units.units_part import LinkedRing, UnitsPart
-from ges.wire.gateway_messages import LinkState, LinkStatesWanted, StateLink, StateVersion
+from ges.wire.gateway_messages import (
+    LinkState,
+    LinkStatesWanted,
+    StateGate,
+    StateLink,
+    StateVersion,
+)
 from ges.wire.unit_messages import Kind
 from overlay.circular import is_after
 from overlay.ids import LinkClass, Nanos, nanos
@@ -46,7 +59,7 @@ LASTED_NS = nanos(5.0)  #: a link to a broker that is no ring neighbour counts a
 GRACE_NS = nanos(0.4)  #: a link that was lost counts for so long, unless its other end is dead
 PULL_NS = nanos(0.3)  #: between two questions for states
 
-ALL_SLOTS = 2**64 - 1
+ALL_NODES = 2**256 - 1
 NORMAL, EXPRESS, SECURE = LinkClass.NORMAL, LinkClass.EXPRESS, LinkClass.SECURE
 
 
@@ -60,9 +73,12 @@ class GatewaysPart(Part):
         survey: Survey,
         post: Post,
         up: Mapping[LinkClass, set[str]],
+        statements: Statements,
         is_revoked: Callable[[str], bool] = lambda uid: False,
     ) -> None:
         """``up``: uids at the other end of secure and express links, as they are now.
+
+        ``statements``: what other units have said of their links.
 
         ``is_revoked``: links of brokers that count no more are in no graph.
         """
@@ -76,7 +92,12 @@ class GatewaysPart(Part):
         self._post = post
         self._up = up
         self._is_revoked = is_revoked
-        self._states = LinkStates(ring.peer.uid)
+        self.states = self._states = LinkStates(ring.peer.uid)
+        self._statements = statements
+        self._nodes = Nodes()
+        self._moved: dict[int, int] = {}  #: slots of those who are members of another cluster now
+        self._outer_changes = 0  #: of statements
+        self._gates: dict[LinkKey, list[str]] = {}  #: by node, as text, and class: uids, best first
         self._slot: int | None = None
         self._slots: dict[str, int] = {}
         self._uids: dict[int, str] = {}
@@ -104,8 +125,13 @@ class GatewaysPart(Part):
 
     @property
     def is_for_all(self) -> bool:
-        """This broker has a slot, and so has every other one: events can name whom they are for."""
-        return self._slot is not None and self._units.is_for_all
+        """Events that are published here can name whom they are for: all of the overlay.
+
+        Where all are one cluster, each has a slot. Else those that wait for one get it at once.
+        """
+        if self._slot is None:
+            return False
+        return self._units.is_for_all if self._units.is_single else self._nodes.is_known
 
     @property
     def slots(self) -> Mapping[str, int]:
@@ -126,6 +152,49 @@ class GatewaysPart(Part):
     def digest(self) -> int:
         """63 bits that are equal where two members hold the same states of all members."""
         return self._states.digest_of(self._slots)
+
+    @property
+    def known(self) -> int:
+        """The members and the units that an event can be for, as a mask."""
+        return sum(1 << slot for slot in self._uids) | self._nodes.others
+
+    @property
+    def own(self) -> int:
+        """This broker and the units that it is in, as a mask."""
+        here = 1 << self._slot if self._slot is not None else 0
+        return here | self._nodes.own_units
+
+    @property
+    def levels(self) -> int:
+        """How many levels of destinations there are: 1, or all."""
+        return LEVELS if self._nodes.arcs else 1
+
+    def own_at(self, level: int) -> int | None:
+        """Return the node of this broker's own unit of a level, as others see it."""
+        return self._nodes.own.get(level)
+
+    def gate(self, node: int, link_class: LinkClass, without: str = "") -> str | None:
+        """Return the uid of the broker of another unit to whom events for it go from here."""
+        found = self._gates.get((f"{node}", link_class), ())
+        return next((uid for uid in found if uid != without), None)
+
+    def now_at(self, slots: int) -> int:
+        """Return the units in which those stand now that had these slots, as a mask."""
+        found = 0
+        for slot, node in self._moved.items():
+            if slots >> slot & 1:
+                found |= 1 << node
+        return found
+
+    def toward(self, address: int) -> int:
+        """Return the node at which a packed address lies, as a mask; 0: here, or unknown."""
+        return self._nodes.towards(address, self._slot)
+
+    @property
+    def address(self) -> int | None:
+        """This broker's packed address."""
+        address = self._units.address
+        return address.packed if address is not None else None
 
     def take_moves(self) -> Mapping[LinkClass, Moves]:
         """Return, once, what has moved to other next hops."""
@@ -167,8 +236,15 @@ class GatewaysPart(Part):
     def settle(self, now: Nanos) -> list[Effect]:
         """Tell of this broker's links, and compute the next hops."""
         effects: list[Effect] = []
-        if self._units.changes != self._members_changes or self._units.slot != self._slot:
+        units = self._units
+        if (
+            units.changes != self._members_changes
+            or units.slot != self._slot
+            or units.nodes is not self._nodes
+        ):
             effects += self._follow_members(now)
+        if self._statements.changes != self._outer_changes:
+            self._outer_changes, self._is_stale = self._statements.changes, True
         if self._is_touched:
             self._is_touched = False
             effects += self._tell(now)
@@ -188,9 +264,18 @@ class GatewaysPart(Part):
 
     def _follow_members(self, now: Nanos) -> list[Effect]:
         units = self._units
-        self._members_changes = units.changes
+        self._members_changes, self._nodes = units.changes, units.nodes
+        for place, uid in self._places.items():
+            node = self._nodes.at(place)
+            if node is not None and uid not in units.members:
+                self._moved[self._slots[uid]] = node
         self._slots = {uid: row.slot for uid, row in units.members.items()}
         self._uids = {slot: uid for uid, slot in self._slots.items()}
+        self._moved = {
+            slot: node
+            for slot, node in self._moved.items()
+            if slot not in self._uids and self._nodes.others >> node & 1
+        }
         self._places = {row.member.ring_id: uid for uid, row in units.members.items()}
         for state in self._states.states:
             if state.origin not in self._slots and units.has_rested(state.origin):
@@ -200,7 +285,7 @@ class GatewaysPart(Part):
         if own != self._slot or not self.tables:
             self._slot = own
             self.tables = {each: NextHops(own if own is not None else 0) for each in LinkClass}
-            self._moves = dict.fromkeys(LinkClass, Moves(ALL_SLOTS, ALL_SLOTS))
+            self._moves = dict.fromkeys(LinkClass, Moves(ALL_NODES, ALL_NODES))
         self._is_touched = self._is_stale = True
         self.version += 1
         if not is_new:
@@ -248,13 +333,56 @@ class GatewaysPart(Part):
                         continue
                     yield uid, link_class
 
+    def _find_gates(self, now: Nanos) -> dict[tuple[int, LinkClass], list[StateLink]]:
+        """Return the links to other units, the cheapest first."""
+        found: dict[tuple[int, LinkClass], list[StateLink]] = {}
+        if not self._nodes.arcs:
+            return found
+        ring = self._ring
+        for uid in self._lasting(now) - self._slots.keys():
+            member = ring.linked.get(uid)
+            node = self._nodes.at(member.ring_id) if member is not None else None
+            if node is None:
+                continue
+            for link_class in (NORMAL, *self._up):
+                if link_class is not NORMAL and (
+                    uid not in self._up[link_class] or self._is_revoked(uid)
+                ):
+                    continue
+                if link_class is EXPRESS and not self._survey.is_express(uid):
+                    continue
+                link = self._link((uid, link_class))
+                found.setdefault((node, link_class), []).append(link)
+        for links in found.values():
+            links.sort(key=lambda link: (link.bucket, link.uid))
+        return found
+
+    def _set_gates(self, found: Mapping[tuple[int, LinkClass], list[StateLink]]) -> None:
+        """Events for other units go over these from now on; note what has moved."""
+        gates = {
+            (f"{node}", link_class): [link.uid for link in links]
+            for (node, link_class), links in found.items()
+        }
+        for node, link_class in found:
+            key = f"{node}", link_class
+            if gates[key][0] != (self._gates.get(key) or [""])[0]:
+                before = self._moves.get(link_class, Moves())
+                onto = before.onto | 1 << node
+                self._moves[link_class] = Moves(before.changed | 1 << node, onto)
+        if gates != self._gates:
+            self._gates = gates
+            self.version += 1
+
     def _tell(self, now: Nanos) -> list[Effect]:
         self._look_at = None
         slot = self._units.slot
         if slot is None:
             return []
         self._look_at = now + COST_NS
-        keys = frozenset(self._links(now))
+        found = self._find_gates(now)
+        self._set_gates(found)
+        gates = frozenset((f"{node}", link_class) for node, link_class in found)
+        keys = gates.union(self._links(now))
         if self._told_at is not None:
             pause = GATHER_NS if keys != self._told_links else COST_NS
             if now < self._told_at + pause:
@@ -263,7 +391,11 @@ class GatewaysPart(Part):
         state = self._states.own(
             slot,
             self._ring.peer.incarnation,
-            (self._link(key) for key in keys),
+            (self._link(key) for key in keys - gates),
+            (
+                StateGate(node, link_class, links[0].bucket, min(len(links), 2**16))
+                for (node, link_class), links in found.items()
+            ),
             again=self._is_again,
         )
         self._is_again = False
@@ -291,15 +423,11 @@ class GatewaysPart(Part):
     def _compute(self) -> None:
         if self._slot is None:
             return
-        normal = cluster_graph(self._states, self._slots, NORMAL)
+        normal = self._graph(NORMAL)
         changed = False
         for link_class, table in self.tables.items():
             fallback = normal if link_class is EXPRESS else None
-            graph = (
-                normal
-                if link_class is NORMAL
-                else cluster_graph(self._states, self._slots, link_class)
-            )
+            graph = normal if link_class is NORMAL else self._graph(link_class)
             moves = table.update(graph, fallback)
             if moves.changed or moves.onto:
                 changed = True
@@ -310,6 +438,15 @@ class GatewaysPart(Part):
         if changed:
             self.counters["next_hops_changed"] += 1
             self.version += 1
+
+    def _graph(self, link_class: LinkClass) -> Graph:
+        links = [*cluster_links(self._states, self._slots, link_class)]
+        others = self._nodes.others
+        if others:
+            links += gate_links(self._states, self._slots, others, link_class)
+            edges = self._statements.edges
+            links += outer_links((e for e in edges if e[1].link_class is link_class), others)
+        return Graph(links)
 
     def _on_told(self, state: LinkState, uid: str, now: Nanos) -> tuple[bool, list[Effect]]:
         return True, self._learn(state, now)

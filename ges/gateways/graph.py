@@ -13,15 +13,17 @@ each part of it is the shortest path between its own ends.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ges.gateways.costs import edge_ns
+from ges.gateways.costs import LAST_BUCKET, edge_ns
 from ges.gateways.link_state import LinkStates
+from ges.wire.statement_messages import UnitEdge
 from overlay.ids import LinkClass, Nanos
 
 UNIT_BITS = 6  #: of a number in a unit
+ALL_NODES = 4 << UNIT_BITS  #: brokers of a cluster, and units of three levels
 TIE_BITS = 64  #: below the cost in a weight
 _HASH_BITS = 56  #: so that the sum of 255 of them stays below the cost
 
@@ -78,10 +80,37 @@ class Graph:
 
 def cluster_graph(states: LinkStates, members: Mapping[str, int], link_class: LinkClass) -> Graph:
     """Return the graph of one class over the members of a cluster, by uid, with their slots."""
-    return Graph(
-        Link(members[edge.a], members[edge.b], edge_ns(0, 0, edge.bucket), _tie(edge.a, edge.b))
-        for edge in states.edges(link_class, members)
-    )
+    return Graph(cluster_links(states, members, link_class))
+
+
+def cluster_links(
+    states: LinkStates, members: Mapping[str, int], link_class: LinkClass
+) -> Iterator[Link]:
+    """Yield the edges of one class between the members of a cluster, by uid, with their slots."""
+    for edge in states.edges(link_class, members):
+        cost = edge_ns(0, 0, edge.bucket)
+        yield Link(members[edge.a], members[edge.b], cost, _tie(edge.a, edge.b))
+
+
+def gate_links(
+    states: LinkStates, members: Mapping[str, int], others: int, link_class: LinkClass
+) -> Iterator[Link]:
+    """Yield the edges from members to other units, of which ``others`` is the mask."""
+    for uid, slot in members.items():
+        state = states.get(uid)
+        for gate in state.gates if state is not None else ():
+            if gate.link_class is link_class and others >> gate.node & 1:
+                cost = edge_ns(0, level_of(gate.node), min(gate.bucket, LAST_BUCKET))
+                yield Link(slot, gate.node, cost, _tie(uid, f"{gate.node}"))
+
+
+def outer_links(edges: Iterable[tuple[int, UnitEdge]], others: int) -> Iterator[Link]:
+    """Yield the edges between other units; ``edges``: from which node each one is."""
+    for node, edge in edges:
+        if others >> node & others >> edge.node & 1 and node != edge.node:
+            a, b = sorted((node, edge.node))
+            cost = edge_ns(level_of(a), level_of(b), min(edge.bucket, LAST_BUCKET))
+            yield Link(a, b, cost, _tie(f"{a}", f"{b}"))
 
 
 @lru_cache(maxsize=16384)

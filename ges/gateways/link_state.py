@@ -18,7 +18,7 @@ from typing import NamedTuple
 import msgspec
 
 from ges.gateways.costs import LAST_BUCKET
-from ges.wire.gateway_messages import MAX_STATE_LINKS, LinkState, StateLink
+from ges.wire.gateway_messages import MAX_STATE_LINKS, LinkState, StateGate, StateLink
 from ges.wire.unit_messages import MAX_SLOTS
 from overlay.circular import following, is_after
 from overlay.ids import LinkClass
@@ -68,7 +68,13 @@ class LinkStates:
         return self._states.get(uid)
 
     def own(
-        self, slot: int, incarnation: int, links: Iterable[StateLink], *, again: bool = False
+        self,
+        slot: int,
+        incarnation: int,
+        links: Iterable[StateLink],
+        gates: Iterable[StateGate] = (),
+        *,
+        again: bool = False,
     ) -> LinkState | None:
         """Set this broker's own links; return what to tell all members, or None if it is known.
 
@@ -76,16 +82,20 @@ class LinkStates:
         """
         most = sorted(links, key=lambda link: (link.bucket, link.uid, link.link_class))
         told = tuple(sorted(most[:MAX_STATE_LINKS], key=lambda link: (link.uid, link.link_class)))
+        near = sorted(gates, key=lambda gate: (gate.bucket, gate.node, gate.link_class))
+        open_to = tuple(
+            sorted(near[:MAX_STATE_LINKS], key=lambda gate: (gate.node, gate.link_class))
+        )
         known = self._states.get(self._own_uid)
         version = 1
         if known is not None:
             if is_after(known.incarnation, incarnation):
                 incarnation = known.incarnation  # somebody spoke for us: ours counts after that
-            same = (known.slot, known.incarnation, known.links) == (slot, incarnation, told)
-            if same and not again:
+            had = known.slot, known.incarnation, known.links, known.gates
+            if had == (slot, incarnation, told, open_to) and not again:
                 return None
             version = following(known.version)
-        state = LinkState(self._own_uid, slot, incarnation, version, told)
+        state = LinkState(self._own_uid, slot, incarnation, version, told, open_to)
         self._put(state)
         return state
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ges.gateways.graph import Graph
+from ges.gateways.graph import ALL_NODES, Graph
 from ges.gateways.paths import NOBODY, Paths
 from overlay.ids import Nanos
 
@@ -71,7 +71,7 @@ class NextHops:
         self._own = own
         self._graph = _EMPTY
         self._fallback: Graph | None = None
-        self._table: list[int] = [NOBODY] * 64
+        self._table: list[int] = [NOBODY] * ALL_NODES
         self._decisions: dict[int, Decision] = {}
         self._detours: dict[tuple[int, int], Decision] = {}
         self._tables: dict[int, Callable[[int], int]] = {}
@@ -89,7 +89,7 @@ class NextHops:
         self._others.clear()
         self._trees = ()
         before, find = self._table, self._find(0)
-        self._table = [find(node) for node in range(64)]
+        self._table = [find(node) for node in range(ALL_NODES)]
         changed = onto = 0
         for node, (old, new) in enumerate(zip(before, self._table, strict=True)):
             if old != new:
@@ -182,7 +182,7 @@ class NextHops:
         hops: dict[int, int] = {}
         stuck = through = 0
         for node in bits(destinations & ~(1 << self._own)):
-            hop = hop_of(node) if node < 64 else NOBODY
+            hop = hop_of(node)
             if hop == NOBODY:
                 stuck |= 1 << node
             else:

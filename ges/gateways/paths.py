@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import heapq
 
-from ges.gateways.graph import TIE_BITS, UNIT_BITS, Graph
+from ges.gateways.graph import ALL_NODES, TIE_BITS, UNIT_BITS, Graph
 from overlay.ids import Nanos
 
 NOBODY = -1  #: the next hop to what cannot be reached, and to oneself
@@ -27,9 +27,8 @@ class Paths:
     def __init__(self, graph: Graph, source: int, without: int = 0) -> None:
         """Find the paths that pass no node of the mask ``without``; O(edges * log nodes)."""
         self.source = source
-        size = max(64, max(graph.adjacent, default=0) + 1)
         #: By destination: the node to go to first.
-        self.next_hop: list[int] = [NOBODY] * size
+        self.next_hop: list[int] = [NOBODY] * ALL_NODES
         self._weights: dict[int, int] = {}
         queue: list[tuple[int, int, int]] = [(0, source, NOBODY)]
         while queue:

@@ -122,6 +122,11 @@ class ProfileExchange(Generic[K]):
         return total
 
     @property
+    def interests_by_key(self) -> Mapping[K, Interest]:
+        """What the clients here want, by the keys of their subscriptions."""
+        return self._interests
+
+    @property
     def held(self) -> MemberProfiles:
         """The profiles of the others."""
         return self._held

@@ -34,6 +34,7 @@ class ProfileIndex:
         self._behind: set[str] = set()
         self._slots: dict[str, int] = {}
         self._unknown = 0  #: mask of members that are behind
+        self.changes = 0  #: grows when what is held of somebody changes
 
     def mask_of(self, link_class: LinkClass, topic: bytes) -> int:
         """Return the slots of the members that want an event, or may want it: bit n is slot n."""
@@ -69,6 +70,7 @@ class ProfileIndex:
 
     def change(self, uid: str, added: Iterable[Interest], removed: Iterable[Interest]) -> None:
         """The profile held of a member has changed so."""
+        self.changes += 1
         held = self._interests.setdefault(uid, set())
         more = set(added) - held
         held |= more

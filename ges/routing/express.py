@@ -35,14 +35,13 @@ from ges.wire.events import (
     BUDGET_AT,
     DEFAULT_BUDGET_US,
     FLAGS_AT,
-    FRONT,
     LATE_FLAG,
     MAX_BUDGET_US,
     MAX_HOPS,
     ROUGH_FLAG,
     SPENT_AT,
     Head,
-    pack_front,
+    redirected,
 )
 from ges.wire.groups import Serving
 from ges.wire.source_route import pack_route
@@ -175,8 +174,9 @@ class Express:
         self._forward(head, event, onward)
         if not is_for_us:
             return
-        plain = single.ungrouped()
-        front = event if serving is None else _body(next(plain.bodies()), budget, spent)
+        plain = single.flat().ungrouped()
+        is_plain = plain.head.flags == single.head.flags
+        front = event if is_plain else _body(next(plain.bodies()), budget, spent)
         front[: FLAGS_AT + 1] = (event[FLAGS_AT] | plain.head.flags & ~0xFF).to_bytes(2, "big")
         self._deliver(plain, front, single, serving if is_handed else None)
 
@@ -221,8 +221,7 @@ class Express:
         flags = int.from_bytes(event[: FLAGS_AT + 1])
         for uid, duty in onward:
             way, link_class = self._hops.to(uid)
-            copy = bytearray(event)
-            copy[: FRONT.size] = pack_front(flags, head.hops + 1, 0, head.source, duty)
+            copy = bytearray(redirected(bytes(event), flags, head.hops + 1, 0, head.source, duty))
             if link_class is not LinkClass.EXPRESS:
                 copy[FLAGS_AT] |= ROUGH_FLAG
                 self._counters["express_over_normal"] += 1

@@ -20,7 +20,16 @@ from ges.routing.paths import Path, Paths
 from ges.routing.plan import Onward
 from ges.routing.via import MAX_STREAMS, Tokens
 from ges.wire.event_runs import EventRun
-from ges.wire.events import AGAIN_FLAG, FRONT, MAX_HOPS, Head, pack_front, read_head
+from ges.wire.events import (
+    AGAIN_FLAG,
+    LEVELS_FLAG,
+    MAX_HOPS,
+    Head,
+    pack_end,
+    pack_front,
+    read_head,
+    redirected,
+)
 from ges.wire.source_route import pack_route
 from overlay.ids import LinkClass, Nanos
 from overlay.multigraph.weights import LinkKey
@@ -75,13 +84,20 @@ class Forwarding:
             self._counters["events_too_many_hops"] += run.count
             return
         hops = head.hops + 1
+        of_cluster, of_units = run, run
         for uid, duty in onward:
+            if duty.shape > 1:
+                run = of_units = of_units.levelled()
+                flags |= LEVELS_FLAG
+            else:
+                run = of_cluster = of_cluster.flat()
+                flags &= ~LEVELS_FLAG
             key = (uid, link_class)
             line, way = self._lines.get(key), self._paths.relays.get(key)
             if line is not None and way is None:
                 via = self._onto(head.via, flags, key, (uid,))
                 front = pack_front(flags, hops, via, head.source, duty)
-                line.connection.send(run.patched(front), run.count)
+                line.connection.send(run.patched(front, pack_end(duty)), run.count)
                 self._counters["events_forwarded"] += run.count
                 # The normal link is asked for the secure one beside it, too: both go the same way.
                 self.told[uid] = None
@@ -90,9 +106,9 @@ class Forwarding:
                 self._counters["events_forwarded"] += run.count
             else:
                 way = self._paths.round(key)
-            front = pack_front(flags, hops, head.via, head.source, duty)
             for body in run.bodies():
-                self.send_round(way or (uid,), front + body[FRONT.size :], link_class, now)
+                event = redirected(body, flags, hops, head.via, head.source, duty)
+                self.send_round(way or (uid,), event, link_class, now)
 
     def send_round(self, way: Path, event: bytes, link_class: LinkClass, now: Nanos) -> None:
         """Send an event to the first broker on ``way``, for the last one.
@@ -195,7 +211,7 @@ class Forwarding:
 
 def _with(event: bytes, head: Head, hops: int, via: int) -> bytes:
     """Return an event with another count of hops, and another digest of its way."""
-    return pack_front(head.flags, hops, via, head.source, head.duty) + event[FRONT.size :]
+    return redirected(event, head.flags, hops, via, head.source, head.duty)
 
 
 def _on_its_way(way: Path, event: Bytes) -> bytes:

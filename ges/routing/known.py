@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from ges.profiles.group_index import GroupIndex
+from ges.routing.entering import Wanting
 from ges.routing.mask_plan import Cluster
 from ges.topology.secure_graph import SecureGraph
-from overlay.ids import LinkClass
-
-#: Says which brokers want an event of a class and topic, by slot, as a mask.
-MaskOf = Callable[[LinkClass, bytes], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +15,6 @@ class Known:
     """The members, what they want, and who of them secure events reach."""
 
     cluster: Cluster
-    mask_of: MaskOf
+    mask_of: Wanting
     graph: SecureGraph  #: of the secure links between brokers
     groups: GroupIndex  #: queue groups, and which members have clients in them

@@ -6,6 +6,10 @@ bit is set, and passes on what is for others. So nothing comes twice, and nobody
 is neither wanted there nor on its way.
 
 Where there is no way to a destination for the moment, the event waits (:mod:`ges.routing.stuck`).
+
+Above the cluster a destination is a unit (:mod:`ges.units.nodes`). What goes over a gate into
+another unit leaves behind what is named inside this one. Who gets it there finds out who wants it
+inside (:mod:`ges.routing.entering`).
 """
 
 from __future__ import annotations
@@ -16,7 +20,11 @@ from typing import NamedTuple, Protocol
 from ges.gateways.next_hops import Moves, NextHops, bits
 from ges.routing.outlets import Lines
 from ges.routing.plan import Onward
+from ges.units.address import LEVELS
+from ges.units.nodes import from_level, level_of
 from ges.wire.events import Duty
+from ges.wire.levels import CLUSTER_MASK
+from ges.wire.levels import LEVEL_BITS as CLUSTER_BITS
 from overlay.ids import LinkClass
 
 MAX_CACHED = 16384
@@ -52,6 +60,34 @@ class Cluster(Protocol):
     @property
     def version(self) -> int:
         """Another number whenever next hops or members have changed."""
+
+    @property
+    def known(self) -> int:
+        """The members and the units that an event can be for, as a mask."""
+
+    @property
+    def own(self) -> int:
+        """This broker and the units that it is in, as a mask."""
+
+    @property
+    def levels(self) -> int:
+        """How many levels of destinations there are."""
+
+    def own_at(self, level: int) -> int | None:
+        """Return the node of this broker's own unit of a level, as others see it."""
+
+    def gate(self, node: int, link_class: LinkClass, without: str = "") -> str | None:
+        """Return the uid of the broker of another unit to whom events for it go from here."""
+
+    def now_at(self, slots: int) -> int:
+        """Return the units in which those stand now that had these slots, as a mask."""
+
+    def toward(self, address: int) -> int:
+        """Return the node at which a packed address lies, as a mask; 0: here, or unknown."""
+
+    @property
+    def address(self) -> int | None:
+        """This broker's packed address."""
 
     def take_moves(self) -> Mapping[LinkClass, Moves]:
         """Return, once, what has moved to other next hops."""
@@ -99,23 +135,49 @@ class MaskPlan:
     def around(self, uid: str, duty: Duty) -> Split:
         """Return what becomes of an event that is not to go by the broker ``uid``."""
         slot = self._cluster.slots.get(uid)
-        return self._split(duty, duty.trace | (1 << slot if slot is not None else 0))
+        avoid = duty.trace | (1 << slot if slot is not None else 0)
+        return self._split(duty, avoid, without=uid)
 
-    def _split(self, duty: Duty, avoid: int) -> Split:
+    def _split(self, duty: Duty, avoid: int, without: str = "") -> Split:
         cluster = self._cluster
         if cluster.slot is None:
             return Split((), duty.destinations, ())
-        uids, own = cluster.uids, 1 << cluster.slot
-        wanted = 0
-        for slot in uids:
-            wanted |= duty.destinations & 1 << slot  # those that have died want nothing
-        decision = cluster.tables[self._class].onward(wanted & ~own, avoid)
-        trace, stuck = duty.trace | own, decision.stuck
-        hops = [(uids[hop], Duty(1, duty.target, served, trace)) for hop, served in decision.hops]
-        for slot in bits(stuck):
+        known = cluster.known
+        wanted = duty.destinations & known  # those that have died want nothing ...
+        if wanted != duty.destinations:
+            wanted |= cluster.now_at(duty.destinations & ~known)  # ... others have moved
+        decision = cluster.tables[self._class].onward(wanted & ~cluster.own, avoid)
+        stuck = decision.stuck
+        hops: list[tuple[str, Duty]] = []
+        for node, served in decision.hops:
+            uid = self.first_of(node, without)
+            if uid is None:
+                stuck |= served
+            else:
+                hops.append((uid, self._copy(duty, node, served)))
+        for node in bits(stuck):
             # Nobody has told of a way, as one of us has just joined: but there may be a link.
-            if not avoid >> slot & 1 and (uids[slot], self._class) in self._lines:
-                hops.append((uids[slot], Duty(1, duty.target, 1 << slot, trace)))
-                stuck &= ~(1 << slot)
-        strayed = tuple(uid for slot, uid in uids.items() if decision.strayed >> slot & 1)
+            uid = None if avoid >> node & 1 else self.first_of(node, without)
+            if uid is not None and (uid, self._class) in self._lines:
+                hops.append((uid, self._copy(duty, node, 1 << node)))
+                stuck &= ~(1 << node)
+        strayed = tuple(
+            uid for node in bits(decision.strayed) if (uid := self.first_of(node)) is not None
+        )
         return Split(tuple(hops), stuck, strayed)
+
+    def first_of(self, node: int, without: str = "") -> str | None:
+        """Return the uid of the broker that is the next hop by that name."""
+        if node < CLUSTER_BITS:
+            return self._cluster.uids.get(node)
+        return self._cluster.gate(node, self._class, without)
+
+    def _copy(self, duty: Duty, node: int, served: int) -> Duty:
+        """Return the duty of the broker that gets a copy: what it serves, and what was passed."""
+        cluster, level = self._cluster, level_of(node)
+        own = cluster.own_at(level) if level else cluster.slot
+        trace = from_level(duty.trace, level) | (1 << own if own is not None else 0)
+        shape = cluster.levels if served >> CLUSTER_BITS or level or duty.address else 1
+        if shape == 1:
+            return Duty(1, duty.target, served, trace & CLUSTER_MASK)
+        return Duty(LEVELS, duty.target, from_level(served, level), trace, duty.address, level)

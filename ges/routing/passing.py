@@ -12,6 +12,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from ges.gateways.next_hops import bits
 from ges.routing.catch_up import CatchUp, Passed
 from ges.routing.forwarding import Forwarding
 from ges.routing.holding import Holding
@@ -202,10 +203,11 @@ class Passing:
     def _follow_moves(self) -> None:
         """Destinations have moved to other next hops: order may be broken on these."""
         self._version = self.plans.cluster.version
-        uids = self.plans.cluster.uids
-        for link_class, moves in self.plans.cluster.take_moves().items():
-            for slot, uid in uids.items():
-                if moves.onto >> slot & 1:
+        cluster = self.plans.cluster
+        for link_class, moves in cluster.take_moves().items():
+            for node in bits(moves.onto & cluster.known):
+                uid = self.plans.masks[link_class].first_of(node)
+                if uid is not None:
                     self._forwarding.renew((uid, link_class))
 
     def _settle(self, now: Nanos) -> None:

@@ -198,18 +198,23 @@ class RecallLog:
             self._drop(flow, self._flows[flow])
         self._data = b""
 
-    def answer(self, query: RangeQuery, now: Nanos) -> tuple[list[EventRun], list[RangeDone]]:
+    def answer(
+        self, query: RangeQuery, now: Nanos, asker: int | None = None
+    ) -> tuple[list[EventRun], list[RangeDone]]:
         """Return the events that were for the asker, and how far each of its questions is settled.
+
+        ``asker``: what it was named by, as a mask; None: its slot.
 
         The events are to be sent first, flagged as recalled.
         """
         self.forget(now)
+        asker = 1 << query.asker if asker is None else asker
         events: list[EventRun] = []
         ends: list[RangeDone] = []
         room = ANSWER_BYTES
         for wanted in query.ranges:
             self.answered += 1
-            found, done = self._answer(wanted, 1 << query.asker, room, is_first=not events)
+            found, done = self._answer(wanted, asker, room, is_first=not events)
             room -= sum(_bytes_of(run) for run in found)
             events += found
             ends.append(done)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from ges.routing.flow_order import FlowOrdering
 from ges.routing.mask_plan import Cluster
 from ges.routing.recall import RecallLog
-from ges.units.post import Mail
+from ges.units.post import ANYBODY, Mail
 from ges.wire.event_runs import EventRun
 from ges.wire.recall_messages import MAX_TAILS, RangeDone, RangeQuery, Tails
 from overlay.ids import Nanos, nanos
@@ -35,6 +35,7 @@ class Answer:
     slot: int
     run: EventRun
     age_ms: int = 0  #: of events that clients are to get that have moved; else 0
+    address: int | None = None  #: packed, of a broker of another cluster
 
 
 @dataclass(slots=True)
@@ -69,8 +70,13 @@ class Recalls:
         slot = self._cluster.slot
         for source, ranges in self.ordering.take_questions(now):
             uid = self._cluster.places.get(source)
-            if uid is None or slot is None:
+            if slot is None:
                 continue  # nobody can say: it is waited for
+            if uid is None:
+                if self._cluster.levels > 1:
+                    query = RangeQuery(slot, ranges, self._cluster.address, self.place)
+                    out.mail.append(Mail(ANYBODY, query, source))
+                continue
             query = RangeQuery(slot, ranges)
             if source == self.place:
                 self._answer(query, now, out)
@@ -84,7 +90,7 @@ class Recalls:
         """Take a question, an answer, or a word about what should have come."""
         out = Outbound()
         if isinstance(message, RangeQuery):
-            if self._cluster.slots.get(uid) == message.asker:
+            if self._cluster.slots.get(uid) == message.asker or message.address is not None:
                 self._answer(message, now, out, uid)
         elif isinstance(message, RangeDone):
             out.ready += self.ordering.settle(message, now)
@@ -124,15 +130,19 @@ class Recalls:
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
     def _answer(self, query: RangeQuery, now: Nanos, out: Outbound, uid: str = "") -> None:
-        runs, ends = self.log.answer(query, now)
+        # Who is member of another cluster may have been one of this one a moment ago.
+        asker, address = 1 << query.asker, query.address
+        if address is not None:
+            asker |= self._cluster.toward(address)
+        runs, ends = self.log.answer(query, now, asker)
         if not uid:  # this broker asks itself: what is not here is nowhere
             for run in runs:
                 out.ready += self.ordering.recalled(run)
             for end in ends:
                 out.ready += self.ordering.settle(end, now)
             return
-        out.events += [Answer(query.asker, run) for run in runs]
-        out.mail += [Mail(uid, end) for end in ends]
+        out.events += [Answer(query.asker, run, address=address) for run in runs]
+        out.mail += [Mail(uid, end, query.place) for end in ends]
 
     def _tails(self, now: Nanos) -> Iterable[Mail]:
         if self.place is None:

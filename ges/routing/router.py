@@ -15,9 +15,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from ges.routing.delivery import Deliveries
+from ges.routing.entering import Entering, Wanting
 from ges.routing.express import Express
 from ges.routing.forwarding import Stream
-from ges.routing.known import MaskOf
 from ges.routing.outlets import Line
 from ges.routing.passing import Passing
 from ges.routing.past import Past
@@ -53,7 +53,7 @@ class Router:
 
     def __init__(
         self,
-        mask_of: MaskOf,
+        mask_of: Wanting,
         tokens: Tokens[Stream],
         recalls: Recalls,
         past: Past,
@@ -69,6 +69,7 @@ class Router:
         self._past = past
         self._passing = passing
         self._plans = passing.plans
+        self._entering = Entering(passing.plans.cluster, mask_of)
         self._deliveries = deliveries
         self._express = express
         self._counters = counters
@@ -130,9 +131,9 @@ class Router:
         """Take events from another broker."""
         head = run.head
         if head.express:
-            plans = self._plans
-            onward = plans.onward(head.duty, 0, plans.express_class(head.duty))
-            is_for_us = plans.is_for_us(head.duty)
+            plans, duty = self._plans, self._duty_here(head)
+            onward = plans.onward(duty, 0, plans.express_class(duty))
+            is_for_us = plans.is_for_us(duty)
             self._express.relay(line, run, onward, is_for_us=is_for_us)
             self._hand_on(now)
             return
@@ -161,11 +162,16 @@ class Router:
 
     def answer(self, out: Outbound, now: Nanos) -> None:
         """Send events that others have asked for, and deliver what is in order now."""
-        own = 1 << (self._plans.cluster.slot or 0)
+        cluster = self._plans.cluster
+        own = 1 << (cluster.slot or 0)
         for answer in out.events:
             head = answer.run.head
             run = answer.run.under(self._tokens.stray(), self._plans.here or 0)
-            duty = Duty(1, answer.age_ms, 1 << answer.slot, own)
+            if answer.address is None:
+                duty = Duty(1, answer.age_ms, 1 << answer.slot, own)
+            else:
+                to = cluster.toward(answer.address)
+                duty = Duty(1, answer.age_ms, to, own, answer.address + 1)
             flags = head.flags | RECALLED_FLAG
             self._counters["events_recalled"] += run.count
             self._passing.pass_on(run, duty, flags, head.link_class, now)
@@ -228,7 +234,7 @@ class Router:
         head = run.head
         plans, flow = self._plans, head.flow
         own = 1 << (plans.cluster.slot or 0)
-        wanted = (self._mask_of(head.link_class, head.topic) | serving) & ~own
+        wanted = (self._mask_of(head.link_class, head.topic) | serving) & ~plans.cluster.own
         has_roamed = self._recalls.log.has_roamed(flow, now)
         self._recalls.log.keep(run, wanted | own, now)
         via, source = self._tokens.start(flow), plans.here or 0
@@ -244,10 +250,14 @@ class Router:
 
     def _take_by_mask(self, run: EventRun, now: Nanos) -> None:
         head = run.head
-        self._passing.pass_on(run, head.duty, head.flags, head.link_class, now)
-        if not self._plans.is_for_us(head.duty):
+        duty = self._duty_here(head)
+        self._passing.pass_on(run, duty, head.flags, head.link_class, now)
+        if not self._plans.is_for_us(duty):
             self._counters["events_relayed"] += run.count
             return
+        if duty.shape > 1:
+            run = run.flat()
+            head = run.head
         if head.flags & GROUPS_FLAG and (serving := run.serving()) and serving.tried:
             self._deliveries.deliver_handed(run, serving)
             self._hand_on(now)
@@ -262,12 +272,20 @@ class Router:
         ready = self._admit(run, now, marked=head.marked, via=head.via, source=head.source)
         self.deliver(ready, now)
 
+    def _duty_here(self, head: Head) -> Duty:
+        """Return what this broker is to do for an event that has come."""
+        duty = head.duty
+        if not duty.entering:
+            return duty
+        self._counters["events_entered"] += 1
+        return self._entering.duty(duty, head.link_class, head.topic)
+
     def _express_onward(self, head: Head, serving: int) -> Onward:
         plans = self._plans
         if not plans.by_destination:
             return plans.normal.onward(plans.whole)
         own = 1 << (plans.cluster.slot or 0)
-        wanted = (self._mask_of(head.link_class, head.topic) | serving) & ~own
+        wanted = (self._mask_of(head.link_class, head.topic) | serving) & ~plans.cluster.own
         return plans.onward(Duty(1, 0, wanted, own), 0, LinkClass.EXPRESS) if wanted else ()
 
     # ── by arcs of the ring ───────────────────────────────────────────────────────────────────

@@ -23,6 +23,7 @@ from overlay.wire.frames import HEADER
 from ring.geometry import clockwise
 
 MAX_HOPS = 64
+ANYBODY = "0" * 32  #: as uid: whoever stands at the place
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class Mail(Command):
 
     uid: str
     message: Message
+    place: int | None = None  #: its ring id, where it may be no member of the cluster
 
 
 class Post(Part):
@@ -72,12 +74,12 @@ class Post(Part):
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
     def _on_mail(self, mail: Mail, now: Nanos) -> list[Effect]:
-        return self.send(mail.uid, mail.message)
+        return self.send(mail.uid, mail.message, mail.place)
 
     def _on_letter(self, key: LinkKey, letter: Letter, now: Nanos) -> list[Effect]:
         if key[1] is not LinkClass.NORMAL or letter.origin == self._around.peer.uid:
             return []
-        if letter.uid != self._around.peer.uid:
+        if not self._is_ours(letter):
             if letter.hops >= MAX_HOPS:
                 return []
             onward = Letter(
@@ -89,6 +91,12 @@ class Post(Part):
         except CodecError:
             return []  # who sent it speaks another version; a letter ends no link
         return self._deliver(letter.origin, message, now)
+
+    def _is_ours(self, letter: Letter) -> bool:
+        member = self._around.member
+        if letter.uid == ANYBODY:
+            return member is not None and member.ring_id == letter.place
+        return letter.uid == self._around.peer.uid
 
     def _pass_on(self, letter: Letter) -> list[Effect]:
         """Pass a letter to whoever stands nearest before its place, if that is nearer than here."""

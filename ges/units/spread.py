@@ -103,7 +103,13 @@ class _Telling:
     on_done: Done
     fan: _Fan
     arc: Arc
+    is_whole: bool  #: who is in no table of this broker is waited for, too
     attempts: int = 0
+
+    @property
+    def is_open(self) -> bool:
+        """Somebody has not answered."""
+        return bool(self.missing) or (self.is_whole and bool(self.fan.waiting or self.fan.partial))
 
 
 @dataclass(slots=True)
@@ -145,10 +151,13 @@ class Spread:
         now: Nanos,
         on_done: Done | None = None,
         arc: Arc | None = None,
+        *,
+        whole: bool = False,
     ) -> list[Effect]:
         """Tell all members; ``on_done`` hears once who of those known now has not taken it.
 
-        ``arc``: tell all that stand in it, rather than in that of the cluster.
+        ``arc``: tell all that stand in it, rather than in that of the cluster. With ``whole`` these
+        are waited for, too; where some have not answered, ``on_done`` hears of an empty uid.
 
         That is nobody, unless it was given up after 30 s.
 
@@ -166,7 +175,7 @@ class Spread:
         told = Told(peer.uid, peer.incarnation, self._number, 0, False, kind, body)
         missing = set(self._around.live) - {peer.uid}
         reach = self._arc() if arc is None else arc
-        telling = _Telling(told, missing, now, on_done or _nothing, _Fan(None), reach)
+        telling = _Telling(told, missing, now, on_done or _nothing, _Fan(None), reach, whole)
         self._tellings[_key(told)] = telling
         return [*effects, *self._attempt(telling, now)]
 
@@ -206,7 +215,7 @@ class Spread:
             fan.partial.add(uid)
         if telling is not None:
             telling.missing.difference_update(taken.taken)
-            return [] if telling.missing else self._finish(key, now)
+            return [] if telling.is_open else self._finish(key, now)
         if len(fan.taken) + len(taken.taken) <= MAX_TAKEN:
             fan.taken.update(taken.taken)
         return self._answer(key, fan, now) if fan.has_answered or not fan.waiting else []
@@ -218,7 +227,7 @@ class Spread:
         for key, telling in tuple(self._tellings.items()):
             if not telling.missing.isdisjoint(gone):
                 telling.missing -= gone
-                effects += [] if telling.missing else self._finish(key, now)
+                effects += [] if telling.is_open else self._finish(key, now)
         return effects
 
     def handle_timers(self, now: Nanos) -> list[Effect]:
@@ -258,8 +267,10 @@ class Spread:
         if telling.attempts == 1:
             effects = self._fan_out(telling.fan, tolds, now)
             # Who has no slot yet is told as well, but not waited for.
-            return effects if telling.missing else [*effects, *self._finish(key, now)]
+            return effects if telling.is_open else [*effects, *self._finish(key, now)]
         self.counters["tells_again"] += 1
+        if telling.is_whole:
+            return self._fan_out(telling.fan, tolds, now)
         rows = self._around.live
         places = [rows[uid].member.ring_id for uid in telling.missing if uid in rows]
         return self._fan_out(telling.fan, tolds, now, only=places)
@@ -267,7 +278,8 @@ class Spread:
     def _finish(self, key: Key, now: Nanos) -> list[Effect]:
         self._timers.cancel(key)
         telling = self._tellings.pop(key)
-        return telling.on_done(frozenset(telling.missing), now)
+        missing = telling.missing | ({""} if telling.is_open and not telling.missing else set())
+        return telling.on_done(frozenset(missing), now)
 
     # ── everybody ─────────────────────────────────────────────────────────────────────────────
 

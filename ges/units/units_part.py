@@ -18,6 +18,7 @@ from ges.units.contexts import Contexts
 from ges.units.facts import Addressed, Unaddressed
 from ges.units.held import Comparison
 from ges.units.membership import Membership
+from ges.units.nodes import Nodes, nodes_of
 from ges.units.planner import UnitsConfig
 from ges.units.spread import Spread, Surroundings
 from ges.units.steward import Steward
@@ -162,6 +163,8 @@ class UnitsPart(Part):
             self.comparison,
             config or UnitsConfig(),
         )
+        self._nodes: Nodes | None = None
+        self._nodes_of: tuple[tuple[UnitTable, ...], int | None] = ((), None)
         self._is_touched = False
         self._told: Address | None = None
         self._is_without = False  #: and that has been told
@@ -196,6 +199,20 @@ class UnitsPart(Part):
         return self._table.is_for_all and self._contexts.is_single
 
     # ── the units above ───────────────────────────────────────────────────────────────────────
+
+    @property
+    def is_single(self) -> bool:
+        """All brokers are one cluster."""
+        return self._contexts.is_single
+
+    @property
+    def nodes(self) -> Nodes:
+        """The units that this broker can name, as they are now."""
+        member = self._view.member
+        key = self._contexts.tables, member.ring_id if member is not None else None
+        if self._nodes is None or self._nodes_of != key:
+            self._nodes, self._nodes_of = nodes_of(*key), key
+        return self._nodes
 
     @property
     def arc(self) -> Arc:

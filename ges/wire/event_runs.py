@@ -22,6 +22,7 @@ from ges.wire.events import (
     FRONT,
     GROUPS_FLAG,
     HEADER,
+    LEVELS_FLAG,
     MAX_PAYLOAD_BYTES,
     NO_DUTY,
     Head,
@@ -31,12 +32,13 @@ from ges.wire.events import (
     topic_offset,
 )
 from ges.wire.groups import Serving, read_serving
+from ges.wire.levels import NO_UPPER, UPPER_BYTES
 from overlay.wire.frames import EVENT, frame
 from overlay.wire.frames import HEADER as FRAME_HEADER
 
 FEW = 8  #: events: fewer are patched one by one
 RUN_BYTES = 64 * 1024  #: of a run, unless it is a single event
-_ALONE = EXPRESS_FLAG | CORRELATION_FLAG | GROUPS_FLAG
+_ALONE = EXPRESS_FLAG | CORRELATION_FLAG | GROUPS_FLAG | LEVELS_FLAG
 
 
 class EventRun(msgspec.Struct, frozen=True, gc=False):
@@ -119,7 +121,8 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
         if not self.head.flags & GROUPS_FLAG:
             return None
         start = self.bounds[0] + FRAME_HEADER.size + self._payload_at
-        return read_serving(self.data, start, self.bounds[1])[0]
+        behind = UPPER_BYTES if self.head.flags & LEVELS_FLAG else 0
+        return read_serving(self.data, start, self.bounds[1] - behind)[0]
 
     def grouped(self, serving: Serving) -> EventRun:
         """Return the run with that said of all its events, which say nothing of it yet."""
@@ -130,11 +133,24 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
         """Return the run without what it says of queue groups, as clients get it."""
         if not self.head.flags & GROUPS_FLAG:
             return self
+        assert not self.head.flags & LEVELS_FLAG, "that stands behind the groups"
         at = self._payload_at
         return self._rewritten(
             self.head.flags & ~GROUPS_FLAG,
             lambda body: body[: read_serving(body, at, len(body))[1]],
         )
+
+    def levelled(self) -> EventRun:
+        """Return the run with room behind each event for destinations above the cluster."""
+        if self.head.flags & LEVELS_FLAG:
+            return self
+        return self._rewritten(self.head.flags | LEVELS_FLAG, lambda body: body + NO_UPPER)
+
+    def flat(self) -> EventRun:
+        """Return the run without destinations above the cluster."""
+        if not self.head.flags & LEVELS_FLAG:
+            return self
+        return self._rewritten(self.head.flags & ~LEVELS_FLAG, lambda body: body[:-UPPER_BYTES])
 
     @property
     def _payload_at(self) -> int:
@@ -158,8 +174,19 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
         )
         return EventRun(head, data, [bound - first for bound in self.bounds], self.count)
 
-    def patched(self, front: bytes) -> bytearray:
-        """Return all frames with another front (:func:`ges.wire.events.pack_front`)."""
+    def patched(self, front: bytes, end: bytes = b"") -> bytearray:
+        """Return all frames with another front (:func:`ges.wire.events.pack_front`).
+
+        ``end``: what is to stand behind each of a :meth:`levelled` run.
+        """
+        frames = self._fronted(front)
+        if end:
+            first = self.bounds[0]
+            for bound in self.bounds[1:]:
+                frames[bound - first - len(end) : bound - first] = end
+        return frames
+
+    def _fronted(self, front: bytes) -> bytearray:
         bounds = self.bounds
         first, size = bounds[0], bounds[1] - bounds[0]
         frames = bytearray(memoryview(self.data)[first : bounds[-1]])

@@ -32,7 +32,8 @@ Flags: bit 0: secure; bit 1: to all linked, as the tree over arcs may have holes
 events before this one may come another way; bit 6: it may come for a second time; bit 7: it answers
 a question of the broker that it is for (:mod:`ges.routing.recall`); bit 8: it has a correlation id;
 bit 9: it is a request, and its correlation id says where the reply goes (:mod:`ges.wire.replies`);
-bit 10: behind its payload stands which broker serves which queue group (:mod:`ges.wire.groups`).
+bit 10: behind its payload stands which broker serves which queue group (:mod:`ges.wire.groups`);
+bit 11: behind all that stand destinations above the cluster (:mod:`ges.wire.levels`).
 
 An express event (bit 3 of the flags) has eight bytes more, before its topic::
 
@@ -53,6 +54,7 @@ from typing import NamedTuple
 import msgspec
 
 from ges.wire.groups import MAX_GROUPS_BYTES
+from ges.wire.levels import CLUSTER_MASK, UPPER_BYTES, pack_upper, read_upper
 from ges.wire.topics import MAX_TOPIC_BYTES
 from overlay.errors import CodecError, ConfigError
 from overlay.ids import LinkClass
@@ -76,10 +78,12 @@ RECALLED_FLAG = 128
 CORRELATION_FLAG = 256
 REQUEST_FLAG = 512
 GROUPS_FLAG = 1024
+LEVELS_FLAG = 2048
 #: Those that a client may set.
 CLIENT_FLAGS = SECURE_FLAG | EXPRESS_FLAG | AGAIN_FLAG | CORRELATION_FLAG | REQUEST_FLAG
 MAX_HOPS = 255
 MAX_PRIORITY = 9
+MAX_SHAPE = 4  #: levels of units, the broker's included
 CORRELATION_BYTES = 16
 MAX_PAYLOAD_BYTES = 1024 * 1024
 MAX_ATTRIBUTE_BYTES = 4096
@@ -90,7 +94,8 @@ SPENT_AT = BUDGET_AT + 4
 DEFAULT_BUDGET_US = 50_000
 MAX_BUDGET_US = 2**32 - 1
 
-_ANY = MARK_FLAG | AGAIN_FLAG | RECALLED_FLAG | CORRELATION_FLAG | REQUEST_FLAG | GROUPS_FLAG
+_ANY = MARK_FLAG | AGAIN_FLAG | RECALLED_FLAG | CORRELATION_FLAG | REQUEST_FLAG
+_ANY |= GROUPS_FLAG | LEVELS_FLAG
 #: Flags that may come together, but for those that may come with any.
 _FLAGS = frozenset(
     [0, SECURE_FLAG, SECURE_FLAG | FLOOD_FLAG]
@@ -113,8 +118,10 @@ class Duty(NamedTuple):
 
     shape: int = 0  #: levels of destinations; 0: an arc of the ring that ends at ``target``
     target: int = 0
-    destinations: int = 0  #: brokers by slot, as a mask
-    trace: int = 0  #: brokers that have passed it on
+    destinations: int = 0  #: brokers by slot, and units above these, as a mask
+    trace: int = 0  #: brokers that have passed it on, and units passed
+    address: int = 0  #: packed, and one, of the one broker that it is for; 0: all who want it
+    entering: int = 0  #: level of the receiver's unit that it comes into; 0: none
 
 
 NO_DUTY = Duty()
@@ -198,8 +205,23 @@ class Head(msgspec.Struct, frozen=True, gc=False):
 
 def pack_front(flags: int, hops: int, via: int, source: int, duty: Duty) -> bytes:
     """Return what stands in front of an event on its next hop."""
-    shape, target, destinations, trace = duty
+    shape, target, destinations, trace, _, _ = duty
+    destinations, trace = destinations & CLUSTER_MASK, trace & CLUSTER_MASK
     return FRONT.pack(flags, hops, shape, via, source, target, 0, destinations, trace)
+
+
+def pack_end(duty: Duty) -> bytes:
+    """Return what stands behind an event that is for units above the cluster; else nothing."""
+    shape, _, destinations, trace, address, entering = duty
+    return pack_upper(destinations, trace, address, entering) if shape > 1 else b""
+
+
+def redirected(body: bytes, flags: int, hops: int, via: int, source: int, duty: Duty) -> bytes:
+    """Return an event with another front, and with what its duty needs behind it."""
+    had = int.from_bytes(body[: FLAGS_AT + 1]) & LEVELS_FLAG
+    flags = flags | LEVELS_FLAG if duty.shape > 1 else flags & ~LEVELS_FLAG
+    rest = body[FRONT.size : len(body) - UPPER_BYTES] if had else body[FRONT.size :]
+    return b"".join((pack_front(flags, hops, via, source, duty), rest, pack_end(duty)))
 
 
 @lru_cache(maxsize=1024)
@@ -366,6 +388,10 @@ def read_head(data: bytes, start: int = 0, end: int | None = None) -> Head:
             if flags & EXPRESS_FLAG:
                 budget, spent = BUDGET.unpack_from(data, topic_at)
             topic_at = start + topic_offset(flags)
+        upper_destinations = upper_trace = address = entering = 0
+        if flags & LEVELS_FLAG:
+            end -= UPPER_BYTES
+            upper_destinations, upper_trace, address, entering = read_upper(data, end)
     except struct.error:
         raise CodecError(f"event frame of {end - start} bytes") from None
     payload = end - topic_at - topics - attributes
@@ -377,7 +403,8 @@ def read_head(data: bytes, start: int = 0, end: int | None = None) -> Head:
         or (flags & REQUEST_FLAG and not flags & CORRELATION_FLAG)
         or flags & ~_ANY not in _FLAGS
         or sequence == 0
-        or shape > 1
+        or shape > MAX_SHAPE
+        or (shape > 1) != bool(flags & LEVELS_FLAG)
         or priority > MAX_PRIORITY
     ):
         raise CodecError("event frame whose lengths make no sense")
@@ -387,7 +414,14 @@ def read_head(data: bytes, start: int = 0, end: int | None = None) -> Head:
         hops,
         via,
         source,
-        Duty(shape, target, destinations, trace),
+        Duty(
+            shape,
+            target,
+            destinations | upper_destinations,
+            trace | upper_trace,
+            address,
+            entering,
+        ),
         publisher,
         incarnation,
         sequence,

@@ -26,8 +26,19 @@ class StateLink(msgspec.Struct, frozen=True, array_like=True):
     bucket: WireBucket  #: of its cost (:mod:`ges.gateways.costs`)
 
 
+class StateGate(msgspec.Struct, frozen=True, array_like=True):
+    """The cheapest link of one class to another unit, of the member that tells of it."""
+
+    node: Annotated[int, msgspec.Meta(ge=MAX_SLOTS, lt=4 * MAX_SLOTS)]  #: (:mod:`ges.units.nodes`)
+    link_class: LinkClass
+    bucket: WireBucket
+    count: Annotated[int, msgspec.Meta(ge=1, le=2**16)] = 1  #: how many links there are
+
+
 class LinkState(Message, frozen=True):
-    """The links of ``origin`` to members of its cluster; the latest incarnation and version count.
+    """The links of ``origin`` to members of its cluster, and to other units.
+
+    The latest incarnation and version count.
 
     It goes to all members of the cluster.
     """
@@ -37,6 +48,7 @@ class LinkState(Message, frozen=True):
     incarnation: WireCount
     version: WireCount
     links: Annotated[tuple[StateLink, ...], msgspec.Meta(max_length=MAX_STATE_LINKS)]
+    gates: Annotated[tuple[StateGate, ...], msgspec.Meta(max_length=MAX_STATE_LINKS)] = ()
     capability = PROFILES
 
 

@@ -39,10 +39,16 @@ class WantedRange(msgspec.Struct, frozen=True, array_like=True):
 
 
 class RangeQuery(Message, frozen=True):
-    """What did you send to me of these? ``asker`` is a member of the same cluster."""
+    """What did you send to me of these?
+
+    ``asker`` is the slot of a member of the same cluster. One of another cluster says its whole
+    address, packed, and its place.
+    """
 
     asker: Slot
     ranges: Annotated[tuple[WantedRange, ...], msgspec.Meta(max_length=MAX_RANGES)]
+    address: Annotated[int, msgspec.Meta(ge=0, lt=2**24)] | None = None
+    place: RingId | None = None
     capability = PROFILES
 
 

@@ -42,6 +42,8 @@ class Kind(IntEnum):
     CLUSTERS = 4  #: the units of level 1 of a context; those of levels 2 and 3 follow
     SUPER_CLUSTERS = 5
     SUPER_SUPER_CLUSTERS = 6
+    STATEMENTS = 7  #: of units of level 1; those of levels 2 and 3 follow
+    STATEMENT_TAKEN = 10
 
 
 # ── the members ───────────────────────────────────────────────────────────────────────────────

@@ -35,6 +35,37 @@ class HandCluster:
         """Every broker has a slot."""
         return self.slot is not None
 
+    levels = 1  #: there are no other units
+
+    @property
+    def known(self) -> int:
+        """The members, as a mask."""
+        return sum(1 << slot for slot in self.uids)
+
+    @property
+    def own(self) -> int:
+        """This broker, as a mask."""
+        return 1 << self.slot if self.slot is not None else 0
+
+    @property
+    def address(self) -> int | None:
+        """This broker's packed address."""
+        return self.slot
+
+    def own_at(self, level: int) -> int | None:
+        """There are no units above."""
+
+    def gate(self, node: int, link_class: LinkClass, without: str = "") -> str | None:
+        """There are no other units."""
+
+    def now_at(self, slots: int) -> int:
+        """Nobody has moved."""
+        return 0
+
+    def toward(self, address: int) -> int:
+        """Return the slot that is an address."""
+        return 1 << address
+
     def found(self, own: str, places: Mapping[str, int]) -> None:
         """Let these be the members, by uid with their ring ids; slots go by the order."""
         self.slots = {uid: slot for slot, uid in enumerate(places)}
@@ -74,7 +105,7 @@ class HandCluster:
         moves, self._moves = self._moves, {}
         return moves
 
-    def mask_of(self, link_class: LinkClass, topic: bytes) -> int:
+    def mask_of(self, link_class: LinkClass, topic: bytes, below: int = 4) -> int:
         """Return who wants a topic."""
         return self.wanted.get(topic, 0)
 

@@ -1,0 +1,57 @@
+"""An event comes into a unit: whoever gets it first in there finds out who wants it inside.
+
+For example, an event is for clusters 1 and 7. The first broker of cluster 7 that gets it strikes
+out 7, and names the members of cluster 7 that want it. Where an event comes into a super-cluster,
+its first broker there names the clusters as well. An event for one broker names it by its address,
+and nobody looks at what is wanted.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ges.routing.mask_plan import Cluster
+from ges.units.address import LEVELS
+from ges.units.nodes import from_level
+from ges.wire.events import Duty
+from ges.wire.levels import CLUSTER_MASK
+from overlay.ids import LinkClass
+
+
+class Wanting(Protocol):
+    """Who wants an event, by level; see :meth:`ges.stack.Stack.mask_of`."""
+
+    def __call__(self, link_class: LinkClass, topic: bytes, below: int = LEVELS) -> int:
+        """Return the members, and other units of the levels below ``below``, as a mask."""
+
+
+class Entering:
+    """What becomes of an event that comes into a unit of this broker."""
+
+    def __init__(self, cluster: Cluster, mask_of: Wanting) -> None:
+        self._cluster = cluster
+        self._mask_of = mask_of
+
+    def duty(self, duty: Duty, link_class: LinkClass, topic: bytes) -> Duty:
+        """Return the duty of this broker: whom inside the unit the event is for, too."""
+        level, cluster = duty.entering, self._cluster
+        destinations = from_level(duty.destinations, level)
+        own = cluster.own_at(level)
+        if own is None or destinations >> own & 1:
+            if own is not None:
+                destinations &= ~(1 << own)
+            destinations |= self._inside(duty, link_class, topic, level)
+        trace = from_level(duty.trace, level)
+        return duty._replace(destinations=destinations, trace=trace, entering=0)
+
+    def _inside(self, duty: Duty, link_class: LinkClass, topic: bytes, level: int) -> int:
+        if not duty.address:
+            return self._mask_of(link_class, topic, level)
+        if self._cluster.address == duty.address - 1:
+            return self._own_slot
+        return self._cluster.toward(duty.address - 1)
+
+    @property
+    def _own_slot(self) -> int:
+        own: int = self._cluster.own & CLUSTER_MASK
+        return own

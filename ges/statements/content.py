@@ -1,0 +1,76 @@
+"""What a statement says: made from the brokers of a cluster, or from the units of a larger unit.
+
+For example, in a cluster of three somebody wants ``a/b``, somebody ``a/#`` and somebody ``c``. The
+statement has ``a/#`` and ``c``. A super-cluster's is made in the same way, from the statements of
+its clusters. So a subscription changes statements only as far up as nothing covers it yet (Grid
+Event Service protocols, section 3.3).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from ges.gateways.link_state import LinkStates
+from ges.profiles.covering import CoverTree
+from ges.profiles.interest import everything, order, size_of
+from ges.profiles.merging import merge
+from ges.units.nodes import level_of
+from ges.wire.profile_messages import Interest
+from ges.wire.statement_messages import (
+    MAX_EDGES,
+    MAX_STATED,
+    MAX_STATED_BYTES,
+    UnitEdge,
+)
+from overlay.ids import LinkClass
+
+#: What is wanted in a unit, and its links to others.
+Content = tuple[tuple[Interest, ...], tuple[UnitEdge, ...]]
+
+
+def stated(interests: Iterable[Interest]) -> tuple[Interest, ...]:
+    """Return the fewest interests that cover these; wider ones where that is still too much."""
+    found = minimal(set(interests))
+    size = sum(map(size_of, found))
+    if len(found) > MAX_STATED or size > MAX_STATED_BYTES:
+        wider = merge(found, MAX_STATED * 3 // 4, MAX_STATED_BYTES * 3 // 4)
+        found = minimal(found | wider)
+        if len(found) > 2 * MAX_STATED or sum(map(size_of, found)) > MAX_STATED_BYTES:
+            found = {everything()}  # there are too many queue groups, which are not merged
+    return tuple(sorted(found, key=order))
+
+
+def minimal(interests: set[Interest]) -> set[Interest]:
+    """Return those that no other one covers."""
+    tree = CoverTree()
+    for interest in interests:
+        tree.add(interest)
+    return {each for each in interests if next(tree.covering(each), None) is None}
+
+
+def cluster_edges(states: LinkStates, members: Iterable[str]) -> tuple[UnitEdge, ...]:
+    """Return the links that the members of a cluster have to other units."""
+    found = (states.get(uid) for uid in members)
+    return _edges(
+        UnitEdge(gate.node, gate.link_class, gate.bucket, gate.count)
+        for state in found
+        if state is not None
+        for gate in state.gates
+    )
+
+
+def edges_above(edges: Iterable[UnitEdge], level: int) -> tuple[UnitEdge, ...]:
+    """Return the links of a unit of a level to others, from those of its parts."""
+    return _edges(edge for edge in edges if level_of(edge.node) >= level)
+
+
+def _edges(edges: Iterable[UnitEdge]) -> tuple[UnitEdge, ...]:
+    buckets: dict[tuple[int, LinkClass], int] = {}
+    counts: Counter[tuple[int, LinkClass]] = Counter()
+    for edge in edges:
+        key = edge.node, edge.link_class
+        buckets[key] = min(edge.bucket, buckets.get(key, edge.bucket))
+        counts[key] += edge.count
+    found = (UnitEdge(*key, buckets[key], min(counts[key], 2**16)) for key in sorted(buckets))
+    return tuple(found)[:MAX_EDGES]

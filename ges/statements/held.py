@@ -1,0 +1,136 @@
+"""The statements of the units that one broker can name, and which of the units want a topic.
+
+For example, cluster 0.0.2 has said that ``a/#`` is wanted there, and of cluster 0.0.3 nothing is
+known: an event on ``a/x`` that is published in cluster 0.0.1 is for both. A statement is about an
+arc. Once a unit is split or folded, what was said of it counts no more, and in doubt it wants all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+
+import msgspec
+
+from ges.profiles.index import ProfileIndex
+from ges.units.address import LEVELS
+from ges.units.arcs import Arc
+from ges.units.nodes import Nodes, level_of
+from ges.wire.statement_messages import StatementTaken, UnitEdge, UnitStatement
+from overlay.ids import LinkClass
+
+UNIT_LEVELS = range(1, LEVELS)
+MAX_KEPT = 4 * 64 * 2  #: statements, of units that there are and of some that there were
+
+_encode = msgspec.msgpack.Encoder().encode
+
+#: The level and the arc of a unit.
+Unit = tuple[int, Arc]
+
+
+def unit_of(statement: UnitStatement | StatementTaken) -> Unit:
+    """Return which unit a statement is about."""
+    return statement.level, Arc(statement.lo, statement.hi)
+
+
+def version_of(statement: UnitStatement | StatementTaken) -> tuple[int, str]:
+    """Return what says which of two statements about one unit counts: the greater."""
+    return statement.version, statement.steward
+
+
+class Statements:
+    """What one broker holds."""
+
+    def __init__(self) -> None:
+        self.nodes = Nodes()
+        self.changes = 0  #: grows when edges or units change
+        self._held: dict[Unit, UnitStatement] = {}
+        self._indices = {level: ProfileIndex() for level in UNIT_LEVELS}
+        self._current: dict[Unit, int] = {}  #: other units, and their nodes
+
+    def get(self, unit: Unit) -> UnitStatement | None:
+        """Return what is said of a unit; None: nothing is known."""
+        return self._held.get(unit)
+
+    def mask_of(self, link_class: LinkClass, topic: bytes, below: int = LEVELS) -> int:
+        """Return the other units of the levels below ``below`` that want an event, as a mask."""
+        found = 0
+        if self._current:
+            for level in range(1, below):
+                found |= self._indices[level].mask_of(link_class, topic) << 64 * level
+        return found
+
+    @property
+    def unknown(self) -> int:
+        """Other units of which nothing is known, as a mask."""
+        return sum(1 << node for unit, node in self._current.items() if unit not in self._held)
+
+    @property
+    def edges(self) -> Iterator[tuple[int, UnitEdge]]:
+        """The links between other units, with the unit that has told of each."""
+        for unit, node in self._current.items():
+            statement = self._held.get(unit)
+            for edge in statement.edges if statement is not None else ():
+                yield node, edge
+
+    def digest(self, level: int, own: Unit | None) -> int:
+        """Return 63 bits that are equal where two brokers of a context hold the same of a level."""
+        hashed = hashlib.blake2b(digest_size=8)
+        for unit in sorted(self._of(level, own), key=lambda unit: unit[1].lo):
+            found = self._held.get(unit)
+            row = (unit[1].lo, unit[1].hi, *((found.version, found.steward) if found else ()))
+            hashed.update(_encode(row))
+        return int.from_bytes(hashed.digest()) >> 1
+
+    def of_level(self, level: int, own: Unit | None) -> list[UnitStatement]:
+        """Return all that is held of the units of a level, this broker's own among them."""
+        found = (self._held.get(unit) for unit in self._of(level, own))
+        return [each for each in found if each is not None]
+
+    def set_nodes(self, nodes: Nodes) -> None:
+        """These are the units that this broker can name now."""
+        self.nodes = nodes
+        self.changes += 1
+        self._current = {(level_of(node), arc): node for node, arc in nodes.arcs.items()}
+        for level, index in self._indices.items():
+            slots = {
+                _key(unit): node - 64 * level
+                for unit, node in self._current.items()
+                if unit[0] == level
+            }
+            index.set_slots(slots)
+        for unit in self._current:
+            self._show(unit)
+
+    def take(self, statement: UnitStatement) -> bool:
+        """Hold a statement if it is later than what is held; says whether it is."""
+        unit = unit_of(statement)
+        held = self._held.get(unit)
+        if held is not None and version_of(held) >= version_of(statement):
+            return False
+        self._held.pop(unit, None)
+        self._held[unit] = statement
+        if len(self._held) > MAX_KEPT:
+            old = next((each for each in self._held if each not in self._current), None)
+            if old is not None:
+                del self._held[old]
+        if unit in self._current:
+            self._show(unit)
+        if held is None or held.edges != statement.edges:
+            self.changes += 1
+        return True
+
+    # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _of(self, level: int, own: Unit | None) -> list[Unit]:
+        units = [unit for unit in self._current if unit[0] == level]
+        return units if own is None else [*units, own]
+
+    def _show(self, unit: Unit) -> None:
+        index, held = self._indices[unit[0]], self._held.get(unit)
+        index.replace(_key(unit), held.interests if held is not None else ())
+        index.set_behind(_key(unit), held is None)
+
+
+def _key(unit: Unit) -> str:
+    return f"{unit[1].lo}-{unit[1].hi}"

@@ -1,0 +1,327 @@
+"""The part of a broker's machine that makes the statements of its units, and takes those of others.
+
+The steward of a cluster states what is wanted in there and which links lead to other units; all
+brokers of the super-cluster are told. From these statements the steward of the super-cluster makes
+one of its own, for all of the super-super-cluster, and so on. A statement is told again until all
+have taken it. Then the unit is told that it is *taken*.
+
+A subscription is active in its cluster when all members have acknowledged it. Here it becomes
+active *everywhere*: when the statements of all units that it is in cover it, and are taken. So it
+goes as far up as nothing covers it yet, and no broker counts who asked for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from ges.gateways.gateways_part import GatewaysPart
+from ges.profiles.activity import Active
+from ges.profiles.interest import covers, everything
+from ges.profiles.profiles_part import ProfilesPart
+from ges.statements.content import Content, cluster_edges, edges_above, stated
+from ges.statements.held import UNIT_LEVELS, Statements, Unit, unit_of, version_of
+from ges.topology.part import MessageHandler, Part
+from ges.units.arcs import Arc
+from ges.units.unit_rows import unit_arcs
+from ges.units.units_part import UnitsPart
+from ges.wire.profile_messages import Interest
+from ges.wire.statement_messages import (
+    HeldStatement,
+    StatementsWanted,
+    StatementTaken,
+    UnitStatement,
+)
+from ges.wire.unit_messages import Kind, UnitTable
+from overlay.ids import Nanos, nanos
+from overlay.machine import Effect, Fact, Message, Notify, Send
+from overlay.multigraph.weights import LinkKey
+
+GATHER_NS = nanos(0.03)  #: changes are stated together after this
+PAUSE_NS = nanos(0.25)  #: between two statements of one unit
+AGAIN_NS = nanos(5.0)  #: a statement that not all have taken is told again
+PULL_NS = nanos(0.3)  #: between two questions for statements of a level
+
+K = TypeVar("K", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveEverywhere(Fact, Generic[K]):
+    """These subscriptions are active in all of the overlay: the keys that they were given."""
+
+    keys: tuple[K, ...]
+
+
+@dataclass(slots=True)
+class _Stated:
+    """What this broker has stated as steward of a unit."""
+
+    content: Content
+    version: int
+    told_at: Nanos
+    is_taken: bool = False
+
+
+class StatementsPart(Part):
+    """The statements of one broker's contexts."""
+
+    def __init__(
+        self,
+        uid: str,
+        units: UnitsPart,
+        gateways: GatewaysPart,
+        profiles: ProfilesPart,
+        statements: Statements,
+    ) -> None:
+        self.statements = statements
+        self._uid = uid
+        self._units = units
+        self._gateways = gateways
+        self._profiles = profiles
+        self._stated: dict[Unit, _Stated] = {}
+        self._taken: dict[Unit, tuple[int, str]] = {}  #: own units: which version all others hold
+        self._waiting: dict[Hashable, Interest] = {}  #: not active everywhere yet
+        self._is_touched = False
+        self._seen: tuple[object, ...] = ()
+        self._due: Nanos | None = None
+        self._pulled: dict[int, Nanos] = {}
+        for level in UNIT_LEVELS:
+            kind = Kind.STATEMENTS + level - 1
+            units.spread.register(kind, UnitStatement, self._on_told)
+            units.comparison.register(kind, _Compared(self, level), self._context_of(level))
+        units.spread.register(Kind.STATEMENT_TAKEN, StatementTaken, self._on_taken)
+
+    # ── as a part ─────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def messages(self) -> Mapping[type[Message], MessageHandler]:
+        """Statements that were asked for, and questions for them."""
+        return {UnitStatement: self._on_statement, StatementsWanted: self._on_wanted}
+
+    def on_fact(self, fact: Fact, now: Nanos) -> list[Effect]:
+        """Subscriptions are active in the cluster: follow them further up."""
+        if not isinstance(fact, Active):
+            return []
+        interests = self._profiles.exchange.interests_by_key
+        self._waiting |= {key: interests[key] for key in fact.keys if key in interests}
+        return self._look_active()
+
+    def handle_timers(self, now: Nanos) -> list[Effect]:
+        """State what has changed, or tell it again."""
+        if self._due is None or self._due > now:
+            return []
+        self._due = None
+        return self._state(now)
+
+    def next_deadline(self) -> Nanos | None:
+        """Return when something is to be stated, or None."""
+        return self._due
+
+    def settle(self, now: Nanos) -> list[Effect]:
+        """Follow the units; see later whether there is something new to be stated."""
+        nodes = self._units.nodes
+        if nodes is not self.statements.nodes:
+            self.statements.set_nodes(nodes)
+            self._units.comparison.touch(now)
+            self._is_touched = True
+        if not nodes.arcs:
+            effects = self._look_active() if self._is_touched and self._waiting else []
+            self._is_touched = False
+            return effects
+        seen = (
+            self._profiles.index.changes,
+            self._gateways.states.digest,
+            self._units.changes,
+            *(self._units.is_steward_of(level) for level in UNIT_LEVELS),
+        )
+        if seen != self._seen or self._is_touched:
+            self._seen, self._is_touched = seen, False
+            self._look_by(now + GATHER_NS)
+            return self._look_active() if self._waiting else []
+        return []
+
+    # ── comparing ─────────────────────────────────────────────────────────────────────────────
+
+    def digest(self, level: int) -> int:
+        """Return what neighbours compare."""
+        return self.statements.digest(level, self._own(level))
+
+    def on_differs(self, level: int, uid: str, now: Nanos) -> list[Effect]:
+        """A neighbour holds other statements of a level: ask for those that are later."""
+        if now < self._pulled.get(level, -PULL_NS) + PULL_NS:
+            return []
+        self._pulled[level] = now
+        return [Send(uid, self._question(level))]
+
+    # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _own(self, level: int) -> Unit | None:
+        """Return this broker's own unit of a level, if there are others beside it."""
+        table = self._units.tables.get(level)
+        node = self._units.nodes.own.get(level)
+        if table is None or node is None or len(table.rows) == 1:
+            return None
+        return next(
+            ((level, arc) for row, arc in unit_arcs(table) if row.number == node - 64 * level), None
+        )
+
+    def _table(self, level: int) -> UnitTable | None:
+        return self._units.tables.get(level)
+
+    def _context_of(self, level: int) -> Callable[[], Arc]:
+        def arc() -> Arc:
+            table = self._table(level)
+            return Arc(table.lo, table.hi) if table is not None else Arc(0, 0)
+
+        return arc
+
+    def _look_by(self, at: Nanos) -> None:
+        self._due = at if self._due is None else min(self._due, at)
+
+    def _state(self, now: Nanos) -> list[Effect]:
+        """State anew what this broker is steward of."""
+        effects: list[Effect] = []
+        for level in UNIT_LEVELS:
+            own = self._own(level)
+            if own is None or not self._units.is_steward_of(level):
+                continue
+            effects += self._state_unit(level, own, now)
+        current = {unit for level in UNIT_LEVELS if (unit := self._own(level)) is not None}
+        self._stated = {unit: each for unit, each in self._stated.items() if unit in current}
+        self._taken = {unit: each for unit, each in self._taken.items() if unit in current}
+        return effects
+
+    def _state_unit(self, level: int, own: Unit, now: Nanos) -> list[Effect]:
+        content = self._content(level)
+        held, stated = self.statements.get(own), self._stated.get(own)
+        is_held = (
+            held is not None
+            and stated is not None
+            and (held.version, held.steward) == (stated.version, self._uid)
+            and stated.content == content
+        )
+        if stated is not None and (not is_held or not stated.is_taken):
+            at = stated.told_at + (AGAIN_NS if is_held else PAUSE_NS)
+            if now < at:
+                self._look_by(at)
+                return []
+        if is_held and stated is not None and stated.is_taken:
+            return []
+        version = (held.version if held is not None else 0) + (not is_held)
+        _, arc = own
+        statement = UnitStatement(level, arc.lo, arc.hi, version, self._uid, *content)
+        self._stated[own] = _Stated(content, version, now)
+        self.statements.take(statement)
+        self._is_touched = True  # the unit above may have something to state now
+        self._units.comparison.touch(now)
+        self._look_by(now + AGAIN_NS)
+
+        def on_done(missing: frozenset[str], now: Nanos) -> list[Effect]:
+            latest = self._stated.get(own)
+            if missing or latest is None or latest.version != version:
+                return []
+            latest.is_taken = True
+            taken = StatementTaken(level, arc.lo, arc.hi, version, self._uid)
+            self._taken[own] = version_of(taken)
+            told = self._units.spread.tell(Kind.STATEMENT_TAKEN, taken, now, arc=arc)
+            return [*told, *self._look_active()]
+
+        kind = Kind.STATEMENTS + level - 1
+        context = self._context_of(level)()
+        return self._units.spread.tell(kind, statement, now, on_done, arc=context, whole=True)
+
+    def _content(self, level: int) -> Content:
+        """Return what is to be said of this broker's own unit of a level."""
+        if level == 1:
+            members = self._units.members
+            index = self._profiles.index
+            interests = {each for uid in members for each in index.interests_of(uid)}
+            return stated(interests), cluster_edges(self._gateways.states, members)
+        table = self._table(level - 1)
+        if table is None or len(table.rows) == 1:
+            wanted, links = self._content(level - 1)
+            return wanted, edges_above(links, level)
+        found = [self.statements.get((level - 1, arc)) for _, arc in unit_arcs(table)]
+        if None in found:
+            return (everything(),), edges_above((e for f in found if f for e in f.edges), level)
+        known = [each for each in found if each is not None]
+        wanted = stated(each for part in known for each in part.interests)
+        return wanted, edges_above((edge for part in known for edge in part.edges), level)
+
+    def _look_active(self) -> list[Effect]:
+        """Say which subscriptions are active everywhere now."""
+        if not self._waiting:
+            return []
+        own = [unit for level in UNIT_LEVELS if (unit := self._own(level)) is not None]
+        keys = tuple(
+            key
+            for key, interest in self._waiting.items()
+            if all(self._is_covered(unit, interest) for unit in own)
+        )
+        for key in keys:
+            del self._waiting[key]
+        return [Notify(ActiveEverywhere(keys))] if keys else []
+
+    def _is_covered(self, unit: Unit, interest: Interest) -> bool:
+        held = self.statements.get(unit)
+        if held is None or self._taken.get(unit) != version_of(held):
+            return False
+        return any(wide == interest or covers(wide, interest) for wide in held.interests)
+
+    # ── what others say ───────────────────────────────────────────────────────────────────────
+
+    def _on_told(self, told: UnitStatement, uid: str, now: Nanos) -> tuple[bool, list[Effect]]:
+        return True, self._learn(told, now)
+
+    def _on_statement(self, key: LinkKey, told: UnitStatement, now: Nanos) -> list[Effect]:
+        return self._learn(told, now)
+
+    def _learn(self, statement: UnitStatement, now: Nanos) -> list[Effect]:
+        if not self.statements.take(statement):
+            return []
+        self._is_touched = True
+        self._units.comparison.touch(now)
+        return []
+
+    def _on_taken(self, taken: StatementTaken, uid: str, now: Nanos) -> tuple[bool, list[Effect]]:
+        self._taken[unit_of(taken)] = version_of(taken)
+        while len(self._taken) > 4 * len(UNIT_LEVELS):
+            del self._taken[next(iter(self._taken))]
+        return True, self._look_active()
+
+    def _question(self, level: int) -> StatementsWanted:
+        held = self.statements.of_level(level, self._own(level))
+        rows = (HeldStatement(each.lo, each.hi, each.version, each.steward) for each in held)
+        return StatementsWanted(level, tuple(rows))
+
+    def _on_wanted(self, key: LinkKey, wanted: StatementsWanted, now: Nanos) -> list[Effect]:
+        theirs = {(each.lo, each.hi): (each.version, each.steward) for each in wanted.held}
+        effects: list[Effect] = []
+        is_behind = False
+        for statement in self.statements.of_level(wanted.level, self._own(wanted.level)):
+            other = theirs.pop((statement.lo, statement.hi), None)
+            if other is None or other < version_of(statement):
+                effects.append(Send(key[0], statement))
+            elif other > version_of(statement):
+                is_behind = True
+        if is_behind or theirs:
+            effects += self.on_differs(wanted.level, key[0], now)
+        return effects
+
+
+class _Compared:
+    """The statements of one level, as they are compared."""
+
+    def __init__(self, part: StatementsPart, level: int) -> None:
+        self._part = part
+        self._level = level
+
+    @property
+    def digest(self) -> int:
+        """See :class:`ges.units.held.Holding`."""
+        return self._part.digest(self._level)
+
+    def on_differs(self, uid: str, now: Nanos) -> list[Effect]:
+        """See :class:`ges.units.held.Holding`."""
+        return self._part.on_differs(self._level, uid, now)

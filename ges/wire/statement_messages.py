@@ -1,0 +1,82 @@
+"""What the brokers of a context are told of each of its units: what is wanted there, and its links.
+
+A statement is made by the steward of its unit, and all brokers of the context hold it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from ges.wire.gateway_messages import WireBucket
+from ges.wire.profile_messages import Interest
+from ges.wire.unit_messages import MAX_SLOTS, UnitLevel
+from overlay.ids import LinkClass, WireCount, WireUid
+from overlay.machine import Message
+from overlay.wire.versions import PROFILES
+from ring.wire.messages import RingId
+
+MAX_STATED = 1024  #: interests of a unit; more are merged to wider ones, ...
+MAX_STATED_BYTES = 40 * 1024  #: ... as are those that take more bytes
+MAX_EDGES = 384  #: to other units, of all classes
+
+UnitNode = Annotated[int, msgspec.Meta(ge=MAX_SLOTS, lt=4 * MAX_SLOTS)]
+
+
+class UnitEdge(msgspec.Struct, frozen=True, array_like=True):
+    """Links of one class from inside a unit to another one that its context has beside it."""
+
+    node: UnitNode  #: the other unit (:mod:`ges.units.nodes`)
+    link_class: LinkClass
+    bucket: WireBucket  #: of the cheapest
+    count: Annotated[int, msgspec.Meta(ge=1, le=2**16)]  #: how many there are
+
+
+class UnitStatement(Message, frozen=True):
+    """What is wanted in a unit, and which other units it has links to.
+
+    Of two about one arc the one with the higher version counts, then that of the greater steward.
+    """
+
+    level: UnitLevel
+    lo: RingId
+    hi: RingId
+    version: WireCount
+    steward: WireUid
+    interests: Annotated[tuple[Interest, ...], msgspec.Meta(max_length=2 * MAX_STATED)]
+    edges: Annotated[tuple[UnitEdge, ...], msgspec.Meta(max_length=MAX_EDGES)]
+    capability = PROFILES
+
+
+class StatementTaken(msgspec.Struct, frozen=True, array_like=True):
+    """All brokers of the context hold this statement; told in the unit that it is about."""
+
+    level: UnitLevel
+    lo: RingId
+    hi: RingId
+    version: WireCount
+    steward: WireUid
+
+
+class HeldStatement(msgspec.Struct, frozen=True, array_like=True):
+    """Which statement the sender has of one unit."""
+
+    lo: RingId
+    hi: RingId
+    version: WireCount
+    steward: WireUid
+
+
+class StatementsWanted(Message, frozen=True):
+    """Send me the statements of units of this level that are later than these, or not among them.
+
+    The answer is a :class:`UnitStatement` for each.
+    """
+
+    level: UnitLevel
+    held: Annotated[tuple[HeldStatement, ...], msgspec.Meta(max_length=MAX_SLOTS)]
+    capability = PROFILES
+
+
+STATEMENT_MESSAGES: tuple[type[Message], ...] = (UnitStatement, StatementsWanted)
