@@ -25,6 +25,8 @@ from ges.wire.events import (
     LEVELS_FLAG,
     MAX_PAYLOAD_BYTES,
     NO_DUTY,
+    SHAPE_AT,
+    Duty,
     Head,
     check_attributes,
     pack_front,
@@ -150,7 +152,18 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
         """Return the run without destinations above the cluster."""
         if not self.head.flags & LEVELS_FLAG:
             return self
-        return self._rewritten(self.head.flags & ~LEVELS_FLAG, lambda body: body[:-UPPER_BYTES])
+        at = SHAPE_AT
+        run = self._rewritten(
+            self.head.flags & ~LEVELS_FLAG,
+            lambda body: body[:at] + b"\x01" + body[at + 1 : -UPPER_BYTES],
+        )
+        duty = run.head.duty
+        return msgspec.structs.replace(
+            run,
+            head=msgspec.structs.replace(
+                run.head, duty=Duty(1, duty.target, duty.destinations, duty.trace)
+            ),
+        )
 
     @property
     def _payload_at(self) -> int:

@@ -62,6 +62,7 @@ from overlay.ids import LinkClass
 HEADER = struct.Struct("!HBBIIIIQQ16sQQQBBHH")
 FRONT = struct.Struct("!HBBIIIIQQ")  #: what changes on the way
 FLAGS_AT = 1  #: the byte with the flags that a broker sets, in the body of a frame
+SHAPE_AT = 3
 TARGET_AT = 12
 SEQUENCE_AT = 60
 PUBLISHED_AT = 68
