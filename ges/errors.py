@@ -11,6 +11,7 @@
         ├── PublishRefused      the broker did not take an event: it definitely was not delivered
         ├── SubscribeRefused    the broker did not take a subscription
         ├── ActivityUnknown     the broker does not say when a subscription is active
+        ├── UnitsBroken         units that should be in order are not; ``findings`` says where
         ├── TooFewEvents        fewer events came in time than were waited for
         ├── BenchFailed         a process of a measurement could not do its part
         ├── ProfileFull         a broker can tell others of no more queue groups
@@ -57,6 +58,18 @@ class EventError(ChordalError):
     """Root of the event service's errors."""
 
     code = "event"
+
+
+class UnitsBroken(EventError):
+    """Units or addresses are wrong; the text has the first finding, ``findings`` has all."""
+
+    code = "units-not-in-order"
+
+    def __init__(self, findings: tuple[str, ...]) -> None:
+        number = len(findings)
+        more = "" if number == 1 else f"units are wrong, for {number} reasons; the first: "
+        super().__init__(more + findings[0])
+        self.findings = findings
 
 
 class TopicError(EventError, ConfigError):

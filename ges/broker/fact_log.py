@@ -5,7 +5,7 @@ from __future__ import annotations
 from structlog.typing import FilteringBoundLogger as Log
 
 from ges.topology.uid_in_use import UidInUse
-from ges.units.facts import Addressed, TookOffice, Unaddressed
+from ges.units.facts import Addressed, LimitDiffers, TookOffice, Unaddressed
 from overlay.ids import short
 from overlay.machine import Fact
 from overlay.trace_schema import Incident, Verdict
@@ -83,6 +83,13 @@ def tell(log: Log, fact: Fact) -> None:
             )
         case TookOffice(before, is_handover):
             log.info("steward of the cluster", before=short(before), handed_over=is_handover)
+        case LimitDiffers(limit, given):
+            log.warning(
+                "the overlay has another limit of units, and that one counts; "
+                "start all brokers with the same --unit-limit",
+                limit=limit,
+                given=given,
+            )
         case Alone():
             log.warning("alone: nobody can be reached; serving on, and knocking")
         case _:

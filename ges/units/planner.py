@@ -208,9 +208,10 @@ class Planner:
         rows = list(table.rows)
         for i in range(min(here, target), max(here, target)):
             giving = known[i] if target > here else known[i + 1]
-            if giving is None or giving.edges is None:
+            lo = None if giving is None else giving.last if target > here else giving.second
+            if lo is None:
                 return None
-            rows[i + 1] = replace(rows[i + 1], lo=giving.edges[1 if target > here else 0])
+            rows[i + 1] = replace(rows[i + 1], lo=lo)
         return tuple(rows) if target != here else None
 
     def _fold(self, table: UnitTable, now: Nanos) -> list[Effect]:

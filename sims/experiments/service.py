@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
+from ges.units.planner import UnitsConfig
 from overlay.ids import Nanos, Peer, nanos
 from overlay.machine import Fact, Input
 from overlay.multigraph.probes import Pace
@@ -53,6 +54,7 @@ class Service:
         latency: Latency | None = None,
         keeps_alive: bool = True,
         pace: Pace | None = None,
+        units: UnitsConfig | None = None,
     ) -> None:
         """Begin without brokers.
 
@@ -63,6 +65,7 @@ class Service:
             latency: between any two hosts; None: those of a LAN.
             keeps_alive: clients ask their brokers now and then whether they live.
             pace: how often links are probed; None: as brokers do.
+            units: how many sub-units a unit may have; None: as many as there can be.
         """
         self.config = config
         self.timeline = Timeline()
@@ -79,18 +82,25 @@ class Service:
         self._away: dict[str, Nanos] = {}  #: who is off the ring, and since when
         self._keeps_alive = keeps_alive
         self._pace = pace
+        self._units = units
         self._seed = seed
 
     @classmethod
     def ring_of(
-        cls, n: int, seed: int = 1, config: RingConfig = LAN, *, secure: bool = False
+        cls,
+        n: int,
+        seed: int = 1,
+        config: RingConfig = LAN,
+        *,
+        secure: bool = False,
+        units: UnitsConfig | None = None,
     ) -> Service:
         """Return a ring of ``n`` brokers that has formed by joins.
 
         Raises:
             InvariantViolated: it does not form.
         """
-        service = cls(seed, config, secure=secure)
+        service = cls(seed, config, secure=secure, units=units)
         service.start(())
         while len(service.brokers) < n:
             service.start(service.uids)
@@ -300,6 +310,7 @@ class Service:
             on_fact=self._on_fact,
             on_sent=lambda about: self.on_sent(about),
             pace=self._pace,
+            units=self._units,
         )
         self.network.add(broker)
         return broker

@@ -23,6 +23,7 @@ from ges.sessions.parked_events import ParkedEvents
 from ges.sessions.replies import Replies
 from ges.sessions.subscriptions import Subscriptions
 from ges.stack import Stack
+from ges.units.planner import UnitsConfig
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.link_codec import LINK_CODEC
 from ges.wire.operator_messages import Operated
@@ -67,6 +68,7 @@ class WholeBroker(Process):
         on_fact: Callable[[str, Fact], None] = lambda uid, fact: None,
         on_sent: Callable[[str | None], None] = lambda about: None,
         pace: Pace | None = None,
+        units: UnitsConfig | None = None,
     ) -> None:
         """Begin to run.
 
@@ -78,6 +80,7 @@ class WholeBroker(Process):
             on_fact: told what this broker says, with its uid.
             on_sent: told of each message and call on account of a broker: of whom.
             pace: of link probes.
+            units: how many sub-units a unit may have.
         """
         super().__init__(network, peer.uid, peer.url)
         self._told = on_fact
@@ -89,7 +92,7 @@ class WholeBroker(Process):
         self._is_machine_touched = self._is_stack_touched = True
         self._leaves_by: Nanos = 0
         self.counters: Counter[str] = Counter()
-        self.node = node = BrokerNode(config, peer, rng, pace=pace)
+        self.node = node = BrokerNode(config, peer, rng, pace=pace, units=units)
         log = CountedLog(self.counters, _SILENT, self.now)
         self.table = table = LinkTable(peer.uid)
         self.links = Links(
