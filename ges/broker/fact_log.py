@@ -76,8 +76,8 @@ def tell(log: Log, fact: Fact) -> None:
         case Addressed(address, before):
             log.info("has another address", address=str(address), before=str(before))
         case Unaddressed(members, before):
-            log.warning(
-                "has no address: no slot is free in the cluster; events come to it all the same",
+            log.info(
+                "waits for an address: its cluster is full; events come to it all the same",
                 members=members,
                 before=None if before is None else str(before),
             )

@@ -3,8 +3,8 @@
 The root
     ``main`` finds sub-commands, and turns errors into messages.
 Sub-commands
-    ``serve``, ``pub``, ``sub``, ``ring``, ``status``, ``metrics``, ``graph``, ``why`` (and
-    ``why_event``: of one event), ``identity`` (and ``identity_life``: renew, rotate, revoke),
+    ``serve``, ``pub``, ``sub``, ``ring``, ``units``, ``status``, ``metrics``, ``graph``, ``why``
+    (and ``why_event``: of one event), ``identity`` (and ``identity_life``: renew, rotate, revoke),
     ``token``, ``access``, ``config``, ``context``, ``demo``; ``ping``, ``bench``, ``clients`` (and
     kick), ``drain``, ``top``, ``completion``.
 What they share
