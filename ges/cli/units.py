@@ -36,11 +36,18 @@ if TYPE_CHECKING:
     metavar="SECONDS",
     help="With --check: go on checking for so long until all is right.",
 )
+@click.option(
+    "--expect",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="With --check: fail unless there are N brokers.",
+)
 @json_option
 @client_options
 def units(
     check: bool,
     wait: float,
+    expect: int | None,
     as_json: bool,
     broker: str,
     identity: Path | None,
@@ -57,9 +64,9 @@ def units(
     """
     from ges.errors import UnitsBroken
 
-    if wait and not check:
-        raise click.UsageError("--wait goes with --check")
-    walk, tree, found = run_async(_ask, broker, wait, identity, overlay, timeout)
+    if (wait or expect) and not check:
+        raise click.UsageError("--wait and --expect go with --check")
+    walk, tree, found = run_async(_ask, broker, wait, expect, identity, overlay, timeout)
     if as_json:
         click.echo(json.dumps(_as_json(walk, tree, found)))
     else:
@@ -81,7 +88,12 @@ def units(
 
 
 async def _ask(
-    broker: str, wait: float, identity: Path | None, overlay: str, timeout: float
+    broker: str,
+    wait: float,
+    expect: int | None,
+    identity: Path | None,
+    overlay: str,
+    timeout: float,
 ) -> tuple[Walk, list[Unit], list[str]]:
     import trio
 
@@ -105,6 +117,8 @@ async def _ask(
         tree, found = unit_tree(walk.brokers)
         if walk.is_partial:
             found = [*walk.silent, *([walk.ends_early] if walk.ends_early else []), *found]
+        elif expect is not None and len(walk.brokers) != expect:
+            found = [f"there are {counted(len(walk.brokers), 'broker')}, {expect} are expected"]
         if not found or is_over:
             return walk, tree, found
         await trio.sleep(0.2)

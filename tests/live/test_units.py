@@ -33,12 +33,12 @@ def test_three_brokers_have_three_addresses_and_keep_them_without_the_steward(
     assert steward in {broker.uid for broker in others}
 
 
+@pytest.mark.soak
 def test_nine_brokers_with_a_limit_of_three_form_three_clusters(brokers: Fleet) -> None:
-    first = brokers.broker("--unit-limit", "3")
-    for _ in range(8):
-        brokers.broker("--join", first.url, "--unit-limit", "3")
-    told = chordal("units", "--broker", first.url, "--check", "--wait", "60").stdout
-    assert "the units are in order: 9 brokers in 3 clusters" in told
+    first = brokers.ring_of(9, "--unit-limit", "3")[0]
+    asked = ("--check", "--wait", "60", "--expect", "9")
+    told = chordal("units", "--broker", first.url, *asked).stdout
+    assert "the units are in order: 9 brokers in 3 clusters" in told, told
     found = json.loads(chordal("units", "--broker", first.url, "--json").stdout)
     assert found["findings"] == []
     assert found["limit"] == 3
