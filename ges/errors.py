@@ -15,6 +15,7 @@
         ├── NoResponders        nobody has a subscription that matches a request
         ├── RequestTimedOut     no reply to a request came in time
         ├── ResponderFailed     requests that were to be answered got no reply
+        ├── UnitsBroken         units that should be in order are not; ``findings`` says where
         ├── TooFewEvents        fewer events came in time than were waited for
         ├── BenchFailed         a process of a measurement could not do its part
         ├── ProfileFull         a broker can tell others of no more queue groups
@@ -63,6 +64,18 @@ class EventError(ChordalError):
     """Root of the event service's errors."""
 
     code = "event"
+
+
+class UnitsBroken(EventError):
+    """Units or addresses are wrong; the text has the first finding, ``findings`` has all."""
+
+    code = "units-not-in-order"
+
+    def __init__(self, findings: tuple[str, ...]) -> None:
+        number = len(findings)
+        more = "" if number == 1 else f"units are wrong, for {number} reasons; the first: "
+        super().__init__(more + findings[0])
+        self.findings = findings
 
 
 class TopicError(EventError, ConfigError):

@@ -14,8 +14,11 @@ from ges.broker.data_directory import check_directory
 from ges.broker.memory_budget import DEFAULT_BYTES, MIN_BYTES
 from ges.discovery.targets import LocalTarget, Target
 from ges.discovery.watching import require
+from ges.units.address import UNIT_LIMIT
+from ges.units.planner import UnitsConfig
 from ges.wire.events import DEFAULT_BUDGET_US, MAX_BUDGET_US
 from ges.wire.status import NAME_PATTERN
+from ges.wire.unit_messages import SMALLEST_LIMIT
 from overlay.address import Address, is_loopback
 from overlay.errors import ConfigError
 from overlay.ids import Nanos
@@ -52,6 +55,7 @@ class BrokerConfig:
     chords: ChordStrategy = ChordStrategy.RANK
     gap_rule: GapRule = GapRule.WIDEST
     backups: int = DEFAULT_BACKUPS  #: ring neighbours that keep copies of this broker's records
+    unit_limit: int = UNIT_LIMIT  #: of brokers in a cluster, clusters in a super-cluster, ...
     advertise: tuple[str, int | None] | None = None  #: how others reach it; None: as it listens
     directory: Path | None = None  #: None: a new broker each time, and no trace
     identity: Path | None = None
@@ -107,6 +111,7 @@ class CheckedConfig:
     express_range_ns: Nanos
     relay_gain: RelayGain
     express_budget_us: int
+    units: UnitsConfig
 
 
 def check_config(config: BrokerConfig) -> CheckedConfig:
@@ -130,6 +135,7 @@ def check_config(config: BrokerConfig) -> CheckedConfig:
         relay_gain=_gain(config),
         express_budget_us=_budget_us(config),
         ring=_ring(config),
+        units=_units(config),
     )
     _check_revoked(config)
     return checked
@@ -152,6 +158,7 @@ def faults_of(config: BrokerConfig) -> list[ConfigError]:
         _gain,
         _budget_us,
         _ring,
+        _units,
         _check_folders,
         _check_life,
         _check_revoked,
@@ -190,6 +197,14 @@ def _range_ns(config: BrokerConfig) -> Nanos:
 
 def _gain(config: BrokerConfig) -> RelayGain:
     return check_gain(config.relay_gain_share, round(config.relay_gain_ms * 1e6))
+
+
+def _units(config: BrokerConfig) -> UnitsConfig:
+    if not SMALLEST_LIMIT <= config.unit_limit <= UNIT_LIMIT:
+        raise ConfigError(
+            f"a unit limit of {config.unit_limit}: give {SMALLEST_LIMIT} to {UNIT_LIMIT}"
+        )
+    return UnitsConfig(config.unit_limit)
 
 
 def _ring(config: BrokerConfig) -> RingConfig:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from structlog.typing import FilteringBoundLogger as Log
 
 from ges.topology.uid_in_use import UidInUse
-from ges.units.facts import Addressed, TookOffice, Unaddressed
+from ges.units.facts import Addressed, LimitDiffers, TookOffice, Unaddressed
 from overlay.ids import short
 from overlay.machine import Fact
 from overlay.trace_schema import Incident, Verdict
@@ -76,13 +76,20 @@ def tell(log: Log, fact: Fact) -> None:
         case Addressed(address, before):
             log.info("has another address", address=str(address), before=str(before))
         case Unaddressed(members, before):
-            log.warning(
-                "has no address: no slot is free in the cluster; events come to it all the same",
+            log.info(
+                "waits for an address: its cluster is full; events come to it all the same",
                 members=members,
                 before=None if before is None else str(before),
             )
         case TookOffice(before, is_handover):
             log.info("steward of the cluster", before=short(before), handed_over=is_handover)
+        case LimitDiffers(limit, given):
+            log.warning(
+                "the overlay has another limit of units, and that one counts; "
+                "start all brokers with the same --unit-limit",
+                limit=limit,
+                given=given,
+            )
         case Alone():
             log.warning("alone: nobody can be reached; serving on, and knocking")
         case _:

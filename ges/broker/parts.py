@@ -147,6 +147,7 @@ class Parts:
             credentials.revocations if credentials is not None else None,
             express_range_ns=checked.express_range_ns,
             relay_gain=checked.relay_gain,
+            units=checked.units,
         )
         driver = Driver(
             node,

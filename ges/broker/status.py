@@ -68,6 +68,8 @@ def describe(parts: Parts) -> Status:
         warnings=parts.config.warnings,
         memory=MemoryStatus(parts.budget.size, parts.budget.limit, parts.budget.held),
         incidents=tuple(_incident(*decided) for decided in parts.recorder.recent),
+        unit_limit=units.limit,
+        contexts=units.contexts,
     )
 
 

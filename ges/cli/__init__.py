@@ -3,9 +3,9 @@
 The root
     ``main`` finds sub-commands, and turns errors into messages.
 Sub-commands
-    ``serve``, ``pub``, ``sub``, ``request``, ``reply`` (and ``answering``), ``ring``, ``status``,
-    ``metrics``, ``graph``, ``why`` (and ``why_queues``; ``why_event``: of one event), ``identity``
-    (and ``identity_life``: renew, rotate, revoke), ``token``, ``access``, ``config``, ``context``,
+    ``serve``, ``pub``, ``sub``, ``request``, ``reply`` (and ``answering``), ``ring``, ``units``,
+    ``status``, ``metrics``, ``graph``, ``why`` (and ``why_queues``; ``why_event``: of one event),
+    ``identity`` (and ``identity_life``: renew, rotate, revoke), ``token``, ``access``, ``config``, ``context``,
     ``demo``; ``ping``, ``bench`` (and ``bench_request``), ``clients`` (and kick), ``drain``,
     ``drill``, ``top``, ``completion``.
 What they share

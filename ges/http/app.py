@@ -31,7 +31,6 @@ from ges.http.observer import Observer
 from ges.http.server import AdminServer
 from ges.http.settings import AdminSettings
 from ges.http.tail import event_tail
-from ges.units.address import in_cluster
 from ges.wire.topics import check_filter
 from overlay.errors import ChordalError
 from overlay.wording import printable
@@ -162,14 +161,20 @@ class AdminApp:
         members = [
             {
                 "uid": row.uid,
-                "address": str(in_cluster(row.slot)),
+                "address": str(units.address_of(row.slot) or ""),
                 "url": row.member.peer.url,
                 "ring_id": row.member.ring_id,
                 "protocol_version": row.version,
             }
             for row in sorted(units.members.values(), key=lambda row: row.slot)
         ]
-        return _as_json({"steward": units.steward, "members": members})
+        found = {
+            "steward": units.steward,
+            "members": members,
+            "limit": units.limit,
+            "contexts": units.contexts,
+        }
+        return _as_json(found)
 
     async def _ring(self, request: Request) -> Reply:
         return Reply(200, await self._observer.settled() + b"\n", JSON)

@@ -32,6 +32,7 @@ class Heard:
     silent: frozenset[str]  #: uids of those that do not answer
     graph: Multigraph  #: links around the broker that draws, as it knows them
     now: float
+    cluster: tuple[int, int, int] = (0, 0, 0)  #: numbers of that of the broker that draws
 
 
 def known_members(heard: Heard) -> dict[str, Member]:
@@ -64,7 +65,9 @@ def brokers_of(
         elif uid in heard.silent:
             state = State.SILENT
         sighting, row = heard.sightings.get(uid), heard.members.get(uid)
-        pictures.append(_broker(member, state, sighting, row, degrees.get(uid, 0), heard.now))
+        pictures.append(
+            _broker(member, state, sighting, row, degrees.get(uid, 0), heard.now, heard.cluster)
+        )
     return sorted(pictures, key=lambda picture: (picture.place, picture.uid))
 
 
@@ -130,9 +133,10 @@ def _broker(
     row: MemberRow | None,
     degree: int,
     now: float,
+    cluster: tuple[int, int, int],
 ) -> BrokerPicture:
     status = sighting.status if sighting is not None else None
-    address = str(in_cluster(row.slot)) if row is not None else None
+    address = str(in_cluster(row.slot, cluster)) if row is not None else None
     clients = None
     if sighting is not None:  # who asks is one of them, unless it asks itself
         clients = max(0, sighting.status.clients - sighting.is_asked)

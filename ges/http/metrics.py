@@ -114,6 +114,12 @@ class _Scrape(Collector):
         yield self._gauge(
             "units_addressed", "1: it has an address in the units.", status.address is not None
         )
+        about = "Units of a level in its own context, as it knows."
+        known = GaugeMetricFamily("chordal_units", about, labels=("broker", "level"))
+        for context in status.contexts:
+            if context.level:
+                known.add_metric((*self._labels, str(context.level)), len(context.units))
+        yield known
 
     def _links(self) -> Iterator[Metric]:
         status = self._status

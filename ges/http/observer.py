@@ -214,6 +214,7 @@ class Observer:
             frozenset(self._silent),
             node.survey.graph,
             trio.current_time(),
+            node.units.cluster or (0, 0, 0),
         )
 
     def _is_to_be_asked(self, member: Member) -> bool:

@@ -1,9 +1,10 @@
 """Looking at a live overlay from outside. Runs on trio; its door is :func:`walk_ring`.
 
 ``walk`` (from broker to broker), ``resilience`` (how many failures it survives), ``overlay_graph``
-(all links), ``backup_check`` (copies on ring neighbours), ``explain`` (where an event would go, and
-why), ``find_event`` (what became of one), ``pings`` (round trips of events), ``attached`` (clients
-of all brokers), ``draining`` (having one leave), ``rates`` (between two looks).
+(all links), ``unit_tree`` (clusters and above), ``backup_check`` (copies on ring neighbours),
+``explain`` (where an event would go, and why), ``find_event`` (what became of one), ``pings``
+(round trips of events), ``attached`` (clients of all brokers), ``draining`` (having one leave),
+``rates`` (between two looks).
 """
 
 from __future__ import annotations

@@ -51,6 +51,7 @@ def broker_config(settings: Settings, open_files: int | None = None) -> BrokerCo
         chords=settings.ring.chords,
         gap_rule=settings.ring.gaps,
         backups=settings.ring.backups,
+        unit_limit=settings.ring.unit_limit,
         express_ms=1000 * settings.express.range,
         express_budget_ms=1000 * settings.express.budget,
         relay_gain_share=settings.relays.gain_share,

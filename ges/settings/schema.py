@@ -18,8 +18,10 @@ from typing import Annotated, Literal
 from ges.settings.forms import ANNOUNCE, BROKERS, ENDPOINT, LISTEN, OVERLAY, PATH, TIME
 from ges.settings.limits import Limits
 from ges.settings.setting import Part, setting
+from ges.units.address import UNIT_LIMIT
 from ges.wire.events import DEFAULT_BUDGET_US
 from ges.wire.status import NAME_PATTERN
+from ges.wire.unit_messages import SMALLEST_LIMIT
 from overlay.address import DEFAULT_PORT
 from overlay.multigraph.relay_gain import DEFAULT_SHARE, MAX_SHARE
 from ring.config import DEFAULT_BACKUPS, ChordStrategy, GapRule
@@ -98,6 +100,15 @@ class Ring(Part, frozen=True):
             le=4,
         ),
     ] = DEFAULT_BACKUPS
+    unit_limit: Annotated[
+        int,
+        setting(
+            "Brokers in a cluster, clusters in a super-cluster and so on, at most; alike for all.",
+            *("--unit-limit", "N"),
+            ge=SMALLEST_LIMIT,
+            le=UNIT_LIMIT,
+        ),
+    ] = UNIT_LIMIT
 
 
 class Express(Part, frozen=True):

@@ -71,13 +71,13 @@ class Address:
         return 0
 
 
-def in_cluster(slot: int) -> Address:
-    """Return the address of a slot of the one cluster there is.
+def in_cluster(slot: int, cluster: tuple[int, int, int] = (0, 0, 0)) -> Address:
+    """Return the address of a slot of a cluster, given the numbers of that from the top.
 
     Raises:
         ConfigError: it is not from 0 to 63.
     """
-    return Address((0, 0, 0, slot))
+    return Address((*cluster, slot))
 
 
 def parse_address(text: str) -> Address:

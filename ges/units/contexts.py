@@ -297,12 +297,12 @@ class Contexts:
         may_split = is_wanted and size > 1
         if may_split and level == 1:
             may_split, effects = self._steward.prepare_split(now, is_alone=self.is_single)
-        edges = (places[1], places[-1]) if size > 1 else None
+        second, last = (places[1], places[-1]) if size > 1 else (None, None)
         # At the median; what is larger than two can be gets its first parts at once.
         parts = max(2, -(-size // self._cluster.limit))
         split_at = places[size * (parts // 2) // parts] if may_split else None
         counted = size + (is_urgent and level > 1)  # the one for which there is no number
-        report = UnitReport(level, arc.lo, arc.hi, counted, split_at, is_urgent, 0, edges)
+        report = UnitReport(level, arc.lo, arc.hi, counted, split_at, is_urgent, 0, second, last)
         return report, is_wanted, effects
 
     def _report_empty(self, now: Nanos) -> list[Effect]:

@@ -221,14 +221,21 @@ class Membership:
         return effects
 
     def _note_missing(self, member: Member, now: Nanos) -> None:
-        """Note whose row stands where nobody is, from here to the right neighbour."""
-        right = self._around.right
+        """Note whose row stands where nobody is, from here to the right neighbour.
+
+        The first in the cluster looks to the left as well, where no member stands.
+        """
+        right, left = self._around.right, self._around.left
         end = member.ring_id if right is None else right.ring_id
+        is_first = left is not None and self._steward.is_first
+        begin = left.ring_id if left is not None and is_first else member.ring_id
         missing = {}
         for uid, row in self._table.live.items():
             place = row.member.ring_id
             is_here = place == member.ring_id
-            if uid != member.uid and (is_here or between(member.ring_id, place, end)):
+            is_before = is_first and between(begin, place, member.ring_id)
+            is_after = between(member.ring_id, place, end)
+            if uid != member.uid and (is_here or is_before or is_after):
                 due = self._missing.get(uid, now + GRACE_NS)
                 is_gone = uid in self._around.gone and uid not in self._reported
                 missing[uid] = min(due, now) if is_gone else due

@@ -48,6 +48,7 @@ from overlay.machine import Effect, Notify
 PAUSE_NS = nanos(30.0)  #: between two changes of one unit
 URGENT_NS = nanos(1.0)  #: the same, where a broker waits
 FRESH_NS = nanos(25.0)  #: what a unit has reported counts for so long
+HEARD_NS = nanos(4.0)  #: from a change until units that have not reported count as full
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,7 @@ class Planner:
         self._config = config
         self._reports: dict[int, tuple[UnitReport, Nanos]] = {}  #: by the place of the unit
         self._changed: dict[int, Nanos] = {}  #: by the place of the unit
+        self._put_at: Nanos = 0  #: when this broker made a table last
         self._split_wanted: Nanos | None = None  #: a unit is to be split for which is no number
 
     @property
@@ -178,9 +180,13 @@ class Planner:
         pause = min(URGENT_NS, self._config.pause_ns) if report.urgent else self._config.pause_ns
         if not self._may(report.lo, now, pause) or not arc.holds(at) or at == arc.lo:
             return []
-        shifted = self._shifted(table, report, now)
-        if shifted is not None:
-            return self._change(shifted, now)
+        if table.limit < SMALL_LIMIT:
+            unknown = any(self._known(row.lo, now) is None for row in table.rows)
+            if unknown and now < self._put_at + HEARD_NS:
+                return []  # it is reported again, and there may be room in others
+            shifted = self._shifted(table, report, now)
+            if shifted is not None:
+                return self._change(shifted, now)
         rows = split(table.rows, report.lo, at, table.limit)
         if rows is None:
             self._split_wanted = now
@@ -196,7 +202,7 @@ class Planner:
         """Return rows in which each unit up to the nearest with room gives one to the next."""
         known = [self._known(row.lo, now) for row in table.rows]
         size = sum(each.size if each is not None else table.limit for each in known)
-        if table.limit >= SMALL_LIMIT or size > table.limit * len(known):
+        if size > table.limit * len(known):
             return None
         here = next(i for i, row in enumerate(table.rows) if row.lo == report.lo)
         with_room = (
@@ -208,9 +214,10 @@ class Planner:
         rows = list(table.rows)
         for i in range(min(here, target), max(here, target)):
             giving = known[i] if target > here else known[i + 1]
-            if giving is None or giving.edges is None:
+            lo = None if giving is None else giving.last if target > here else giving.second
+            if lo is None:
                 return None
-            rows[i + 1] = replace(rows[i + 1], lo=giving.edges[1 if target > here else 0])
+            rows[i + 1] = replace(rows[i + 1], lo=lo)
         return tuple(rows) if target != here else None
 
     def _fold(self, table: UnitTable, now: Nanos) -> list[Effect]:
@@ -270,6 +277,7 @@ class Planner:
         table = UnitTable(held.level, epoch, uid, rows, arc.lo, arc.hi, limit)
         assert is_sound(table), "rows stand in order"
         held.put(table)
+        self._put_at = now
         effects: list[Effect] = [Notify(UnitsChanged(held.level))]
         if self._around.left is None:
             return effects

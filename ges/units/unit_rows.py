@@ -86,10 +86,10 @@ def joined(rows: Rows, part: Rows, arc: Arc, context: Arc, limit: int) -> Rows:
     kept = [row for row in rows if row.lo == context.lo or not arc.holds(row.lo)]
     if arc.lo == context.lo:
         kept = [row for row in kept if row.lo != context.lo]
+    numbers = {row.number for row in kept}
+    kept += [row for row in part if row.number not in numbers]
     for row in part:
-        taken = [known.number for known in kept]
-        free = row.number if row.number not in taken else free_number(kept, limit)
-        if free is not None:
+        if row.number in numbers and (free := free_number(kept, limit)) is not None:
             kept.append(replace(row, number=free))
     return within(kept, context)
 

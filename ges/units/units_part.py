@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from ges.topology.part import MessageHandler, Part, RingView
-from ges.units.address import Address
+from ges.units.address import Address, in_cluster
 from ges.units.arcs import Arc
 from ges.units.contexts import Contexts
 from ges.units.facts import Addressed, Unaddressed
@@ -24,6 +24,7 @@ from ges.units.spread import Spread, Surroundings
 from ges.units.steward import Steward
 from ges.units.table import ClusterTable
 from ges.units.unit_rows import unit_at
+from ges.wire.status import ContextStatus, UnitStatus
 from ges.wire.unit_messages import (
     Held,
     Kind,
@@ -174,18 +175,22 @@ class UnitsPart(Part):
     @property
     def address(self) -> Address | None:
         """This broker's address; None: it has none, or is not on the ring."""
-        slot, numbers = self.slot, self._contexts.numbers
-        if slot is None or numbers is None:
-            return None
-        return self.address_of(slot)
+        slot = self.slot
+        return self.address_of(slot) if slot is not None else None
 
     def address_of(self, slot: int) -> Address | None:
         """Return the address of a member of the cluster; None: that of the cluster is unknown."""
+        cluster = self.cluster
+        return in_cluster(slot, cluster) if cluster is not None else None
+
+    @property
+    def cluster(self) -> tuple[int, int, int] | None:
+        """The numbers of this broker's cluster and the units around it, from the top."""
         numbers = self._contexts.numbers
         if numbers is None:
             return None
         d, c, b = numbers
-        return Address((d, c, b, slot))
+        return d, c, b
 
     @property
     def slot(self) -> int | None:
@@ -228,6 +233,29 @@ class UnitsPart(Part):
     def tables(self) -> Mapping[int, UnitTable]:
         """The tables of this broker's own contexts, by the level of the units in them, 1 to 3."""
         return {table.level: table for table in self._contexts.tables}
+
+    @property
+    def contexts(self) -> tuple[ContextStatus, ...]:
+        """The tables that this broker holds, as it tells of them."""
+        found = [
+            ContextStatus(
+                held.level,
+                held.table.lo,
+                held.table.hi,
+                held.table.epoch,
+                held.table.steward,
+                held.digest,
+                tuple(UnitStatus(row.number, row.lo, row.size) for row in held.table.rows),
+            )
+            for held in (planner.held for planner in self._contexts.planners.values())
+            if held.table is not None
+        ]
+        table = self._table.table
+        if table is not None:
+            found.append(
+                ContextStatus(0, table.lo, table.hi, table.epoch, table.steward, self.digest)
+            )
+        return tuple(found)
 
     def unit_of(self, ring_id: int, level: int) -> UnitRow | None:
         """Return the unit of a level in which a place lies; None: in another context."""

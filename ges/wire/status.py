@@ -94,6 +94,26 @@ class IncidentStatus(msgspec.Struct, frozen=True):
     repaired_s: float | None  #: from the first suspicion until the ring was whole here
 
 
+class UnitStatus(msgspec.Struct, frozen=True):
+    """One unit, as the table of its context has it."""
+
+    number: int
+    lo: int  #: where its arc begins; it ends where that of the next one does
+    size: int  #: its sub-units, as its steward has said last
+
+
+class ContextStatus(msgspec.Struct, frozen=True):
+    """A table that the broker holds: of the units of one level in its own context."""
+
+    level: int  #: of what is in it: 3 to 1, and 0 for the members of its cluster
+    lo: int  #: where the arc of the context begins ...
+    hi: int  #: ... and the next one; equal if it is the whole ring
+    epoch: int
+    steward: str  #: uid of who made the table
+    digest: int
+    units: tuple[UnitStatus, ...] = ()  #: none at level 0
+
+
 class Status(Message, frozen=True):
     """One broker, as it is."""
 
@@ -131,6 +151,8 @@ class Status(Message, frozen=True):
     warnings: tuple[str, ...] = ()  #: what is not as safe as its settings look, for people
     memory: MemoryStatus | None = None  #: None: an earlier version does not say
     incidents: tuple[IncidentStatus, ...] = ()  #: the latest, oldest first
+    unit_limit: int = 0  #: sub-units that a unit may have; 0: an earlier version does not say
+    contexts: tuple[ContextStatus, ...] = ()  #: tables of units, the highest level first
 
 
 class MoreStatus(Message, frozen=True):

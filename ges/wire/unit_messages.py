@@ -194,8 +194,8 @@ class UnitReport(Message, frozen=True):
     split_at: RingId | None  #: it is to be split here
     urgent: bool  #: as there is no room for a sub-unit that waits
     hops: Hops
-    #: Where its first sub-unit ends and its last one begins; None: it has one.
-    edges: tuple[RingId, RingId] | None = None
+    second: RingId | None = None  #: where its second sub-unit begins; None: it has one
+    last: RingId | None = None  #: where its last sub-unit begins; None: it has one
     capability = UNITS
 
 

@@ -65,7 +65,7 @@ class Service:
             latency: between any two hosts; None: those of a LAN.
             keeps_alive: clients ask their brokers now and then whether they live.
             pace: how often links are probed; None: as brokers do.
-            units: how many sub-units a unit may have; None: as brokers do.
+            units: how many sub-units a unit may have; None: as many as there can be.
         """
         self.config = config
         self.timeline = Timeline()
@@ -78,11 +78,11 @@ class Service:
         self.on_fact: Callable[[str, Fact], None] = lambda uid, fact: None
         self.on_sent: Callable[[str | None], None] = lambda about: None
         self.secure = secure
-        self._units = units
         self._subscribers: list[Subscriber] = []
         self._away: dict[str, Nanos] = {}  #: who is off the ring, and since when
         self._keeps_alive = keeps_alive
         self._pace = pace
+        self._units = units
         self._seed = seed
 
     @classmethod

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from benchmarks.stage.processes import Fleet
+from benchmarks.stage.processes import Fleet, chordal
 from benchmarks.stage.waiting import eventually
 
 pytestmark = pytest.mark.live
@@ -29,3 +31,23 @@ def test_three_brokers_have_three_addresses_and_keep_them_without_the_steward(
     assert [status["address"] for status in after] == [s["address"] for s in found[1:]]
     [steward] = {status["steward"] for status in after}
     assert steward in {broker.uid for broker in others}
+
+
+@pytest.mark.soak
+def test_nine_brokers_with_a_limit_of_three_form_three_clusters(brokers: Fleet) -> None:
+    first = brokers.ring_of(9, "--unit-limit", "3")[0]
+    asked = ("--check", "--wait", "60", "--expect", "9")
+    told = chordal("units", "--broker", first.url, *asked).stdout
+    assert "the units are in order: 9 brokers in 3 clusters" in told, told
+    found = json.loads(chordal("units", "--broker", first.url, "--json").stdout)
+    assert found["findings"] == []
+    assert found["limit"] == 3
+    [top] = found["units"]
+    [middle] = top["units"]
+    clusters = middle["units"]
+    assert [cluster["members"] for cluster in clusters] == [3, 3, 3]
+    addresses = {each["address"] for cluster in clusters for each in cluster["brokers"]}
+    assert len(addresses) == 9
+    status = first.status()
+    assert status["address"].startswith(clusters[0]["path"] + ".")
+    assert status["unit_limit"] == 3

@@ -1,0 +1,158 @@
+"""What ``chordal units --check`` says of what brokers tell: each wrong thing is found and named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from msgspec.structs import replace
+
+from ges.operations.unit_tree import unit_tree
+from ges.wire.status import ContextStatus, Status, UnitStatus
+from overlay.ids import Peer
+from ring.wire.messages import Member
+
+#: Two clusters: places 0 and 100 are in 0.0.0, 500 and 600 in 0.0.1.
+PLACES = {"a" * 32: 0, "b" * 32: 100, "c" * 32: 500, "d" * 32: 600}
+
+
+def overlay() -> list[Status]:
+    """Return what the brokers of an overlay say in which everything is in order."""
+    found = []
+    for at, (uid, place) in enumerate(PLACES.items()):
+        cluster = at // 2
+        lo, hi, steward = ((0, 500, "a" * 32), (500, 0, "c" * 32))[cluster]
+        one = (UnitStatus(0, 0, 1),)
+        tables = (
+            ContextStatus(3, 0, 0, 1, "a" * 32, 33, one),
+            ContextStatus(2, 0, 0, 1, "a" * 32, 22, one),
+            ContextStatus(1, 0, 0, 2, "a" * 32, 11, (UnitStatus(0, 0, 2), UnitStatus(1, 500, 2))),
+            ContextStatus(0, lo, hi, 5, steward, cluster + 1),
+        )
+        peer = Peer(uid, 1, f"chordal://{uid[0]}.test:1")
+        found.append(
+            Status(
+                uid=uid,
+                incarnation=1,
+                url=peer.url,
+                overlay="chordal",
+                version="0",
+                secure=False,
+                member=Member(peer, place),
+                left=(),
+                right=(),
+                chords=(),
+                suspects=(),
+                links=(),
+                clients=0,
+                subscriptions=0,
+                counters={},
+                uptime_s=1.0,
+                address=f"0.0.{cluster}.{at}",
+                members=2,
+                steward=steward,
+                unit_limit=4,
+                contexts=tables,
+            )
+        )
+    return found
+
+
+def test_an_overlay_in_order_has_a_tree_and_nothing_is_wrong() -> None:
+    tree, found = unit_tree(overlay())
+    assert found == []
+    named = [
+        (unit.name, len(unit.brokers), unit.steward.uid[0]) for top in tree for unit in top.walk()
+    ]
+    assert named == [
+        ("0", 4, "a"),
+        ("0.0", 4, "a"),
+        ("0.0.0", 2, "a"),
+        ("0.0.1", 2, "c"),
+    ]
+
+
+def with_table(status: Status, table: ContextStatus) -> Status:
+    tables = tuple(table if each.level == table.level else each for each in status.contexts)
+    return replace(status, contexts=tables)
+
+
+def same_address(brokers: list[Status]) -> None:
+    brokers[1] = replace(brokers[1], address=brokers[0].address)
+
+
+def no_address(brokers: list[Status]) -> None:
+    brokers[1] = replace(brokers[1], address=None)
+
+
+def elsewhere(brokers: list[Status]) -> None:
+    brokers[1] = replace(brokers[1], address="0.0.1.9")
+
+
+def other_table(brokers: list[Status]) -> None:
+    brokers[3] = with_table(brokers[3], replace(brokers[3].contexts[3], digest=77))
+
+
+def other_context(brokers: list[Status]) -> None:
+    brokers[3] = with_table(brokers[3], replace(brokers[3].contexts[2], digest=77))
+
+
+def other_steward(brokers: list[Status]) -> None:
+    for at in (2, 3):
+        brokers[at] = with_table(brokers[at], replace(brokers[at].contexts[3], steward="d" * 32))
+
+
+def other_arc(brokers: list[Status]) -> None:
+    for at in (2, 3):
+        brokers[at] = with_table(brokers[at], replace(brokers[at].contexts[3], lo=400))
+
+
+def too_many(brokers: list[Status]) -> None:
+    brokers[:] = [replace(status, unit_limit=1) for status in brokers]
+
+
+def other_limit(brokers: list[Status]) -> None:
+    brokers[2] = replace(brokers[2], unit_limit=5)
+
+
+def fewer_members(brokers: list[Status]) -> None:
+    brokers[0] = replace(brokers[0], members=1)
+
+
+def empty(brokers: list[Status]) -> None:
+    del brokers[2:]
+
+
+def older(brokers: list[Status]) -> None:
+    brokers[3] = replace(brokers[3], contexts=())
+
+
+def nobody_has_it(brokers: list[Status]) -> None:
+    brokers[:] = [replace(each, contexts=each.contexts[:2]) for each in brokers]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (same_address, "2 brokers have the address 0.0.0.0"),
+        (no_address, "1 broker without an address"),
+        (elsewhere, "in cluster 0.0.0 stands bbbbbbbb, with the address 0.0.1.9"),
+        (other_table, "in cluster 0.0.1 1 broker of 2 hold another table"),
+        (other_context, "in super-cluster 0.0 1 broker of 4 hold another table"),
+        (other_steward, "in cluster 0.0.1 the steward is dddddddd, first is cccccccc"),
+        (other_arc, "in cluster 0.0.1 the table of level 0 is about another arc"),
+        (too_many, "in cluster 0.0.0 are 2 brokers, and 1 may be"),
+        (other_limit, "brokers go by different limits of units: 4, 5"),
+        (fewer_members, "in cluster 0.0.0 aaaaaaaa knows 1 member, 2 stand there"),
+        (empty, "cluster 0.0.1 has no brokers"),
+        (older, "1 broker of an earlier version tell of no units"),
+        (nobody_has_it, "in super-cluster 0.0 nobody holds a table of level 1"),
+    ],
+)
+def test_what_is_wrong_is_found_and_named(
+    spoil: Callable[[list[Status]], None], words: str
+) -> None:
+    brokers = overlay()
+    spoil(brokers)
+    _, found = unit_tree(brokers)
+    assert any(words in finding for finding in found), found
