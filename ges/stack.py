@@ -23,6 +23,7 @@ from ges.routing.subscriber import Subscriber
 from ges.statements.statements_part import ActiveEverywhere
 from ges.topology.survey_part import Misled
 from ges.units.address import LEVELS
+from ges.units.facts import Addressed, UnitsChanged
 from ges.units.mailbox import Mailed
 from ges.wire.event_runs import EventRun, event_runs
 from ges.wire.events import DEFAULT_BUDGET_US, Head, read_head
@@ -244,6 +245,8 @@ class Stack:
         match fact:
             case DetourEnded(uid, restored=False):  # events wait for the link
                 self.on_cut(uid, LinkClass.NORMAL)
+            case Addressed() | UnitsChanged():
+                self.recalls.follow(self.now())
             case ActiveEverywhere(keys):
                 self.on_active(self.interests.activated(keys))
             case Mailed(uid, message):

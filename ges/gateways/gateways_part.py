@@ -95,6 +95,7 @@ class GatewaysPart(Part):
         self.states = self._states = LinkStates(ring.peer.uid)
         self._statements = statements
         self._nodes = Nodes()
+        self.namings = 0  #: grows when destinations are named otherwise than before
         self._moved: dict[int, int] = {}  #: slots of those who are members of another cluster now
         self._outer_changes = 0  #: of statements
         self._gates: dict[LinkKey, list[str]] = {}  #: by node, as text, and class: uids, best first
@@ -264,12 +265,18 @@ class GatewaysPart(Part):
 
     def _follow_members(self, now: Nanos) -> list[Effect]:
         units = self._units
+        slots = {uid: row.slot for uid, row in units.members.items()}
+        if self._nodes is not units.nodes or any(
+            slots.get(uid, slot) != slot for uid, slot in self._slots.items()
+        ):
+            self.namings += 1
+            self._moves = dict.fromkeys(LinkClass, Moves(ALL_NODES, ALL_NODES))
         self._members_changes, self._nodes = units.changes, units.nodes
         for place, uid in self._places.items():
             node = self._nodes.at(place)
             if node is not None and uid not in units.members:
                 self._moved[self._slots[uid]] = node
-        self._slots = {uid: row.slot for uid, row in units.members.items()}
+        self._slots = slots
         self._uids = {slot: uid for uid, slot in self._slots.items()}
         self._moved = {
             slot: node

@@ -37,9 +37,12 @@ class Entering:
         level, cluster = duty.entering, self._cluster
         destinations = from_level(duty.destinations, level)
         own = cluster.own_at(level)
-        if own is None or destinations >> own & 1:
+        # A unit that is not known here is a part of this one, by a later table than this broker's.
+        strange = destinations & ~(cluster.known | cluster.own)
+        if own is None or strange or destinations >> own & 1:
             if own is not None:
                 destinations &= ~(1 << own)
+            destinations &= ~strange
             destinations |= self._inside(duty, link_class, topic, level)
         trace = from_level(duty.trace, level)
         return duty._replace(destinations=destinations, trace=trace, entering=0)

@@ -115,6 +115,11 @@ class FlowOrdering:
         """Something has changed here: first events may have overtaken others."""
         self._changed_until = now + CHANGED_NS
 
+    def unsure(self) -> None:
+        """This broker or its source is named otherwise now: what was sent before may be missing."""
+        for state in self._flows.values():
+            state.via = -1
+
     def admit(
         self, run: EventRun, now: Nanos, *, marked: bool = False, via: int = 0, source: int = 0
     ) -> Sequence[EventRun]:

@@ -73,6 +73,10 @@ class Cluster(Protocol):
     def levels(self) -> int:
         """How many levels of destinations there are."""
 
+    @property
+    def namings(self) -> int:
+        """Another number whenever destinations are named otherwise than before."""
+
     def own_at(self, level: int) -> int | None:
         """Return the node of this broker's own unit of a level, as others see it."""
 

@@ -79,7 +79,7 @@ class RoutingParts:
         sharing = Sharing(Choosing(cluster, known.groups, rng), counters)
         deliveries = Deliveries(counters, now, interests, sharing)
         ordering = FlowOrdering(lambda topic: deliveries.serves(LinkClass.NORMAL, topic))
-        recalls = Recalls(ordering, RecallLog(), cluster)
+        recalls = Recalls(ordering, RecallLog(known.mask_of), cluster)
         forwarding = Forwarding(lines, paths, holding, tokens, counters)
         catch_up, stuck = CatchUp(plans), Stuck()
         rerouting = Rerouting(lines, paths, plans, holding, forwarding, catch_up, stuck, counters)

@@ -15,7 +15,7 @@ numbers; of numbers before it the broker knows nothing but who may know (``befor
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -94,7 +94,10 @@ class _FlowLog:
 class RecallLog:
     """The log of the events published at this broker."""
 
-    def __init__(self) -> None:
+    def __init__(self, mask_of: Callable[[LinkClass, bytes], int] = lambda *of: 0) -> None:
+        """``mask_of`` says who wants an event now, as a mask."""
+        self._mask_of = mask_of
+        self._renamed = 0  #: whom entries before this one were for is named otherwise by now
         self._flows: OrderedDict[Flow, _FlowLog] = OrderedDict()
         self._entries: OrderedDict[int, tuple[Flow, _Entry]] = OrderedDict()
         self._next = 0
@@ -114,6 +117,10 @@ class RecallLog:
         log.stays.append(_Stay(before))
         del log.stays[:-MAX_STAYS]
         log.since = now
+
+    def rename(self) -> None:
+        """Destinations are named otherwise now: what is kept is also for those that want it now."""
+        self._renamed = self._next
 
     def has_roamed(self, flow: Flow, now: Nanos) -> bool:
         """Say whether a publisher has just come from elsewhere: its events are to be marked."""
@@ -149,10 +156,10 @@ class RecallLog:
         """Return by slot which events were for that broker of late, as far as they are kept."""
         self.forget(now)
         ranges: dict[tuple[int, Flow], tuple[int, int]] = {}
-        for flow, entry in self._entries.values():
+        for number, (flow, entry) in self._entries.items():
             if entry.destinations < 0:
                 continue  # for everybody, by arcs of the ring
-            for slot in bits(entry.destinations):
+            for slot in bits(self._named(number)):
                 first, last = ranges.get((slot, flow), (entry.first, 0))
                 ranges[slot, flow] = min(first, entry.first), max(last, entry.end - 1)
         found: dict[int, list[FlowTail]] = {}
@@ -264,6 +271,13 @@ class RecallLog:
         sent = tuple(run.head.sequence for run in events)
         return events, RangeDone(wanted.number, floor, last, before, sent, tuple(listed))
 
+    def _named(self, number: int) -> int:
+        """Return whom an entry was for, as a mask; negative: everybody."""
+        entry = self._entries[number][1]
+        if number >= self._renamed or entry.destinations < 0:
+            return entry.destinations
+        return entry.destinations | self._mask_of(entry.run.head.link_class, entry.run.head.topic)
+
     def _parts(
         self, log: _FlowLog | None, wanted: WantedRange, floor: int, asker: int
     ) -> Iterable[EventRun]:
@@ -271,9 +285,9 @@ class RecallLog:
         if log is None:
             return
         first, chosen = max(wanted.first, floor), set(wanted.chosen)
-        entries = (self._entries[number][1] for number in log.numbers)
-        for entry in sorted(entries, key=lambda entry: entry.first):
-            if not entry.destinations & asker or entry.end <= first:
+        entries = ((number, self._entries[number][1]) for number in log.numbers)
+        for number, entry in sorted(entries, key=lambda each: each[1].first):
+            if entry.end <= first or not self._named(number) & asker:
                 continue
             for sequence in range(max(first, entry.first), min(entry.end, wanted.last + 1)):
                 if not chosen or sequence in chosen:

@@ -56,6 +56,7 @@ class Recalls:
         self.place: int | None = None  #: ring id of this broker
         self._cluster = cluster
         self._members: Mapping[str, int] = {}
+        self._namings = 0
         self._tails_at: Nanos | None = None
 
     # ── as an edge ────────────────────────────────────────────────────────────────────────────
@@ -103,6 +104,11 @@ class Recalls:
 
     def follow(self, now: Nanos) -> None:
         """Look who is a member: where one is gone, others may miss what it had."""
+        if self._cluster.namings != self._namings:
+            self._namings = self._cluster.namings
+            self.log.rename()
+            self.ordering.unsure()
+            self._tails_at = now + TAILS_NS if self._tails_at is None else self._tails_at
         slots = self._cluster.slots
         if slots is self._members:
             return

@@ -36,6 +36,7 @@ class HandCluster:
         return self.slot is not None
 
     levels = 1  #: there are no other units
+    namings = 0
 
     @property
     def known(self) -> int:
