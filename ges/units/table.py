@@ -242,8 +242,15 @@ def arc_of(table: MemberTable | UnitTable) -> Arc:
 
 
 def digest_of(table: MemberTable | UnitTable) -> int:
-    """Return 63 bits by which tables are compared; never 0."""
-    return int.from_bytes(hashlib.blake2b(_encode(table), digest_size=8).digest()) >> 1 or 1
+    """Return 63 bits by which tables are compared; never 0.
+
+    That of a cluster which is all there is does not hang on its arc, as brokers of before there
+    were several know of none.
+    """
+    body: object = table
+    if isinstance(table, MemberTable) and arc_of(table) == WHOLE:
+        body = table.epoch, table.steward, table.rows, table.waiting
+    return int.from_bytes(hashlib.blake2b(_encode(body), digest_size=8).digest()) >> 1 or 1
 
 
 def advanced(epoch: int, by: int) -> int:

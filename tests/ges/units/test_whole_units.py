@@ -213,7 +213,7 @@ def kill_after(
     def on_sent(sender: str, effect: Send | OpenLink) -> None:
         told(sender, effect)
         if sender == uid and isinstance(effect, Send):
-            is_counted = effect.message.capability == "units"
+            is_counted = effect.message.capability in ("units", "hierarchy")
             if isinstance(effect.message, Held | UnitReport):
                 is_counted = isinstance(effect.message, UnitReport)
             sent[0] += is_counted
