@@ -23,7 +23,8 @@ from ges.gateways.next_hops import Moves, NextHops
 from ges.topology.part import MessageHandler, Part
 from ges.topology.survey import Survey
 from ges.units.post import Post
-from ges.units.units_part import LinkedRing, UnitsPart
+from ges.units.units_part import UnitsPart
+from ges.units.view import LinkedRing
 from ges.wire.gateway_messages import LinkState, LinkStatesWanted, StateLink, StateVersion
 from ges.wire.unit_messages import Kind
 from overlay.circular import is_after
