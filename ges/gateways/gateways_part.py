@@ -30,7 +30,8 @@ from ges.topology.survey import Survey
 from ges.units.address import LEVELS
 from ges.units.nodes import Nodes
 from ges.units.post import Post
-from ges.units.units_part import LinkedRing, UnitsPart
+from ges.units.units_part import UnitsPart
+from ges.units.view import LinkedRing
 from ges.wire.gateway_messages import (
     LinkState,
     LinkStatesWanted,

@@ -119,8 +119,9 @@ class Steward:
             if has_room:
                 self._refused.pop(each.member.uid, None)
             else:
-                self._refused[each.member.uid] = each.member, now
                 is_refused = True
+                if len(self._refused) < MAX_WANTED:
+                    self._refused[each.member.uid] = each.member, now
             if row is not None:
                 rows.append(row)
         if is_refused:

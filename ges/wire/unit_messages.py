@@ -12,7 +12,7 @@ import msgspec
 
 from overlay.ids import WireCount, WireUid
 from overlay.machine import Message
-from overlay.wire.versions import PROFILES, UNITS
+from overlay.wire.versions import HIERARCHY, PROFILES, UNITS
 from ring.wire.messages import Hops, Member, RingId
 
 MAX_SLOTS = 64  #: members of a cluster
@@ -171,14 +171,14 @@ class Units(Message, frozen=True):
     """The sender's tables of units, the highest level first; comes before :class:`Members`."""
 
     tables: UnitTables
-    capability = UNITS
+    capability = HIERARCHY
 
 
 class UnitHandover(Message, frozen=True):
     """The sender is steward of this context no more, or its context is a part of another now."""
 
     table: UnitTable
-    capability = UNITS
+    capability = HIERARCHY
 
 
 class UnitReport(Message, frozen=True):
@@ -196,7 +196,7 @@ class UnitReport(Message, frozen=True):
     hops: Hops
     second: RingId | None = None  #: where its second sub-unit begins; None: it has one
     last: RingId | None = None  #: where its last sub-unit begins; None: it has one
-    capability = UNITS
+    capability = HIERARCHY
 
 
 # ── what all members are told ─────────────────────────────────────────────────────────────────

@@ -38,6 +38,7 @@ SECURE_STATES = "secure_states"  #: lists of secure links are told again to who 
 QUICK_PROBES = "quick_probes"  #: answered before all that waits
 
 UNITS = "units"  #: brokers have addresses, and tell things to all members of their cluster
+HIERARCHY = "hierarchy"  #: brokers form clusters, and units above these
 PROFILES = "profiles"  #: brokers tell each other what their links cost and their clients want
 
 KEPT_EVENTS = "kept_events"  #: a broker sends a client that moves to it what it has missed
@@ -64,7 +65,9 @@ FOR_CLIENTS = (KEPT_EVENTS, ACTIVE, WHY, OPERATE, DRILL, QUEUES, REQUESTS)
 #: ... and what a client tells its broker, beside what it has in common with brokers.
 OF_CLIENTS = (ASKS, MISSED, ACTIVE, PAGES, LEAVING)
 
-CAPABILITIES = frozenset({EXPRESS, STREAMS, SECURE_STATES, QUICK_PROBES, UNITS, PROFILES})
+CAPABILITIES = frozenset(
+    {EXPRESS, STREAMS, SECURE_STATES, QUICK_PROBES, UNITS, HIERARCHY, PROFILES}
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ class UnitsRing(Cluster):
 
     def _on_sent(self, uid: str, effect: Send | OpenLink) -> None:
         self.ledger.on_sent(effect.about)
-        if isinstance(effect, Send) and effect.message.capability == "units":
+        if isinstance(effect, Send) and effect.message.capability in ("units", "hierarchy"):
             message = effect.message
             self.sent[type(message).__name__] += 1
             if isinstance(message, Told) and message.kind == Kind.MEMBERS:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
+from click.testing import CliRunner
 from msgspec.structs import replace
 
+from benchmarks.stage.brokers import Brokers
+from benchmarks.stage.waiting import until
+from ges.cli.units import units as units_command
+from ges.operations import walk as walk_module
 from ges.operations.unit_tree import unit_tree
+from ges.operations.walk import Walk, walk_ring
 from ges.wire.status import ContextStatus, Status, UnitStatus
 from overlay.ids import Peer
 from ring.wire.messages import Member
@@ -156,3 +163,51 @@ def test_what_is_wrong_is_found_and_named(
     spoil(brokers)
     _, found = unit_tree(brokers)
     assert any(words in finding for finding in found), found
+
+
+# The command
+
+
+@pytest.mark.parametrize("is_wrong", [False, True])
+def test_the_command_says_so_and_its_exit_code_as_well(
+    is_wrong: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    brokers = overlay()
+    if is_wrong:
+        same_address(brokers)
+        other_limit(brokers)
+
+    async def fake(url: str, **rest: object) -> Walk:
+        return Walk(tuple(brokers), ())
+
+    monkeypatch.setattr(walk_module, "walk_ring", fake)
+    plain = CliRunner().invoke(units_command, ["--check"])
+    assert plain.exit_code == int(is_wrong), plain.output
+    assert "super-super-cluster" in plain.output
+    in_order = "the units are in order: 4 brokers in 2 clusters, each with an address of its own"
+    assert (in_order in plain.output) is not is_wrong
+    told = json.loads(CliRunner().invoke(units_command, ["--json"]).stdout)
+    assert bool(told["findings"]) is is_wrong
+    clusters = told["units"][0]["units"][0]["units"]
+    assert [cluster["path"] for cluster in clusters] == ["0.0.0", "0.0.1"]
+    assert [each["address"] for each in clusters[1]["brokers"]] == ["0.0.1.2", "0.0.1.3"]
+
+
+def test_it_can_wait_for_a_number_of_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fake(url: str, **rest: object) -> Walk:
+        return Walk(tuple(overlay()), ())
+
+    monkeypatch.setattr(walk_module, "walk_ring", fake)
+    done = CliRunner().invoke(units_command, ["--check", "--expect", "5", "--wait", "0.3"])
+    assert done.exit_code == 1
+    assert "there are 4 brokers, 5 are expected" in str(done.exception)
+    assert CliRunner().invoke(units_command, ["--expect", "5"]).exit_code == 2
+
+
+async def test_live_brokers_say_what_the_tree_is_made_of(brokers: Brokers) -> None:
+    ring = await brokers.ring_of(3)
+    await until(lambda: all(broker.status().address is not None for broker in ring))
+    found = await walk_ring(ring[0].url, identity=None, overlay="chordal", timeout_s=1)
+    tree, findings = unit_tree(found.brokers)
+    assert findings == []
+    assert [unit.name for unit in tree[0].walk()] == ["0", "0.0", "0.0.0"]

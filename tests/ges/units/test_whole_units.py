@@ -125,6 +125,18 @@ def test_a_cluster_is_split_at_the_median_and_all_keep_their_slots(
     assert sizes(ring) == [half, half]
 
 
+def test_no_cluster_is_above_its_limit_while_many_come_through_one_contact() -> None:
+    """H03, small: all have addresses within 5 s after the last has come."""
+    ring = UnitsRing(3, units=UnitsConfig(limit=8))
+    first = ring.found()
+    while len(ring.nodes) < 20:
+        ring.start([first])
+        ring.run(0.1)
+        assert max(sizes(ring)) <= 8
+    ring.rest()
+    ring.agree(5)
+
+
 def test_what_brokers_export_says_where_each_place_lies() -> None:
     ring = grown(9, FOUR)
     for uid in ring.alive:
@@ -213,7 +225,7 @@ def kill_after(
     def on_sent(sender: str, effect: Send | OpenLink) -> None:
         told(sender, effect)
         if sender == uid and isinstance(effect, Send):
-            is_counted = effect.message.capability == "units"
+            is_counted = effect.message.capability in ("units", "hierarchy")
             if isinstance(effect.message, Held | UnitReport):
                 is_counted = isinstance(effect.message, UnitReport)
             sent[0] += is_counted
