@@ -59,6 +59,7 @@ COST_NS = nanos(8.0)  #: ... and of costs alone
 LASTED_NS = nanos(5.0)  #: a link to a broker that is no ring neighbour counts after so long
 GRACE_NS = nanos(0.4)  #: a link that was lost counts for so long, unless its other end is dead
 PULL_NS = nanos(0.3)  #: between two questions for states
+REST_NS = nanos(5.0)  #: so long after units have changed events name them
 
 ALL_NODES = 2**256 - 1
 NORMAL, EXPRESS, SECURE = LinkClass.NORMAL, LinkClass.EXPRESS, LinkClass.SECURE
@@ -96,6 +97,7 @@ class GatewaysPart(Part):
         self.states = self._states = LinkStates(ring.peer.uid)
         self._statements = statements
         self._nodes = Nodes()
+        self._rest_at: Nanos | None = None  #: units have changed; then all know of it
         self.namings = 0  #: grows when destinations are named otherwise than before
         self._moved: dict[int, int] = {}  #: slots of those who are members of another cluster now
         self._outer_changes = 0  #: of statements
@@ -130,8 +132,9 @@ class GatewaysPart(Part):
         """Events that are published here can name whom they are for: all of the overlay.
 
         Where all are one cluster, each has a slot. Else those that wait for one get it at once.
+        While units are split or folded, and for a while after, events go to all.
         """
-        if self._slot is None:
+        if self._slot is None or self._rest_at is not None:
             return False
         return self._units.is_for_all if self._units.is_single else self._nodes.is_known
 
@@ -229,11 +232,15 @@ class GatewaysPart(Part):
         """See what links cost by now."""
         if self._look_at is not None and self._look_at <= now:
             self._is_touched = True
+        if self._rest_at is not None and self._rest_at <= now:
+            self._rest_at = None
         return []
 
     def next_deadline(self) -> Nanos | None:
         """Return when to see what links cost, or None."""
-        return self._look_at
+        if self._look_at is None or self._rest_at is None:
+            return self._look_at if self._rest_at is None else self._rest_at
+        return min(self._look_at, self._rest_at)
 
     def settle(self, now: Nanos) -> list[Effect]:
         """Tell of this broker's links, and compute the next hops."""
@@ -271,6 +278,8 @@ class GatewaysPart(Part):
             slots.get(uid, slot) != slot for uid, slot in self._slots.items()
         ):
             self.namings += 1
+            if self._nodes.arcs or units.nodes.arcs:
+                self._rest_at = now + REST_NS
             self._moves = dict.fromkeys(LinkClass, Moves(ALL_NODES, ALL_NODES))
         self._members_changes, self._nodes = units.changes, units.nodes
         for place, uid in self._places.items():

@@ -8,7 +8,7 @@ arc. Once a unit is split or folded, what was said of it counts no more, and in 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import msgspec
 
@@ -47,6 +47,7 @@ class Statements:
         self._held: dict[Unit, UnitStatement] = {}
         self._indices = {level: ProfileIndex() for level in UNIT_LEVELS}
         self._current: dict[Unit, int] = {}  #: other units, and their nodes
+        self._own: tuple[Unit, ...] = ()
 
     def get(self, unit: Unit) -> UnitStatement | None:
         """Return what is said of a unit; None: nothing is known."""
@@ -87,11 +88,18 @@ class Statements:
         found = (self._held.get(unit) for unit in self._of(level, own))
         return [each for each in found if each is not None]
 
-    def set_nodes(self, nodes: Nodes) -> None:
-        """These are the units that this broker can name now."""
+    def set_nodes(self, nodes: Nodes, own: Collection[Unit]) -> None:
+        """These are the units that this broker can name now, and its ``own`` ones.
+
+        What was said of units that are no more is forgotten: there may be one with that arc again.
+        """
         self.nodes = nodes
         self.changes += 1
+        before = {*self._current, *self._own}
+        self._own = tuple(own)
         self._current = {(level_of(node), arc): node for node, arc in nodes.arcs.items()}
+        for unit in before.difference(self._current, self._own):
+            self._held.pop(unit, None)
         for level, index in self._indices.items():
             slots = {
                 _key(unit): node - 64 * level

@@ -41,6 +41,7 @@ from overlay.multigraph.weights import LinkKey
 GATHER_NS = nanos(0.03)  #: changes are stated together after this
 PAUSE_NS = nanos(0.25)  #: between two statements of one unit
 AGAIN_NS = nanos(5.0)  #: a statement that not all have taken is told again
+EPOCH_SHIFT = 24  #: of the epoch of the table of units, in a version
 PULL_NS = nanos(0.3)  #: between two questions for statements of a level
 
 K = TypeVar("K", bound=Hashable)
@@ -122,7 +123,8 @@ class StatementsPart(Part):
         """Follow the units; see later whether there is something new to be stated."""
         nodes = self._units.nodes
         if nodes is not self.statements.nodes:
-            self.statements.set_nodes(nodes)
+            own = [unit for level in UNIT_LEVELS if (unit := self._own(level)) is not None]
+            self.statements.set_nodes(nodes, own)
             self._units.comparison.touch(now)
             self._is_touched = True
         if not nodes.arcs:
@@ -208,7 +210,10 @@ class StatementsPart(Part):
                 return []
         if is_held and stated is not None and stated.is_taken:
             return []
-        version = (held.version if held is not None else 0) + (not is_held)
+        table = self._table(level)
+        assert table is not None, "it says which unit is the own one"
+        least = table.epoch << EPOCH_SHIFT  # above all that was said of an arc before it was gone
+        version = max(held.version + (not is_held) if held is not None else 0, least)
         _, arc = own
         statement = UnitStatement(level, arc.lo, arc.hi, version, self._uid, *content)
         self._stated[own] = _Stated(content, version, now)
