@@ -139,6 +139,11 @@ class GatewaysPart(Part):
         return self._units.is_for_all if self._units.is_single else self._nodes.is_known
 
     @property
+    def is_at_rest(self) -> bool:
+        """Units have not changed of late."""
+        return self._rest_at is None
+
+    @property
     def slots(self) -> Mapping[str, int]:
         """The slots of the members, by uid."""
         return self._slots

@@ -242,6 +242,8 @@ class StatementsPart(Part):
             members = self._units.members
             index = self._profiles.index
             interests = {each for uid in members for each in index.interests_of(uid)}
+            if index.unknown and not self._gateways.is_at_rest:
+                interests = {everything()}  # of who has come from another unit with subscriptions
             return stated(interests), cluster_edges(self._gateways.states, members)
         table = self._table(level - 1)
         if table is None or len(table.rows) == 1:
