@@ -102,9 +102,9 @@ class Express:
         It is told the least that the kernel has seen; 0: not known.
         """
         self.misses: Counter[LinkKey] = Counter()  #: found late here, by their last link
+        self.recent = Recent()  #: what has come
         self._hops = hops
         self._audience = audience
-        self._recent = Recent()
         self._counters = counters
         self._one_way_us = one_way_us
         self._budget_us = budget_us
@@ -150,7 +150,7 @@ class Express:
     ) -> None:
         head = single.head
         # By destination each copy is for others, and goes on; by arcs what came before does not.
-        if (is_for_us or not head.duty.shape) and not self._recent.fresh(single):
+        if (is_for_us or not head.duty.shape) and not self.recent.fresh(single):
             self._counters["events_duplicate"] += 1
             if not head.duty.shape:
                 return

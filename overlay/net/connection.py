@@ -163,7 +163,7 @@ class Connection:
                 self._earn(0)
             if waiting > lane.limit:
                 self._make_room(lane)
-        elif events and self._turn is not None:
+        elif events and self.pace is not None and self._turn is not None:
             self._turn.fed.add(self)
         if self._parked:
             self._unpark()
@@ -237,10 +237,10 @@ class Connection:
         return self._patience > 0
 
     async def hold(self) -> None:
-        """Wait for room, but not for a reader that hardly takes anything.
+        """Wait for room, but not for a broker that hardly takes anything.
 
-        A reader earns the time that others wait for it by what it takes, so that they are held back
-        to the speed of the slowest reader, but not below :data:`HOLD_RATE`.
+        It earns the time that others wait for it by what it takes, so that they are held back to
+        the speed of the slowest broker, but not below :data:`HOLD_RATE`.
         """
         began = trio.current_time()
         # Several may wait at a time, and each takes its time off: less than none may be left.
@@ -350,6 +350,8 @@ class Connection:
             self._patience = min(HOLD_SECONDS, self._patience + written / HOLD_RATE)
             return
         rest = len(self._rest)
+        if not rest and not self.pace.is_watched:
+            return  # as where the reader keeps up: it costs next to nothing
         waiting = self.outbox.normal.size + rest
         self.pace.took(written, self.outbox.taken, waiting, trio.current_time(), is_full=rest > 0)
 

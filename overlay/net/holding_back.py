@@ -4,11 +4,11 @@ of the subscribers, and for the others hardly at all.
 A link that is crowded is waited for (:meth:`overlay.net.connection.Connection.hold`). Subscribers
 are not all waited for, or the slowest of them would hold up all others:
 
-- if all queues that were fed are crowded, until one of those that are fast has room;
-- for the other fast ones after that, and if a queue that was fed has room all along, as long as the
+- if all of them that were fed are crowded, until one of those that are fast has room;
+- for the other fast ones after that, and if one that was fed has room all along, as long as the
   allowance lasts;
 - for new ones, of which it is not known yet whether they are fast, as long as the allowance lasts,
-  and not where another queue has room;
+  and not where another subscriber's queue has room;
 - for slow ones not at all.
 
 What is not waited for fills up to its limit, and then the policy of its queue acts

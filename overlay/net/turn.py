@@ -51,7 +51,7 @@ class Turn:
 
     def __init__(self) -> None:
         self.is_open = False
-        #: Queues that got events since the last reader waited, and had room for them.
+        #: Queues of subscribers that got events since the last reader waited, and had room for them.
         self.fed: set[Waiting] = set()
         self.crowded: set[Waiting] = set()  #: queues the next reader should wait for
         self._noted: list[Waiting] = []
@@ -61,9 +61,15 @@ class Turn:
         self._noted.append(connection)
 
     def take_crowded(self) -> tuple[list[Waiting], bool]:
-        """Return, once, which queues are crowded, and whether another that got events has room."""
+        """Return, once, which queues are crowded, and whether a subscriber's that was fed has room.
+
+        That a link has room says nothing of how fast those are who want the events behind it.
+        """
         crowded = [queue for queue in self.crowded if queue.crowded]
-        has_room = len(crowded) < len(self.crowded) or any(not q.crowded for q in self.fed)
+        relieved = self.crowded.difference(crowded) if len(crowded) < len(self.crowded) else ()
+        has_room = any(queue.pace is not None for queue in relieved) or any(
+            not queue.crowded for queue in self.fed
+        )
         self.crowded.clear()
         self.fed.clear()
         return crowded, has_room

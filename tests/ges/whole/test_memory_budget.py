@@ -26,7 +26,7 @@ from ges.wire.link_codec import LINK_CODEC
 from overlay.address import parse_url
 from overlay.errors import ConfigError
 from overlay.links.link import Link
-from overlay.net.connection import HOLD_BYTES
+from overlay.queues.pace import CROWD_BYTES
 from overlay.wire.frames import EVENT, HEADER, frame
 from overlay.wire.greetings import GREETINGS
 from tests.ges.sessions.test_clients import Raw, event, raw
@@ -114,7 +114,7 @@ async def test_many_short_queues_are_too_much_together(
             await trio.sleep(0.06)
             most = max(most, held(broker))
         longest = 6 * 90_000
-        assert longest < HOLD_BYTES
+        assert longest < CROWD_BYTES
         assert most <= limit + 40 * 90_000
         assert broker.driver.counters["clients_too_slow"] > 0
         nursery.cancel_scope.cancel()
