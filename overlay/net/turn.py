@@ -51,7 +51,7 @@ class Turn:
 
     def __init__(self) -> None:
         self.is_open = False
-        #: Queues of subscribers that got events since the last reader waited, and had room for them.
+        #: Queues of subscribers that were fed since the last reader waited, and had room then.
         self.fed: set[Waiting] = set()
         self.crowded: set[Waiting] = set()  #: queues the next reader should wait for
         self._noted: list[Waiting] = []
