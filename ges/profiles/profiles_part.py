@@ -71,6 +71,10 @@ class ProfilesPart(Part):
         """Who wants what."""
         return self.exchange.index
 
+    def why_full(self, interest: Interest) -> str | None:
+        """Return why there is no room for what a client asks for, or None."""
+        return self.exchange.profile.why_full(interest)
+
     @property
     def digest(self) -> int:
         """63 bits that are equal where two members hold the same profiles."""

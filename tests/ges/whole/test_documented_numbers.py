@@ -173,8 +173,8 @@ EXPRESS: list[Statement] = [
         (MIB,),
     ),
     (
-        "they wait up to half a second. Each MiB that it takes earns it one more second of waiting, "
-        "so they slow down to what it takes, but not below 1 MiB/s",
+        "they wait up to half a second. Each MiB that it takes earns it one more second of "
+        "waiting, so they slow down to what it takes, but not below 1 MiB/s",
         (connection.HOLD_SECONDS, connection.HOLD_RATE),
         (0.5, MIB),
     ),
