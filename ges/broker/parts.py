@@ -7,6 +7,7 @@ Each part knows only the parts handed to it here. What concerns several of them 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from time import time_ns
 from typing import Protocol
 
 import structlog
@@ -152,6 +153,7 @@ class Parts:
             driver.counters,
             now=driver.now,
             give=driver.give,
+            wall_ns=time_ns,
             budget_us=checked.express_budget_us,
         )
         router_timer = RouterTimer(stack)

@@ -57,6 +57,18 @@ READ_BYTES = 64 * 1024
     metavar="TIME",
     help="How long a secure event may wait for an all-secure path, as 30s; default: not at all.",
 )
+@click.option(
+    "--retain",
+    is_flag=True,
+    help="Have brokers keep it as the last value of TOPIC: who subscribes later gets it first. "
+    "An empty PAYLOAD clears the value.",
+)
+@click.option(
+    "--expires",
+    type=duration,
+    metavar="TIME",
+    help="How long after being published it may be delivered, as 30s; default: for ever.",
+)
 @json_option
 @token_option
 @client_options
@@ -69,6 +81,8 @@ def pub(
     lines: bool,
     count: int,
     park: float | None,
+    retain: bool,
+    expires: float | None,
     as_json: bool,
     token: str | None,
     broker: str,
@@ -87,6 +101,8 @@ def pub(
         raise click.UsageError("--park is for --class secure")
     if budget is not None and link_class != LinkClass.EXPRESS.value:
         raise click.UsageError("--budget is for express events; add --class express")
+    if (retain or expires is not None) and link_class == LinkClass.EXPRESS.value:
+        raise click.UsageError("--retain and --expires are not for express events")
     check_topic(topic)  # before a broker is looked for
     pairs = _parse_attributes(attributes)
     if lines and is_default("timeout"):
@@ -101,6 +117,8 @@ def pub(
         budget,
         as_json,
         park=park or 0.0,
+        retain=retain,
+        expires=expires,
         identity=identity,
         overlay=overlay,
         timeout=timeout,
@@ -174,6 +192,8 @@ async def _publish(
     as_json: bool,
     *,
     park: float,
+    retain: bool,
+    expires: float | None,
     identity: Path | None,
     overlay: str,
     timeout: float,
@@ -199,6 +219,8 @@ async def _publish(
                     link_class=link_class,
                     budget=budget,
                     park=park,
+                    retain=retain,
+                    ttl=expires,
                 )
             done += len(batch)
         await client.flush()

@@ -216,6 +216,8 @@ def as_json_line(event: Event) -> bytes:
         "published_unix_ns": event.published_unix_ns,
         "hops": event.hops,
     }
+    if event.retained:
+        row["retained"] = True
     if event.link_class is LinkClass.EXPRESS:
         row |= {
             "late": event.late,

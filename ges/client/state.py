@@ -40,7 +40,7 @@ from overlay.address import Address, is_loopback, parse_url
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass
 from overlay.machine import Message
-from overlay.wire.versions import ACTIVE, KEPT_EVENTS, OPERATE, WHY
+from overlay.wire.versions import ACTIVE, KEPT_EVENTS, OPERATE, RETAINED, WHY
 from overlay.wording import printable
 
 MAX_ALTERNATES = 64
@@ -111,6 +111,7 @@ class ClientState:
         self.statuses: list[Status] = []
         self._pages = StatusPages()
         self.answers_why = False  #: it says what it would do with an event
+        self.retains = False  #: it knows retained events, and events that end
         self.explanations: list[Why | WhyEvent] = []
         self.taken: list[RevocationTaken] = []
         self.operated: list[ClientList | Operated] = []
@@ -150,6 +151,7 @@ class ClientState:
         self.can_operate = OPERATE in attached.capabilities
         self.tells_active = ACTIVE in attached.capabilities
         self.answers_why = WHY in attached.capabilities
+        self.retains = RETAINED in attached.capabilities
         self.watermarks.move()
         return None if self._lost_at is None else now - self._lost_at
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
+from ges.retained.values import RetainedValues
 from ges.routing.audience import Audience
 from ges.routing.interests import Interests
 from ges.routing.replays import Replays
+from ges.routing.retaining import Retaining
 from ges.routing.subscriber import Subscriber
 from ges.wire.event_runs import EventRun
+from ges.wire.events import TIMED_FLAGS
 from overlay.ids import LinkClass, Nanos
 from overlay.wire.frames import DELIVERY, frame_start
 
@@ -18,13 +21,24 @@ class Deliveries:
     """The subscriptions of all clients, and what goes to them."""
 
     def __init__(
-        self, counters: Counter[str], now: Callable[[], Nanos], interests: Interests
+        self,
+        counters: Counter[str],
+        now: Callable[[], Nanos],
+        interests: Interests,
+        values: RetainedValues | None = None,
+        wall_ns: Callable[[], int] | None = None,
     ) -> None:
-        """``interests`` has the cluster told what clients want."""
+        """``interests`` has the cluster told what clients want; ``wall_ns`` returns unix time.
+
+        None: ``now`` is taken for it.
+        """
+        values = RetainedValues() if values is None else values
+        wall_ns = wall_ns or now
         self._counters = counters
         self._interests = interests
         self.audience = Audience()
-        self.replays = Replays(counters, now, self.audience)
+        self.replays = Replays(counters, now, self.audience, wall_ns)
+        self.retaining = Retaining(values, self.audience, counters, wall_ns, now)
 
     def subscribe(self, client: Subscriber, number: int, text: str, only: LinkClass | None) -> None:
         """Serve a checked filter; the same number again replaces the earlier one."""
@@ -42,6 +56,7 @@ class Deliveries:
     def forget(self, client: Subscriber) -> None:
         """The client is gone."""
         self.replays.forget(client)
+        self.retaining.first.forget(client)
         self.audience.forget(client)
         self._interests.unwant(client, client.filters)
         client.filters.clear()
@@ -53,23 +68,30 @@ class Deliveries:
 
     def deliver(self, run: EventRun, now: Nanos) -> None:
         """Send events that are not express to all who want them."""
-        head = run.head
-        self.replays.keep(run, now)
+        head, plain = run.head, run
+        if head.flags & TIMED_FLAGS:
+            if self.retaining.is_over(head):
+                self._counters["events_expired"] += 1
+                return
+            plain = run.untimed()  # for clients that do not know of it
+        self.replays.keep(plain, now, head.ends_ms)
         targets = self.audience.of(head.link_class, head.topic)
         if not targets:
             return
-        frames, count = memoryview(run.data)[run.bounds[0] : run.bounds[-1]], run.count
+        count = run.count
         events = 0 if head.secure else count  # of secure events none is dropped
-        items: dict[bytes, bytes] = {}  # clients with the same numbers share one
+        items: dict[tuple[bytes, bool], bytes] = {}  # clients with the same numbers share one
         sent = 0
         for recipient, matches, _, _ in targets:
             outlet = recipient.outlet
             if outlet is None:
                 continue
-            item = items.get(matches)
+            is_plain = plain is not run and not (recipient.client and recipient.client.retains)
+            item = items.get((matches, is_plain))
             if item is None:
+                frames = (plain if is_plain else run).frames
                 start = frame_start(DELIVERY, len(matches) + len(frames))
-                item = items[matches] = b"".join((start, matches, frames))
+                item = items[matches, is_plain] = b"".join((start, matches, frames))
             outlet.send(item, events)
             sent += 1
         self._counters["events_delivered"] += count * sent

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ges.retained.values import RetainedValues
 from ges.routing.catch_up import CatchUp
 from ges.routing.delivery import Deliveries
 from ges.routing.express import Express, ExpressHops
@@ -69,12 +70,17 @@ class RoutingParts:
         *,
         rng: random.Random,
         now: Callable[[], Nanos],
+        values: RetainedValues | None = None,
+        wall_ns: Callable[[], int] | None = None,
     ) -> RoutingParts:
-        """Return new parts; ``rng`` draws the tokens of streams."""
+        """Return new parts; ``rng`` draws the tokens of streams.
+
+        ``values`` are the retained ones; ``wall_ns`` returns unix time.
+        """
         cluster = known.cluster
         plans = Plans(lines, holding, cluster)
         tokens: Tokens[Stream] = Tokens(rng)
-        deliveries = Deliveries(counters, now, interests)
+        deliveries = Deliveries(counters, now, interests, values, wall_ns)
         ordering = FlowOrdering(lambda topic: deliveries.serves(LinkClass.NORMAL, topic))
         recalls = Recalls(ordering, RecallLog(), cluster)
         forwarding = Forwarding(lines, paths, holding, tokens, counters)

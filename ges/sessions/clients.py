@@ -32,7 +32,7 @@ from overlay.security.identity import PeerIdentity
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import MAX_FRAME_BYTES
 from overlay.wire.greetings import GREETINGS, Hello, Refusal
-from overlay.wire.versions import ACTIVE, ASKS, FOR_CLIENTS, LEAVING, LOOKS, MISSED, PAGES
+from overlay.wire.versions import ACTIVE, ASKS, FOR_CLIENTS, LEAVING, LOOKS, MISSED, PAGES, RETAINED
 from overlay.wording import counted
 
 NOTHING = AccessRules(())  #: allows nothing
@@ -129,6 +129,7 @@ class Clients:
             takes_pages=PAGES in hello.capabilities,
             only_looks=only_looks,
             hears_leaving=LEAVING in hello.capabilities,
+            retains=RETAINED in hello.capabilities,
             host=wire.remote,
             since=self._driver.now(),
             number=next(self._numbers),

@@ -27,7 +27,7 @@ from ges.wire.client_messages import (
     Unsubscribe,
 )
 from ges.wire.event_runs import EventRun, event_runs
-from ges.wire.events import CLIENT_FLAGS, MAX_PAYLOAD_BYTES, NO_DUTY
+from ges.wire.events import CLIENT_FLAGS, MAX_PAYLOAD_BYTES, NO_DUTY, TIMED_FLAGS
 from ges.wire.operator_messages import ClientsRequest, Drain, Kick
 from ges.wire.status import Status
 from ges.wire.status_pages import status_frames
@@ -138,6 +138,7 @@ class Intake:
             raise ProtocolError(f"{type(message).__name__} from a client that only looks")
         if isinstance(message, Subscribe):
             self._subscriptions.subscribe(session, message)
+            self._stack.retaining.first.begin(session, message.number)
             self._parked.stir()  # who is alone may publish to its own subscribers
         elif isinstance(message, Resubscribe):
             serve = partial(self._subscriptions.subscribe, session)
@@ -196,6 +197,10 @@ class Intake:
         if head.hops or head.duty != NO_DUTY or head.flags & ~CLIENT_FLAGS:
             run = run.unpatched()
         problem = self._topics.problem(head.topic) or self._why_too_large(run)
+        if head.flags & TIMED_FLAGS:
+            problem = problem or self._stack.retaining.why_not(run)
+            run = self._stack.retaining.stamped(run)
+            head = run.head
         if problem is None and (problem := session.why_not(head.topic)) is not None:
             self._replies.note_denied(session)
         elif problem is None:

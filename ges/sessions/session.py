@@ -88,6 +88,7 @@ class Session:
         "published",
         "publisher",
         "reader",
+        "retains",
         "since",
         "status",
         "takes_pages",
@@ -113,6 +114,7 @@ class Session:
         takes_pages: bool = False,
         only_looks: bool = False,
         hears_leaving: bool = False,
+        retains: bool = False,
         host: str | None = None,
         since: Nanos = 0,
         number: int = 0,
@@ -126,6 +128,7 @@ class Session:
             takes_pages: it can put a status together that comes in pages.
             only_looks: it may ask for the status, and no more.
             hears_leaving: it goes to another broker when it is told that this one leaves.
+            retains: it knows retained events, and events that end.
             host: IP address that it is attached from; None: there is none.
             since: when it was attached.
             number: of its connection at this broker.
@@ -150,6 +153,7 @@ class Session:
         self.takes_pages = takes_pages
         self.only_looks = only_looks
         self.hears_leaving = hears_leaving
+        self.retains = retains
         self.host = host
         self.is_local = host is None or is_loopback(host)
         self.since = since

@@ -52,12 +52,16 @@ PAGES = "status_pages"  #: a client takes a status in pages
 LOOKS = "looks"  #: a client does nothing but ask for the broker's status, and then goes
 OPERATE = "operate"  #: a broker lists its clients, cuts them off and drains, if an operator asks
 
+#: A broker keeps retained events for those who subscribe later; a client takes them, and events
+#: that end.
+RETAINED = "retained"
+
 LEAVING = "leaving"  #: a client goes to another broker when its own says that it leaves
 
 #: What a broker tells its clients that it has ...
-FOR_CLIENTS = (KEPT_EVENTS, ACTIVE, WHY, OPERATE)
+FOR_CLIENTS = (KEPT_EVENTS, ACTIVE, WHY, OPERATE, RETAINED)
 #: ... and what a client tells its broker, beside what it has in common with brokers.
-OF_CLIENTS = (ASKS, MISSED, ACTIVE, PAGES, LEAVING)
+OF_CLIENTS = (ASKS, MISSED, ACTIVE, PAGES, LEAVING, RETAINED)
 
 CAPABILITIES = frozenset({EXPRESS, STREAMS, SECURE_STATES, QUICK_PROBES, UNITS, PROFILES})
 

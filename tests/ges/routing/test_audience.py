@@ -45,6 +45,7 @@ class Client:
         self.filters: dict[int, tuple[str, LinkClass | None]] = {}
         self.last: dict[LinkClass, int] = {}
         self.secure = secure
+        self.retains = True
         self.connection = Nowhere()
 
 

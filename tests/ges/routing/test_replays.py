@@ -57,6 +57,7 @@ class Client:
     def __init__(self, *, secure: bool = False) -> None:
         self.filters: dict[int, tuple[str, LinkClass | None]] = {}
         self.secure = secure
+        self.retains = True
         self.last: dict[LinkClass, int] = {}
         self.connection = Outlet()
         self.watermarks = Watermarks()
