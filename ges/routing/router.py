@@ -30,11 +30,13 @@ from ges.routing.via import Tokens
 from ges.wire.event_runs import EventRun
 from ges.wire.events import (
     AGAIN_FLAG,
+    AT_MOST_ONCE_FLAG,
     CORRELATION_FLAG,
     FLOOD_FLAG,
     MARK_FLAG,
     RECALLED_FLAG,
     SECURE_FLAG,
+    TIMED_FLAGS,
     Duty,
     Head,
 )
@@ -42,7 +44,7 @@ from overlay.ids import LinkClass, Nanos
 from ring.wire.messages import Member
 
 #: What stays of the flags of an event that goes by arcs; how it is laid out is in one of them.
-_STAYING = MARK_FLAG | CORRELATION_FLAG
+_STAYING = MARK_FLAG | CORRELATION_FLAG | TIMED_FLAGS | AT_MOST_ONCE_FLAG
 
 
 class Router:

@@ -18,6 +18,7 @@ from types import MappingProxyType
 import msgspec
 
 from ges.wire.events import (
+    AT_MOST_ONCE_FLAG,
     ATTRIBUTES,
     BUDGET,
     CORRELATION_BYTES,
@@ -47,6 +48,7 @@ _DELIVERED = struct.Struct("!IHHB33x16sQQQBBHH")
 _EVENT_TAG = PROTOCOL_VERSION << 8 | EVENT
 _CLASS_FLAGS = SECURE_FLAG | EXPRESS_FLAG
 _UNLIKE = EXPRESS_FLAG | CORRELATION_FLAG | RETAIN_FLAG | EXPIRES_FLAG | STORED_FLAG
+_UNLIKE |= AT_MOST_ONCE_FLAG
 _CLASSES = (
     {0: LinkClass.NORMAL, SECURE_FLAG: LinkClass.SECURE, EXPRESS_FLAG: LinkClass.EXPRESS}
     | {_CLASS_FLAGS: LinkClass.SECURE}  # no broker passes such an event on
@@ -74,6 +76,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     retained: bool = False  #: it was published before, and is the last that was retained
     retain: bool = False  #: its publisher has it retained
     ends_unix_ms: int = 0  #: nobody gets it after that, by the clocks of brokers; 0: it has no end
+    at_most_once: bool = False  #: its publisher does not care if it is lost
 
 
 def pack_matches(numbers: tuple[int, ...]) -> bytes:
@@ -192,6 +195,7 @@ def _read_event(
         bool(flags & STORED_FLAG),
         bool(flags & RETAIN_FLAG),
         ends,
+        bool(flags & AT_MOST_ONCE_FLAG),
     )
     is_like = not (flags & _UNLIKE or attributes)
     like = _Like(event, data, at, topics) if is_like else None

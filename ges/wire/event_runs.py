@@ -15,6 +15,7 @@ from itertools import pairwise
 import msgspec
 
 from ges.wire.events import (
+    AT_MOST_ONCE_FLAG,
     CLIENT_FLAGS,
     CORRELATION_FLAG,
     EXPIRES_FLAG,
@@ -152,7 +153,8 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
 
     def as_stored(self) -> bytes:
         """Return the frame of a single event that is retained, as a value and not as news."""
-        flags = self.head.flags & (SECURE_FLAG | CORRELATION_FLAG | TIMED_FLAGS) | STORED_FLAG
+        flags = self.head.flags & (SECURE_FLAG | CORRELATION_FLAG | TIMED_FLAGS | AT_MOST_ONCE_FLAG)
+        flags |= STORED_FLAG
         return bytes(self.patched(pack_front(flags, 0, 0, 0, NO_DUTY)))
 
     def patched(self, front: bytes) -> bytearray:

@@ -32,7 +32,7 @@ Flags: bit 0: secure; bit 1: to all linked, as the tree over arcs may have holes
 events before this one may come another way; bit 6: it may come for a second time; bit 7: it answers
 a question of the broker that it is for (:mod:`ges.routing.recall`); bit 8: it has a correlation id;
 bit 9: it is to be retained; bit 10: it ends; bit 11: it is a retained value, and not news
-(:mod:`ges.retained`).
+(:mod:`ges.retained`); bit 12: its publisher does not care if it is lost (QoS 0 of MQTT).
 
 An express event (bit 3 of the flags) has eight bytes more, before its topic::
 
@@ -85,10 +85,12 @@ CORRELATION_FLAG = 256
 RETAIN_FLAG = 512
 EXPIRES_FLAG = 1024
 STORED_FLAG = 2048
+AT_MOST_ONCE_FLAG = 4096
 #: Those of which hardly any event has one: it is handled by itself.
 TIMED_FLAGS = RETAIN_FLAG | EXPIRES_FLAG
 #: Those that a client may set.
 CLIENT_FLAGS = SECURE_FLAG | EXPRESS_FLAG | AGAIN_FLAG | CORRELATION_FLAG | TIMED_FLAGS
+CLIENT_FLAGS |= AT_MOST_ONCE_FLAG
 MAX_HOPS = 255
 MAX_PRIORITY = 9
 CORRELATION_BYTES = 16
@@ -105,6 +107,7 @@ STAMP = struct.Struct("!Q")  #: of a retained event, and of the end of one that 
 MAX_TTL_MS = 1000 * (2**32 - 1)  #: seconds in 32 bits, as MQTT has them
 
 _ANY = MARK_FLAG | AGAIN_FLAG | RECALLED_FLAG | CORRELATION_FLAG | TIMED_FLAGS | STORED_FLAG
+_ANY |= AT_MOST_ONCE_FLAG
 #: Flags that may come together, but for those that may come with any.
 _FLAGS = frozenset(
     [0, SECURE_FLAG, SECURE_FLAG | FLOOD_FLAG]
@@ -320,9 +323,12 @@ def pack_event(
     correlation: bytes = b"",
     retain: bool = False,
     ttl_ms: int = 0,
+    at_most_once: bool = False,
 ) -> bytes:
     """Return the body of an event frame as a client sends it; all parts have been checked."""
     flags = (SECURE_FLAG if secure else 0) | (CORRELATION_FLAG if correlation else 0)
+    if at_most_once:
+        flags |= AT_MOST_ONCE_FLAG
     times = b""
     if retain:
         flags |= RETAIN_FLAG
