@@ -54,8 +54,9 @@ class AdminServer:
         try:
             listeners = await trio.open_tcp_listeners(self.port, host=self._host)
         except OSError as error:
+            why = why_not_listening(error)
             raise ConfigError(
-                f"--admin {self._host}:{self.port}: {_why(error)}; give another address or port"
+                f"--admin {self._host}:{self.port}: {why}; give another address or port"
             ) from error
         self.port = listeners[0].socket.getsockname()[1]
         task_status.started()
@@ -107,7 +108,8 @@ class AdminServer:
         return True
 
 
-def _why(error: OSError) -> str:
+def why_not_listening(error: OSError) -> str:
+    """Return why an address cannot be listened on."""
     inner = error.__cause__
     if isinstance(inner, BaseExceptionGroup):
         inner = inner.exceptions[0]

@@ -28,13 +28,14 @@ Mark = tuple[tuple[int, int] | None, ...]
 class AdminTls:
     """A folder of certificates, in use."""
 
-    def __init__(self, folder: Path) -> None:
-        """Read it.
+    def __init__(self, folder: Path, flag: str = "--admin-tls") -> None:
+        """Read it; ``flag`` is how the user has named it.
 
         Raises:
             ConfigError: a file is missing, wrong, or open to others.
         """
         self._folder = folder
+        self._flag = flag
         self._mark = self._look()
         self._context = self._read()
         self._log = structlog.get_logger("chordal.admin")
@@ -81,7 +82,7 @@ class AdminTls:
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or str(error)
             raise ConfigError(
-                f"{self._folder}: {why}; --admin-tls wants {CERTIFICATE} and {KEY} there, in PEM, "
+                f"{self._folder}: {why}; {self._flag} wants {CERTIFICATE} and {KEY} there, in PEM, "
                 f"and {CLIENTS} if certificates are to let clients in"
             ) from error
         if mode & 0o077:

@@ -81,8 +81,8 @@ class RetainedPart(Part):
     def _is_reached(self, uid: str) -> bool:
         """Say whether secure links lead to a member."""
         slot = self._gateways.slots.get(uid)
-        table = self._gateways.tables[LinkClass.SECURE]
-        return slot is not None and bool(table.reached >> slot & 1)
+        table = self._gateways.tables.get(LinkClass.SECURE)  # None: this broker has no slot yet
+        return slot is not None and table is not None and bool(table.reached >> slot & 1)
 
     def _on_wanted(self, key: LinkKey, wanted: RetainedWanted, now: Nanos) -> list[Effect]:
         uid, secure, marks = key[0], wanted.secure, read_marks(wanted.marks)

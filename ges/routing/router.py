@@ -249,7 +249,8 @@ class Router:
         """Return the slots of the members that links of a class lead to, as a mask."""
         cluster = self._plans.cluster
         if link_class is LinkClass.SECURE:
-            return cluster.tables[link_class].reached
+            table = cluster.tables.get(link_class)
+            return table.reached if table is not None else 0
         return sum(1 << slot for slot in cluster.uids)
 
     def _express_onward(self, head: Head) -> Onward:

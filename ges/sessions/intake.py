@@ -138,7 +138,8 @@ class Intake:
             raise ProtocolError(f"{type(message).__name__} from a client that only looks")
         if isinstance(message, Subscribe):
             self._subscriptions.subscribe(session, message)
-            self._stack.retaining.first.begin(session, message.number)
+            if message.values:
+                self._stack.retaining.first.begin(session, message.number)
             self._parked.stir()  # who is alone may publish to its own subscribers
         elif isinstance(message, Resubscribe):
             serve = partial(self._subscriptions.subscribe, session)

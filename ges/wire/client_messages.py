@@ -27,11 +27,15 @@ FilterText = Annotated[str, msgspec.Meta(max_length=MAX_TOPIC_BYTES)]
 
 
 class Subscribe(Message, frozen=True):
-    """Send me the events that match. ``link_class``: only those of that class; None: all."""
+    """Send me the events that match. ``link_class``: only those of that class; None: all.
+
+    ``values``: first the values that are retained, if the client knows of these.
+    """
 
     number: Number
     filter: FilterText
     link_class: LinkClass | None
+    values: bool = True
 
 
 class Mark(msgspec.Struct, frozen=True, array_like=True, gc=False):
