@@ -12,6 +12,9 @@
         ├── PublishRefused      the broker did not take an event: it definitely was not delivered
         ├── SubscribeRefused    the broker did not take a subscription
         ├── ActivityUnknown     the broker does not say when a subscription is active
+        ├── NoResponders        nobody has a subscription that matches a request
+        ├── RequestTimedOut     no reply to a request came in time
+        ├── ResponderFailed     requests that were to be answered got no reply
         ├── TooFewEvents        fewer events came in time than were waited for
         ├── BenchFailed         a process of a measurement could not do its part
         ├── ProfileFull         a broker can tell others of no more queue groups
@@ -95,6 +98,24 @@ class ActivityUnknown(EventError):
     """The broker does not say when a subscription is active, as it is of an earlier version."""
 
     code = "activity-unknown"
+
+
+class NoResponders(EventError):
+    """Nobody in the cluster has a subscription that matches a request; nobody got it."""
+
+    code = "no-responders"
+
+
+class RequestTimedOut(EventError):
+    """No reply to a request has come in time; somebody may have got it, and may still act on it."""
+
+    code = "request-timed-out"
+
+
+class ResponderFailed(EventError):
+    """Requests that were to be answered got no reply, as a command failed or the broker refused."""
+
+    code = "responder-failed"
 
 
 class TooFewEvents(EventError):

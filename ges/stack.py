@@ -95,7 +95,7 @@ class Stack:
             lines,
             Paths(node.relay_paths.relays, node.ring.detours, node.relay_paths.path),
             Holding(streams, node.ring.is_dead),
-            Known(node.gateways, self.mask_of, node.secure_graph),
+            Known(node.gateways, self.mask_of, node.secure_graph, node.profiles.index.groups),
             self.interests,
             counters,
             ExpressRules(budget_us, survey.express_range.is_inside, self._one_way_us),
@@ -144,6 +144,19 @@ class Stack:
         if unknown and link_class is LinkClass.SECURE:
             unknown &= self.node.gateways.tables[link_class].nodes
         return index.certain_mask_of(link_class, topic) | unknown
+
+    def has_nobody_for(self, head: Head) -> bool:
+        """Say whether it is known that nobody in the cluster has subscribed to an event.
+
+        Where not all brokers have a slot, or something is not known of one, it is not.
+        """
+        index, link_class, topic = self.node.profiles.index, head.link_class, head.topic
+        return not (
+            not self.node.gateways.is_for_all
+            or self.mask_of(link_class, topic)
+            or index.groups.of(link_class, topic)
+            or self.deliveries.wants(link_class, topic)
+        )
 
     def has_line(self, uid: str, link_class: LinkClass) -> bool:
         """Say whether a link of that class to a broker is up."""

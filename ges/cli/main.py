@@ -29,6 +29,8 @@ COMMANDS = {
     "serve": ("ges.cli.serve", "serve", "Start a broker; it joins the ring by itself."),
     "pub": ("ges.cli.pub", "pub", "Publish events."),
     "sub": ("ges.cli.sub", "sub", "Print events as they come."),
+    "request": ("ges.cli.request", "request", "Ask, and print the reply."),
+    "reply": ("ges.cli.reply", "reply", "Answer requests."),
     "ping": ("ges.cli.ping", "ping", "Time round trips to each broker, by class."),
     "ring": ("ges.cli.ring", "ring", "Walk the ring, print it, check it."),
     "status": ("ges.cli.status", "status", "Show one broker."),

@@ -104,7 +104,7 @@ def pub(
     if (retain or expires is not None) and link_class == LinkClass.EXPRESS.value:
         raise click.UsageError("--retain and --expires are not for express events")
     check_topic(topic)  # before a broker is looked for
-    pairs = _parse_attributes(attributes)
+    pairs = parse_attributes(attributes)
     if lines and is_default("timeout"):
         timeout = math.inf
     run_async(
@@ -126,7 +126,12 @@ def pub(
     )
 
 
-def _parse_attributes(texts: tuple[str, ...]) -> dict[str, str]:
+def parse_attributes(texts: tuple[str, ...]) -> dict[str, str]:
+    """Return the attributes that are given as KEY=VALUE.
+
+    Raises:
+        click.BadParameter: one is not, or is given twice.
+    """
     found: dict[str, str] = {}
     for text in texts:
         key, equals, value = text.partition("=")

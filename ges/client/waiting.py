@@ -11,10 +11,11 @@ from collections.abc import Sized
 from ges.client.core import ClientConnection, ClientCore
 from ges.client.loop import Loop
 from ges.client.outgoing import OutgoingStream
+from ges.client.requests import Replies
 from ges.client.state import ClientState
-from ges.client.subscription import Subscription
+from ges.client.subscription import Subscription, why_refused
 from ges.client.wish import Wish
-from ges.errors import NotExplained
+from ges.errors import NotExplained, SubscribeRefused
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.client_messages import KeepAlive, StatusRequest
 from ges.wire.operator_messages import ClientList, ClientsRequest, Drain, Kick, Operated
@@ -136,6 +137,26 @@ class Waiting(ABC):
             if not is_served:
                 self.core.forget(subscription)
         return reason
+
+    async def hear_replies(self, replies: Replies) -> None:
+        """Have a subscription for replies served, if it is not; one task asks for all that wait.
+
+        Raises:
+            SubscribeRefused: the broker does not serve it, and why.
+        """
+        while not replies.is_served:
+            if replies.is_begun:
+                await self._change()
+                continue
+            replies.is_begun = True
+            try:
+                reason = await self.subscribe(replies)
+            finally:
+                replies.is_begun = False
+                self._signal()
+            if reason is not None:
+                raise SubscribeRefused(why_refused(replies.filter, reason))
+            replies.is_served = True
 
     async def spread(self, notice: RevocationNotice) -> str | None:
         """Hand the broker a list of revoked identities; returns why it is not taken, or None."""

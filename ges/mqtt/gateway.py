@@ -223,7 +223,7 @@ class Gateway:
                 continue
             number, is_new = self._wishes.want(answer, at, wish, packet.identifier)
             with_values = wish.handling == 0 or (wish.handling == 1 and is_new)
-            self._say(Subscribe(number, wish.filter, None, with_values))
+            self._say(Subscribe(number, wish.filter, None, None, with_values))
         self._answer_subscribers()
 
     def _on_unsubscribe(self, packet: UnsubscribePacket) -> None:

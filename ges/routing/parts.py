@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from ges.retained.values import RetainedValues
 from ges.routing.catch_up import CatchUp
+from ges.routing.choosing import Choosing
 from ges.routing.delivery import Deliveries
 from ges.routing.express import Express, ExpressHops
 from ges.routing.flow_order import FlowOrdering
@@ -26,6 +27,7 @@ from ges.routing.recall import RecallLog
 from ges.routing.recalls import Recalls
 from ges.routing.rerouting import Rerouting
 from ges.routing.router import Router
+from ges.routing.sharing import Sharing
 from ges.routing.stuck import Stuck
 from ges.routing.via import Tokens
 from ges.wire.events import DEFAULT_BUDGET_US
@@ -73,14 +75,15 @@ class RoutingParts:
         values: RetainedValues | None = None,
         wall_ns: Callable[[], int] | None = None,
     ) -> RoutingParts:
-        """Return new parts; ``rng`` draws the tokens of streams.
+        """Return new parts; ``rng`` draws the tokens of streams, and who serves queue groups.
 
         ``values`` are the retained ones; ``wall_ns`` returns unix time.
         """
         cluster = known.cluster
         plans = Plans(lines, holding, cluster)
         tokens: Tokens[Stream] = Tokens(rng)
-        deliveries = Deliveries(counters, now, interests, values, wall_ns)
+        sharing = Sharing(Choosing(cluster, known.groups, rng), counters)
+        deliveries = Deliveries(counters, now, interests, sharing, values, wall_ns)
         ordering = FlowOrdering(lambda topic: deliveries.serves(LinkClass.NORMAL, topic))
         recalls = Recalls(ordering, RecallLog(), cluster)
         forwarding = Forwarding(lines, paths, holding, tokens, counters)
@@ -91,6 +94,7 @@ class RoutingParts:
         express = Express(
             hops,
             deliveries.audience,
+            sharing,
             counters,
             one_way_us=rules.one_way_us,
             budget_us=rules.budget_us,

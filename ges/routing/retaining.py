@@ -65,7 +65,7 @@ class Retaining:
 
     def keep(self, run: EventRun) -> None:
         """An event that is to be retained has come."""
-        if self.values.take(run, self._wall_ns()) is not None:
+        if self.values.take(run.ungrouped(), self._wall_ns()) is not None:
             self._counters["retained_kept"] += 1
 
     def take_stored(self, run: EventRun) -> None:

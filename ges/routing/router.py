@@ -33,18 +33,21 @@ from ges.wire.events import (
     AT_MOST_ONCE_FLAG,
     CORRELATION_FLAG,
     FLOOD_FLAG,
+    GROUPS_FLAG,
     MARK_FLAG,
     RECALLED_FLAG,
+    REQUEST_FLAG,
     SECURE_FLAG,
     TIMED_FLAGS,
     Duty,
     Head,
 )
+from ges.wire.groups import Serving
 from overlay.ids import LinkClass, Nanos
 from ring.wire.messages import Member
 
 #: What stays of the flags of an event that goes by arcs; how it is laid out is in one of them.
-_STAYING = MARK_FLAG | CORRELATION_FLAG | TIMED_FLAGS | AT_MOST_ONCE_FLAG
+_STAYING = MARK_FLAG | CORRELATION_FLAG | REQUEST_FLAG | TIMED_FLAGS | AT_MOST_ONCE_FLAG
 
 
 class Router:
@@ -111,7 +114,9 @@ class Router:
         """
         head = run.head
         if head.express:
-            self._express.publish(client, run, self._express_onward(head))
+            for part, serving in self._assigned(run):
+                self._express.publish(client, part, self._express_onward(head, serving))
+            self._hand_on(now)
             return
         self._counters["events_published"] += run.count
         if head.link_class not in client.last:
@@ -119,7 +124,8 @@ class Router:
             self._recalls.log.attach(head.flow, None, now)
         client.last[head.link_class] = head.sequence + run.count - 1
         if self._plans.by_destination:
-            self._send_out(run, now)
+            for part, serving in self._assigned(run):
+                self._send_out(part, serving, now)
         else:
             self._take_by_arc(run, self._plans.whole, now, flood=flood, is_ours=True)
 
@@ -131,6 +137,7 @@ class Router:
             onward = plans.onward(head.duty, 0, plans.express_class(head.duty))
             is_for_us = plans.is_for_us(head.duty)
             self._express.relay(line, run, onward, is_for_us=is_for_us)
+            self._hand_on(now)
             return
         self._counters["events_received"] += run.count
         if head.duty.shape:
@@ -193,15 +200,50 @@ class Router:
         """Give clients what is in order now."""
         for run in runs:
             self._deliveries.deliver(run, now)
+        self._hand_on(now)
+
+    # ── queue groups ──────────────────────────────────────────────────────────────────────────
+
+    def _assigned(self, run: EventRun) -> Iterable[tuple[EventRun, int]]:
+        """Let events say which broker serves each queue group; these brokers stand beside them."""
+        choosing = self._deliveries.sharing.choosing
+        groups = choosing.of(run.head.link_class, run.head.topic)
+        if not groups or not self._plans.by_destination:
+            return ((run, 0),)
+        return choosing.assigned(run, groups)
+
+    def _hand_on(self, now: Nanos) -> None:
+        """Send to another broker of its group what was for this one, and nobody here gets."""
+        sharing, plans = self._deliveries.sharing, self._plans
+        for each in sharing.take_unserved():
+            head, own = each.run.head, 1 << (plans.cluster.slot or 0)
+            slot = sharing.choosing.another(head.link_class, each.key, each.tried | own)
+            if slot is None:
+                self._counters["group_events_lost"] += each.run.count
+                continue
+            self._counters["group_events_handed_on"] += each.run.count
+            duty = Duty(1, 0, 1 << slot, own)
+            for event in each.run.split():
+                run = event.grouped(Serving({each.key: slot}, each.tried | own))
+                run = run.under(self._tokens.stray(), plans.here or 0)
+                flags = run.head.flags & ~(RECALLED_FLAG | MARK_FLAG) | AGAIN_FLAG
+                if head.express:
+                    onward = plans.onward(duty, 0, LinkClass.EXPRESS)
+                    self._express.hand_on(run, onward)
+                else:
+                    self._passing.pass_on(run, duty, flags, head.link_class, now)
 
     # ── by destination ────────────────────────────────────────────────────────────────────────
 
-    def _send_out(self, run: EventRun, now: Nanos) -> None:
-        """Events of a client here: name whom they are for, keep them, send them."""
+    def _send_out(self, run: EventRun, serving: int, now: Nanos) -> None:
+        """Events of a client here: name whom they are for, keep them, send them.
+
+        ``serving``: brokers that serve queue groups with them, as a mask.
+        """
         head = run.head
         plans, flow = self._plans, head.flow
         own = 1 << (plans.cluster.slot or 0)
-        wanted = self._mask_of(head.link_class, head.topic) & ~own
+        wanted = (self._mask_of(head.link_class, head.topic) | serving) & ~own
         if head.retain:
             wanted |= self._all_members(head.link_class) & ~own
             self._retaining.keep(run)
@@ -223,6 +265,10 @@ class Router:
         self._passing.pass_on(run, head.duty, head.flags, head.link_class, now)
         if not self._plans.is_for_us(head.duty):
             self._counters["events_relayed"] += run.count
+            return
+        if head.flags & GROUPS_FLAG and (serving := run.serving()) and serving.tried:
+            self._deliveries.deliver_handed(run, serving)
+            self._hand_on(now)
             return
         if self._retain(run):
             return
@@ -253,12 +299,12 @@ class Router:
             return table.reached if table is not None else 0
         return sum(1 << slot for slot in cluster.uids)
 
-    def _express_onward(self, head: Head) -> Onward:
+    def _express_onward(self, head: Head, serving: int) -> Onward:
         plans = self._plans
         if not plans.by_destination:
             return plans.normal.onward(plans.whole)
         own = 1 << (plans.cluster.slot or 0)
-        wanted = self._mask_of(head.link_class, head.topic) & ~own
+        wanted = (self._mask_of(head.link_class, head.topic) | serving) & ~own
         return plans.onward(Duty(1, 0, wanted, own), 0, LinkClass.EXPRESS) if wanted else ()
 
     # ── by arcs of the ring ───────────────────────────────────────────────────────────────────

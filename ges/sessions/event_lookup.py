@@ -9,6 +9,7 @@ from __future__ import annotations
 from ges.gateways.next_hops import bits
 from ges.sessions.session import Session
 from ges.stack import Stack
+from ges.wire.replies import why_not_to_be_read
 from ges.wire.why_event import (
     MAX_LIVES_TOLD,
     EdgeState,
@@ -37,6 +38,8 @@ def look_up(stack: Stack, asker: Session, request: WhyEventRequest) -> WhyEvent:
         reason = None
         if link_class is LinkClass.SECURE and not asker.secure:
             reason = "the hop from the broker to this client is not secure"
+        elif why_not_to_be_read(topic, asker.uid) is not None:
+            reason = "it is a reply to another client"
         elif permissions is not None and not permissions.subscribe(topic).allowed:
             reason = "no rule lets this client subscribe to its topic"
         withheld = withheld or reason

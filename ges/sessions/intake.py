@@ -213,6 +213,8 @@ class Intake:
             for sequence in range(head.sequence, head.sequence + run.count):
                 self._replies.refuse(session, head.link_class, sequence, problem)
             return
+        if head.is_request and not head.again and self._stack.has_nobody_for(head):
+            self._replies.say_nobody(session, head)
         self._stack.publish(session, run)
         session.accepted[head.link_class] = head.sequence + run.count - 1
         session.unsaid += run.count

@@ -100,7 +100,7 @@ def _describe(session: Session, now: Nanos, asker: Session) -> ClientStatus:
         host=session.host,
         secure=session.secure,
         age_s=round((now - session.since) / NANOS_PER_SECOND, 3),
-        subscriptions=len(session.filters),
+        subscriptions=session.subscriptions,
         queued_bytes=connection.queued_bytes,
         published=session.published,
         delivered=connection.events,

@@ -2,7 +2,8 @@
 
 Events
     ``topics`` (topics and filters as text), ``events`` (their header, and packing), ``event_runs``
-    (many with one header), ``source_route`` (an event that names its path), ``delivered`` (what a
+    (many with one header), ``source_route`` (an event that names its path), ``groups`` (who serves
+    which queue group), ``replies`` (where the reply to a request goes), ``delivered`` (what a
     subscriber gets).
 Messages
     ``broker_messages`` (between brokers), ``unit_messages`` (about their cluster),

@@ -25,6 +25,7 @@ from ges.wire.events import (
     CORRELATION_FLAG,
     EXPIRES_FLAG,
     EXPRESS_FLAG,
+    REQUEST_FLAG,
     RETAIN_FLAG,
     ROUGH_FLAG,
     SECURE_FLAG,
@@ -33,6 +34,7 @@ from ges.wire.events import (
     STORED_FLAG,
     layout_alike,
 )
+from ges.wire.replies import reply_address
 from overlay.errors import CodecError
 from overlay.ids import LinkClass
 from overlay.wire.frames import EVENT, PROTOCOL_VERSION
@@ -73,10 +75,19 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     incarnation: int = 0  #: of the publisher: with each it numbers its events anew
     priority: int = 0  #: 0 to 9, as the publisher has it
     correlation: bytes = b""  #: 16 bytes by which a reply names what it replies to; none: empty
+    is_request: bool = False  #: its publisher waits for a reply
     retained: bool = False  #: it was published before, and is the last that was retained
     retain: bool = False  #: its publisher has it retained
     ends_unix_ms: int = 0  #: nobody gets it after that, by the clocks of brokers; 0: it has no end
     at_most_once: bool = False  #: its publisher does not care if it is lost
+
+    @property
+    def reply_to(self) -> str:
+        """Topic that a reply is to be published to, with the same correlation id.
+
+        Empty: nobody waits for one.
+        """
+        return reply_address(self.publisher, self.correlation) if self.is_request else ""
 
 
 def pack_matches(numbers: tuple[int, ...]) -> bytes:
@@ -192,6 +203,7 @@ def _read_event(
         incarnation,
         priority,
         correlation,
+        bool(flags & REQUEST_FLAG),
         bool(flags & STORED_FLAG),
         bool(flags & RETAIN_FLAG),
         ends,

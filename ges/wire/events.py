@@ -31,8 +31,10 @@ and the rest is as the publisher wrote it::
 Flags: bit 0: secure; bit 1: to all linked, as the tree over arcs may have holes; bit 2: marked, as
 events before this one may come another way; bit 6: it may come for a second time; bit 7: it answers
 a question of the broker that it is for (:mod:`ges.routing.recall`); bit 8: it has a correlation id;
-bit 9: it is to be retained; bit 10: it ends; bit 11: it is a retained value, and not news
-(:mod:`ges.retained`); bit 12: its publisher does not care if it is lost (QoS 0 of MQTT).
+bit 9: it is a request, and its correlation id says where the reply goes (:mod:`ges.wire.replies`);
+bit 10: behind its payload stands which broker serves which queue group (:mod:`ges.wire.groups`);
+bit 11: it is to be retained; bit 12: it ends; bit 13: it is a retained value, and not news
+(:mod:`ges.retained`); bit 14: its publisher does not care if it is lost (QoS 0 of MQTT).
 
 An express event (bit 3 of the flags) has eight bytes more, before its topic::
 
@@ -41,12 +43,12 @@ An express event (bit 3 of the flags) has eight bytes more, before its topic::
 
 Bit 4 says that it has passed a link that is not express, bit 5 that a broker has found it late.
 Behind that, with bit 8, there are 16 bytes by which a reply names what it replies to. Behind that,
-with bit 9::
+with bit 11::
 
     u64 stamp          unix time in nanoseconds, as the broker has it where it was published; of
                        two retained events the one with the later stamp counts; from a client: 0
 
-and behind that, with bit 10::
+and behind that, with bit 12::
 
     u64 end            unix time in milliseconds, by the clock of that broker, after which nobody
                        is to get it; from a client: how many milliseconds that is from now on
@@ -61,6 +63,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from ges.wire.groups import MAX_GROUPS_BYTES
 from ges.wire.topics import MAX_TOPIC_BYTES
 from overlay.errors import CodecError, ConfigError
 from overlay.ids import LinkClass
@@ -82,15 +85,17 @@ LATE_FLAG = 32
 AGAIN_FLAG = 64
 RECALLED_FLAG = 128
 CORRELATION_FLAG = 256
-RETAIN_FLAG = 512
-EXPIRES_FLAG = 1024
-STORED_FLAG = 2048
-AT_MOST_ONCE_FLAG = 4096
+REQUEST_FLAG = 512
+GROUPS_FLAG = 1024
+RETAIN_FLAG = 2048
+EXPIRES_FLAG = 4096
+STORED_FLAG = 8192
+AT_MOST_ONCE_FLAG = 16384
 #: Those of which hardly any event has one: it is handled by itself.
 TIMED_FLAGS = RETAIN_FLAG | EXPIRES_FLAG
 #: Those that a client may set.
-CLIENT_FLAGS = SECURE_FLAG | EXPRESS_FLAG | AGAIN_FLAG | CORRELATION_FLAG | TIMED_FLAGS
-CLIENT_FLAGS |= AT_MOST_ONCE_FLAG
+CLIENT_FLAGS = SECURE_FLAG | EXPRESS_FLAG | AGAIN_FLAG | CORRELATION_FLAG | REQUEST_FLAG
+CLIENT_FLAGS |= TIMED_FLAGS | AT_MOST_ONCE_FLAG
 MAX_HOPS = 255
 MAX_PRIORITY = 9
 CORRELATION_BYTES = 16
@@ -106,8 +111,8 @@ MAX_BUDGET_US = 2**32 - 1
 STAMP = struct.Struct("!Q")  #: of a retained event, and of the end of one that ends
 MAX_TTL_MS = 1000 * (2**32 - 1)  #: seconds in 32 bits, as MQTT has them
 
-_ANY = MARK_FLAG | AGAIN_FLAG | RECALLED_FLAG | CORRELATION_FLAG | TIMED_FLAGS | STORED_FLAG
-_ANY |= AT_MOST_ONCE_FLAG
+_ANY = MARK_FLAG | AGAIN_FLAG | RECALLED_FLAG | CORRELATION_FLAG | REQUEST_FLAG | GROUPS_FLAG
+_ANY |= TIMED_FLAGS | STORED_FLAG | AT_MOST_ONCE_FLAG
 #: Flags that may come together, but for those that may come with any.
 _FLAGS = frozenset(
     [0, SECURE_FLAG, SECURE_FLAG | FLOOD_FLAG]
@@ -200,6 +205,11 @@ class Head(msgspec.Struct, frozen=True, gc=False):
         return bool(self.flags & RECALLED_FLAG)
 
     @property
+    def is_request(self) -> bool:
+        """Somebody waits for a reply to it."""
+        return bool(self.flags & REQUEST_FLAG)
+
+    @property
     def retain(self) -> bool:
         """It is to be retained: who subscribes later gets it first."""
         return bool(self.flags & RETAIN_FLAG)
@@ -270,6 +280,7 @@ class Options(NamedTuple):
     max_hops: int = 0  #: between brokers, that it may take; 0: as many as it needs
     priority: int = 0
     correlation: bytes = b""  #: 16 bytes by which a reply names what it replies to
+    is_request: bool = False  #: it has a correlation id that says where the reply goes
     retain: bool = False
     ttl_ms: int = 0  #: milliseconds after which nobody is to get it; 0: there is no such time
 
@@ -304,7 +315,7 @@ def checked_options(
         ttl_ms = round(ttl * 1000)
     if not (max_hops or priority or correlation or retain or ttl_ms):
         return None
-    return Options(max_hops or 0, priority, correlation, bool(retain), ttl_ms)
+    return Options(max_hops or 0, priority, correlation, retain=bool(retain), ttl_ms=ttl_ms)
 
 
 def pack_event(
@@ -321,12 +332,13 @@ def pack_event(
     max_hops: int = 0,
     priority: int = 0,
     correlation: bytes = b"",
+    is_request: bool = False,
     retain: bool = False,
     ttl_ms: int = 0,
     at_most_once: bool = False,
 ) -> bytes:
     """Return the body of an event frame as a client sends it; all parts have been checked."""
-    flags = (SECURE_FLAG if secure else 0) | (CORRELATION_FLAG if correlation else 0)
+    flags = (SECURE_FLAG if secure else 0) | _more_flags(correlation, is_request)
     if at_most_once:
         flags |= AT_MOST_ONCE_FLAG
     times = b""
@@ -355,13 +367,18 @@ def pack_express(
     max_hops: int = 0,
     priority: int = 0,
     correlation: bytes = b"",
+    is_request: bool = False,
 ) -> bytes:
     """Return the body of the frame of an express event; all parts have been checked."""
-    flags = EXPRESS_FLAG | (CORRELATION_FLAG if correlation else 0)
+    flags = EXPRESS_FLAG | _more_flags(correlation, is_request)
     who = (publisher, incarnation, sequence, published_ns)
     sizes = (len(topic), len(attributes))
     head = HEADER.pack(flags, 0, 0, 0, 0, 0, 0, 0, 0, *who, max_hops, priority, *sizes)
     return b"".join((head, BUDGET.pack(budget_us, 0), correlation, topic, attributes, payload))
+
+
+def _more_flags(correlation: bytes, is_request: bool) -> int:
+    return (CORRELATION_FLAG if correlation else 0) | (REQUEST_FLAG if is_request else 0)
 
 
 def topic_offset(flags: int) -> int:
@@ -423,7 +440,8 @@ def read_head(data: bytes, start: int = 0, end: int | None = None) -> Head:
         payload < 0
         or not 0 < topics <= MAX_TOPIC_BYTES
         or attributes > MAX_ATTRIBUTE_BYTES
-        or payload > MAX_PAYLOAD_BYTES
+        or payload > MAX_PAYLOAD_BYTES + (MAX_GROUPS_BYTES if flags & GROUPS_FLAG else 0)
+        or (flags & REQUEST_FLAG and not flags & CORRELATION_FLAG)
         or flags & ~_ANY not in _FLAGS
         or (flags & EXPRESS_FLAG and flags & TIMED_FLAGS)
         or sequence == 0

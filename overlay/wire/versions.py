@@ -58,8 +58,11 @@ RETAINED = "retained"
 
 LEAVING = "leaving"  #: a client goes to another broker when its own says that it leaves
 
+QUEUES = "queues"  #: a broker takes clients into queue groups
+REQUESTS = "requests"  #: a broker takes requests, and says when nobody is there to answer
+
 #: What a broker tells its clients that it has ...
-FOR_CLIENTS = (KEPT_EVENTS, ACTIVE, WHY, OPERATE, RETAINED)
+FOR_CLIENTS = (KEPT_EVENTS, ACTIVE, WHY, OPERATE, RETAINED, QUEUES, REQUESTS)
 #: ... and what a client tells its broker, beside what it has in common with brokers.
 OF_CLIENTS = (ASKS, MISSED, ACTIVE, PAGES, LEAVING, RETAINED)
 
