@@ -195,6 +195,7 @@ class OutgoingStream:
             max_hops=chosen.max_hops,
             priority=chosen.priority,
             correlation=chosen.correlation,
+            is_request=chosen.is_request,
         )
         return bytearray(frame(EVENT, body))
 
