@@ -28,14 +28,15 @@ Mark = tuple[tuple[int, int] | None, ...]
 class AdminTls:
     """A folder of certificates, in use."""
 
-    def __init__(self, folder: Path, flag: str = "--admin-tls") -> None:
-        """Read it; ``flag`` is how the user has named it.
+    def __init__(self, folder: Path, flag: str = "--admin-tls", protocol: str = "http/1.1") -> None:
+        """Read it; ``flag`` is how the user has named it, ``protocol`` what is spoken, by ALPN.
 
         Raises:
             ConfigError: a file is missing, wrong, or open to others.
         """
         self._folder = folder
         self._flag = flag
+        self._protocol = protocol
         self._mark = self._look()
         self._context = self._read()
         self._log = structlog.get_logger("chordal.admin")
@@ -72,7 +73,7 @@ class AdminTls:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.num_tickets = 0  # a resumed session would outlive the certificate it began with
-        context.set_alpn_protocols(["http/1.1"])
+        context.set_alpn_protocols([self._protocol])
         try:
             mode = stat.S_IMODE(key.stat().st_mode)
             context.load_cert_chain(self._folder / CERTIFICATE, key, password=_no_password)

@@ -29,7 +29,7 @@ from ges.mqtt.packets import MQTT_5, Connect
 from ges.mqtt.reading import read_connect
 from ges.mqtt.reasons import Reason
 from ges.mqtt.settings import MqttSettings
-from ges.mqtt.stream import READ_BYTES, MqttStream
+from ges.mqtt.stream import READ_BYTES, MqttFrames, MqttStream
 from ges.sessions.letting_in import LetIn
 from overlay.errors import ConfigError, ProtocolError
 from overlay.ids import LinkClass
@@ -185,11 +185,15 @@ class MqttDoor:
         if not isinstance(found, LetIn):
             await self._refuse(stream, connect.level, Reason.BAD_CREDENTIALS, found)
             return
+        if self._lacks_certificate(stream):
+            why = "show a certificate of an authority in client-ca.crt"
+            await self._refuse(stream, connect.level, Reason.NOT_AUTHORIZED, why)
+            return
         reader.limit = packet_bytes
         key = (found.admitted.principal.label, greeted.client_id)
-        await self._end_earlier(key)
         publisher = Publisher(secrets.token_bytes(16), 1)
         gateway = Gateway(connect, greeted, publisher, reader, time_ns)
+        earlier = self._served.get(key)
         served = self._served[key] = MqttStream(
             stream,
             gateway,
@@ -199,10 +203,15 @@ class MqttDoor:
         )
         self._counted_log.count("mqtt_clients_attached")
         try:
-            await self._attach(publisher.uid, served, host, found)
+            if earlier is not None:
+                await self._end_earlier(earlier)
+            if gateway.is_over:  # a third one has come meanwhile
+                return
+            await self._attach(publisher.uid, served, MqttFrames(gateway), host, found)
             if gateway.has_will:  # it was the broker that let go of the client
                 gateway.take_will()
-                await self._attach(publisher.uid, LastWord(bytes(gateway.to_broker)), host, found)
+                word = LastWord(bytes(gateway.to_broker))
+                await self._attach(publisher.uid, word, FrameReader(), host, found)
         finally:
             served.ended.set()
             if self._served.get(key) is served:
@@ -210,7 +219,9 @@ class MqttDoor:
             self._counted_log.count("mqtt_messages_refused", gateway.refused)
             self._counted_log.count("mqtt_messages_too_large", gateway.too_large)
 
-    async def _attach(self, uid: bytes, stream: trio.abc.Stream, host: str, found: LetIn) -> None:
+    async def _attach(
+        self, uid: bytes, stream: trio.abc.Stream, reader: FrameReader, host: str, found: LetIn
+    ) -> None:
         hello = Hello(
             self._broker.config.overlay,
             PROTOCOL_VERSION,
@@ -223,16 +234,20 @@ class MqttDoor:
             capabilities=(LEAVING, RETAINED),
         )
         with suppress(ProtocolError):
-            await self._clients.serve(hello, Wire(stream, None, host), FrameReader(), found)
+            await self._clients.serve(hello, Wire(stream, None, host), reader, found)
 
-    async def _end_earlier(self, key: tuple[str, str]) -> None:
+    async def _end_earlier(self, earlier: MqttStream) -> None:
         """End the connection that the same client has, and let its will go first."""
-        earlier = self._served.get(key)
-        if earlier is not None:
-            self._counted_log.count("mqtt_clients_taken_over")
-            earlier.take_over()
-            with trio.move_on_after(TAKE_OVER_SECONDS):
-                await earlier.ended.wait()
+        self._counted_log.count("mqtt_clients_taken_over")
+        earlier.take_over()
+        with trio.move_on_after(TAKE_OVER_SECONDS):
+            await earlier.ended.wait()
+
+    def _lacks_certificate(self, stream: trio.abc.Stream) -> bool:
+        tls = self._settings.tls
+        if tls is None or not tls.asks_certificates:
+            return False
+        return not isinstance(stream, trio.SSLStream) or not stream.getpeercert()
 
     async def _refuse(self, stream: trio.abc.Stream, level: int, reason: int, why: str) -> None:
         properties = writing.told(why)

@@ -17,8 +17,9 @@ from itertools import pairwise
 from ges.access.rules import is_denial
 from ges.errors import MqttError, TopicError
 from ges.mqtt import writing
+from ges.mqtt.aliases import Aliases
 from ges.mqtt.codec import PacketReader, wrong
-from ges.mqtt.greeting import RECEIVE_MAXIMUM, TOPIC_ALIASES, Greeted
+from ges.mqtt.greeting import RECEIVE_MAXIMUM, Greeted
 from ges.mqtt.mapping import Publisher, checked_wildcards, event_of, properties_of
 from ges.mqtt.outgoing import Outgoing
 from ges.mqtt.packets import (
@@ -34,6 +35,7 @@ from ges.mqtt.packets import (
 from ges.mqtt.properties import NONE, Property
 from ges.mqtt.reading import read_packet
 from ges.mqtt.reasons import SUBSCRIPTION_FAILED, Reason
+from ges.mqtt.shared import split_share
 from ges.mqtt.wishes import Wishes, code_of
 from ges.wire.client_messages import (
     CLIENT_CODEC,
@@ -48,7 +50,6 @@ from ges.wire.client_messages import (
     Unsubscribe,
 )
 from ges.wire.delivered import Event, read_delivery
-from ges.wire.topics import check_filter
 from overlay.errors import CodecError
 from overlay.ids import LinkClass
 from overlay.machine import Message, Refused
@@ -56,8 +57,8 @@ from overlay.wire.codec import FrameReader
 from overlay.wire.frames import CONTROL, DELIVERY, EVENT, HEADER, frame
 from overlay.wire.greetings import GREETINGS, Refusal
 
-SHARED = "$share/"
-NO_SHARED = "shared subscriptions are not served here; subscribe without $share/GROUP/"
+TURN_BYTES = 256 * 1024  #: of frames for the broker: then it takes these before more is read
+REASON_BYTES = 1024  #: a client that takes no packet so large is told no reasons in text
 NO_QOS_2 = "QoS 2 is not served here; publish with QoS 1"
 
 
@@ -84,6 +85,7 @@ class Gateway:
         self.to_broker = bytearray()
         self.to_client = bytearray()
         self.is_over = False  #: the connection is to be closed, after what is to be sent
+        self.is_paused = False  #: the client has sent more than was taken so far
         self.refused = 0  #: messages that were not taken, and of which the client was not told
         self.level = connect.level
         self._greeted = greeted
@@ -97,14 +99,17 @@ class Gateway:
         self._is_attached = False
         self._sequence = 0
         self._unanswered: dict[int, int] = {}  #: packet ids of messages of QoS 1, by sequence
-        self._aliases: dict[int, str] = {}
+        self._aliases = Aliases()
         self._wishes = Wishes()
         properties = connect.properties
+        most_bytes = properties.number(Property.MAXIMUM_PACKET, 0) or None
         self._outgoing = Outgoing(
             connect.level,
             properties.number(Property.RECEIVE_MAXIMUM, 65_535),
-            properties.number(Property.MAXIMUM_PACKET, 0) or None,
+            most_bytes,
         )
+        wants_reasons = properties.number(Property.PROBLEM_INFORMATION, 1) == 1
+        self._tells_why = wants_reasons and (most_bytes is None or most_bytes >= REASON_BYTES)
 
     @property
     def is_full(self) -> bool:
@@ -115,6 +120,11 @@ class Gateway:
     def too_large(self) -> int:
         """Messages that were dropped, as the client takes none so large."""
         return self._outgoing.too_large
+
+    @property
+    def held_bytes(self) -> int:
+        """Memory that what is under way here takes."""
+        return len(self.to_broker) + len(self.to_client) + self._packets.kept_bytes
 
     @property
     def has_begun(self) -> bool:
@@ -129,14 +139,24 @@ class Gateway:
     # ── from the client ───────────────────────────────────────────────────────────────────────
 
     def receive(self, data: bytes | bytearray) -> int:
-        """Take what the client has sent; returns how many packets were whole.
+        """Take what the client has sent; returns how many packets were taken.
+
+        Where they become much for the broker, the rest is left until :attr:`is_paused` is looked
+        at: then this is to be called again, with nothing.
 
         Raises:
             MqttError: it breaks the protocol; what was whole before is in :attr:`to_broker`.
         """
         self._packets.feed(data)
+        self.is_paused = False
         count = 0
-        while not self.is_over and (found := self._packets.next()) is not None:
+        while not self.is_over:
+            if len(self.to_broker) >= TURN_BYTES:
+                self.is_paused = True
+                break
+            found = self._packets.next()
+            if found is None:
+                break
             count += 1
             self._take(*found)
         return count
@@ -159,7 +179,7 @@ class Gateway:
                 raise wrong("a second CONNECT")
 
     def _on_publish(self, message: Publish) -> None:
-        message = checked_wildcards(self._with_topic(message))
+        message = checked_wildcards(self._aliases.resolved(message))
         if message.qos == 2:
             raise MqttError(Reason.QOS, NO_QOS_2)
         if message.qos and len(self._unanswered) >= RECEIVE_MAXIMUM:
@@ -178,52 +198,21 @@ class Gateway:
         if message.qos:
             self._unanswered[self._sequence] = message.packet_id
 
-    def _with_topic(self, message: Publish) -> Publish:
-        """Return a message with the topic that its alias stands for (MQTT 5, 3.3.2.3.4)."""
-        alias = message.properties.values.get(Property.TOPIC_ALIAS)
-        if alias is None:
-            if not message.topic:
-                raise MqttError(Reason.TOPIC_NAME, "a message without a topic")
-            return message
-        assert isinstance(alias, int)
-        if not 0 < alias <= TOPIC_ALIASES:
-            raise MqttError(
-                Reason.TOPIC_ALIAS, f"topic alias {alias}; 1 to {TOPIC_ALIASES} are allowed"
-            )
-        if message.topic:
-            self._aliases[alias] = message.topic
-            return message
-        topic = self._aliases.get(alias)
-        if topic is None:
-            raise wrong(f"topic alias {alias} stands for nothing")
-        return Publish(
-            topic,
-            message.payload,
-            message.qos,
-            message.retain,
-            message.dup,
-            message.packet_id,
-            message.properties,
-        )
-
     def _on_subscribe(self, packet: SubscribePacket) -> None:
         if self._wishes.is_crowded:
             raise MqttError(Reason.QUOTA, "too many SUBSCRIBE packets that are not answered yet")
         answer = self._wishes.begin(packet)
         for at, wish in enumerate(packet.wishes):
-            if wish.filter.startswith(SHARED):
-                code = Reason.SHARED if self.level == MQTT_5 else SUBSCRIPTION_FAILED
-                self._wishes.refuse(answer, at, code, NO_SHARED)
-                continue
             try:
-                check_filter(wish.filter)
+                text, group = split_share(wish.filter)
             except TopicError as error:
                 code = self._suback_code(Reason.TOPIC_FILTER)
                 self._wishes.refuse(answer, at, code, str(error))
                 continue
             number, is_new = self._wishes.want(answer, at, wish, packet.identifier)
-            with_values = wish.handling == 0 or (wish.handling == 1 and is_new)
-            self._say(Subscribe(number, wish.filter, None, None, with_values))
+            # Who shares a subscription gets no retained values: MQTT 5, section 4.8.2.
+            with_values = group is None and (wish.handling == 0 or (wish.handling == 1 and is_new))
+            self._say(Subscribe(number, text, None, group, with_values))
         self._answer_subscribers()
 
     def _on_unsubscribe(self, packet: UnsubscribePacket) -> None:
@@ -307,7 +296,8 @@ class Gateway:
         if not packet_id:
             self.refused += 1
         elif self.level == MQTT_5:
-            self.to_client += writing.puback(packet_id, self.level, reason, why)
+            told = why if self._tells_why else ""
+            self.to_client += writing.puback(packet_id, self.level, reason, told)
         elif reason in (Reason.NOT_AUTHORIZED, Reason.TOPIC_NAME):
             self.refused += 1
             self.to_client += writing.puback(packet_id, self.level)
@@ -328,7 +318,8 @@ class Gateway:
 
     def _answer_subscribers(self) -> None:
         for answer in self._wishes.answers():
-            self.to_client += writing.suback(answer.packet_id, self.level, answer.codes, answer.why)
+            told = answer.why if self._tells_why else ""
+            self.to_client += writing.suback(answer.packet_id, self.level, answer.codes, told)
 
     # ── deliveries ────────────────────────────────────────────────────────────────────────────
 

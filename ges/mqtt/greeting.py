@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ges.errors import MqttError, TopicError
+from ges.mqtt.aliases import TOPIC_ALIASES
 from ges.mqtt.codec import wrong
 from ges.mqtt.mapping import checked_wildcards
 from ges.mqtt.packets import MQTT_5, Connect
@@ -13,7 +14,6 @@ from ges.mqtt.reasons import Reason
 from ges.wire.topics import check_topic
 
 RECEIVE_MAXIMUM = 1024  #: messages of QoS 1 from a client that are not acknowledged yet
-TOPIC_ALIASES = 32
 KEEP_ALIVE_S = 600  #: a client of MQTT 5 is told to be heard that often, if it wanted less
 MAX_CLIENT_ID_BYTES = 256
 MAX_USER_BYTES = 256
@@ -53,7 +53,6 @@ def greet(connect: Connect, fresh_id: str, packet_bytes: int) -> Greeted:
             Property.MAXIMUM_QOS: 1,
             Property.MAXIMUM_PACKET: packet_bytes,
             Property.TOPIC_ALIAS_MAXIMUM: TOPIC_ALIASES,
-            Property.SHARED_AVAILABLE: 0,
         }
         if connect.properties.number(Property.SESSION_EXPIRY, 0):
             values[Property.SESSION_EXPIRY] = 0  # sessions end with their connections

@@ -102,6 +102,8 @@ def properties_of(event: Event, now_ms: int) -> Properties:
     if event.ends_unix_ms:
         values[Property.MESSAGE_EXPIRY] = max(1, ceil((event.ends_unix_ms - now_ms) / MILLIS))
     correlation = event.correlation
+    if event.reply_to:
+        values[Property.RESPONSE_TOPIC] = event.reply_to
     if not attributes:
         if correlation:
             values[Property.CORRELATION] = correlation
@@ -111,7 +113,7 @@ def properties_of(event: Event, now_ms: int) -> Properties:
     if (text := attributes.get(CONTENT_TYPE)) is not None:
         values[Property.CONTENT_TYPE] = text
     if (text := attributes.get(RESPONSE_TOPIC)) is not None and _is_topic(text):
-        values[Property.RESPONSE_TOPIC] = text
+        values.setdefault(Property.RESPONSE_TOPIC, text)
     if not correlation and (text := attributes.get(CORRELATION)) is not None:
         correlation = _unhexed(text)
     if correlation:

@@ -29,5 +29,7 @@ def mqtt_settings(endpoint: str, certificates: Path | None = None) -> MqttSettin
     """
     default = DEFAULT_PORT if certificates is None else DEFAULT_TLS_PORT
     host, port = parse_endpoint(endpoint, default_host=LOOPBACK, default_port=default)
-    tls = None if certificates is None else AdminTls(certificates, flag="--mqtt-tls")
+    tls = (
+        None if certificates is None else AdminTls(certificates, flag="--mqtt-tls", protocol="mqtt")
+    )
     return MqttSettings(host, port, tls)

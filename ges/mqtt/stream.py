@@ -17,13 +17,27 @@ from ges.mqtt.gateway import Gateway
 from ges.mqtt.reasons import Reason
 from ges.wire.client_messages import CLIENT_CODEC, KeepAlive
 from overlay.net.connection import BROKEN
+from overlay.wire.codec import FrameReader
 
-READ_BYTES = 64 * 1024
+READ_BYTES = 32 * 1024
 PULSE_SECONDS = 4.0  #: at most, between two signs of life for the broker
 PATIENCE = 1.5  #: times the keep-alive a client may be silent
 LAST_SECONDS = 2.0  #: to write the last of what is to be said
 
 _PULSE = CLIENT_CODEC.encode(KeepAlive(0, answer=True))
+
+
+class MqttFrames(FrameReader):
+    """Our frames as a broker reads them; what waits as MQTT counts as not whole yet."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        super().__init__()
+        self._gateway = gateway
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes that are not whole frames yet."""
+        return super().kept_bytes + self._gateway.held_bytes
 
 
 class MqttStream(trio.abc.Stream):
@@ -53,7 +67,7 @@ class MqttStream(trio.abc.Stream):
         self._patience = PATIENCE * keep_alive_s if keep_alive_s else float("inf")
         self._packet_seconds = packet_seconds
         self._pulse = min(PULSE_SECONDS, pulse_seconds)
-        self._heard = self._begun = trio.current_time()
+        self._heard = self._begun = self._left_at = trio.current_time()
         self._is_over = False  #: nothing more is read
         self._receiving: trio.CancelScope | None = None
         self._room = trio.Event()
@@ -61,13 +75,23 @@ class MqttStream(trio.abc.Stream):
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         """Return what the client has said, in our frames; empty when it has gone."""
-        gateway = self._gateway
         await trio.lowlevel.checkpoint()
+        self._forgive(trio.current_time() - self._left_at)
+        try:
+            return await self._next()
+        finally:
+            self._left_at = trio.current_time()
+
+    async def _next(self) -> bytes:
+        gateway = self._gateway
         while True:
             if gateway.to_broker:
                 data = bytes(gateway.to_broker)
                 gateway.to_broker.clear()
                 return data
+            if gateway.is_paused and not gateway.is_over:
+                await self._take(b"")
+                continue
             if self._is_over:
                 return b""
             if gateway.is_over:
@@ -111,6 +135,11 @@ class MqttStream(trio.abc.Stream):
         self._wake()
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _forgive(self, seconds: float) -> None:
+        """The broker did not read for so long: what the client has sent meanwhile is still here."""
+        self._heard += seconds
+        self._begun += seconds
 
     async def _receive(self) -> bytes | bytearray | None:
         """Return what comes; empty: the client has gone; None: nothing for a while, or it is over.

@@ -217,7 +217,7 @@ class Mqtt(Part, frozen=True):
         Path | None,
         setting(
             "Serve them over TLS: the folder holds server.crt and server.key, and client-ca.crt if "
-            "clients may show certificates.",
+            "only those are served who show a certificate of an authority in it.",
             *("--mqtt-tls", "DIR"),
             form=PATH,
             env="CHORDAL_MQTT_TLS",
