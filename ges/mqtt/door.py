@@ -20,13 +20,13 @@ from ges.broker import Broker
 from ges.errors import MqttError
 from ges.http.server import why_not_listening
 from ges.mqtt import writing
-from ges.mqtt.codec import PacketReader
+from ges.mqtt.codec import PacketReader, packed_binary
 from ges.mqtt.gateway import Gateway
 from ges.mqtt.greeting import greet
 from ges.mqtt.last_word import LastWord
 from ges.mqtt.mapping import Publisher
 from ges.mqtt.packets import MQTT_5, Connect
-from ges.mqtt.reading import read_connect
+from ges.mqtt.reading import PROTOCOL_NAME, read_connect
 from ges.mqtt.reasons import Reason
 from ges.mqtt.settings import MqttSettings
 from ges.mqtt.stream import READ_BYTES, MqttFrames, MqttStream
@@ -46,7 +46,8 @@ from overlay.wording import printable
 CONNECT_BYTES = 64 * 1024  #: of the first packet, its will included
 MORE_BYTES = 8 * 1024  #: that a packet may have beside the payload
 TAKE_OVER_SECONDS = 5.0  #: for a connection to end, when the same client has come anew
-LEVEL_AT = 6  #: in a CONNECT packet, of the protocol's level
+NAMED = packed_binary(PROTOCOL_NAME)  #: how a CONNECT packet begins ...
+LEVEL_AT = len(NAMED)  #: ... and where the protocol's level is
 KEEP_IDLE_SECONDS = 60  #: then the kernel asks whether the other end is there
 
 
@@ -159,7 +160,7 @@ class MqttDoor:
             return read_connect(first, body), reader
         except MqttError as error:
             self._note_wrong(error, host)
-            level = body[LEVEL_AT] if len(body) > LEVEL_AT else 0
+            level = body[LEVEL_AT] if body.startswith(NAMED) and len(body) > LEVEL_AT else 0
             if error.reason == Reason.UNSUPPORTED_VERSION or level == MQTT_5:
                 told = writing.told(str(error))
                 answer = writing.connack(error.reason, min(level, MQTT_5), told)
