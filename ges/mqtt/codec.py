@@ -109,6 +109,11 @@ class PacketReader:
         """Bytes of a packet that is not whole yet."""
         return len(self._data)
 
+    @property
+    def first_byte(self) -> int | None:
+        """The first byte of the next packet, if it has come."""
+        return self._data[0] if self._data else None
+
     def feed(self, data: bytes | bytearray) -> None:
         """More has come."""
         self._data += data

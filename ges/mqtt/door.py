@@ -20,12 +20,12 @@ from ges.broker import Broker
 from ges.errors import MqttError
 from ges.http.server import why_not_listening
 from ges.mqtt import writing
-from ges.mqtt.codec import PacketReader, packed_binary
+from ges.mqtt.codec import PacketReader, packed_binary, wrong
 from ges.mqtt.gateway import Gateway
 from ges.mqtt.greeting import greet
 from ges.mqtt.last_word import LastWord
 from ges.mqtt.mapping import Publisher
-from ges.mqtt.packets import MQTT_5, Connect
+from ges.mqtt.packets import MQTT_5, Connect, Kind
 from ges.mqtt.reading import PROTOCOL_NAME, read_connect
 from ges.mqtt.reasons import Reason
 from ges.mqtt.settings import MqttSettings
@@ -63,9 +63,8 @@ class MqttDoor:
         self._clients = broker.parts.clients
         self._counted_log = broker.driver.counted_log
         self._doorkeeper = Doorkeeper(self._limits)
-        self._strangers = Slots(
-            self._limits.strangers, of_one=self._limits.strangers_per_host, reserved=0
-        )
+        strangers, of_one = self._limits.strangers // 2, self._limits.strangers_per_host
+        self._strangers = Slots(strangers, of_one=of_one, reserved=0)
         #: By who it is, as rules know it, and by its client id.
         self._served: dict[tuple[str, str], MqttStream] = {}
         self._log = structlog.get_logger("chordal.mqtt")
@@ -105,10 +104,14 @@ class MqttDoor:
             except OSError:  # it is gone already
                 return
             if not self._doorkeeper.admit(host, self._broker.driver.now()):
+                self._counted_log.note("mqtt_turned_away", "too many new connections", host=host)
+                return
+            if not self._broker.driver.has_room:
                 self._counted_log.note("mqtt_turned_away", "too many connections", host=host)
                 return
             try:
-                await self._converse(stream, host)
+                with self._broker.driver.counted():
+                    await self._converse(stream, host)
             except BROKEN:
                 return
             except Exception as error:  # noqa: BLE001 - one client's fault is nobody else's
@@ -156,6 +159,8 @@ class MqttDoor:
                 if not data:
                     return None
                 reader.feed(data)
+                if reader.first_byte != Kind.CONNECT << 4:
+                    raise wrong("the first packet is no CONNECT")
             first, body = found
             return read_connect(first, body), reader
         except MqttError as error:
@@ -209,6 +214,8 @@ class MqttDoor:
             if gateway.is_over:  # a third one has come meanwhile
                 return
             await self._attach(publisher.uid, served, MqttFrames(gateway), host, found)
+            if not gateway.is_over:
+                await served.let_go()
             if gateway.has_will:  # it was the broker that let go of the client
                 gateway.take_will()
                 word = LastWord(bytes(gateway.to_broker))

@@ -10,6 +10,8 @@ client for silent that has promised less (MQTT 5, section 3.1.2.10).
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import trio
 
 from ges.errors import MqttError
@@ -69,6 +71,7 @@ class MqttStream(trio.abc.Stream):
         self._pulse = min(PULSE_SECONDS, pulse_seconds)
         self._heard = self._begun = self._left_at = trio.current_time()
         self._is_over = False  #: nothing more is read
+        self._is_torn = False  #: something was not sent to its end
         self._receiving: trio.CancelScope | None = None
         self._room = trio.Event()
         self._lock = trio.Lock()
@@ -128,6 +131,13 @@ class MqttStream(trio.abc.Stream):
     async def aclose(self) -> None:
         """Close the client's stream."""
         await self._stream.aclose()
+
+    async def let_go(self) -> None:
+        """The broker has ended the connection: say so, if the client still hears."""
+        self._gateway.cut_off(Reason.ADMINISTRATIVE, "the broker has ended this connection")
+        if not self._is_torn:
+            with trio.move_on_after(LAST_SECONDS), suppress(*BROKEN):
+                await self._flush()
 
     def take_over(self) -> None:
         """Another connection of the same client has come: end this one."""
@@ -202,7 +212,9 @@ class MqttStream(trio.abc.Stream):
             data = bytes(self._gateway.to_client)
             self._gateway.to_client.clear()
             if data:
+                self._is_torn = True
                 await self._stream.send_all(data)
+                self._is_torn = False
 
     def _wake(self) -> None:
         self._room.set()

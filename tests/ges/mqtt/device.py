@@ -95,7 +95,7 @@ def _with_numbers(fields: Fields) -> tuple[Properties, list[int]]:
                 while rest.left:
                     assert rest.varint() == Property.SUBSCRIPTION_ID
                     numbers.append(rest.varint())
-            except Exception:  # noqa: BLE001, S112 - the byte was part of something else
+            except Exception:  # noqa: BLE001 - the byte was part of something else
                 continue
             return found, numbers
     raise AssertionError(f"properties {body!r}")
