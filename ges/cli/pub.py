@@ -64,7 +64,7 @@ READ_BYTES = 64 * 1024
     "An empty PAYLOAD clears the value.",
 )
 @click.option(
-    "--expires",
+    "--ttl",
     type=duration,
     metavar="TIME",
     help="How long after being published it may be delivered, as 30s; default: for ever.",
@@ -82,7 +82,7 @@ def pub(
     count: int,
     park: float | None,
     retain: bool,
-    expires: float | None,
+    ttl: float | None,
     as_json: bool,
     token: str | None,
     broker: str,
@@ -101,8 +101,8 @@ def pub(
         raise click.UsageError("--park is for --class secure")
     if budget is not None and link_class != LinkClass.EXPRESS.value:
         raise click.UsageError("--budget is for express events; add --class express")
-    if (retain or expires is not None) and link_class == LinkClass.EXPRESS.value:
-        raise click.UsageError("--retain and --expires are not for express events")
+    if (retain or ttl is not None) and link_class == LinkClass.EXPRESS.value:
+        raise click.UsageError("--retain and --ttl are not for express events")
     check_topic(topic)  # before a broker is looked for
     pairs = parse_attributes(attributes)
     if lines and is_default("timeout"):
@@ -118,7 +118,7 @@ def pub(
         as_json,
         park=park or 0.0,
         retain=retain,
-        expires=expires,
+        ttl=ttl,
         identity=identity,
         overlay=overlay,
         timeout=timeout,
@@ -198,7 +198,7 @@ async def _publish(
     *,
     park: float,
     retain: bool,
-    expires: float | None,
+    ttl: float | None,
     identity: Path | None,
     overlay: str,
     timeout: float,
@@ -225,7 +225,7 @@ async def _publish(
                     budget=budget,
                     park=park,
                     retain=retain,
-                    ttl=expires,
+                    ttl=ttl,
                 )
             done += len(batch)
         await client.flush()
