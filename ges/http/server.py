@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import errno
-
 import structlog
 import trio
 
 from ges.http.answers import End
 from ges.http.connection import ENDED, Answer, HttpConnection
+from ges.http.listening import why_not_listening
 from ges.http.tls import AdminTls
 from overlay.errors import ConfigError
 from overlay.wording import printable
@@ -106,14 +105,3 @@ class AdminServer:
             return False
         self._open.pop(oldest).cancel()
         return True
-
-
-def why_not_listening(error: OSError) -> str:
-    """Return why an address cannot be listened on."""
-    inner = error.__cause__
-    if isinstance(inner, BaseExceptionGroup):
-        inner = inner.exceptions[0]
-    first = inner if isinstance(inner, OSError) else error
-    if first.errno == errno.EADDRINUSE:
-        return "another process listens there"
-    return first.strerror or str(first)

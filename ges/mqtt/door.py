@@ -18,7 +18,7 @@ import trio
 
 from ges.broker import Broker
 from ges.errors import MqttError
-from ges.http.server import why_not_listening
+from ges.http.listening import why_not_listening
 from ges.mqtt import writing
 from ges.mqtt.codec import PacketReader, packed_binary, wrong
 from ges.mqtt.gateway import Gateway

@@ -166,7 +166,7 @@ class Gateway:
             case Publish() as message:
                 self._on_publish(message)
             case Puback(packet_id):
-                self.to_client += self._outgoing.acknowledged(packet_id)
+                self.to_client += self._outgoing.acknowledged(packet_id, self._now_ms())
             case SubscribePacket() as packet:
                 self._on_subscribe(packet)
             case UnsubscribePacket() as packet:
@@ -325,6 +325,7 @@ class Gateway:
 
     def _deliver(self, numbers: tuple[int, ...], events: list[Event]) -> None:
         served = self._wishes.of(numbers)
+        now_ms = self._now_ms()
         for event in events:
             is_own = event.publisher == self._uid
             wanted = [each for each in served if not (is_own and each.wish.no_local)]
@@ -333,16 +334,15 @@ class Gateway:
             qos = max(min(each.wish.qos, 1) for each in wanted)
             as_published = event.retain and any(each.wish.as_published for each in wanted)
             is_5 = self.level == MQTT_5
-            now_ms = self._wall_ns() // 1_000_000
             message = Publish(
                 event.topic,
                 event.payload,
                 0 if event.at_most_once else qos,
                 event.retained or as_published,
-                properties=properties_of(event, now_ms) if is_5 else NONE,
+                properties=properties_of(event) if is_5 else NONE,
                 subscription_ids=tuple(each.identifier for each in wanted if each.identifier),
             )
-            self.to_client += self._outgoing.send(message)
+            self.to_client += self._outgoing.send(message, event.ends_unix_ms, now_ms)
 
     # ── the end ───────────────────────────────────────────────────────────────────────────────
 
@@ -360,6 +360,9 @@ class Gateway:
                 self._publish(will.message)
             except MqttError:
                 self.refused += 1
+
+    def _now_ms(self) -> int:
+        return self._wall_ns() // 1_000_000
 
     def _say(self, message: Message) -> None:
         self.to_broker += CLIENT_CODEC.encode(message)

@@ -10,7 +10,7 @@ at most 1024 bytes and 64 levels, and no control characters.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 from ges.errors import MqttError, TopicError
@@ -95,12 +95,18 @@ def event_of(message: Publish, publisher: Publisher, sequence: int, now_ns: int)
     )
 
 
-def properties_of(event: Event, now_ms: int) -> Properties:
-    """Return the properties of the message that an event becomes, for MQTT 5."""
+def with_rest(message: Publish, ends_ms: int, now_ms: int) -> Publish:
+    """Return a message that says for how many seconds from now on it counts; one at least."""
+    rest = max(1, ceil((ends_ms - now_ms) / MILLIS))
+    properties = message.properties
+    values = {**properties.values, Property.MESSAGE_EXPIRY: rest}
+    return replace(message, properties=Properties(values, properties.user))
+
+
+def properties_of(event: Event) -> Properties:
+    """Return the properties of the message that an event becomes, but for when it ends."""
     values: dict[Property, Value] = {}
     attributes = event.attributes
-    if event.ends_unix_ms:
-        values[Property.MESSAGE_EXPIRY] = max(1, ceil((event.ends_unix_ms - now_ms) / MILLIS))
     correlation = event.correlation
     if event.reply_to:
         values[Property.RESPONSE_TOPIC] = event.reply_to

@@ -1,8 +1,9 @@
 """Messages to one MQTT client: in order, and of QoS 1 no more under way than it takes. Pure.
 
 For example, a client takes ten messages at once. The eleventh waits, and all behind it, until the
-client has acknowledged one of the ten. Nothing is sent again while the connection lasts, as TCP
-loses nothing, and a connection is all of a session here (MQTT 5, section 4.4).
+client has acknowledged one of the ten. What ends while it waits is dropped. Nothing is sent again
+while the connection lasts, as TCP loses nothing, and a connection is all of a session here (MQTT 5,
+section 4.4).
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from collections import deque
 from dataclasses import replace
 
 from ges.mqtt import writing
-from ges.mqtt.packets import Publish
+from ges.mqtt.mapping import with_rest
+from ges.mqtt.packets import MQTT_5, Publish
 
 MOST_UNDER_WAY = 1024
 MAX_PACKET_ID = 65_535
@@ -27,7 +29,7 @@ class Outgoing:
         self._most = min(most, MOST_UNDER_WAY)
         self._limit_bytes = limit_bytes
         self._under_way: set[int] = set()
-        self._waiting: deque[Publish] = deque()
+        self._waiting: deque[tuple[Publish, int]] = deque()  #: with the unix time when each ends
         self._last_id = 0
 
     @property
@@ -35,22 +37,33 @@ class Outgoing:
         """Messages wait for the client to acknowledge others."""
         return bool(self._waiting)
 
-    def send(self, message: Publish) -> bytes:
-        """Return what is to be sent now that there is one more message."""
-        if self._waiting or (message.qos and len(self._under_way) >= self._most):
-            self._waiting.append(message)
-            return b""
-        return self._packed(message)
+    def send(self, message: Publish, ends_ms: int, now_ms: int) -> bytes:
+        """Return what is to be sent now that there is one more message.
 
-    def acknowledged(self, packet_id: int) -> bytes:
+        ``ends_ms``: unix time in milliseconds from which on nobody gets it; 0: there is none.
+        """
+        if self._waiting or self._is_held(message):
+            self._waiting.append((message, ends_ms))
+            return b""
+        return self._packed(message, ends_ms, now_ms)
+
+    def acknowledged(self, packet_id: int, now_ms: int) -> bytes:
         """Return what is to be sent now that the client has one; an unknown one says nothing."""
         self._under_way.discard(packet_id)
         packets: list[bytes] = []
-        while self._waiting and (not self._waiting[0].qos or len(self._under_way) < self._most):
-            packets.append(self._packed(self._waiting.popleft()))
+        while self._waiting and not self._is_held(self._waiting[0][0]):
+            packets.append(self._packed(*self._waiting.popleft(), now_ms))
         return b"".join(packets)
 
-    def _packed(self, message: Publish) -> bytes:
+    def _is_held(self, message: Publish) -> bool:
+        return bool(message.qos) and len(self._under_way) >= self._most
+
+    def _packed(self, message: Publish, ends_ms: int, now_ms: int) -> bytes:
+        if ends_ms:
+            if ends_ms <= now_ms:
+                return b""
+            if self._level == MQTT_5:
+                message = with_rest(message, ends_ms, now_ms)
         if message.qos:
             message = replace(message, packet_id=self._next_id())
         packed = writing.publish(message, self._level)

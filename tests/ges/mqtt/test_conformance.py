@@ -5,6 +5,8 @@ Each test is one case of the list there, over TCP, at a broker of its own.
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from time import time
 
 import pytest
@@ -27,6 +29,7 @@ from tests.ges.mqtt.device import (
     will_part,
 )
 
+PAGE = Path(__file__).parents[3] / "docs" / "mqtt.md"
 BOTH = pytest.mark.parametrize("level", [MQTT_3, MQTT_5])
 
 
@@ -48,6 +51,13 @@ async def turned_away(door: MqttDoor, said: bytes, level: int = MQTT_5) -> tuple
         await client.send(said)
         found = await client.end()
     return found[0].codes if found else None
+
+
+def test_the_list_has_each_case() -> None:
+    listed = re.findall(r"^\| [\d.]+ \| [^|]+ \| `(\w+)` \|$", PAGE.read_text(), re.MULTILINE)
+    cases = {name.removeprefix("test_") for name in globals() if name.startswith("test_")}
+    assert len(listed) == len(set(listed))
+    assert set(listed) == cases - {"the_list_has_each_case"}
 
 
 # ── connecting ────────────────────────────────────────────────────────────────────────────────

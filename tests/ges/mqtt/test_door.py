@@ -22,6 +22,7 @@ from ges.mqtt.settings import mqtt_settings
 from ges.sessions import clients
 from ges.wire.operator_messages import Kick
 from overlay.errors import ConfigError
+from overlay.ids import LinkClass
 from overlay.limits import Limits
 from overlay.queues.lanes import Policy
 from tests.ges.mqtt.device import (
@@ -369,6 +370,31 @@ async def test_events_of_either_kind_come_to_both_over_two_brokers(brokers: Brok
             assert told.properties.user == (("unit", "F"),), "no wildcard in a response topic"
             assert told.properties.values[Property.CORRELATION] == correlation
             assert 1 <= told.properties.number(Property.MESSAGE_EXPIRY, 0) <= 60
+
+
+async def test_express_events_come_to_mqtt_clients(brokers: Brokers) -> None:
+    a, b = await brokers.ring_of(2)
+    async with door_of(a) as door, await device(door) as mqtt, connect(b.url) as client:
+        await mqtt.subscribe("t")
+        await client.publish("t", b"quick", link_class=LinkClass.EXPRESS)
+        assert (await mqtt.expect(Kind.PUBLISH)).payload == b"quick"
+
+
+async def test_what_has_ended_while_it_waited_for_an_mqtt_client_is_dropped(door: MqttDoor) -> None:
+    async with (
+        await device(door, "slow", properties={Property.RECEIVE_MAXIMUM: 1}) as slow,
+        await device(door, "quick") as quick,
+    ):
+        await slow.subscribe("t")
+        ends = Properties({Property.MESSAGE_EXPIRY: 1})
+        for number in range(3):
+            lasts = Properties() if number != 1 else ends
+            said = publish_packet("t", b"%d" % number, qos=1, properties=lasts)
+            await quick.ask(said, Kind.PUBACK)
+        first = await slow.expect(Kind.PUBLISH)
+        await trio.sleep(1.1)
+        await slow.send(puback_packet(first.packet_id))
+        assert (await slow.expect(Kind.PUBLISH)).payload == b"2"
 
 
 async def test_an_mqtt_client_answers_a_request(brokers: Brokers) -> None:
