@@ -48,6 +48,7 @@ MORE_BYTES = 8 * 1024  #: that a packet may have beside the payload
 TAKE_OVER_SECONDS = 5.0  #: for a connection to end, when the same client has come anew
 NAMED = packed_binary(PROTOCOL_NAME)  #: how a CONNECT packet begins ...
 LEVEL_AT = len(NAMED)  #: ... and where the protocol's level is
+CLOSE_SECONDS = 1.0
 KEEP_IDLE_SECONDS = 60  #: then the kernel asks whether the other end is there
 
 
@@ -137,7 +138,11 @@ class MqttDoor:
             with suppress(OSError):
                 plain.socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
                 plain.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEP_IDLE_SECONDS)
-            await self._admit(stream, host, connect, reader)
+            try:
+                await self._admit(stream, host, connect, reader)
+            finally:
+                with trio.move_on_after(CLOSE_SECONDS):  # TLS says good-bye
+                    await stream.aclose()
 
     async def _secured(self, plain: trio.SocketStream) -> trio.abc.Stream:
         if self._settings.tls is None:

@@ -37,6 +37,7 @@ from ges.mqtt.reading import read_packet
 from ges.mqtt.reasons import SUBSCRIPTION_FAILED, Reason
 from ges.mqtt.shared import split_share
 from ges.mqtt.wishes import Wishes, code_of
+from ges.sessions.intake import TOO_LARGE
 from ges.wire.client_messages import (
     CLIENT_CODEC,
     Accepted,
@@ -290,15 +291,15 @@ class Gateway:
     def _refuse(self, packet_id: int, reason: int, why: str) -> None:
         """A message is not taken: MQTT 3.1.1 has no way to say so, MQTT 5 only with QoS 1.
 
-        Of MQTT 3.1.1 one that is denied is acknowledged, as it would be sent again for ever, and
-        any other ends the connection, so that the client sends it again.
+        Of MQTT 3.1.1 one that can never be taken is acknowledged, as it would be sent again for
+        ever, and any other ends the connection, so that the client sends it again.
         """
         if not packet_id:
             self.refused += 1
         elif self.level == MQTT_5:
             told = why if self._tells_why else ""
             self.to_client += writing.puback(packet_id, self.level, reason, told)
-        elif reason in (Reason.NOT_AUTHORIZED, Reason.TOPIC_NAME):
+        elif reason in (Reason.NOT_AUTHORIZED, Reason.TOPIC_NAME) or why.startswith(TOO_LARGE):
             self.refused += 1
             self.to_client += writing.puback(packet_id, self.level)
         else:

@@ -41,6 +41,7 @@ from overlay.wire.codec import FrameRun
 from overlay.wire.frames import CONTROL, EVENT
 
 LONG_RUN_BYTES = 16 * 1024  #: a shorter run is taken in one piece, however many want it
+TOO_LARGE = "a payload of "  #: how the reason begins for which an event is refused for its size
 
 
 class Intake:
@@ -232,7 +233,7 @@ class Intake:
         limit = self._limits.payload_bytes
         if limit >= MAX_PAYLOAD_BYTES or (size := run.largest_payload) <= limit:
             return None
-        return f"a payload of {size} bytes; this broker takes {limit} at most"
+        return f"{TOO_LARGE}{size} bytes; this broker takes {limit} at most"
 
     def _park(self, session: Session, run: EventRun, problem: str | None, park_ms: int) -> None:
         """Park secure events that cannot go now, as far as their publisher wants that."""

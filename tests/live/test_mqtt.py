@@ -341,6 +341,10 @@ def test_commands_and_mqtt_clients_see_the_same(ring: list[Broker]) -> None:
         assert done.returncode == 0, done.stderr
         eventually(lambda: [message.payload for message in client.got] == [b"21"])
         assert properties_of(client.got[0])["UserProperty"] == [("unit", "C")]
+        why = chordal_here("why", "shown/1", "--broker", first.url)
+        assert " has 'shown/#'" in why.stdout
+        listed = chordal_here("clients", "--json", "--broker", second.url)
+        assert json.loads(listed.stdout)["clients"], listed.stdout + listed.stderr
     done = chordal("sub", "shown/#", "--json", "--count", "1", "--broker", second.url)
     assert done.returncode == 0, done.stderr
     row = json.loads(done.stdout)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from ges.mqtt.packets import MQTT_3, MQTT_5, Kind
 from ges.mqtt.properties import Properties, Property
 from ges.mqtt.reasons import Reason
 from ges.mqtt.settings import mqtt_settings
+from ges.retained import values
 from ges.sessions import clients
 from ges.wire.operator_messages import Kick
 from overlay.errors import ConfigError
@@ -31,6 +33,7 @@ from tests.ges.mqtt.device import (
     connect_packet,
     device,
     dial,
+    disconnect_packet,
     door_of,
     puback_packet,
     publish_packet,
@@ -218,12 +221,32 @@ async def test_reasons_are_not_told_to_who_does_not_want_them(brokers: Brokers) 
 
 
 async def test_a_message_of_mqtt_3_that_is_not_taken_now_ends_the_connection(
-    brokers: Brokers,
+    door: MqttDoor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broker = await brokers.start(limits=Limits(payload_bytes=1000))
-    async with door_of(broker) as door, await device(door, level=MQTT_3) as client:
-        await client.send(publish_packet("t", b"x" * 1001, qos=1, level=MQTT_3))
+    monkeypatch.setattr(values, "MAX_VALUES", 0)
+    async with await device(door, level=MQTT_3) as client:
+        await client.send(publish_packet("t", b"x", qos=1, retain=True, level=MQTT_3))
         assert await client.end() == []
+
+
+async def test_a_message_of_mqtt_3_that_is_never_taken_is_acknowledged(brokers: Brokers) -> None:
+    broker = await brokers.start(limits=Limits(payload_bytes=1000))
+    async with door_of(broker) as door:
+        async with await device(door, level=MQTT_3) as client:
+            for topic, size in (("t", 1001), ("line\nfeed", 1)):
+                said = publish_packet(topic, b"x" * size, qos=1, level=MQTT_3)
+                assert (await client.ask(said, Kind.PUBACK)).codes == (0,)
+        await counted(broker, "mqtt_messages_refused", 2)
+
+
+async def test_a_retained_message_too_many_is_refused(
+    door: MqttDoor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(values, "MAX_VALUES", 1)
+    async with await device(door) as client:
+        for topic, code in (("a", 0), ("b", Reason.QUOTA), ("a", 0)):
+            said = publish_packet(topic, b"x", qos=1, retain=True)
+            assert (await client.ask(said, Kind.PUBACK)).codes == (code,)
 
 
 # ── who may do what ───────────────────────────────────────────────────────────────────────────
@@ -318,6 +341,23 @@ async def test_a_denied_message_of_mqtt_3_is_acknowledged_and_counted(
             said = publish_packet("sensors/1", qos=1, level=MQTT_3)
             assert (await client.ask(said, Kind.PUBACK)).codes == (0,)
         await counted(broker, "mqtt_messages_refused")
+
+
+async def test_plain_bytes_and_garbage_at_a_door_with_tls(
+    brokers: Brokers, authority: WebAuthority
+) -> None:
+    tls = AdminTls(authority.certificate.parent, "--mqtt-tls", "mqtt")
+    async with door_of(await brokers.start(), tls) as door:
+        for said in (connect_packet(), *GARBAGE.values()):
+            async with await dial(door) as client:
+                await client.send(said)
+                with trio.fail_after(DEADLINE_SECONDS), suppress(trio.BrokenResourceError):
+                    while await client.stream.receive_some():
+                        pass
+        async with await dial_tls(door, authority) as client:
+            assert (await client.ask(connect_packet(), Kind.CONNACK)).codes == (0, 0)
+            await client.send(disconnect_packet())
+            assert await client.end() == [], "and TLS ends as it should"
 
 
 async def test_certificates_of_clients(
