@@ -9,6 +9,7 @@
     ├── MqttError               an MQTT client broke the protocol (a ProtocolError)
     └── EventError
         ├── TopicError          a topic or filter is malformed (also a ConfigError)
+        ├── TraceparentError    a trace context is malformed (also a ConfigError)
         ├── PublishRefused      the broker did not take an event: it definitely was not delivered
         ├── SubscribeRefused    the broker did not take a subscription
         ├── ActivityUnknown     the broker does not say when a subscription is active
@@ -19,6 +20,8 @@
         ├── BenchFailed         a process of a measurement could not do its part
         ├── ProfileFull         a broker can tell others of no more queue groups
         ├── OperationRefused    the broker does not do what an operator asks
+        ├── DrillRefused        a drill would break more than the ring survives
+        ├── DrillFailed         a drill could not do its part, or the ring did not become whole
         ├── SpreadRefused       the broker did not take a list of revoked identities
         ├── NotExplained        a broker cannot say what it would do with an event
         ├── ConnectionLost      the broker is gone; an unconfirmed event may or may not be delivered
@@ -80,6 +83,12 @@ class TopicError(EventError, ConfigError):
     """A topic or a filter is malformed; the text says where and shows a right one."""
 
     code = "topic"
+
+
+class TraceparentError(EventError, ConfigError):
+    """The trace that an event is to belong to is not named as W3C Trace Context has it."""
+
+    code = "traceparent"
 
 
 class PublishRefused(EventError):
@@ -146,6 +155,18 @@ class OperationRefused(EventError):
     """The broker does not list its clients, cut one off or drain, and why."""
 
     code = "operation-refused"
+
+
+class DrillRefused(EventError):
+    """A drill does not begin, or does not go on: the ring is not whole, or survives too little."""
+
+    code = "drill-refused"
+
+
+class DrillFailed(EventError):
+    """A drill could not do its part, or the ring did not become whole again in time."""
+
+    code = "drill-failed"
 
 
 class NotExplained(EventError):

@@ -89,6 +89,8 @@ class Stack:
         self.interests = Interests(give)
         #: Told of subscriptions that are active now.
         self.on_active: Callable[[Iterable[tuple[Any, int]]], None] = lambda keys: None
+        #: Told of events with attributes as they are published here, or come; None: nobody is.
+        self.on_event: Callable[[str, EventRun], None] | None = None
         self._timed: list[Timed] = []
         survey, peer = node.survey, node.peer
         routing = RoutingParts.build(
@@ -124,6 +126,8 @@ class Stack:
 
     def publish(self, client: Subscriber, run: EventRun) -> None:
         """Take events that a client publishes; :meth:`why_not` has said that they can go."""
+        if run.head.attribute_bytes and self.on_event is not None:
+            self.on_event("event published", run)
         flood = run.head.secure and not self._graph.is_complete
         self.router.publish(client, run, self.now(), flood=flood)
         if self.ordering.has_questions:
@@ -195,6 +199,8 @@ class Stack:
         if self._topics.problem(run.head.topic) is not None:
             self._refuse(run.head, run.count)
             return
+        if run.head.attribute_bytes and self.on_event is not None:
+            self.on_event("event came", run)
         self.router.relay(line, run, self.now())
         if self.ordering.has_questions:
             self._ask()

@@ -22,8 +22,8 @@ unless a rule denies that (:mod:`ges.wire.replies`).
 ``brokers = ["10.1.0.0/16"]``, above all rules, lets only brokers at such addresses link to this
 one: who could link as a broker would need no rule.
 
-``operate = ["clients", "kick", "drain"]`` in a rule is about what operators do: see who is
-attached, cut one off, have the broker leave.
+``operate = ["clients", "kick", "drain", "drill"]`` in a rule is about what operators do: see who is
+attached, cut one off, have the broker leave, break it for a drill.
 
 Subjects: ``anyone``; ``authenticated`` (by certificate or token); ``certificate``; ``token``;
 ``role:client`` and ``role:broker`` (a certificate's); ``uid:HEX32`` (a certificate's: a uid that is
@@ -74,6 +74,7 @@ class Operation(StrEnum):
     CLIENTS = "clients"
     KICK = "kick"
     DRAIN = "drain"
+    DRILL = "drill"
 
     @property
     def in_words(self) -> str:
@@ -85,6 +86,7 @@ _OPERATIONS_IN_WORDS = {
     Operation.CLIENTS: "listing clients",
     Operation.KICK: "cutting off a client",
     Operation.DRAIN: "draining the broker",
+    Operation.DRILL: "breaking the ring for a drill",
 }
 
 

@@ -40,6 +40,7 @@ COMMANDS = {
     "clients": ("ges.cli.clients", "clients", "List who is attached where, with rates."),
     "kick": ("ges.cli.clients", "kick", "Cut off a client."),
     "drain": ("ges.cli.drain", "drain", "Have a broker leave, after its clients."),
+    "drill": ("ges.cli.drill", "drill", "Break a live ring within limits, and measure."),
     "top": ("ges.cli.top", "top", "Watch brokers and links with their rates."),
     "bench": ("ges.cli.bench", "bench", "Measure how fast events go, and how long they take."),
     "identity": ("ges.cli.identity", "identity", "Authority and certificates of an overlay."),

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import sys
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from ges.cli.options import (
 )
 from ges.wire.events import MAX_PAYLOAD_BYTES
 from ges.wire.topics import check_topic
+from ges.wire.trace_context import traced
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass
 from overlay.wording import counted
@@ -69,6 +71,11 @@ READ_BYTES = 64 * 1024
     metavar="TIME",
     help="How long after being published it may be delivered, as 30s; default: for ever.",
 )
+@click.option(
+    "--traceparent",
+    metavar="00-TRACE-SPAN-FLAGS",
+    help="Trace that the event belongs to, as W3C Trace Context names it.",
+)
 @json_option
 @token_option
 @client_options
@@ -83,6 +90,7 @@ def pub(
     park: float | None,
     retain: bool,
     ttl: float | None,
+    traceparent: str | None,
     as_json: bool,
     token: str | None,
     broker: str,
@@ -104,7 +112,7 @@ def pub(
     if (retain or ttl is not None) and link_class == LinkClass.EXPRESS.value:
         raise click.UsageError("--retain and --ttl are not for express events")
     check_topic(topic)  # before a broker is looked for
-    pairs = parse_attributes(attributes)
+    pairs = traced(parse_attributes(attributes), traceparent) or {}
     if lines and is_default("timeout"):
         timeout = math.inf
     run_async(
@@ -192,7 +200,7 @@ async def _publish(
     topic: str,
     payloads: _Given | _Lines,
     link_class: LinkClass,
-    attributes: dict[str, str],
+    attributes: Mapping[str, str],
     budget: float | None,
     as_json: bool,
     *,

@@ -231,6 +231,8 @@ def as_json_line(event: Event) -> bytes:
     }
     if event.retained:
         row["retained"] = True
+    if event.traceparent:
+        row["traceparent"] = event.traceparent
     if event.link_class is LinkClass.EXPRESS:
         row |= {
             "late": event.late,

@@ -51,6 +51,7 @@ from ges.errors import (
 )
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.delivered import Event
+from ges.wire.drill_messages import Drilled, Question
 from ges.wire.events import (
     MAX_BUDGET_US,
     MAX_PAYLOAD_BYTES,
@@ -59,9 +60,10 @@ from ges.wire.events import (
     checked_options,
     pack_attributes,
 )
-from ges.wire.operator_messages import ClientList, ClientsRequest, Drain, Kick
+from ges.wire.operator_messages import ClientList, ClientsRequest, Drain, Kick, Operated
 from ges.wire.status import Status
 from ges.wire.topics import check_filter, check_queue, check_topic
+from ges.wire.trace_context import traced
 from ges.wire.why import Why, WhyRequest
 from ges.wire.why_event import WhyEvent, WhyEventRequest
 from overlay.errors import ConfigError
@@ -136,6 +138,7 @@ class Client:
         correlation: bytes = b"",
         retain: bool = False,
         ttl: float | None = None,
+        traceparent: str | None = None,
     ) -> None:
         """Publish an event; returns when it is queued, or, with ``confirm``, taken by the broker.
 
@@ -150,10 +153,11 @@ class Client:
         ``retain``: brokers keep it as the last value of its topic, and who subscribes later gets it
         first; an empty payload clears the value. ``ttl``: seconds after which it is delivered to
         nobody any more, and is no last value; ``max_hops``: so many hops between brokers it may
-        take.
+        take. ``traceparent``: the trace that the event belongs to, as W3C Trace Context names it.
 
         Raises:
             TopicError: the topic is malformed.
+            TraceparentError: ``traceparent`` is none.
             ConfigError: the payload is not bytes (text has to be encoded); payload or attributes
                 are too large; attributes are not text; the budget is no such time; ``ttl``,
                 ``max_hops``, ``priority`` or ``correlation`` is none; ``retain`` or ``ttl`` are
@@ -174,6 +178,7 @@ class Client:
             and budget is None
             and max_hops is None
             and ttl is None
+            and traceparent is None
         ):
             # As the event before, of which all has been checked.
             run.room -= size
@@ -181,6 +186,8 @@ class Client:
             run.times.append(time_ns())
             return
         options = checked_options(max_hops, priority, correlation, retain=retain, ttl=ttl)
+        if traceparent is not None:
+            attributes = traced(attributes, traceparent)
         await self._publish(topic, payload, attributes, link_class, park, budget, options)
         if confirm:
             await self.flush()
@@ -207,6 +214,8 @@ class Client:
             raise ConfigError(
                 f"the payload has {len(payload)} bytes, {MAX_PAYLOAD_BYTES} are allowed"
             )
+        if attributes:
+            attributes = traced(attributes, None)
         packed = pack_attributes(attributes) if attributes else b""
         park_ms = _park_ms(park, link_class) if park else 0
         if options is not None and (options.retain or options.ttl_ms):
@@ -452,9 +461,27 @@ class Client:
         answer = await self._attachment.operate(question)
         if isinstance(answer, ClientList):
             return answer
-        if answer.problem is not None:
-            raise OperationRefused(f"{self.broker_url}: {printable(answer.problem)}")
+        self._raise_problem(answer)
         return ClientList((), False)
+
+    async def drill(self, question: Question) -> Drilled:
+        """Ask the broker as a drill does: to break itself, or what it has seen.
+
+        Raises:
+            OperationRefused: it takes part in no drills, or this client may not drill, and why.
+            ConnectionLost: there is no broker.
+            ClientClosed: the client's block has ended.
+        """
+        self._core.check_open()
+        answer = await self._attachment.operate(question)
+        self._raise_problem(answer)
+        assert isinstance(answer, Drilled)
+        return answer
+
+    def _raise_problem(self, answer: object) -> None:
+        problem = answer.problem if isinstance(answer, Operated) else None
+        if problem is not None:
+            raise OperationRefused(f"{self.broker_url}: {printable(problem)}")
 
     async def status(self) -> Status:
         """Ask the broker about itself.

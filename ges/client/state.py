@@ -33,6 +33,7 @@ from ges.wire.client_messages import (
     Subscribed,
     SubscriptionRefused,
 )
+from ges.wire.drill_messages import Drilled
 from ges.wire.operator_messages import ClientList, Operated
 from ges.wire.status import MoreStatus, Status
 from ges.wire.status_pages import StatusPages
@@ -44,6 +45,7 @@ from overlay.ids import LinkClass
 from overlay.machine import Message
 from overlay.wire.versions import (
     ACTIVE,
+    DRILL,
     KEPT_EVENTS,
     OPERATE,
     QUEUES,
@@ -124,8 +126,9 @@ class ClientState:
         self.retains = False  #: it knows retained events, and events that end
         self.explanations: list[Why | WhyEvent] = []
         self.taken: list[RevocationTaken] = []
-        self.operated: list[ClientList | Operated] = []
-        self.can_operate = False  #: it answers operators
+        self.operated: list[ClientList | Operated | Drilled] = []
+        self.can_operate = False  #: it answers operators ...
+        self.can_drill = False  #: ... and drills
         self.takes_queues = True  #: it takes clients into queue groups
         self.takes_requests = True  #: it takes requests
         self.pending = PendingRequests(publisher.hex())  #: requests that wait for a reply
@@ -162,6 +165,7 @@ class ClientState:
         self.keepalive = Keepalive(now)
         self._keeps_events = KEPT_EVENTS in attached.capabilities
         self.can_operate = OPERATE in attached.capabilities
+        self.can_drill = DRILL in attached.capabilities
         self.tells_active = ACTIVE in attached.capabilities
         self.answers_why = WHY in attached.capabilities
         self.retains = RETAINED in attached.capabilities
@@ -309,7 +313,7 @@ class ClientState:
                 return Move()
             case RevocationTaken():
                 self.taken.append(message)
-            case ClientList() | Operated():
+            case ClientList() | Operated() | Drilled():
                 self.operated.append(message)
             case Dropped():
                 self.dropped = message

@@ -18,6 +18,7 @@ from ges.client.wish import Wish
 from ges.errors import NotExplained, SubscribeRefused
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.client_messages import KeepAlive, StatusRequest
+from ges.wire.drill_messages import Drilled, Question
 from ges.wire.operator_messages import ClientList, ClientsRequest, Drain, Kick, Operated
 from ges.wire.status import Status
 from ges.wire.why import Why, WhyRequest
@@ -183,9 +184,12 @@ class Waiting(ABC):
         await self._ask(question, explanations)
         return explanations.pop()
 
-    async def operate(self, question: ClientsRequest | Kick | Drain) -> ClientList | Operated:
+    async def operate(
+        self, question: ClientsRequest | Kick | Drain | Question
+    ) -> ClientList | Operated | Drilled:
         """Ask the broker as an operator."""
-        if not self.state.can_operate:
+        is_drill = isinstance(question, Question)
+        if not (self.state.can_drill if is_drill else self.state.can_operate):
             return Operated("it is of an earlier version, and takes no such command")
         operated = self.state.operated
         operated.clear()

@@ -47,7 +47,8 @@ def look_up(stack: Stack, asker: Session, request: WhyEventRequest) -> WhyEvent:
         slots = tuple(bits(found.destinations)) if not to_all and reason is None else ()
         age_ms = (now - found.at) // 1_000_000
         shown = topic if reason is None else None
-        logged.append(LoggedEvent(found.incarnation, age_ms, shown, to_all, slots))
+        trace = found.traceparent if reason is None else ""
+        logged.append(LoggedEvent(found.incarnation, age_ms, shown, to_all, slots, trace))
     passed = [
         PassedEvent(incarnation, EdgeState(state))
         for incarnation, state in stack.ordering.look_up(publisher, link_class, request.sequence)

@@ -26,6 +26,7 @@ from ges.wire.client_messages import (
     Subscribe,
     Unsubscribe,
 )
+from ges.wire.drill_messages import Question
 from ges.wire.event_runs import EventRun, event_runs
 from ges.wire.events import CLIENT_FLAGS, MAX_PAYLOAD_BYTES, NO_DUTY, TIMED_FLAGS
 from ges.wire.operator_messages import ClientsRequest, Drain, Kick
@@ -57,7 +58,7 @@ class Intake:
         take_notice: Callable[[RevocationNotice], str | None],
         describe: Callable[[], Status],
         explain: Callable[[Session, WhyRequest], Why],
-        operate: Callable[[Session, ClientsRequest | Kick | Drain], Message],
+        operate: Callable[[Session, ClientsRequest | Kick | Drain | Question], Message],
         limits: Limits = LIMITS,
         look_at_memory: Callable[[], None] = lambda: None,
         portion_bytes: int = sys.maxsize,
@@ -166,7 +167,7 @@ class Intake:
             session.tell(self._explain(session, message))
         elif isinstance(message, WhyEventRequest):
             session.tell(look_up(self._stack, session, message))
-        elif isinstance(message, (ClientsRequest, Kick, Drain)):
+        elif isinstance(message, ClientsRequest | Kick | Drain | Question):
             session.answer(self._operate(session, message))
         else:
             raise ProtocolError(f"{type(message).__name__} from a client")

@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 
 from ges.wire.broker_messages import RevocationNotice
+from ges.wire.drill_messages import DRILL_MESSAGES, Drilled
 from ges.wire.operator_messages import OPERATOR_MESSAGES, ClientList, Operated
 from ges.wire.profile_messages import GroupName
 from ges.wire.status import MoreStatus, Status
@@ -216,4 +217,6 @@ CLIENT_CODEC = MessageCodec(
     *OPERATOR_MESSAGES,
     ClientList,
     Operated,
+    *DRILL_MESSAGES,
+    Drilled,
 )

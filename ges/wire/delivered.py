@@ -35,6 +35,7 @@ from ges.wire.events import (
     layout_alike,
 )
 from ges.wire.replies import reply_address
+from ges.wire.trace_context import traceparent_in
 from overlay.errors import CodecError
 from overlay.ids import LinkClass
 from overlay.wire.frames import EVENT, PROTOCOL_VERSION
@@ -88,6 +89,11 @@ class Event(msgspec.Struct, frozen=True, gc=False):
         Empty: nobody waits for one.
         """
         return reply_address(self.publisher, self.correlation) if self.is_request else ""
+
+    @property
+    def traceparent(self) -> str:
+        """The trace that it belongs to (:mod:`ges.wire.trace_context`); empty: none is named."""
+        return traceparent_in(self.attributes)
 
 
 def pack_matches(numbers: tuple[int, ...]) -> bytes:

@@ -88,10 +88,15 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
         Raises:
             CodecError: those of an event are no map of strings.
         """
+        for packed in self.attributes():
+            check_attributes(packed)
+
+    def attributes(self) -> Iterator[bytes]:
+        """Yield the attributes of each, packed."""
         shift = FRAME_HEADER.size + topic_offset(self.head.flags) + len(self.head.topic)
         size = self.head.attribute_bytes
         for bound in self.bounds[:-1]:
-            check_attributes(self.data[bound + shift : bound + shift + size])
+            yield self.data[bound + shift : bound + shift + size]
 
     def alone(self) -> EventRun:
         """Return the run without what else came with it, which would be kept as long."""

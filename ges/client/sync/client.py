@@ -17,6 +17,7 @@ from ges.client.subscription import Subscription as Awaited
 from ges.client.sync.subscription import Subscription
 from ges.client.sync.thread import ClientThread
 from ges.wire.delivered import Event
+from ges.wire.drill_messages import Drilled, Question
 from ges.wire.operator_messages import ClientList, ClientsRequest, Drain, Kick
 from ges.wire.status import Status
 from ges.wire.why import Why
@@ -123,6 +124,7 @@ class Client:
         correlation: bytes = b"",
         retain: bool = False,
         ttl: float | None = None,
+        traceparent: str | None = None,
     ) -> None:
         """Publish an event; arguments and errors are those of :meth:`ges.client.Client.publish`."""
         self._thread.call(
@@ -139,6 +141,7 @@ class Client:
                 correlation=correlation,
                 retain=retain,
                 ttl=ttl,
+                traceparent=traceparent,
             )
         )
 
@@ -227,6 +230,16 @@ class Client:
             ClientClosed: the client is closed.
         """
         return self._thread.call(self._client.operate(question))
+
+    def drill(self, question: Question) -> Drilled:
+        """Ask the broker as a drill does: to break itself, or what it has seen.
+
+        Raises:
+            OperationRefused: it takes part in no drills, or this client may not drill, and why.
+            ConnectionLost: there is no broker.
+            ClientClosed: the client is closed.
+        """
+        return self._thread.call(self._client.drill(question))
 
     def status(self) -> Status:
         """Ask the broker about itself.
