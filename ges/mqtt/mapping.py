@@ -13,6 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import ceil
 
+import msgspec
+
 from ges.errors import MqttError, TopicError
 from ges.mqtt.codec import wrong
 from ges.mqtt.packets import Publish
@@ -28,7 +30,9 @@ CONTENT_TYPE = "mqtt-content-type"
 RESPONSE_TOPIC = "mqtt-response-topic"
 CORRELATION = "mqtt-correlation"  #: in hexadecimal, unless it has the size of an event's own
 PAYLOAD_FORMAT = "mqtt-payload-format"
-_OWN = frozenset({CONTENT_TYPE, RESPONSE_TOPIC, CORRELATION, PAYLOAD_FORMAT})
+USER = "mqtt-user-properties"  #: all of them, as JSON, where a name is there more than once
+_OWN = frozenset({CONTENT_TYPE, RESPONSE_TOPIC, CORRELATION, PAYLOAD_FORMAT, USER})
+_pairs = msgspec.json.Decoder(tuple[tuple[str, str], ...])
 
 MILLIS = 1000
 
@@ -73,6 +77,8 @@ def event_of(message: Publish, publisher: Publisher, sequence: int, now_ns: int)
         CORRELATION: correlation.hex() if len(correlation) != CORRELATION_BYTES else None,
         PAYLOAD_FORMAT: "1" if properties.number(Property.PAYLOAD_FORMAT, 0) else None,
     }
+    if len(attributes) < len(properties.user):
+        own[USER] = msgspec.json.encode(properties.user).decode()
     attributes |= {name: value for name, value in own.items() if value}
     try:
         packed = pack_attributes(attributes)
@@ -124,12 +130,10 @@ def properties_of(event: Event) -> Properties:
         correlation = _unhexed(text)
     if correlation:
         values[Property.CORRELATION] = correlation
-    user = tuple(
-        (name, value)
-        for name, value in attributes.items()
-        if name not in _OWN and "\0" not in name + value
-    )
-    return Properties(values, user)
+    user = [(name, value) for name, value in attributes.items() if name not in _OWN]
+    if (text := attributes.get(USER)) is not None:
+        user = [*_read_pairs(text)] or user
+    return Properties(values, tuple(pair for pair in user if "\0" not in pair[0] + pair[1]))
 
 
 def checked_wildcards(message: Publish) -> Publish:
@@ -154,6 +158,14 @@ def _expiry(properties: Properties) -> int | None:
 def _is_topic(text: str) -> bool:
     """Say whether a client may be told to answer there: anybody may have set the attribute."""
     return bool(text) and not any(each in text for each in "+#\0")
+
+
+def _read_pairs(text: str) -> tuple[tuple[str, str], ...]:
+    """Read what stands in :data:`USER`; nothing, where that is something else."""
+    try:
+        return _pairs.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return ()
 
 
 def _unhexed(text: str) -> bytes:

@@ -271,6 +271,9 @@ async def test_properties_of_a_message(door: MqttDoor) -> None:
         assert 89 <= got.number(Property.MESSAGE_EXPIRY, 0) <= 90
         assert {**got.values, Property.MESSAGE_EXPIRY: 90} == dict(sent.values)
         assert got.user == sent.user
+        twice = Properties({}, (("a", "1"), ("b", "2"), ("a", "3"), ("mqtt-content-type", "x")))
+        await client.publish("t", b"21", properties=twice)
+        assert (await client.expect(Kind.PUBLISH)).properties == twice
     no_topic = Properties({Property.RESPONSE_TOPIC: "answers/+"})
     assert await told_off(door, publish_packet("t", properties=no_topic)) == Reason.PROTOCOL_ERROR
 
