@@ -122,7 +122,8 @@ def properties_of(event: Event) -> Properties:
         return Properties(values) if values else NONE
     if attributes.get(PAYLOAD_FORMAT) == "1":
         values[Property.PAYLOAD_FORMAT] = 1
-    if (text := attributes.get(CONTENT_TYPE)) is not None:
+    # MQTT takes no U+0000, and whoever publishes may set attributes to anything.
+    if (text := attributes.get(CONTENT_TYPE)) is not None and "\0" not in text:
         values[Property.CONTENT_TYPE] = text
     if (text := attributes.get(RESPONSE_TOPIC)) is not None and _is_topic(text):
         values.setdefault(Property.RESPONSE_TOPIC, text)

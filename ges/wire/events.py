@@ -33,8 +33,8 @@ events before this one may come another way; bit 6: it may come for a second tim
 a question of the broker that it is for (:mod:`ges.routing.recall`); bit 8: it has a correlation id;
 bit 9: it is a request, and its correlation id says where the reply goes (:mod:`ges.wire.replies`);
 bit 10: behind its payload stands which broker serves which queue group (:mod:`ges.wire.groups`);
-bit 11: it is to be retained; bit 12: it ends; bit 13: it is a retained value, and not news
-(:mod:`ges.retained`); bit 14: its publisher does not care if it is lost (QoS 0 of MQTT).
+bit 12: it is to be retained; bit 13: it ends; bit 14: it is a retained value, and not news
+(:mod:`ges.retained`); bit 15: its publisher does not care if it is lost (QoS 0 of MQTT).
 
 An express event (bit 3 of the flags) has eight bytes more, before its topic::
 
@@ -43,12 +43,12 @@ An express event (bit 3 of the flags) has eight bytes more, before its topic::
 
 Bit 4 says that it has passed a link that is not express, bit 5 that a broker has found it late.
 Behind that, with bit 8, there are 16 bytes by which a reply names what it replies to. Behind that,
-with bit 11::
+with bit 12::
 
     u64 stamp          unix time in nanoseconds, as the broker has it where it was published; of
                        two retained events the one with the later stamp counts; from a client: 0
 
-and behind that, with bit 12::
+and behind that, with bit 13::
 
     u64 end            unix time in milliseconds, by the clock of that broker, after which nobody
                        is to get it; from a client: how many milliseconds that is from now on
@@ -87,10 +87,10 @@ RECALLED_FLAG = 128
 CORRELATION_FLAG = 256
 REQUEST_FLAG = 512
 GROUPS_FLAG = 1024
-RETAIN_FLAG = 2048
-EXPIRES_FLAG = 4096
-STORED_FLAG = 8192
-AT_MOST_ONCE_FLAG = 16384
+RETAIN_FLAG = 4096
+EXPIRES_FLAG = 8192
+STORED_FLAG = 16384
+AT_MOST_ONCE_FLAG = 32768
 #: Those of which hardly any event has one: it is handled by itself.
 TIMED_FLAGS = RETAIN_FLAG | EXPIRES_FLAG
 #: Those that a client may set.
