@@ -158,3 +158,28 @@ async def test_a_large_number_of_values_comes_in_pieces_and_before_their_news(
     last = [event for event in found if event.topic == "large/299"]
     assert [event.retained for event in last][-1] is (last[-1].payload != b"news")
     assert len({event.topic for event in found}) == 300
+
+
+async def test_retained_events_for_queue_groups_are_kept_as_they_were_published(
+    brokers: Brokers,
+) -> None:
+    a, b = await brokers.ring_of(2)
+    async with (
+        connect(b.url) as worker,
+        worker.subscribe("jobs/+", queue="workers") as jobs,
+        connect(a.url) as client,
+    ):
+        with trio.fail_after(DEADLINE_SECONDS):
+            await jobs.active.wait()
+        await client.publish("jobs/1", b"first", retain=True, ttl=60)
+        await client.publish("jobs/2", b"second", retain=True)
+        await client.publish("jobs/3", b"gone", retain=True)
+        await client.publish("jobs/3", b"", retain=True)
+        came = await next_of(jobs, 4)
+        assert [event.payload for event in came] == [b"first", b"second", b"gone", b""]
+        assert came[0].ends_unix_ms
+        assert not any(event.retained for event in came)
+    await until(lambda: values_at(a) == values_at(b) == 2)
+    for broker in (a, b):
+        found = await first_of(broker.url, "jobs/#")
+        assert found == [("jobs/1", b"first", True), ("jobs/2", b"second", True)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ges.mqtt import writing
@@ -60,6 +60,7 @@ def test_what_was_sent_comes_back(
         max_size=6,
     )
 )
+@example({"mqtt-content-type": "\0", "a\0": "b"})
 def test_no_attributes_make_a_message_that_cannot_be_read(attributes: dict[str, str]) -> None:
     event = Event("t", b"", attributes, LinkClass.NORMAL, bytes(16).hex(), 1, NOW_NS, 0)
     packed = writing.publish(Publish("t", b"", properties=properties_of(event)), MQTT_5)
