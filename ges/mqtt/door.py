@@ -189,10 +189,7 @@ class MqttDoor:
             self._note_wrong(error, host)
             await self._refuse(stream, connect.level, error.reason, str(error))
             return
-        is_private = self._settings.tls is not None
-        found = self._clients.judge_password(
-            connect.user, connect.password, host, is_private=is_private
-        )
+        found = self._judge(connect, host)
         if not isinstance(found, LetIn):
             await self._refuse(stream, connect.level, Reason.BAD_CREDENTIALS, found)
             return
@@ -224,13 +221,21 @@ class MqttDoor:
             if gateway.has_will:  # it was the broker that let go of the client
                 gateway.take_will()
                 word = LastWord(bytes(gateway.to_broker))
-                await self._attach(publisher.uid, word, FrameReader(), host, found)
+                now = self._judge(connect, host)  # what it may do may have changed, or ended
+                if isinstance(now, LetIn):
+                    await self._attach(publisher.uid, word, FrameReader(), host, now)
         finally:
             served.ended.set()
             if self._served.get(key) is served:
                 del self._served[key]
             self._counted_log.count("mqtt_messages_refused", gateway.refused)
             self._counted_log.count("mqtt_messages_too_large", gateway.too_large)
+
+    def _judge(self, connect: Connect, host: str) -> LetIn | str:
+        is_private = self._settings.tls is not None
+        return self._clients.judge_password(
+            connect.user, connect.password, host, is_private=is_private
+        )
 
     async def _attach(
         self, uid: bytes, stream: trio.abc.Stream, reader: FrameReader, host: str, found: LetIn

@@ -305,6 +305,35 @@ async def test_a_token_is_a_user_name_and_a_password(
         await client.end()
 
 
+async def test_a_token_that_has_ended_publishes_no_will(
+    brokers: Brokers, book: Path, token: str, rules: Path, authority: WebAuthority
+) -> None:
+    rules.write_text(  # noqa: ASYNC240
+        RULES.replace(
+            'subscribe = ["sensors/#"]',
+            'subscribe = ["sensors/#"]\npublish = ["sensors/fence"]\noperate = ["kick"]',
+        )
+    )
+    broker = await brokers.start(tokens=book, access=rules)
+    tls = AdminTls(authority.certificate.parent, "--mqtt-tls", "mqtt")
+    async with connect(broker.url) as watcher, watcher.subscribe("sensors/#") as wills:
+        for is_revoked in (False, True):
+            will = will_part("sensors/line-1/will", b"gone")
+            said = connect_packet(user="line-1", password=token.encode(), will=will)
+            async with door_of(broker, tls) as door, await dial_tls(door, authority) as client:
+                assert (await client.ask(said, Kind.CONNACK)).codes == (0, 0)
+                if is_revoked:
+                    revoke_token(book, "line-1")
+                else:
+                    (uid,) = {session.uid for session in broker.clients._sessions} - {watcher.uid}
+                    await watcher.operate(Kick(uid))
+                assert [each.codes for each in await client.end()] == [(Reason.ADMINISTRATIVE,)]
+                await until(lambda: door.size == 0, DEADLINE_SECONDS)
+        await watcher.publish("sensors/fence", b"end")
+        with trio.fail_after(DEADLINE_SECONDS):
+            assert [(await anext(wills)).payload for _ in range(2)] == [b"gone", b"end"]
+
+
 @pytest.mark.parametrize(("level", "code"), [(MQTT_3, 4), (MQTT_5, Reason.BAD_CREDENTIALS)])
 async def test_a_token_that_is_wrong_or_sent_in_the_open(
     brokers: Brokers, book: Path, token: str, authority: WebAuthority, level: int, code: int
