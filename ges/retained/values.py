@@ -93,15 +93,18 @@ class RetainedValues:
 
     # ── where an event is published ───────────────────────────────────────────────────────────
 
-    def why_not(self, run: EventRun) -> str | None:
-        """Return why an event of a client cannot be retained here, or None."""
+    def why_not(self, run: EventRun, most: int | None = None) -> str | None:
+        """Return why an event of a client cannot be retained here, or None.
+
+        ``most``: values beyond which none is added.
+        """
+        most = MAX_VALUES if most is None else min(most, MAX_VALUES)
         old = self._values.get(_key(run.head))
-        count = len(self._values) + (old is None)
         size = self.bytes - (old.size if old is not None else 0) + _size(run)
-        if count <= MAX_VALUES and size <= self._most_bytes:
+        if (old is not None or len(self._values) < most) and size <= self._most_bytes:
             return None
         return (
-            f"brokers retain no more than {MAX_VALUES} values, and {self._most_bytes} bytes; clear "
+            f"this broker retains no more than {most} values, and {self._most_bytes} bytes; clear "
             "some by publishing nothing to their topics with retain, or give them a ttl"
         )
 

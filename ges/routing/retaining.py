@@ -43,12 +43,15 @@ class Retaining:
 
     # ── where an event is published ───────────────────────────────────────────────────────────
 
-    def why_not(self, run: EventRun) -> str | None:
-        """Return why an event of a client cannot be retained, or None."""
+    def why_not(self, run: EventRun, most: int) -> str | None:
+        """Return why an event of a client cannot be retained, or None.
+
+        ``most``: values beyond which none is added.
+        """
         head = run.head
         if not head.retain or run.largest_payload == 0:
             return None
-        return self.values.why_not(run)
+        return self.values.why_not(run, most)
 
     def stamped(self, run: EventRun) -> EventRun:
         """Return an event of a client with its stamp and its end."""

@@ -201,7 +201,7 @@ class Intake:
             run = run.unpatched()
         problem = self._topics.problem(head.topic) or self._why_too_large(run)
         if head.flags & TIMED_FLAGS:
-            problem = problem or self._stack.retaining.why_not(run)
+            problem = problem or self._stack.retaining.why_not(run, self._limits.retained)
             run = self._stack.retaining.stamped(run)
             head = run.head
         if problem is None and (problem := session.why_not(head.topic)) is not None:

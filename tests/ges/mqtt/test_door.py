@@ -20,7 +20,6 @@ from ges.mqtt.packets import MQTT_3, MQTT_5, Kind
 from ges.mqtt.properties import Properties, Property
 from ges.mqtt.reasons import Reason
 from ges.mqtt.settings import mqtt_settings
-from ges.retained import values
 from ges.sessions import clients
 from ges.wire.operator_messages import Kick
 from overlay.errors import ConfigError
@@ -221,10 +220,10 @@ async def test_reasons_are_not_told_to_who_does_not_want_them(brokers: Brokers) 
 
 
 async def test_a_message_of_mqtt_3_that_is_not_taken_now_ends_the_connection(
-    door: MqttDoor, monkeypatch: pytest.MonkeyPatch
+    brokers: Brokers,
 ) -> None:
-    monkeypatch.setattr(values, "MAX_VALUES", 0)
-    async with await device(door, level=MQTT_3) as client:
+    broker = await brokers.start(limits=Limits(retained=0))
+    async with door_of(broker) as door, await device(door, level=MQTT_3) as client:
         await client.send(publish_packet("t", b"x", qos=1, retain=True, level=MQTT_3))
         assert await client.end() == []
 
@@ -239,11 +238,9 @@ async def test_a_message_of_mqtt_3_that_is_never_taken_is_acknowledged(brokers: 
         await counted(broker, "mqtt_messages_refused", 2)
 
 
-async def test_a_retained_message_too_many_is_refused(
-    door: MqttDoor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(values, "MAX_VALUES", 1)
-    async with await device(door) as client:
+async def test_a_retained_message_too_many_is_refused(brokers: Brokers) -> None:
+    broker = await brokers.start(limits=Limits(retained=1))
+    async with door_of(broker) as door, await device(door) as client:
         for topic, code in (("a", 0), ("b", Reason.QUOTA), ("a", 0)):
             said = publish_packet(topic, b"x", qos=1, retain=True)
             assert (await client.ask(said, Kind.PUBACK)).codes == (code,)
