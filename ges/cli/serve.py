@@ -137,12 +137,14 @@ async def _serve(
                 app = AdminApp(broker, admin)
                 await nursery.start(app.run)
                 admin_url = app.server.url
+            if mqtt is not None:
+                from ges.mqtt.door import MqttDoor, listen
+
+                listeners = await listen(mqtt)  # an address in use is told before others know of us
             await nursery.start(broker.run)
             if mqtt is not None:
-                from ges.mqtt.door import MqttDoor
-
-                door = MqttDoor(broker, mqtt)
-                await nursery.start(door.run)
+                door = MqttDoor(broker, mqtt, listeners)
+                nursery.start_soon(door.run)
                 mqtt_url = door.url
             _print_ready(broker, admin_url, mqtt_url)
             # What is there by now stays: collections that pass it over are short, and an event

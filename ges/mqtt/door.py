@@ -52,12 +52,30 @@ CLOSE_SECONDS = 1.0
 KEEP_IDLE_SECONDS = 60  #: then the kernel asks whether the other end is there
 
 
+async def listen(settings: MqttSettings) -> list[trio.SocketListener]:
+    """Listen; who connects waits until a door serves it.
+
+    Raises:
+        ConfigError: the address cannot be listened on.
+    """
+    host, port = settings.host, settings.port
+    try:
+        return await trio.open_tcp_listeners(port, host=host)
+    except OSError as error:
+        raise ConfigError(
+            f"--mqtt {host}:{port}: {why_not_listening(error)}; give another address or port"
+        ) from error
+
+
 class MqttDoor:
     """Serves MQTT clients; :meth:`run` does until it is cancelled."""
 
-    def __init__(self, broker: Broker, settings: MqttSettings) -> None:
-        """``broker`` must be on the ring before this is run."""
-        self.port = settings.port  #: the one it listens on, once it does
+    def __init__(
+        self, broker: Broker, settings: MqttSettings, listeners: list[trio.SocketListener]
+    ) -> None:
+        """``broker`` is on the ring; ``listeners``: of :func:`listen`."""
+        self.port: int = listeners[0].socket.getsockname()[1]
+        self._listeners = listeners
         self._settings = settings
         self._broker = broker
         self._limits = broker.parts.limits
@@ -81,22 +99,9 @@ class MqttDoor:
         """How many MQTT clients are attached."""
         return len(self._served)
 
-    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Listen and serve; ``started`` once it listens.
-
-        Raises:
-            ConfigError: the address cannot be listened on.
-        """
-        host, port = self._settings.host, self._settings.port
-        try:
-            listeners = await trio.open_tcp_listeners(port, host=host)
-        except OSError as error:
-            raise ConfigError(
-                f"--mqtt {host}:{port}: {why_not_listening(error)}; give another address or port"
-            ) from error
-        self.port = listeners[0].socket.getsockname()[1]
-        task_status.started()
-        await trio.serve_listeners(self._serve, listeners)
+    async def run(self) -> None:
+        """Serve whoever connects."""
+        await trio.serve_listeners(self._serve, self._listeners)
 
     async def _serve(self, stream: trio.SocketStream) -> None:
         async with stream:

@@ -362,5 +362,6 @@ def test_serve_says_what_is_wrong_with_the_door(brokers: Fleet, tmp_path: Path) 
     first = brokers.broker("--mqtt", "0")
     second = brokers.broker("--mqtt", f"127.0.0.1:{port_of(first)}")
     assert second.ended() == 2
+    assert '"event": "joined"' not in second.err
     (line,) = [line for line in second.err.splitlines() if "error:" in line]
     assert "another process listens there; give another address or port" in line

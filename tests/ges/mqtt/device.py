@@ -12,7 +12,7 @@ import trio
 from ges.broker import Broker
 from ges.http.tls import AdminTls
 from ges.mqtt.codec import Fields, PacketReader, packed_binary, packed_text, packed_u16, packet
-from ges.mqtt.door import MqttDoor
+from ges.mqtt.door import MqttDoor, listen
 from ges.mqtt.packets import MQTT_5, Kind
 from ges.mqtt.properties import NONE, Properties, Property, Value, pack_properties, read_properties
 from ges.mqtt.settings import MqttSettings
@@ -281,8 +281,9 @@ class Device:
 async def door_of(broker: Broker, tls: AdminTls | None = None) -> AsyncIterator[MqttDoor]:
     """Serve MQTT clients for the length of the block."""
     async with trio.open_nursery() as nursery:
-        door = MqttDoor(broker, MqttSettings("127.0.0.1", 0, tls))
-        await nursery.start(door.run)
+        settings = MqttSettings("127.0.0.1", 0, tls)
+        door = MqttDoor(broker, settings, await listen(settings))
+        nursery.start_soon(door.run)
         yield door
         nursery.cancel_scope.cancel()
 

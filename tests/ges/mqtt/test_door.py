@@ -15,7 +15,7 @@ from ges.access.token_file import issue_token, revoke_token
 from ges.broker import Broker
 from ges.client import connect
 from ges.http.tls import CERTIFICATE, CLIENTS, KEY, AdminTls
-from ges.mqtt.door import MqttDoor
+from ges.mqtt.door import MqttDoor, listen
 from ges.mqtt.packets import MQTT_3, MQTT_5, Kind
 from ges.mqtt.properties import Properties, Property
 from ges.mqtt.reasons import Reason
@@ -598,10 +598,9 @@ def test_an_address_that_is_none(wrong: str) -> None:
         mqtt_settings(wrong)
 
 
-async def test_an_address_that_is_in_use(door: MqttDoor, brokers: Brokers) -> None:
-    taken = MqttDoor(brokers.alive[0], mqtt_settings(f"127.0.0.1:{door.port}"))
+async def test_an_address_that_is_in_use(door: MqttDoor) -> None:
     with pytest.raises(ConfigError, match=r"--mqtt .*another process"):
-        await taken.run()
+        await listen(mqtt_settings(f"127.0.0.1:{door.port}"))
 
 
 def test_certificates_that_are_missing(tmp_path: Path) -> None:
