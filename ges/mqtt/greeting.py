@@ -67,7 +67,7 @@ def _check_will(connect: Connect) -> None:
     if connect.will is None:
         return
     message = connect.will.message
-    if message.qos == 2:
+    if message.qos == 2 and connect.level == MQTT_5:  # of MQTT 3.1.1 it is published as of QoS 1
         raise MqttError(Reason.QOS, "a will of QoS 2; QoS 0 and 1 are served here")
     if not message.topic:
         raise wrong("a will without a topic")

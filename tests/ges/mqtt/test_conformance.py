@@ -210,9 +210,17 @@ async def test_qos_1_is_acknowledged(door: MqttDoor, level: int) -> None:
 async def test_qos_2_is_refused(door: MqttDoor, level: int) -> None:
     said = publish_packet("a", qos=2, level=level)
     assert await told_off(door, said, level) in (None, Reason.QOS)
-    will = will_part("a", b"", level)
-    said = connect_packet(level=level, will=will, will_flags=0x10)
-    assert await turned_away(door, said, level) == (0, Reason.QOS if level == MQTT_5 else 3)
+    will = will_part("a", b"gone", level)
+    said = connect_packet("mortal", level, will=will, will_flags=0x10)
+    if level == MQTT_5:
+        assert await turned_away(door, said, level) == (0, Reason.QOS)
+        return
+    async with await device(door, "watcher", level) as watcher:
+        await watcher.subscribe("a")
+        async with await dial(door, level) as mortal:
+            await mortal.ask(said, Kind.CONNACK)
+        told = await watcher.expect(Kind.PUBLISH)
+        assert (told.payload, told.qos) == (b"gone", 1)
 
 
 async def test_qos_3_and_dup_without_qos(door: MqttDoor) -> None:
