@@ -175,6 +175,11 @@ class GatewaysPart(Part):
         return here | self._nodes.own_units
 
     @property
+    def own_units(self) -> int:
+        """The units that this broker is in, as a mask."""
+        return self._nodes.own_units
+
+    @property
     def levels(self) -> int:
         """How many levels of destinations there are: 1, or all."""
         return LEVELS if self._nodes.arcs else 1

@@ -32,8 +32,11 @@ class Entering:
         self._cluster = cluster
         self._mask_of = mask_of
 
-    def duty(self, duty: Duty, link_class: LinkClass, topic: bytes) -> Duty:
-        """Return the duty of this broker: whom inside the unit the event is for, too."""
+    def duty(self, duty: Duty, link_class: LinkClass, topic: bytes, every: int = 0) -> Duty:
+        """Return the duty of this broker: whom inside the unit the event is for, too.
+
+        ``every``: nodes that get it whether they want it or not, as far as they are inside.
+        """
         level, cluster = duty.entering, self._cluster
         destinations = from_level(duty.destinations, level)
         own = cluster.own_at(level)
@@ -44,6 +47,7 @@ class Entering:
                 destinations &= ~(1 << own)
             destinations &= ~strange
             destinations |= self._inside(duty, link_class, topic, level)
+            destinations |= every & ~from_level(every, level) & ~cluster.own_units
         trace = from_level(duty.trace, level)
         return duty._replace(destinations=destinations, trace=trace, entering=0)
 

@@ -107,10 +107,10 @@ class Express:
         It is told the least that the kernel has seen; 0: not known.
         """
         self.misses: Counter[LinkKey] = Counter()  #: found late here, by their last link
+        self.recent = Recent()  #: what has come
         self._hops = hops
         self._audience = audience
         self._sharing = sharing
-        self._recent = Recent()
         self._counters = counters
         self._one_way_us = one_way_us
         self._budget_us = budget_us
@@ -160,7 +160,7 @@ class Express:
         # By destination each copy is for others, and goes on; by arcs what came before does not.
         if is_handed:
             pass  # it is for one member here, whatever has come
-        elif (is_for_us or not head.duty.shape) and not self._recent.fresh(single):
+        elif (is_for_us or not head.duty.shape) and not self.recent.fresh(single):
             self._counters["events_duplicate"] += 1
             if not head.duty.shape:
                 return
@@ -212,8 +212,8 @@ class Express:
     def _forward(self, head: Head, event: bytearray, onward: Onward) -> None:
         if not onward:
             return
-        if head.ttl and head.hops >= head.ttl:
-            self._counters["events_ttl_ended"] += 1
+        if head.max_hops and head.hops >= head.max_hops:
+            self._counters["events_max_hops_ended"] += 1
             return
         if head.hops >= MAX_HOPS:
             self._counters["events_too_many_hops"] += 1

@@ -70,6 +70,10 @@ class Cluster(Protocol):
         """This broker and the units that it is in, as a mask."""
 
     @property
+    def own_units(self) -> int:
+        """The units that this broker is in, as a mask."""
+
+    @property
     def levels(self) -> int:
         """How many levels of destinations there are."""
 

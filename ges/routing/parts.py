@@ -7,11 +7,13 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ges.retained.values import RetainedValues
 from ges.routing.catch_up import CatchUp
 from ges.routing.choosing import Choosing
 from ges.routing.delivery import Deliveries
 from ges.routing.express import Express, ExpressHops
 from ges.routing.flow_order import FlowOrdering
+from ges.routing.flow_tables import FlowTables
 from ges.routing.forwarding import Forwarding, Stream
 from ges.routing.holding import Holding
 from ges.routing.interests import Interests
@@ -57,6 +59,7 @@ class RoutingParts:
     recalls: Recalls
     past: Past
     reach: Reach
+    flow_tables: FlowTables
 
     @classmethod
     def build(
@@ -71,13 +74,18 @@ class RoutingParts:
         *,
         rng: random.Random,
         now: Callable[[], Nanos],
+        values: RetainedValues | None = None,
+        wall_ns: Callable[[], int] | None = None,
     ) -> RoutingParts:
-        """Return new parts; ``rng`` draws the tokens of streams, and who serves queue groups."""
+        """Return new parts; ``rng`` draws the tokens of streams, and who serves queue groups.
+
+        ``values`` are the retained ones; ``wall_ns`` returns unix time.
+        """
         cluster = known.cluster
         plans = Plans(lines, holding, cluster)
         tokens: Tokens[Stream] = Tokens(rng)
         sharing = Sharing(Choosing(cluster, known.groups, rng), counters)
-        deliveries = Deliveries(counters, now, interests, sharing)
+        deliveries = Deliveries(counters, now, interests, sharing, values, wall_ns)
         ordering = FlowOrdering(lambda topic: deliveries.serves(LinkClass.NORMAL, topic))
         recalls = Recalls(ordering, RecallLog(known.mask_of), cluster)
         forwarding = Forwarding(lines, paths, holding, tokens, counters)
@@ -101,4 +109,5 @@ class RoutingParts:
             known.mask_of, tokens, recalls, past, passing, deliveries, express, counters
         )
         reach = Reach(plans, known, deliveries)
-        return cls(router, passing, deliveries, express, recalls, past, reach)
+        tables = FlowTables((ordering, router.recent, router.flooded, express.recent))
+        return cls(router, passing, deliveries, express, recalls, past, reach, tables)

@@ -90,7 +90,8 @@ class StatementsPart(Part):
         for level in UNIT_LEVELS:
             kind = Kind.STATEMENTS + level - 1
             units.spread.register(kind, UnitStatement, self._on_told)
-            units.comparison.register(kind, _Compared(self, level), self._context_of(level))
+            context = self._context_of(level)
+            units.comparison.register(kind, _Compared(self, level), arc=context)
         units.spread.register(Kind.STATEMENT_TAKEN, StatementTaken, self._on_taken)
 
     # ── as a part ─────────────────────────────────────────────────────────────────────────────

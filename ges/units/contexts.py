@@ -83,7 +83,8 @@ class Contexts:
         for level, planner in self.planners.items():
             kind = Kind.CLUSTERS + level - 1
             spread.register(kind, UnitTable, self._on_told)
-            comparison.register(kind, _Compared(planner.held, self._pull), _arc_of(planner.held))
+            compared, arc = _Compared(planner.held, self._pull), _arc_of(planner.held)
+            comparison.register(kind, compared, arc=arc)
 
     # ── what is known ─────────────────────────────────────────────────────────────────────────
 

@@ -49,12 +49,24 @@ class Comparison:
         self._arcs: dict[int, Callable[[], Arc]] = {}
         self._own_uid = own_uid
         self._holdings: dict[int, Holding] = {}
+        self._concerns: dict[int, Callable[[str], bool]] = {}  #: who holds that kind at all
         self._due: dict[str, Nanos] = {}  #: neighbours, and when to tell them
 
-    def register(self, kind: int, holding: Holding, arc: Callable[[], Arc] | None = None) -> None:
-        """Compare what is held of this kind from now on; it is about the cluster, or that arc."""
+    def register(
+        self,
+        kind: int,
+        holding: Holding,
+        concerns: Callable[[str], bool] | None = None,
+        arc: Callable[[], Arc] | None = None,
+    ) -> None:
+        """Compare what is held of this kind from now on; ``concerns``: with whom, by uid.
+
+        It is about the cluster, or about that ``arc``.
+        """
         self._holdings[kind] = holding
         self._arcs[kind] = arc or self._arc
+        if concerns is not None:
+            self._concerns[kind] = concerns
 
     def set_neighbours(self, uids: Iterable[str], now: Nanos) -> None:
         """Compare with these; with new ones in a second."""
@@ -70,8 +82,9 @@ class Comparison:
         """Tell a broker now, whoever it is."""
         entries = []
         for kind, held in sorted(self._holdings.items()):
-            arc = self._arcs[kind]()
-            entries.append(HeldDigest(kind, held.digest, arc.lo, arc.hi))
+            if self._is_held_by(uid, kind):
+                arc = self._arcs[kind]()
+                entries.append(HeldDigest(kind, held.digest, arc.lo, arc.hi))
         return [Send(uid, Held(tuple(entries)))]
 
     def on_held(self, uid: str, held: Held, now: Nanos) -> list[Effect]:
@@ -80,7 +93,9 @@ class Comparison:
         has_differed = False
         for entry in held.digests:
             holding = self._holdings.get(entry.kind)
-            if holding is None or self._arcs[entry.kind]() != Arc(entry.lo, entry.hi):
+            if holding is None or not self._is_held_by(uid, entry.kind):
+                continue
+            if self._arcs[entry.kind]() != Arc(entry.lo, entry.hi):
                 continue
             if holding.digest != entry.digest:
                 has_differed = True
@@ -103,6 +118,10 @@ class Comparison:
     def next_deadline(self) -> Nanos | None:
         """Return when a neighbour is to be told next, or None."""
         return min(self._due.values(), default=None)
+
+    def _is_held_by(self, uid: str, kind: int) -> bool:
+        concerns = self._concerns.get(kind)
+        return concerns is None or concerns(uid)
 
     def _after(self, uid: str, pause: Nanos, now: Nanos) -> Nanos:
         return now + pause + (LARGER_NS if self._own_uid > uid else 0)

@@ -11,6 +11,7 @@ from ges.wire.broker_messages import (
 from ges.wire.gateway_messages import GATEWAY_MESSAGES
 from ges.wire.profile_messages import PROFILE_MESSAGES
 from ges.wire.recall_messages import RECALL_MESSAGES
+from ges.wire.retained_messages import RETAINED_MESSAGES
 from ges.wire.statement_messages import STATEMENT_MESSAGES
 from ges.wire.unit_messages import UNIT_MESSAGES
 from overlay.machine import Message
@@ -37,6 +38,7 @@ LINK_MESSAGES: tuple[type[Message], ...] = (
     *PROFILE_MESSAGES,
     *RECALL_MESSAGES,
     *STATEMENT_MESSAGES,
+    *RETAINED_MESSAGES,
     Goodbye,
 )
 LINK_CODEC = MessageCodec(*LINK_MESSAGES)

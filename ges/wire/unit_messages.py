@@ -44,6 +44,8 @@ class Kind(IntEnum):
     SUPER_SUPER_CLUSTERS = 6
     STATEMENTS = 7  #: of units of level 1; those of levels 2 and 3 follow
     STATEMENT_TAKEN = 10
+    RETAINED = 11
+    SECURE_RETAINED = 12
 
 
 # ── the members ───────────────────────────────────────────────────────────────────────────────

@@ -35,6 +35,7 @@ class HandCluster:
         """Every broker has a slot."""
         return self.slot is not None
 
+    own_units = 0  #: there are none
     levels = 1  #: there are no other units
     namings = 0
 
