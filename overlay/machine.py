@@ -229,6 +229,11 @@ class TimerTable(Generic[K]):
     def __contains__(self, key: K) -> bool:
         return key in self._armed
 
+    def deadline(self, key: K) -> Nanos | None:
+        """Return when ``key`` expires; None if it is not armed."""
+        armed = self._armed.get(key)
+        return None if armed is None else armed[0]
+
     def keys(self) -> tuple[K, ...]:
         """Return what is armed."""
         return tuple(self._armed)

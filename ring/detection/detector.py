@@ -225,6 +225,35 @@ class Detector:
             return config.answer_ns
         return watch.round_trip.within(config.answer_ns // HASTE, config.answer_ns)
 
+    def beat_to(self, uid: str) -> Beat | None:
+        """Return our heartbeats to ``uid``, if it is our monitor."""
+        return self._beats.get(uid)
+
+    @property
+    def only_monitor(self) -> str | None:
+        """Uid of the one broker that hears our heartbeats; None if there are none or several."""
+        return next(iter(self._beats)) if len(self._beats) == 1 else None
+
+    def watch_of(self, uid: str) -> Watch | None:
+        """Return what is known of the signs of life of ``uid``, a ring neighbour that is linked."""
+        return self._watches.get(uid)
+
+    def is_in_time(self, watch: Watch) -> bool:
+        """Say whether heartbeats come as on the calmest of links, and no one is in doubt."""
+        config = self._core.config
+        late = watch.lateness.within(config.lateness_ns, config.lateness_max_ns)
+        return (
+            watch.is_expected
+            and watch.probes == 0
+            and self._health.score == 0
+            and late == config.lateness_ns
+            and not self._seems_long(watch)
+        )
+
+    def rest(self, uid: str, watch: Watch) -> None:
+        """Wait until ``uid`` is overdue, as it was last heard."""
+        self._rest(uid, watch)
+
     def watches(self, uid: str) -> bool:
         """Say whether that is a ring neighbour of ours, and linked."""
         return uid in self._watches

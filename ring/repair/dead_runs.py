@@ -106,6 +106,10 @@ class DeadRuns:
             del self._doubts[uid]
             self._core.disarm(Timer.DOUBT, uid)
 
+    def concerns(self, uid: str) -> bool:
+        """Say whether a sign of life of ``uid`` would change anything here."""
+        return uid in self._silent or uid in self._doubts
+
     def on_due(self, name: str) -> None:
         """The row had its time: search, and again later."""
         side = self._sides[name]

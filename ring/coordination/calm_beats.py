@@ -1,0 +1,157 @@
+"""Heartbeats of a link on which nothing happens, taken many at once.
+
+An example: B beats to A, its left neighbour, every half second. As long as both live and the link
+is in order, a heartbeat changes four things: when B has last told A something, when A has last
+heard B, how late B's heartbeats come, and when the next one is due. A driver that knows when each
+heartbeat leaves and arrives can do without the message and the two timers: it takes B's timer and
+A's out of their tables (:meth:`CalmBeats.begin`, :meth:`CalmWatch.begin`), has the four things
+changed when somebody is about to look at them, and puts the timers back once the link is calm no
+more. The simulator does so (:mod:`sims.world.quiet`); brokers do not.
+
+Each class is one end's part, and knows that broker alone.
+"""
+
+from __future__ import annotations
+
+from overlay.ids import Nanos
+from ring.coordination.parts import Parts
+from ring.core import Timer
+from ring.detection.detector import SUPPRESSED
+
+
+class CalmBeats:
+    """The sender's part: its heartbeats to its only monitor."""
+
+    __slots__ = ("_beat", "_key", "_parts", "due", "monitor", "until")
+
+    def __init__(self, parts: Parts, monitor: str, due: Nanos) -> None:
+        self._parts = parts
+        self._beat = parts.detector.beat_to(monitor)
+        self._key = (Timer.HEARTBEAT, monitor)
+        self.monitor = monitor
+        self.due = due  #: when the next one is
+        self.until: Nanos | None = None  #: what is due then is to be done in earnest; None: nothing
+
+    @classmethod
+    def begin(cls, parts: Parts, now: Nanos) -> CalmBeats | None:
+        """Take the timer of the heartbeats; None if they are not calm."""
+        monitor = parts.detector.only_monitor
+        if monitor is None:
+            return None
+        due = parts.core.timers.deadline((Timer.HEARTBEAT, monitor))
+        if due is None:
+            return None
+        beats = cls(parts, monitor, due)
+        if not beats.is_calm(now):
+            return None
+        return beats
+
+    def take_timer(self) -> None:
+        """From now on heartbeats are sent by :meth:`sent`."""
+        self._parts.core.timers.cancel(self._key)
+
+    def is_calm(self, now: Nanos) -> bool:
+        """Say whether the next heartbeat is a heartbeat and nothing else."""
+        parts, monitor = self._parts, self.monitor
+        beat = self._beat
+        link = parts.links.up.get(monitor)
+        if beat is None or parts.detector.beat_to(monitor) is not beat or beat.in_place:
+            return False
+        if link is None or link.detoured or parts.detector.only_monitor != monitor:
+            return False
+        if self._key in parts.core.timers:
+            if parts.core.timers.deadline(self._key) != self.due:
+                return False
+        self.until = parts.link_backups.silent_until()
+        return self.until is None or self.until > max(now, self.due)
+
+    def sent(self, until: Nanos) -> list[Nanos]:
+        """Send what is due by ``until``; return when each left.
+
+        See :meth:`ring.detection.detector.Detector.on_heartbeat_due`, which does one at a time.
+        """
+        beat, core, monitor = self._beat, self._parts.core, self.monitor
+        assert beat is not None
+        due, period, told = self.due, core.config.heartbeat_ns, core.told.get(monitor, 0)
+        times = []
+        while due <= until:
+            before, beat.looked_at = beat.looked_at, due
+            if told > before and beat.suppressed < SUPPRESSED:
+                beat.suppressed += 1
+                if told + period > due:
+                    due = told + period
+                    continue
+            else:
+                beat.suppressed = 0
+            told = due
+            times.append(due)
+            due += period
+        self.due = due
+        if times:
+            core.told[monitor] = told
+        return times
+
+    def end(self) -> None:
+        """Put the timer back, if these heartbeats still are to be sent."""
+        parts = self._parts
+        if parts.detector.beat_to(self.monitor) is self._beat and self._beat is not None:
+            if self._key not in parts.core.timers:
+                parts.core.timers.set(self._key, self.due)
+
+
+class CalmWatch:
+    """The monitor's part: what it hears."""
+
+    __slots__ = ("_key", "_link", "_parts", "_watch", "sender")
+
+    def __init__(self, parts: Parts, sender: str) -> None:
+        self._parts = parts
+        self._watch = parts.detector.watch_of(sender)
+        self._link = parts.links.up.get(sender)
+        self._key = (Timer.SILENT, sender)
+        self.sender = sender
+
+    def take_timer(self) -> None:
+        """From now on the sender is heard by :meth:`heard`."""
+        self._parts.core.timers.cancel(self._key)
+
+    def is_calm(self, version: int, now: Nanos) -> bool:
+        """Say whether a heartbeat that names that version of a view is a sign of life, no more."""
+        parts, sender, watch, link = self._parts, self.sender, self._watch, self._link
+        if watch is None or link is None or parts.links.up.get(sender) is not link:
+            return False
+        if watch.link is not link or parts.detector.watch_of(sender) is not watch or link.detoured:
+            return False
+        if link.view is None or link.view.version < version:
+            return False
+        config = parts.core.config
+        if link.heard_at + config.heartbeat_ns + config.lateness_ns <= now:
+            return False
+        return (
+            parts.core.joined
+            and parts.detector.is_in_time(watch)
+            and sender not in parts.suspicions.open
+            and not parts.tests.concerns(sender)
+            and not parts.dead_runs.concerns(sender)
+        )
+
+    def heard(self, times: list[Nanos]) -> None:
+        """Heartbeats have come at these times, and nothing else was done here meanwhile."""
+        watch, link, config = self._watch, self._link, self._parts.core.config
+        assert watch is not None
+        assert link is not None
+        heard, period, most = link.heard_at, config.heartbeat_ns, config.lateness_max_ns
+        add = watch.lateness.add
+        for at in times:
+            late = at - heard - period
+            add(0 if late < 0 else min(late, most))
+            heard = max(heard, at)
+        link.heard_at = heard
+
+    def end(self) -> None:
+        """Put the timer back, if that neighbour still is watched."""
+        parts, watch, sender = self._parts, self._watch, self.sender
+        if watch is None or parts.detector.watch_of(sender) is not watch:
+            return
+        if parts.links.up.get(sender) is self._link and self._key not in parts.core.timers:
+            parts.detector.rest(sender, watch)

@@ -1,0 +1,355 @@
+"""A world in which periodic work that changes nothing is not simulated one by one.
+
+An example: B beats to A twice a second. In :class:`~sims.world.world.World` each heartbeat is a
+timer of B, a message, its arrival, and a timer of A. Here the two timers are taken out of the
+brokers' tables while all is well (:mod:`ring.coordination.calm_beats`). When anything else happens
+at either end, the heartbeats since the last time are made up for first: when each left and arrived,
+and what that changed at both brokers. So whatever looks at the state of a broker finds what it
+would have found. If the link is calm no more, the timers go back, heartbeats under way arrive as
+messages, and each is simulated until the link is calm again. A crash, a pause, a cut, a clock
+that runs fast or slow disturb a link, and so do a suspicion, a late heartbeat, a new view or a new
+link of the sender.
+
+Two more things that brokers do again and again are each done in one step, at the moment at which
+they begin, if they change nothing: a ping and its answer, and the question to all chords for theirs
+(:class:`ring.circle.chords.Shortcut`).
+
+Heartbeats come out to the bit as in a world that simulates each, if that draws the jitter of its
+messages by key, as this one does (:meth:`sims.world.network.Latency.draw_by_key`). Pings and
+questions to chords do so unless something else happens at either end in the millisecond or so that
+they would have been under way.
+"""
+
+from __future__ import annotations
+
+from heapq import heappush
+
+from overlay.ids import Nanos
+from overlay.machine import Effect, Input, Machine, Message, Refused, Send
+from overlay.ids import Peer
+from ring.coordination.calm_beats import CalmBeats, CalmWatch
+from ring.coordination.parts import Parts
+from ring.node import RingNode
+from ring.wire.messages import ChordAnswer, ChordQuery, Heartbeat, Member, Ping, Pong
+from sims.world.network import Latency, Way
+from sims.world.world import CrashMode, CutMode, Host, Pipe, World
+
+
+class _Flow:
+    """The heartbeats from one broker to another, while their link is calm."""
+
+    __slots__ = ("alarm", "beats", "hosts", "under_way", "version", "watch", "way", "wire")
+
+    def __init__(
+        self, beats: CalmBeats, watch: CalmWatch, hosts: tuple[Host, Host], wire: Pipe, way: Way
+    ) -> None:
+        self.beats = beats
+        self.watch = watch
+        self.hosts = hosts
+        self.wire = wire
+        self.way = way
+        self.version = 0  #: of the sender's view
+        self.under_way: list[Nanos] = []  #: when those arrive that have left
+        self.alarm: Nanos | None = None  #: when it is looked at without anything else happening
+
+
+class _Watched:
+    """A broker's machine: before it is handed anything, what was left out is made up for."""
+
+    __slots__ = ("_node", "_uid", "_world")
+
+    def __init__(self, world: QuietWorld, node: RingNode) -> None:
+        self._world = world
+        self._node = node
+        self._uid = node.peer.uid
+
+    @property
+    def peer(self) -> Peer:
+        return self._node.peer
+
+    def admit(self, peer: Peer) -> Refused | None:
+        self._world.catch_up(self._uid)
+        return self._node.admit(peer)
+
+    def handle(self, event: Input, now: Nanos) -> list[Effect]:
+        world, uid = self._world, self._uid
+        world.catch_up(uid)
+        effects = self._node.handle(event, now)
+        world.look(uid)
+        return effects
+
+    def handle_timers(self, now: Nanos) -> list[Effect]:
+        world, uid = self._world, self._uid
+        world.catch_up(uid)
+        effects = self._node.handle_timers(now)
+        world.look(uid)
+        return effects
+
+    def next_deadline(self) -> Nanos | None:
+        return self._node.next_deadline()
+
+
+class QuietWorld(World):
+    """Runs ring nodes; the calmer they are, the less there is to do."""
+
+    def __init__(self, latency: Latency) -> None:
+        super().__init__(latency)
+        latency.draw_by_key(self)
+        self.counts = False  #: :attr:`on_sent` is to hear of what is left out, too
+        self._parts: dict[str, Parts] = {}
+        self._out: dict[str, _Flow] = {}  #: by uid of the sender, which has one monitor
+        self._in: dict[str, _Flow] = {}  #: by uid of the monitor
+
+    # ── what an experiment does ───────────────────────────────────────────────────────────────
+
+    def add(self, machine: Machine) -> None:
+        """Put a broker into the world, or a new one in the place of a dead one."""
+        assert isinstance(machine, RingNode)
+        uid = machine.peer.uid
+        self._parts[uid] = machine.parts
+        machine.parts.chords.shortcut = _Shortcut(self, uid)
+        super().add(_Watched(self, machine))
+
+    def crash(self, uid: str, mode: CrashMode) -> None:
+        """End a broker without a word of its own."""
+        self._disturb(uid)
+        super().crash(uid, mode)
+
+    def cut(
+        self, uid: str, other: str, mode: CutMode = CutMode.SILENT, *, one_way: bool = False
+    ) -> None:
+        """Let nothing pass between two hosts until :meth:`mend`; see :meth:`World.cut`."""
+        self._disturb(uid)
+        self._disturb(other)
+        super().cut(uid, other, mode, one_way=one_way)
+
+    def silence(self, uid: str, other: str) -> None:
+        """Lose all that is sent from now on over the wire between two hosts, if there is one."""
+        self._disturb(uid)
+        self._disturb(other)
+        super().silence(uid, other)
+
+    def pause(self, uid: str) -> None:
+        """Stop a process; what comes in waits."""
+        self._disturb(uid)
+        super().pause(uid)
+
+    def skew(self, uid: str, rate: float) -> None:
+        """Let the clock of a broker count ``rate`` seconds in each second from now on."""
+        self._disturb(uid)
+        super().skew(uid, rate)
+
+    def catch_up_all(self) -> None:
+        """Make up for all that was left out so far."""
+        for flow in self._out.values():
+            self._advance(flow, self.now)
+
+    # ── heartbeats ────────────────────────────────────────────────────────────────────────────
+
+    def catch_up(self, uid: str) -> None:
+        """Make up for the heartbeats that a broker has sent and heard up to now."""
+        flow = self._out.get(uid)
+        if flow is not None:
+            self._advance(flow, self.now)
+        flow = self._in.get(uid)
+        if flow is not None:
+            self._advance(flow, self.now)
+
+    def look(self, uid: str) -> None:
+        """Something has happened at a broker: see whether its links are calm."""
+        flow = self._out.get(uid)
+        if flow is None:
+            self._begin(uid)
+        elif not self._is_calm(flow):
+            self._end(flow)
+        flow = self._in.get(uid)
+        if flow is None:
+            right = self._parts[uid].hood.right
+            if right and right[0].uid not in self._out:
+                self._begin(right[0].uid)
+        elif not self._is_calm(flow):
+            self._end(flow)
+
+    def _begin(self, sender: str) -> None:
+        here, parts = self.hosts.get(sender), self._parts.get(sender)
+        if here is None or parts is None or not _is_undisturbed(here):
+            return
+        beats = CalmBeats.begin(parts, self.now)
+        if beats is None or beats.monitor in self._in:
+            return
+        monitor = beats.monitor
+        wire, there = here.wires.get(monitor), self.hosts[monitor]
+        if wire is None:
+            return
+        watch = CalmWatch(self._parts[monitor], sender)
+        flow = _Flow(beats, watch, (here, there), wire, self._latency.way(sender, monitor))
+        if self._is_calm(flow):
+            beats.take_timer()
+            watch.take_timer()
+            self._out[sender] = self._in[monitor] = flow
+
+    def _is_calm(self, flow: _Flow) -> bool:
+        """Say whether nothing but heartbeats is to be expected; note when that ends."""
+        (here, there), wire, beats = flow.hosts, flow.wire, flow.beats
+        sender, monitor = flow.watch.sender, beats.monitor
+        if here.wires.get(monitor) is not wire or there.wires.get(sender) is not wire:
+            return False
+        if wire.silenced or not _is_undisturbed(here) or not _is_undisturbed(there):
+            return False
+        version = self._parts[sender].hood.version
+        if not beats.is_calm(self.now) or not flow.watch.is_calm(version, self.now):
+            return False
+        flow.version = version
+        until = beats.until
+        if until is not None and (flow.alarm is None or until < flow.alarm):
+            flow.alarm = until
+            self.at(until, self._on_alarm, flow)
+        return True
+
+    def _on_alarm(self, flow: _Flow) -> None:
+        if self._out.get(flow.watch.sender) is not flow:
+            return
+        flow.alarm = None
+        self._advance(flow, self.now - 1)
+        if not self._is_calm(flow):
+            self._end(flow)
+
+    def _advance(self, flow: _Flow, now: Nanos) -> None:
+        beats = flow.beats
+        under_way = flow.under_way
+        if beats.due <= now:
+            sender, way, last = flow.watch.sender, flow.way.at, flow.wire.last.get(
+                flow.watch.sender, 0
+            )
+            times = beats.sent(now)
+            for time in times:
+                arrival = time + way(time)
+                if arrival <= last:
+                    arrival = last + 1
+                last = arrival
+                under_way.append(arrival)
+            flow.wire.last[sender] = last
+            if self.counts:
+                beat = Send(beats.monitor, Heartbeat(flow.version))
+                for _ in times:
+                    self.on_sent(sender, beat)
+        if under_way and under_way[0] <= now:
+            if under_way[-1] <= now:
+                flow.watch.heard(under_way)
+                under_way.clear()
+            else:
+                flow.watch.heard([at for at in under_way if at <= now])
+                flow.under_way = [at for at in under_way if at > now]
+
+    def _disturb(self, uid: str) -> None:
+        for flows in (self._out, self._in):
+            flow = flows.get(uid)
+            if flow is not None:
+                self._advance(flow, self.now)
+                self._end(flow)
+
+    def _end(self, flow: _Flow) -> None:
+        """From now on each heartbeat is simulated; those under way arrive as messages."""
+        sender, monitor = flow.watch.sender, flow.beats.monitor
+        del self._out[sender], self._in[monitor]
+        flow.beats.end()
+        flow.watch.end()
+        beat = Heartbeat(flow.version)
+        for at in flow.under_way:
+            args = (sender, monitor, flow.wire, beat)
+            heappush(self._heap, (at, self._next_number(), self._arrive, args))
+        for uid, host in zip((sender, monitor), flow.hosts, strict=True):
+            if host.alive:
+                self._perform(uid, host, [])
+
+    # ── pings, and questions to chords ────────────────────────────────────────────────────────
+
+    def _carry(self, uid: str, effect: Send, wire: Pipe) -> None:
+        message = effect.message
+        if type(message) is Ping and effect.about is None:
+            if self._is_answered(uid, effect.uid, message, wire):
+                return
+        super()._carry(uid, effect, wire)
+
+    def _is_answered(self, uid: str, other: str, ping: Ping, wire: Pipe) -> bool:
+        """Do a ping and its answer in one step, if that is all there is to it."""
+        if not self.are_calm(uid, other):
+            return False
+        here, there = self._parts[uid], self._parts[other]
+        if not here.core.joined or there.link_backups.has_news(uid):
+            return False
+        now, last = self.now, wire.last
+        asked = max(now + self._latency.way(uid, other).at(now), last.get(uid, 0) + 1)
+        answered = max(asked + self._latency.way(other, uid).at(asked), last.get(other, 0) + 1)
+        last[uid], last[other] = asked, answered
+        if self.counts:
+            self.on_sent(other, Send(uid, Pong(ping.token)))
+        there.links.up[uid].heard_at = asked
+        there.core.told[uid] = asked
+        here.links.up[other].heard_at = answered
+        here.core.now = answered
+        here.detector.on_pong(other, ping.token)
+        here.core.now = now
+        return True
+
+    def are_calm(self, uid: str, other: str) -> bool:
+        """Say whether two linked brokers hear each other, and wait for no sign of life."""
+        ours, theirs = self.hosts[uid], self.hosts[other]
+        wire = ours.wires.get(other)
+        if wire is None or theirs.wires.get(uid) is not wire or wire.silenced:
+            return False
+        if not _is_undisturbed(ours) or not _is_undisturbed(theirs):
+            return False
+        here, there = self._parts[uid], self._parts[other]
+        return (
+            there.core.joined
+            and other in here.links.up
+            and uid in there.links.up
+            and not here.core.detours
+            and not there.core.detours
+            and not _concerns(here, other)
+            and not _concerns(there, uid)
+        )
+
+    def tell_asked(self, uid: str, other: str, level: int) -> None:
+        """A broker has asked its chord for that level, and taken the answer."""
+        here, there, now = self._parts[uid], self._parts[other], self.now
+        for parts, whom in ((here, other), (there, uid)):
+            link = parts.links.up[whom]
+            link.heard_at = max(link.heard_at, now)
+            parts.core.told[whom] = now
+        if self.counts:
+            self.on_sent(uid, Send(other, ChordQuery(level)))
+            member, rank = there.chords.named(uid, level) or (None, 0)
+            self.on_sent(other, Send(uid, ChordAnswer(level, member, rank)))
+
+
+class _Shortcut:
+    """What the chords of one broker name for theirs, without messages."""
+
+    __slots__ = ("_uid", "_world")
+
+    def __init__(self, world: QuietWorld, uid: str) -> None:
+        self._world = world
+        self._uid = uid
+
+    def look(self, uid: str, level: int) -> tuple[Member | None, int] | None:
+        if not self._world.are_calm(self._uid, uid):
+            return None
+        return self._world._parts[uid].chords.named(self._uid, level)
+
+    def done(self, uid: str, level: int) -> None:
+        self._world.tell_asked(self._uid, uid, level)
+
+
+def _is_undisturbed(host: Host) -> bool:
+    return host.alive and not host.paused and host.clock is None
+
+
+def _concerns(parts: Parts, uid: str) -> bool:
+    """Say whether a sign of life of ``uid`` would change anything."""
+    return (
+        uid in parts.suspicions.open
+        or parts.tests.concerns(uid)
+        or parts.dead_runs.concerns(uid)
+    )
