@@ -27,6 +27,7 @@ it may have taken the old one for the end of its levels.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Protocol
 
@@ -46,13 +47,13 @@ LEAST, MOST = 0.75, 1.5  #: the tolerance: the rank of a chord that stays over t
 
 
 class Shortcut(Protocol):
-    """Asks chords for theirs without a message, where a driver can look into other brokers."""
+    """Asks chords for theirs without messages, where a driver can look into other brokers."""
 
-    def look(self, uid: str, level: int) -> tuple[Member | None, int] | None:
-        """Return the member and rank that ``uid`` would answer; None if it is to be asked."""
+    def ask(self, chords: Sequence[Member]) -> Sequence[tuple[Member | None, int]] | None:
+        """Return what each would answer, member and rank; None if they are to be asked."""
 
-    def done(self, uid: str, level: int) -> None:
-        """The answer was taken: both ends have heard each other."""
+    def done(self, chords: Sequence[Member]) -> None:
+        """All the answers were taken: both ends have heard each other."""
 
 
 class Chords:
@@ -85,17 +86,18 @@ class Chords:
         """Arm the timer of the next refresh, a jittered ``chord_refresh_ns`` from now."""
         self._core.arm(Timer.CHORDS, "", self._core.jitter(self._core.config.chord_refresh_ns))
 
-    def on_refresh_due(self) -> None:
-        """Ask every level's chord again."""
+    def on_refresh_due(self) -> bool:
+        """Ask every level's chord again; say whether it is done already, and has moved none."""
         self.start()
         if self._untold:
             self._untold = False
             self._tell_askers(0)
-        if self.shortcut is not None and self._confirm(self.shortcut):
-            return
+        if self.shortcut is not None and self.confirm(self.shortcut):
+            return True
         self._asked.clear()
         self._answered.clear()
         self.follow()
+        return False
 
     def follow(self) -> None:
         """Make level 0 right-right as it is now, and ask for what is not known."""
@@ -146,45 +148,57 @@ class Chords:
 
     def named(self, asker: str, level: int) -> tuple[Member | None, int] | None:
         """Return what we answer to a query of ``asker``, which has asked before; else None."""
-        if level not in self._askers.get(asker, ()) or len(self._ranks) != len(self.levels):
+        if level not in self._askers.get(asker, ()):
             return None
-        if level >= len(self.levels):
-            return None, 0
-        return self.levels[level], self._ranks[level]
+        if level < len(self._ranks):
+            return self.levels[level], self._ranks[level]
+        return (None, 0) if level >= len(self.levels) else None
 
-    def _confirm(self, shortcut: Shortcut) -> bool:
+    def confirm(self, shortcut: Shortcut) -> bool:
         """Ask all levels without messages; say whether it was done, and moved no chord.
 
-        Else nothing is changed, and all are to be asked in earnest.
+        Ranks are counted anew, as by :meth:`on_answer`. Where it would do more than that, nothing
+        is changed, and all are to be asked in earnest.
         """
-        levels, second = self.levels, self._neighbourhood.right[1:2]
-        if self._lost or self._sought or not second or levels[:1] != [second[0]]:
+        levels, hood = self.levels, self._neighbourhood
+        if self._lost or self._sought or self._untold:
+            return False
+        if not levels or hood.right[1:2] != (levels[0],):
             return False
         if len(self._asked) != len(levels) or len(self._answered) != len(levels):
             return False
-        before = self._ranks.copy()
-        for level, chord in enumerate(levels):
-            named = shortcut.look(chord.uid, level)
-            if named is None or not self._is_confirmed(level, *named):
-                self._ranks = before
-                return False
-        for level, chord in enumerate(levels):
-            shortcut.done(chord.uid, level)
-        return True
-
-    def _is_confirmed(self, level: int, member: Member | None, rank: int) -> bool:
-        """Say whether that answer of our chord of ``level`` moves none; if so, count ranks anew."""
-        if member is not None and self._neighbourhood.is_dead(member.uid, member.incarnation):
+        answers = shortcut.ask(levels)
+        if answers is None:
             return False
-        if member is not None and not self._extends(level, member):
-            member = None
-        rank = self._ranks[level] + (rank or _exact(level))
-        if self.levels[level + 1 : level + 2] == [member]:
-            self._ranks[level + 1] = rank
-            return True
-        if level + 1 == len(self.levels):
-            return member is None
-        return self._keeps(level + 1, member, rank)
+        here, ranks, last = self._core.member.ring_id, self._ranks.copy(), len(levels) - 1
+        reach = far = 0
+        for level, (member, counted) in enumerate(answers):
+            reach = (levels[level].ring_id - here) % RING_SIZE
+            if member is not None:
+                if hood.is_dead(member.uid, member.incarnation):
+                    return False
+                far = (member.ring_id - here) % RING_SIZE
+                if far <= reach:
+                    member = None  # it would come round
+            if level == last:
+                if member is not None:
+                    return False
+                break
+            chord = levels[level + 1]
+            rank = ranks[level] + (counted or _exact(level))
+            if member is not None and (member is chord or member == chord):
+                ranks[level + 1] = rank
+                continue
+            if not self._extends(level, chord):
+                return False
+            there = (chord.ring_id - here) % RING_SIZE
+            stands = ranks[level] * there / reach if member is None else rank * there / far
+            if not _is_within_tolerance(level + 1, stands):
+                return False
+            ranks[level + 1] = round(stands)
+        self._ranks = ranks
+        shortcut.done(levels)
+        return True
 
     def on_link_gone(self, uid: str) -> None:
         """Forget what was asked of, or by, a broker that is linked no more."""

@@ -13,6 +13,8 @@ Each class is one end's part, and knows that broker alone.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from overlay.ids import Nanos
 from ring.coordination.parts import Parts
 from ring.core import Timer
@@ -59,9 +61,8 @@ class CalmBeats:
             return False
         if link is None or link.detoured or parts.detector.only_monitor != monitor:
             return False
-        if self._key in parts.core.timers:
-            if parts.core.timers.deadline(self._key) != self.due:
-                return False
+        if parts.core.timers.deadline(self._key) not in (None, self.due):
+            return False
         self.until = parts.link_backups.silent_until()
         return self.until is None or self.until > max(now, self.due)
 
@@ -94,9 +95,11 @@ class CalmBeats:
     def end(self) -> None:
         """Put the timer back, if these heartbeats still are to be sent."""
         parts = self._parts
-        if parts.detector.beat_to(self.monitor) is self._beat and self._beat is not None:
-            if self._key not in parts.core.timers:
-                parts.core.timers.set(self._key, self.due)
+        beat, timers = self._beat, parts.core.timers
+        if beat is None or parts.detector.beat_to(self.monitor) is not beat:
+            return
+        if self._key not in timers:
+            timers.set(self._key, self.due)
 
 
 class CalmWatch:
@@ -129,23 +132,35 @@ class CalmWatch:
             return False
         return (
             parts.core.joined
+            and watch.lateness.samples > 0
             and parts.detector.is_in_time(watch)
             and sender not in parts.suspicions.open
             and not parts.tests.concerns(sender)
             and not parts.dead_runs.concerns(sender)
         )
 
-    def heard(self, times: list[Nanos]) -> None:
-        """Heartbeats have come at these times, and nothing else was done here meanwhile."""
+    def heard(self, times: Iterable[Nanos]) -> None:
+        """Heartbeats have come at these times, and nothing else was done here meanwhile.
+
+        A time below zero stands for something else that has come, at the time above zero.
+        """
         watch, link, config = self._watch, self._link, self._parts.core.config
         assert watch is not None
         assert link is not None
         heard, period, most = link.heard_at, config.heartbeat_ns, config.lateness_max_ns
-        add = watch.lateness.add
+        lateness = watch.lateness
+        mean, deviation = lateness.mean, lateness.deviation
         for at in times:
+            if at < 0:
+                heard = max(heard, -at)
+                continue
             late = at - heard - period
-            add(0 if late < 0 else min(late, most))
-            heard = max(heard, at)
+            error = (0 if late < 0 else min(late, most)) - mean  # as MeanDeviation.add
+            mean += error // 8
+            deviation += (abs(error) - deviation) // 4
+            if at > heard:
+                heard = at
+        lateness.mean, lateness.deviation = mean, deviation
         link.heard_at = heard
 
     def end(self) -> None:
@@ -155,3 +170,48 @@ class CalmWatch:
             return
         if parts.links.up.get(sender) is self._link and self._key not in parts.core.timers:
             parts.detector.rest(sender, watch)
+
+
+class CalmPings:
+    """The part of one that hears no heartbeats on a link, and pings when it hears nothing at all.
+
+    It pings :attr:`idle_ns` after it has last heard the other end.
+    """
+
+    __slots__ = ("_key", "_parts", "_watch", "idle_ns", "link", "other")
+
+    def __init__(self, parts: Parts, other: str) -> None:
+        self._parts = parts
+        watch = self._watch = parts.detector.watch_of(other)
+        self._key = (Timer.SILENT, other)
+        self.link = None if watch is None else watch.link
+        self.idle_ns = 0 if watch is None else watch.idle_ns
+        self.other = other
+
+    def is_calm(self) -> bool:
+        """Say whether a ping that is answered at once changes nothing but when it was heard."""
+        parts, watch, other = self._parts, self._watch, self.other
+        return (
+            watch is not None
+            and parts.detector.watch_of(other) is watch
+            and parts.links.up.get(other) is watch.link
+            and not watch.link.detoured
+            and parts.core.joined
+            and parts.detector.is_at_rest(watch)
+        )
+
+    def is_taken(self) -> bool:
+        """Say whether no timer of the broker's own has come up since."""
+        return self._key not in self._parts.core.timers
+
+    def take_timer(self) -> None:
+        """From now on the driver pings."""
+        self._parts.core.timers.cancel(self._key)
+
+    def end(self) -> None:
+        """Put the timer back, if that neighbour still is watched."""
+        parts, watch, other = self._parts, self._watch, self.other
+        if watch is None or parts.detector.watch_of(other) is not watch:
+            return
+        if parts.links.up.get(other) is watch.link and self.is_taken():
+            parts.detector.rest(other, watch)

@@ -250,6 +250,16 @@ class Detector:
             and not self._seems_long(watch)
         )
 
+    def is_at_rest(self, watch: Watch) -> bool:
+        """Say whether no heartbeats are expected, no ping is out and the round trip is known."""
+        return (
+            not watch.is_expected
+            and watch.probes == 0
+            and watch.token == 0
+            and watch.round_trip.samples > 0
+            and not self._seems_long(watch)
+        )
+
     def rest(self, uid: str, watch: Watch) -> None:
         """Wait until ``uid`` is overdue, as it was last heard."""
         self._rest(uid, watch)

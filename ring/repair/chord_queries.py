@@ -109,6 +109,11 @@ class ChordQueries:
                 self._pinged.add(uid)
                 self._core.send(uid, Ping(0))
 
+    def watched(self, at: Nanos) -> None:
+        """Note a refresh at that time, before which each link was heard or answered a ping."""
+        self._refreshed_at = at
+        self._pinged.clear()
+
     def clear(self) -> None:
         """Forget all queries: this broker is off the ring."""
         for uid in list(self._open):

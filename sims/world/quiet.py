@@ -22,11 +22,11 @@ they would have been under way.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from heapq import heappush
 
-from overlay.ids import Nanos
-from overlay.machine import Effect, Input, Machine, Message, Refused, Send
-from overlay.ids import Peer
+from overlay.ids import Nanos, Peer
+from overlay.machine import Effect, Input, Machine, Refused, Send
 from ring.coordination.calm_beats import CalmBeats, CalmWatch
 from ring.coordination.parts import Parts
 from ring.node import RingNode
@@ -218,8 +218,10 @@ class QuietWorld(World):
         beats = flow.beats
         under_way = flow.under_way
         if beats.due <= now:
-            sender, way, last = flow.watch.sender, flow.way.at, flow.wire.last.get(
-                flow.watch.sender, 0
+            sender, way, last = (
+                flow.watch.sender,
+                flow.way.at,
+                flow.wire.last.get(flow.watch.sender, 0),
             )
             times = beats.sent(now)
             for time in times:
@@ -266,10 +268,10 @@ class QuietWorld(World):
 
     def _carry(self, uid: str, effect: Send, wire: Pipe) -> None:
         message = effect.message
-        if type(message) is Ping and effect.about is None:
-            if self._is_answered(uid, effect.uid, message, wire):
-                return
-        super()._carry(uid, effect, wire)
+        if type(message) is not Ping or effect.about is not None:
+            super()._carry(uid, effect, wire)
+        elif not self._is_answered(uid, effect.uid, message, wire):
+            super()._carry(uid, effect, wire)
 
     def _is_answered(self, uid: str, other: str, ping: Ping, wire: Pipe) -> bool:
         """Do a ping and its answer in one step, if that is all there is to it."""
@@ -311,17 +313,48 @@ class QuietWorld(World):
             and not _concerns(there, uid)
         )
 
-    def tell_asked(self, uid: str, other: str, level: int) -> None:
-        """A broker has asked its chord for that level, and taken the answer."""
-        here, there, now = self._parts[uid], self._parts[other], self.now
-        for parts, whom in ((here, other), (there, uid)):
-            link = parts.links.up[whom]
-            link.heard_at = max(link.heard_at, now)
-            parts.core.told[whom] = now
-        if self.counts:
-            self.on_sent(uid, Send(other, ChordQuery(level)))
-            member, rank = there.chords.named(uid, level) or (None, 0)
-            self.on_sent(other, Send(uid, ChordAnswer(level, member, rank)))
+    def ask(self, uid: str, chords: Sequence[Member]) -> list[tuple[Member | None, int]] | None:
+        """Return what the chords of a broker answer to it; None if one is not calm."""
+        here, ours = self._parts[uid], self.hosts[uid]
+        if here.core.detours or not _is_undisturbed(ours):
+            return None
+        up, wires, hosts, parts = here.links.up, ours.wires, self.hosts, self._parts
+        answers = []
+        for level, chord in enumerate(chords):
+            other = chord.peer.uid
+            theirs, wire = hosts[other], wires.get(other)
+            if wire is None or theirs.wires.get(uid) is not wire or wire.silenced:
+                return None
+            if not theirs.alive or theirs.paused or theirs.clock is not None or other not in up:
+                return None
+            there = parts[other]
+            if not there.core.joined or there.core.detours or uid not in there.links.up:
+                return None
+            if _concerns(here, other) or _concerns(there, uid):
+                return None
+            answer = there.chords.named(uid, level)
+            if answer is None:
+                return None
+            answers.append(answer)
+        return answers
+
+    def note_asked(self, uid: str, chords: Sequence[Member]) -> None:
+        """A broker has asked its chords, and taken the answers."""
+        here, now, parts = self._parts[uid], self.now, self._parts
+        up, told = here.links.up, here.core.told
+        for level, chord in enumerate(chords):
+            other = chord.peer.uid
+            there = parts[other]
+            ours, theirs = up[other], there.links.up[uid]
+            if ours.heard_at < now:
+                ours.heard_at = now
+            if theirs.heard_at < now:
+                theirs.heard_at = now
+            told[other] = there.core.told[uid] = now
+            if self.counts:
+                member, rank = there.chords.named(uid, level) or (None, 0)
+                self.on_sent(uid, Send(other, ChordQuery(level)))
+                self.on_sent(other, Send(uid, ChordAnswer(level, member, rank)))
 
 
 class _Shortcut:
@@ -333,13 +366,11 @@ class _Shortcut:
         self._world = world
         self._uid = uid
 
-    def look(self, uid: str, level: int) -> tuple[Member | None, int] | None:
-        if not self._world.are_calm(self._uid, uid):
-            return None
-        return self._world._parts[uid].chords.named(self._uid, level)
+    def ask(self, chords: Sequence[Member]) -> list[tuple[Member | None, int]] | None:
+        return self._world.ask(self._uid, chords)
 
-    def done(self, uid: str, level: int) -> None:
-        self._world.tell_asked(self._uid, uid, level)
+    def done(self, chords: Sequence[Member]) -> None:
+        self._world.note_asked(self._uid, chords)
 
 
 def _is_undisturbed(host: Host) -> bool:
@@ -349,7 +380,5 @@ def _is_undisturbed(host: Host) -> bool:
 def _concerns(parts: Parts, uid: str) -> bool:
     """Say whether a sign of life of ``uid`` would change anything."""
     return (
-        uid in parts.suspicions.open
-        or parts.tests.concerns(uid)
-        or parts.dead_runs.concerns(uid)
+        uid in parts.suspicions.open or parts.tests.concerns(uid) or parts.dead_runs.concerns(uid)
     )
