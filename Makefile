@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 JOBS ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-quick test soak live-soak bench bench-links mutants lint format types check clean
+.PHONY: help setup demo demo-quick test soak live-soak bench bench-links mutants docs lint format types check clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,10 @@ bench-links: $(READY) ## Measure links and brokers beside a bare relay, plain an
 mutants: $(READY) ## Break the ring protocol in many ways, and see who notices
 	$(BIN)/python -m tests.mutants
 
+docs: $(READY) ## Build the site of all pages in docs/site, to be read without a network
+	$(BIN)/sphinx-build -q -W --keep-going -d docs/site/.doctrees docs docs/site
+	@echo "open docs/site/index.html"
+
 lint: $(READY) ## Check style, and what imports what
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -62,4 +66,4 @@ types: $(READY) ## Check types
 check: lint types test ## Style, types and tests
 
 clean: ## Remove what make has made
-	rm -rf $(VENV) build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis demo-out
+	rm -rf $(VENV) build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis demo-out docs/site docs/reference docs/project

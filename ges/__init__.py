@@ -1,8 +1,9 @@
 """ges: the event service on top of the ring; brokers, the client library and the command.
 
 The client library's door is :func:`ges.client.connect`, the command's is ``cli``. ``demo`` shows
-the main job, and ``bench`` measures a ring. ``errors``, ``node`` (a broker's machine: control, no
-events) and ``stack`` (that machine and the way of events, composed without I/O) stand here.
+the main job, ``bench`` measures a ring, and ``drills`` breaks one on purpose. ``errors``, ``node``
+(a broker's machine: control, no events) and ``stack`` (that machine and the way of events, composed
+without I/O) stand here.
 
 Rooms, from the top
     ``settings`` (what a broker can be set to, and whence it came), ``http`` (a broker's admin

@@ -8,13 +8,19 @@
     ├── TokenError              a token, or the file that holds some, is wrong (a ConfigError)
     └── EventError
         ├── TopicError          a topic or filter is malformed (also a ConfigError)
+        ├── TraceparentError    a trace context is malformed (also a ConfigError)
         ├── PublishRefused      the broker did not take an event: it definitely was not delivered
         ├── SubscribeRefused    the broker did not take a subscription
         ├── ActivityUnknown     the broker does not say when a subscription is active
+        ├── NoResponders        nobody has a subscription that matches a request
+        ├── RequestTimedOut     no reply to a request came in time
+        ├── ResponderFailed     requests that were to be answered got no reply
         ├── TooFewEvents        fewer events came in time than were waited for
         ├── BenchFailed         a process of a measurement could not do its part
         ├── ProfileFull         a broker can tell others of no more queue groups
         ├── OperationRefused    the broker does not do what an operator asks
+        ├── DrillRefused        a drill would break more than the ring survives
+        ├── DrillFailed         a drill could not do its part, or the ring did not become whole
         ├── SpreadRefused       the broker did not take a list of revoked identities
         ├── NotExplained        a broker cannot say what it would do with an event
         ├── ConnectionLost      the broker is gone; an unconfirmed event may or may not be delivered
@@ -65,6 +71,12 @@ class TopicError(EventError, ConfigError):
     code = "topic"
 
 
+class TraceparentError(EventError, ConfigError):
+    """The trace that an event is to belong to is not named as W3C Trace Context has it."""
+
+    code = "traceparent"
+
+
 class PublishRefused(EventError):
     """The broker refused an event; it was not delivered to anybody."""
 
@@ -81,6 +93,24 @@ class ActivityUnknown(EventError):
     """The broker does not say when a subscription is active, as it is of an earlier version."""
 
     code = "activity-unknown"
+
+
+class NoResponders(EventError):
+    """Nobody in the cluster has a subscription that matches a request; nobody got it."""
+
+    code = "no-responders"
+
+
+class RequestTimedOut(EventError):
+    """No reply to a request has come in time; somebody may have got it, and may still act on it."""
+
+    code = "request-timed-out"
+
+
+class ResponderFailed(EventError):
+    """Requests that were to be answered got no reply, as a command failed or the broker refused."""
+
+    code = "responder-failed"
 
 
 class TooFewEvents(EventError):
@@ -111,6 +141,18 @@ class OperationRefused(EventError):
     """The broker does not list its clients, cut one off or drain, and why."""
 
     code = "operation-refused"
+
+
+class DrillRefused(EventError):
+    """A drill does not begin, or does not go on: the ring is not whole, or survives too little."""
+
+    code = "drill-refused"
+
+
+class DrillFailed(EventError):
+    """A drill could not do its part, or the ring did not become whole again in time."""
+
+    code = "drill-failed"
 
 
 class NotExplained(EventError):

@@ -86,13 +86,15 @@ class Stack:
         self.interests = Interests(give)
         #: Told of subscriptions that are active now.
         self.on_active: Callable[[Iterable[tuple[Any, int]]], None] = lambda keys: None
+        #: Told of events with attributes as they are published here, or come; None: nobody is.
+        self.on_event: Callable[[str, EventRun], None] | None = None
         self._timed: list[Timed] = []
         survey, peer = node.survey, node.peer
         routing = RoutingParts.build(
             lines,
             Paths(node.relay_paths.relays, node.ring.detours, node.relay_paths.path),
             Holding(streams, node.ring.is_dead),
-            Known(node.gateways, self.mask_of, node.secure_graph),
+            Known(node.gateways, self.mask_of, node.secure_graph, node.profiles.index.groups),
             self.interests,
             counters,
             ExpressRules(budget_us, survey.express_range.is_inside, self._one_way_us),
@@ -117,6 +119,8 @@ class Stack:
 
     def publish(self, client: Subscriber, run: EventRun) -> None:
         """Take events that a client publishes; :meth:`why_not` has said that they can go."""
+        if run.head.attribute_bytes and self.on_event is not None:
+            self.on_event("event published", run)
         flood = run.head.secure and not self._graph.is_complete
         self.router.publish(client, run, self.now(), flood=flood)
         if self.ordering.has_questions:
@@ -137,6 +141,19 @@ class Stack:
         if unknown and link_class is LinkClass.SECURE:
             unknown &= self.node.gateways.tables[link_class].nodes
         return index.certain_mask_of(link_class, topic) | unknown
+
+    def has_nobody_for(self, head: Head) -> bool:
+        """Say whether it is known that nobody in the cluster has subscribed to an event.
+
+        Where not all brokers have a slot, or something is not known of one, it is not.
+        """
+        index, link_class, topic = self.node.profiles.index, head.link_class, head.topic
+        return not (
+            not self.node.gateways.is_for_all
+            or self.mask_of(link_class, topic)
+            or index.groups.of(link_class, topic)
+            or self.deliveries.wants(link_class, topic)
+        )
 
     def has_line(self, uid: str, link_class: LinkClass) -> bool:
         """Say whether a link of that class to a broker is up."""
@@ -175,6 +192,8 @@ class Stack:
         if self._topics.problem(run.head.topic) is not None:
             self._refuse(run.head, run.count)
             return
+        if run.head.attribute_bytes and self.on_event is not None:
+            self.on_event("event came", run)
         self.router.relay(line, run, self.now())
         if self.ordering.has_questions:
             self._ask()

@@ -29,6 +29,7 @@ from overlay.links.counted_log import CountedLog
 from overlay.links.first_seen import FirstSeen
 from overlay.links.lifecycle import Links
 from overlay.links.link import Link, Upper
+from overlay.links.severing import Severed
 from overlay.machine import Closed, CloseLink, Effect, Input, Machine, Notify, OpenLink, Send
 from overlay.net.alarm import Alarm
 from overlay.net.precedence import Precedence
@@ -51,12 +52,14 @@ class Driver:
         upper: Upper,
         *,
         overlay: str = "chordal",
+        name: str = "",
         dialect: Dialect = DIALECT,
         limits: Limits = LIMITS,
         certified_only: bool = False,
     ) -> None:
         """``certified_only``: links of all classes are made over TLS.
 
+        ``name``: of this broker, for people; the brokers that it is linked to are told of it.
         Whether others may link without it the layer above says (:meth:`Upper.judge_broker`).
         """
         self.machine = machine
@@ -72,6 +75,7 @@ class Driver:
         log = structlog.get_logger("chordal.overlay").bind(broker=short(machine.peer.uid))
         self.counted_log = CountedLog(self.counters, log, self.now)
         self.first_seen = FirstSeen(log, self.now)
+        self.severed = Severed()
         self._bulkhead = Bulkhead(self.counters, log, self.counted_log)
         table = LinkTable(machine.peer.uid)
         self._links = Links(
@@ -91,10 +95,12 @@ class Driver:
             table,
             self._links,
             overlay=overlay,
+            name=name,
             dialect=dialect,
             certified_only=certified_only,
             counted_log=self.counted_log,
             give=self.give,
+            is_severed=self._is_severed,
         )
         self._acceptor = Acceptor(
             machine,
@@ -103,10 +109,12 @@ class Driver:
             self._links,
             upper,
             overlay=overlay,
+            name=name,
             dialect=dialect,
             limits=limits,
             counted_log=self.counted_log,
             now=self.now,
+            is_severed=self._is_severed,
         )
         transport.on_no_more_files = self._acceptor.on_no_more_files
 
@@ -161,6 +169,15 @@ class Driver:
     def cut(self, uid: str, link_class: LinkClass, reason: Closed) -> None:
         """End a link at once; the machine is told that it is down."""
         self._links.cut(uid, link_class, reason)
+
+    def sever(self, uid: str, until: Nanos) -> None:
+        """End all links to a broker, and make and take none until then."""
+        self.severed.sever(uid, until)
+        for link_class in LinkClass:
+            self.cut(uid, link_class, Closed.LOST)
+
+    def _is_severed(self, uid: str | None) -> bool:
+        return self.severed.has(uid, self.now())
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until cancelled."""

@@ -1,11 +1,12 @@
 """The trace: what a run tells the analyst, one schema for live brokers and for the simulator.
 
 A *data set* is a folder with sub-folders: ``runs`` (one row a run), ``incidents`` (one row a
-failure), and of simulated scenarios also ``probes`` (one row an event and subscriber) and
-``traffic`` (one row a broker and some seconds). The simulator writes Parquet, a live broker appends
-JSON lines; the columns are these structs, field by field, and ``docs/traces.md`` explains each. All
-times are integer nanoseconds since the start of the run; a time that was never reached, or that an
-observer cannot know (a live broker does not see the moment another one dies), is ``None``.
+failure), of simulated scenarios also ``probes`` (one row an event and subscriber) and ``traffic``
+(one row a broker and some seconds), and of drills ``deeds`` (one row a thing that was done). The
+simulator writes Parquet, live brokers and drills append JSON lines; the columns are these structs,
+field by field, and ``docs/traces.md`` explains each. All times are integer nanoseconds since the
+start of the run; a time that was never reached, or that an observer cannot know (a live broker does
+not see the moment another one dies), is ``None``.
 
 The trace is not the log: the log is for people, the trace is for the analysis and is versioned.
 """
@@ -21,6 +22,7 @@ from overlay.ids import LinkClass
 SCHEMA_VERSION = 1  #: of runs and incidents
 PROBE_VERSION = 1
 TRAFFIC_VERSION = 1
+DEED_VERSION = 1
 
 
 class Source(StrEnum):
@@ -78,6 +80,24 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
     chords_repaired_ns: int | None  #: the last holder of a chord to the subject has replaced it
     messages: int  #: messages sent on account of this incident: tests, notices, new links
     witnesses: tuple[str, ...]  #: uids of those who answered a test, in order of their answers
+
+
+class Deed(msgspec.Struct, frozen=True, kw_only=True):
+    """What a drill did to a live ring; times are by the clock of the drill, as of its incidents."""
+
+    schema_version: int = DEED_VERSION
+    run_id: str
+    round: int  #: from 1
+    step: int  #: from 1 over all rounds; what has the same number was done at one moment
+    kind: str  #: kill, pause or cut
+    subject: str  #: uid of the broker that it befell, or of the one that made the cut
+    other: str | None  #: uid of the other end of a link that was cut
+    n: int  #: brokers on the ring just before
+    began_ns: int
+    ended_ns: int | None  #: None: it does not end, or nobody saw it end
+    uncertainty_ns: int  #: by so much ``began_ns`` may be wrong, either way
+    clocks_ns: int  #: by so much the times of the brokers may be wrong against it, at most
+    rtt_ms: tuple[float, ...]  #: round trips of links, as brokers had measured them just before
 
 
 class Fate(StrEnum):

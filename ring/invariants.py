@@ -18,11 +18,14 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
 from overlay.ids import NANOS_PER_SECOND, Nanos, short
 from ring.geometry import RING_SIZE, clockwise
 from ring.records.holders import BackupStatus
 from ring.wire.messages import Member
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +103,8 @@ def ring_findings(snapshots: Iterable[Snapshot], silent: Collection[str] = ()) -
     return found
 
 
-def ideal_pointers(
-    ring: Sequence[Member], at: int
-) -> tuple[tuple[Member, ...], tuple[Member, ...]]:
-    """Return (left, right) of the broker at index ``at`` of the members in ring order."""
+def ideal_pointers(ring: Sequence[T], at: int) -> tuple[tuple[T, ...], tuple[T, ...]]:
+    """Return (left, right) of the broker at index ``at`` of the members, or uids, in ring order."""
     n = len(ring)
     reach = range(1, min(2, n - 1) + 1)
     return tuple(ring[(at - k) % n] for k in reach), tuple(ring[(at + k) % n] for k in reach)

@@ -73,4 +73,4 @@ class SweepFailed(ChordalError):
 class PromiseBroken(ChordalError):
     """What is watched broke the promise that it was held to."""
 
-    code = "promise-broken"
+    code = "recovery-promise-broken"

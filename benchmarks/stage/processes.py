@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,19 +38,45 @@ def asked(*arguments: str) -> subprocess.CompletedProcess[str]:
     return chordal_here(*arguments) if can_run_here() else chordal(*arguments)
 
 
+@dataclass(frozen=True)
+class Release:
+    """A chordal that can be run: this checkout's, or another one."""
+
+    command: tuple[str, ...] = tuple(COMMAND)
+    folder: Path = REPOSITORY  #: where it is run: Python looks for its modules there first
+
+    @classmethod
+    def at(cls, folder: Path) -> Release:
+        """Return the one whose checkout is in a folder."""
+        return cls(folder=folder.absolute())
+
+
+HERE = Release()
+
+
 class Running:
     """A command that goes on; what it prints goes to files."""
 
     def __init__(
-        self, folder: Path, name: str, arguments: tuple[str, ...], files: int | None = None
+        self,
+        folder: Path,
+        name: str,
+        arguments: tuple[str, ...],
+        files: int | None = None,
+        release: Release = HERE,
+        given: int | None = None,
     ) -> None:
-        """``files``: how many the process may open, at most."""
+        """``files``: how many the process may open, at most; ``given``: its standard input."""
         limited = ["sh", "-c", f'ulimit -n {files} && exec "$@"', "sh"] if files else []
         self.arguments = arguments
         self._out, self._err = folder / f"{name}.out", folder / f"{name}.err"
         with self._out.open("w") as out, self._err.open("w") as err:
             self.process = subprocess.Popen(
-                [*limited, *COMMAND, *arguments], stdout=out, stderr=err, cwd=REPOSITORY
+                [*limited, *release.command, *arguments],
+                stdin=given,
+                stdout=out,
+                stderr=err,
+                cwd=release.folder,
             )
 
     @property
@@ -81,12 +108,17 @@ class Broker(Running):
     """``chordal serve``."""
 
     def __init__(
-        self, folder: Path, name: str, arguments: tuple[str, ...], files: int | None = None
+        self,
+        folder: Path,
+        name: str,
+        arguments: tuple[str, ...],
+        files: int | None = None,
+        release: Release = HERE,
     ) -> None:
         self.trace = folder / name / "trace"
         listen = () if "--listen" in arguments else ("--listen", "127.0.0.1:0")
         data = ("--data", str(folder / name))
-        super().__init__(folder, name, ("serve", *listen, *data, *arguments), files)
+        super().__init__(folder, name, ("serve", *listen, *data, *arguments), files, release)
 
     @property
     def ready(self) -> dict[str, Any]:
@@ -143,9 +175,10 @@ class Fleet:
         whole(first.url, n)
         return brokers
 
-    def run(self, *arguments: str) -> Running:
+    def run(self, *arguments: str, release: Release = HERE) -> Running:
         """Start a command that goes on."""
-        running = Running(self.folder, f"command-{len(self._all)}", arguments)
+        name = f"command-{len(self._all)}"
+        running = Running(self.folder, name, arguments, release=release)
         self._all.append(running)
         return running
 

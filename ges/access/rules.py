@@ -16,11 +16,14 @@ matter. A topic may be published to if an allowing filter matches it. A subscrip
 allowing filter covers its filter as a whole and no denying filter shares a topic with it: what it
 can ever match is decided when it is made, so nothing needs to be checked as events are delivered.
 
+Replies to requests need no rule: whoever knows the address for one was asked, and may publish to it
+unless a rule denies that (:mod:`ges.wire.replies`).
+
 ``brokers = ["10.1.0.0/16"]``, above all rules, lets only brokers at such addresses link to this
 one: who could link as a broker would need no rule.
 
-``operate = ["clients", "kick", "drain"]`` in a rule is about what operators do: see who is
-attached, cut one off, have the broker leave.
+``operate = ["clients", "kick", "drain", "drill"]`` in a rule is about what operators do: see who is
+attached, cut one off, have the broker leave, break it for a drill.
 
 Subjects: ``anyone``; ``authenticated`` (by certificate or token); ``certificate``; ``token``;
 ``role:client`` and ``role:broker`` (a certificate's); ``uid:HEX32`` (a certificate's: a uid that is
@@ -41,6 +44,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from ges.access.tokens import NAME_PATTERN
 from ges.errors import AccessError, TopicError
 from ges.matching.containment import covers, overlaps
+from ges.wire.replies import is_reply_address
 from ges.wire.topics import check_filter
 from overlay.security.identity import Role
 
@@ -70,6 +74,7 @@ class Operation(StrEnum):
     CLIENTS = "clients"
     KICK = "kick"
     DRAIN = "drain"
+    DRILL = "drill"
 
     @property
     def in_words(self) -> str:
@@ -81,6 +86,7 @@ _OPERATIONS_IN_WORDS = {
     Operation.CLIENTS: "listing clients",
     Operation.KICK: "cutting off a client",
     Operation.DRAIN: "draining the broker",
+    Operation.DRILL: "breaking the ring for a drill",
 }
 
 
@@ -151,21 +157,25 @@ class Permissions:
         self._operate = [(rule, rule.operate) for rule in mine]
 
     def publish(self, topic: str) -> Decision:
-        """Decide about an event to a checked ``topic``."""
+        """Decide about an event to a checked ``topic``; a reply needs no rule that allows it."""
         what = f"publishing to {topic!r}"
         for rule, filters in self._publish:
             if any(covers(text, topic) for text in filters):
                 return self._decided(rule, what)
-        return self._undecided(what)
+        return self._undecided(what, is_reply=is_reply_address(topic))
 
     def subscribe(self, text: str) -> Decision:
-        """Decide about a subscription with the checked filter ``text``."""
+        """Decide about a subscription with the checked filter ``text``.
+
+        One for replies needs no rule that allows it; whose they are is looked at elsewhere
+        (:func:`ges.wire.replies.why_not_to_be_read`).
+        """
         what = f"subscribing to {text!r}"
         for rule, filters in self._subscribe:
             touches = covers if rule.allows else overlaps
             if any(touches(other, text) for other in filters):
                 return self._decided(rule, what)
-        return self._undecided(what)
+        return self._undecided(what, is_reply=is_reply_address(text))
 
     def operate(self, operation: Operation) -> Decision:
         """Decide about what an operator does."""
@@ -178,7 +188,9 @@ class Permissions:
         verb = "allowed" if rule.allows else "denied"
         return Decision(rule.allows, rule, f"{what} is {verb} to {self._principal.label} by {rule}")
 
-    def _undecided(self, what: str) -> Decision:
+    def _undecided(self, what: str, *, is_reply: bool = False) -> Decision:
+        if is_reply:
+            return Decision(True, None, f"{what} is allowed: whoever was asked may answer")
         reason = f"{what} is denied to {self._principal.label}: no rule allows it"
         return Decision(False, None, reason)
 

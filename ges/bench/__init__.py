@@ -2,6 +2,6 @@
 
 Publishers and subscribers are clients in processes of their own, as a process of Python uses one
 processor. ``load`` (what is asked for), ``figures`` (what came of it; percentiles), ``worker`` (one
-process), ``publishing`` and ``subscribing`` (the clients in it), ``run`` (starts the processes, and
-puts together what they say), ``conditions`` (under which it was measured).
+process), ``publishing``, ``subscribing`` and ``requesting`` (the clients in it), ``run`` (starts
+the processes, and puts together what they say), ``conditions`` (under which it was measured).
 """

@@ -11,7 +11,7 @@ import msgspec
 from overlay.errors import MissingExtra
 
 if TYPE_CHECKING:
-    from ges.bench.load import Load, Published, Received
+    from ges.bench.load import Answered, Asked, Load, Published, Received
 
 HIGHEST_US = 3_600_000_000  #: longer times count as an hour
 DIGITS = 3
@@ -90,6 +90,45 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     lost: int | None = None  #: not received, of all that were published for all subscribers
     dropped: int | None = None  #: of those: as subscribers were too slow
     latency: Percentiles | None = None  #: from when an event was due or published
+
+
+class RequestFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of one load of requests."""
+
+    link_class: str
+    size: int
+    requests: int
+    replies: int
+    replies_per_s: float
+    unanswered: int  #: requests without a reply in time
+    nobody: int  #: of those: nobody was there to answer
+    answered: int | None  #: requests that came to those that answer; None: others answer
+    round_trip: Percentiles | None  #: from a request, or when it was due, until its reply
+
+
+def put_requests_together(
+    load: Load, asked: Iterable[Asked], answered: Iterable[Answered]
+) -> RequestFigures:
+    """Return the figures of all processes together."""
+    found, others = list(asked), list(answered)
+    trips = Times()
+    for each in found:
+        trips.add(each.times)
+    requests = sum(each.requests for each in found)
+    replies = sum(each.replies for each in found)
+    return RequestFigures(
+        link_class=load.link_class.value,
+        size=load.size,
+        requests=requests,
+        replies=replies,
+        replies_per_s=_per_second(
+            replies, [each.began_ns for each in found], [each.ended_ns for each in found]
+        ),
+        unanswered=requests - replies,
+        nobody=sum(each.nobody for each in found),
+        answered=sum(each.requests for each in others) if others else None,
+        round_trip=trips.summary(),
+    )
 
 
 def put_together(

@@ -15,6 +15,8 @@ class Role(StrEnum):
     """What the clients of one process do."""
 
     PUBLISH = "publish"
+    REQUEST = "request"
+    ANSWER = "answer"
     SUBSCRIBE = "subscribe"
 
 
@@ -39,6 +41,8 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     publishers: int = 1
     subscribers: int = 1  #: each of them takes all events
     confirm: bool = False  #: each event is confirmed before the next one is published
+    at_once: int = 1  #: requests of each client that wait for a reply at the same time
+    limit_s: float = 5.0  #: for the reply to a request
 
     @property
     def is_stamped(self) -> bool:
@@ -91,10 +95,27 @@ class Received(msgspec.Struct, frozen=True, tag=True):
     dropped: int  #: by the broker or the client, as these subscribers were too slow
 
 
+class Asked(msgspec.Struct, frozen=True, tag=True):
+    """What those that ask in one process have got."""
+
+    requests: int
+    replies: int
+    began_ns: int  #: unix time
+    ended_ns: int
+    times: bytes  #: histogram of the time from a request until its reply
+    nobody: int = 0  #: requests that nobody was there to answer
+
+
+class Answered(msgspec.Struct, frozen=True, tag=True):
+    """What those that answer in one process have done."""
+
+    requests: int
+
+
 class Failed(msgspec.Struct, frozen=True, tag=True):
     """A process could not do it."""
 
     problem: str
 
 
-Line = Ready | Go | Stop | Published | Received | Failed
+Line = Ready | Go | Stop | Published | Received | Asked | Answered | Failed

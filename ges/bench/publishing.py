@@ -31,13 +31,13 @@ async def publish_all(order: Order, clients: list[Client]) -> Published:
     began_ns, began = time.time_ns(), trio.current_time()
     async with trio.open_nursery() as nursery:
         for number, (client, count) in enumerate(zip(clients, counts, strict=True)):
-            begin = _offset(load, order.first + number)
+            begin = offset(load, order.first + number)
             nursery.start_soon(_publish, client, load, count, began + begin, confirms)
     encoded = confirms.encoded() if load.confirm else b""
     return Published(sum(counts), began_ns, time.time_ns(), encoded)
 
 
-def _offset(load: Load, number: int) -> float:
+def offset(load: Load, number: int) -> float:
     """Return the seconds that one publisher begins later, so that not all publish at once."""
     return number / load.rate if load.rate else 0.0
 
@@ -55,7 +55,7 @@ async def _publish(client: Client, load: Load, count: int, begin: float, confirm
     else:
         pause = load.publishers / load.rate
         unix = time.time_ns() - round(trio.current_time() * NANOS)  #: of the clock that paces
-        for due in _times(begin, pause, count):
+        for due in times(begin, pause, count):
             if due > trio.current_time():
                 await trio.sleep_until(due)
             asked = time.perf_counter_ns()
@@ -67,5 +67,6 @@ async def _publish(client: Client, load: Load, count: int, begin: float, confirm
     await client.flush()
 
 
-def _times(begin: float, pause: float, count: int) -> Iterator[float]:
+def times(begin: float, pause: float, count: int) -> Iterator[float]:
+    """Yield when so many events are due, with a pause of so many seconds between them."""
     return (begin + number * pause for number in range(count))

@@ -13,8 +13,10 @@ from contextlib import suppress
 import msgspec
 import trio
 
-from ges.bench.figures import Figures, put_together
+from ges.bench.figures import Figures, RequestFigures, put_requests_together, put_together
 from ges.bench.load import (
+    Answered,
+    Asked,
     Attach,
     Failed,
     Go,
@@ -105,6 +107,42 @@ async def measure(
         received = [said for w in subscribers if isinstance(said := await w.hear(), Received)]
         nursery.cancel_scope.cancel()
     return put_together(load, published, received)
+
+
+async def measure_requests(
+    load: Load, ask_at: Attach, answer_at: Attach | None, processes: int
+) -> RequestFigures:
+    """Have one load of requests asked, and answered unless others do that; return the figures.
+
+    Args:
+        load: what is to be measured: its publishers ask, and its subscribers answer.
+        ask_at: where those that ask attach.
+        answer_at: where those that answer attach; None: others answer.
+        processes: for each of the two roles, at most.
+
+    Raises:
+        BenchFailed: a broker refuses it, or is lost; or there is none.
+    """
+    async with trio.open_nursery() as nursery:
+        answering = [
+            await nursery.start(_worker, order)
+            for order in _orders(Role.ANSWER, answer_at, load, load.subscribers, processes)
+        ]
+        asking = [
+            await nursery.start(_worker, order)
+            for order in _orders(Role.REQUEST, ask_at, load, load.publishers, processes)
+        ]
+        with trio.fail_after(START_SECONDS):
+            for worker in (*answering, *asking):
+                assert isinstance(await worker.hear(), Ready)
+        for worker in asking:
+            await worker.tell(Go())
+        asked = [said for w in asking if isinstance(said := await w.hear(), Asked)]
+        for worker in answering:
+            await worker.tell(Stop(None, 0.0))
+        answered = [said for w in answering if isinstance(said := await w.hear(), Answered)]
+        nursery.cancel_scope.cancel()
+    return put_requests_together(load, asked, answered)
 
 
 def _orders(

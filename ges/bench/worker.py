@@ -16,12 +16,14 @@ import trio
 
 from ges.bench.load import Attach, Failed, Line, Order, Ready, Role, Stop
 from ges.bench.publishing import publish_all
+from ges.bench.requesting import Answers, Asking
 from ges.bench.subscribing import Taken
 from ges.client import Client, Subscription, connect
 from ges.errors import ActivityUnknown
 from overlay.errors import ChordalError
 
 ACTIVE_SECONDS = 10.0
+ANSWERING = "chordal-bench"  #: the queue group of those that answer
 
 Receive = Callable[[], Coroutine[object, object, bytes | bytearray]]
 
@@ -62,7 +64,14 @@ async def _work() -> None:
             clients = [
                 await stack.enter_async_context(_attach(order.attach)) for _ in range(order.clients)
             ]
-            if order.role is Role.PUBLISH:
+            if order.role is Role.REQUEST:
+                asking = Asking(order.load)
+                _say(Ready())
+                if await told.line() is not None:  # the word to go
+                    _say(await asking.ask_all(order, clients))
+            elif order.role is Role.ANSWER:
+                await _answer(order, clients, told, stack)
+            elif order.role is Role.PUBLISH:
                 _say(Ready())
                 if await told.line() is not None:  # the word to go
                     _say(await publish_all(order, clients))
@@ -70,13 +79,29 @@ async def _work() -> None:
                 await _subscribe(order, clients, told, stack)
 
 
-async def _subscribe(
+async def _answer(
     order: Order, clients: list[Client], told: LineReader, stack: AsyncExitStack
 ) -> None:
+    """Answer requests, all as one queue group, until there is the word to stop."""
+    subscriptions = await _active(order, clients, stack, ANSWERING)
+    answers = Answers()
+    async with trio.open_nursery() as nursery:
+        for client, subscription in zip(clients, subscriptions, strict=True):
+            nursery.start_soon(answers.answer, client, subscription)
+        _say(Ready())
+        await told.line()
+        nursery.cancel_scope.cancel()
+    _say(answers.report())
+
+
+async def _active(
+    order: Order, clients: list[Client], stack: AsyncExitStack, queue: str | None = None
+) -> list[Subscription]:
+    """Return a subscription of each client, all of them active."""
     load = order.load
     subscriptions: list[Subscription] = []
     for client in clients:
-        subscribing = client.subscribe(load.topic, link_class=load.link_class)
+        subscribing = client.subscribe(load.topic, link_class=load.link_class, queue=queue)
         subscriptions.append(await stack.enter_async_context(subscribing))
     with trio.move_on_after(ACTIVE_SECONDS):
         for subscription in subscriptions:
@@ -84,7 +109,14 @@ async def _subscribe(
                 await subscription.active.wait()
             except ActivityUnknown:
                 break  # a broker of an earlier version does not say
-    taken = Taken(load)
+    return subscriptions
+
+
+async def _subscribe(
+    order: Order, clients: list[Client], told: LineReader, stack: AsyncExitStack
+) -> None:
+    subscriptions = await _active(order, clients, stack)
+    taken = Taken(order.load)
     async with trio.open_nursery() as nursery:
         for subscription in subscriptions:
             nursery.start_soon(taken.take, subscription)

@@ -34,7 +34,10 @@ from ring.errors import JoinFailed
 from ring.facts import Found, Join, Leave, Reseed
 
 #: Settings that can change while a broker runs.
-CHANGEABLE = ("access", "tokens", "limits", "slow_clients", "seeds", "targets", "grace_s")
+CHANGEABLE = (
+    *("access", "tokens", "limits", "slow_clients", "seeds", "targets", "grace_s"),
+    "logs_traces",
+)
 
 READ_SECONDS = 1.0  #: between two readings of the queues of all links
 LEAVE_SECONDS = 3.0  #: for the last messages of a broker that leaves ...
@@ -121,6 +124,7 @@ class Broker:
             )
             self.parts.limits.become(config.limits)
             self.parts.clients.policy = config.slow_clients
+            self.parts.log_traces(wanted=config.logs_traces)
             if config.seeds != before.seeds and self._has_begun:
                 self.parts.driver.give(Reseed(self._seeds))
             if config.targets != before.targets:
@@ -291,6 +295,9 @@ class Broker:
             if parts.secured is not None:
                 nursery.start_soon(parts.secured.identity_watch.run)
             nursery.start_soon(_read_links, parts)
+            if parts.drills is not None:
+                parts.log.warning("this broker lets drills break it")
+                nursery.start_soon(parts.drills.run)
             if config.announce is not None:
                 nursery.start_soon(self._announce, config.announce)
             if not config.targets:

@@ -15,7 +15,7 @@ from ges.broker.memory_budget import DEFAULT_BYTES, MIN_BYTES
 from ges.discovery.targets import LocalTarget, Target
 from ges.discovery.watching import require
 from ges.wire.events import DEFAULT_BUDGET_US, MAX_BUDGET_US
-from ges.wire.status import MAX_NAME, NAME_PATTERN
+from ges.wire.status import NAME_PATTERN
 from overlay.address import Address, is_loopback
 from overlay.errors import ConfigError
 from overlay.ids import Nanos
@@ -30,7 +30,7 @@ from overlay.multigraph.relay_gain import (
 from overlay.queues.lanes import Policy
 from overlay.security.identity import Identity, Role, load_identity
 from overlay.security.keyfiles import REVOKED, read_revoked
-from overlay.wire.greetings import check_overlay
+from overlay.wire.greetings import MAX_NAME, check_overlay
 from ring.config import DEFAULT_BACKUPS, ChordStrategy, GapRule, RingConfig, profile
 
 LOOK_SECONDS = 2.0  #: between two looks at the identity's folder
@@ -65,10 +65,12 @@ class BrokerConfig:
     relay_gain_share: float = DEFAULT_SHARE  #: of a link's cost, that a relay path must save ...
     relay_gain_ms: float = DEFAULT_TIME_NS / 1e6  #: ... and the time that it must save as well
     memory: int = DEFAULT_BYTES  #: that others may make it hold, above what it takes idle
+    drills: bool = False  #: it lets a drill break it
     has_process: bool = False  #: it is alone in its process, and can measure what memory it takes
     slow_clients: Policy = Policy.DISCONNECT  #: what becomes of normal events for them
     grace_s: float = 5.0  #: seconds that clients have to go to other brokers when this one leaves
     express_budget_ms: float = DEFAULT_BUDGET_US / 1e3  #: of events whose publisher names none
+    logs_traces: bool = False  #: events that belong to a trace leave lines in the debug log
 
     def own_address(self, port: int) -> Address:
         """Return where others are to call a broker that listens at ``port``."""

@@ -75,6 +75,7 @@ def _status(
         late=late,
         dropped=link.connection.outbox.express.dropped,
         events=link.connection.events,
+        name=link.name,
         rtt_ms=_ms(weights.rtt_ns) if weights is not None else None,
         jitter_ms=_ms(weights.jitter_ns) if weights is not None else None,
         capacity=weights.capacity if weights is not None else 0,

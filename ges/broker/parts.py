@@ -6,6 +6,7 @@ Each part knows only the parts handed to it here. What concerns several of them 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -16,12 +17,14 @@ from ges.broker.access_watch import AccessWatch
 from ges.broker.certified_peers import CertifiedPeers
 from ges.broker.config import BrokerConfig, CheckedConfig
 from ges.broker.data_directory import Life
+from ges.broker.drills import Drills
 from ges.broker.identity_watch import IdentityWatch
 from ges.broker.memory_budget import MemoryBudget
 from ges.broker.memory_pools import PORTION, filter_bytes, memory_budget
 from ges.broker.recorder import Recorder, live_run
 from ges.broker.revocation_watch import RevocationWatch
 from ges.broker.router_timer import RouterTimer
+from ges.broker.trace_log import TraceLog
 from ges.node import BrokerNode
 from ges.sessions.absences import Absences
 from ges.sessions.backpressure import Backpressure
@@ -37,6 +40,7 @@ from ges.sessions.session import Session
 from ges.sessions.subscriptions import Subscriptions
 from ges.stack import Stack
 from ges.wire.broker_messages import RevocationNotice
+from ges.wire.drill_messages import Question
 from ges.wire.status import Status
 from overlay.address import Address
 from overlay.driver import Driver
@@ -44,6 +48,7 @@ from overlay.ids import Nanos, Peer, short
 from overlay.limits import Limits
 from overlay.links.link import Link, Upper
 from overlay.links.memory_limit import MemoryLimit
+from overlay.machine import Message
 from overlay.net.alarm import Alarm
 from overlay.net.transport import ProcessTransport
 from overlay.rng import rng_for
@@ -60,6 +65,9 @@ class Above(Upper, Protocol):
 
     def drain(self, grace_s: float | None) -> None:
         """An operator wants the broker to leave, after its clients; None: as configured."""
+
+    def drill(self, question: Question, asker: str, waiting: Callable[[], int]) -> Message:
+        """A drill asks this broker to break itself, or what it has seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +114,11 @@ class Parts:
     clients: Clients
     access_watch: AccessWatch
     secured: Secured | None
+    drills: Drills | None  #: None: it takes part in none
+
+    def log_traces(self, *, wanted: bool) -> None:
+        """Have the debug log tell of events that belong to a trace, or not any more."""
+        self.stack.on_event = TraceLog(self.log).note if wanted else None
 
     @classmethod
     def build(
@@ -141,6 +154,7 @@ class Parts:
             version.codec,
             above,
             overlay=config.overlay,
+            name=config.name,
             dialect=version.dialect,
             limits=limits,
             certified_only=config.require_identity,
@@ -204,7 +218,14 @@ class Parts:
             look_at_memory=budget.look,
             portion_bytes=round(budget.limit * PORTION),
             explain=Explanations(stack, sessions).answer,
-            operate=Operators(sessions, driver.counted_log, driver.now, drain=above.drain).take,
+            operate=Operators(
+                sessions,
+                driver.counted_log,
+                driver.now,
+                drain=above.drain,
+                drill=above.drill,
+                is_certified=checked.identity is not None,
+            ).take,
         )
         reader = ClientReader(
             driver,
@@ -228,7 +249,7 @@ class Parts:
         secured = None
         if credentials is not None and revocation_watch is not None:
             secured = _secured(config, driver, credentials, clients, revocation_watch)
-        return cls(
+        parts = cls(
             config=config,
             log=log,
             limits=limits,
@@ -257,7 +278,12 @@ class Parts:
                 certified_only=config.require_identity,
             ),
             secured=secured,
+            drills=Drills(driver, config.profile, has_process=config.has_process)
+            if config.drills
+            else None,
         )
+        parts.log_traces(wanted=config.logs_traces)
+        return parts
 
 
 def _secured(

@@ -10,14 +10,17 @@ from collections.abc import Callable, Collection, Iterator
 
 import trio
 
+from ges.broker.drills import NO_CONSENT
 from ges.broker.fact_log import tell, tell_incident
 from ges.broker.parts import Parts
 from ges.broker.status import describe
 from ges.topology.revocation_lists import NoticeTaken, Outcome
+from ges.wire.drill_messages import Question
+from ges.wire.operator_messages import Operated
 from ges.wire.status import Status
 from overlay.ids import LinkClass, Peer
 from overlay.links.link import Link
-from overlay.machine import Fact
+from overlay.machine import Fact, Message
 from overlay.net.transport import Wire
 from overlay.queues.resend import Item
 from overlay.trace_schema import Incident
@@ -57,6 +60,11 @@ class BrokerUpper:
         if not self.drain_wanted.is_set():
             self.grace_s = grace_s
             self.drain_wanted.set()
+
+    def drill(self, question: Question, asker: str, waiting: Callable[[], int]) -> Message:
+        """A drill asks this broker to break itself, or what it has seen."""
+        drills = self._parts.drills
+        return Operated(NO_CONSENT) if drills is None else drills.take(question, asker, waiting)
 
     # ── links ─────────────────────────────────────────────────────────────────────────────────
 
@@ -123,6 +131,8 @@ class BrokerUpper:
         absence = parts.absences.on_fact(fact, parts.driver.now())
         if absence is not None:
             parts.clients.tell_missed(absence)
+        if parts.drills is not None:
+            parts.drills.on_fact(fact)
         incident = parts.recorder.on_fact(fact, parts.driver.now(), parts.driver.sent_about)
         if incident is not None:
             tell_incident(parts.log, incident)

@@ -3,12 +3,14 @@
 The root
     ``main`` finds sub-commands, and turns errors into messages.
 Sub-commands
-    ``serve``, ``pub``, ``sub``, ``ring``, ``status``, ``metrics``, ``graph``, ``why`` (and
-    ``why_event``: of one event), ``identity`` (and ``identity_life``: renew, rotate, revoke),
-    ``token``, ``access``, ``config``, ``context``, ``demo``; ``ping``, ``bench``, ``clients`` (and
-    kick), ``drain``, ``top``, ``completion``.
+    ``serve``, ``pub``, ``sub``, ``request``, ``reply`` (and ``answering``), ``ring``, ``status``,
+    ``metrics``, ``graph``, ``why`` (and ``why_queues``; ``why_event``: of one event), ``identity``
+    (and ``identity_life``: renew, rotate, revoke), ``token``, ``access``, ``config``, ``context``,
+    ``demo``; ``ping``, ``bench`` (and ``bench_request``), ``clients`` (and kick), ``drain``,
+    ``drill``, ``top``, ``completion``.
 What they share
-    ``options``, ``context_option`` (a connection by name), ``setting_options`` (one for each
-    setting of a broker), ``reloading`` (of a broker that runs), ``durations`` (numbers and times),
-    ``identity_options``, ``logs``, ``weights`` (as they are printed).
+    ``options``, ``bench_options``, ``context_option`` (a connection by name), ``setting_options``
+    (one for each setting of a broker), ``reloading`` (of a broker that runs), ``durations``
+    (numbers and times), ``identity_options``, ``logs``, ``names`` (of brokers), ``weights`` (as
+    they are printed).
 """

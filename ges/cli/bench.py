@@ -3,47 +3,31 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from ges.cli.bench_options import (
+    Command,
+    common_options,
+    number,
+    shown,
+    size_option,
+    times_of,
+)
+from ges.cli.bench_request import request
 from ges.cli.durations import NumberRange, duration
-from ges.cli.options import client_options, console, json_option, run_async, tell, token_option
-from ges.wire.events import MAX_PAYLOAD_BYTES
+from ges.cli.options import console, run_async, tell
 from ges.wire.topics import check_filter, check_topic
 from overlay.ids import LinkClass
 from overlay.wording import counted
 
 if TYPE_CHECKING:
     from ges.bench.conditions import Conditions
-    from ges.bench.figures import Figures, Percentiles
+    from ges.bench.figures import Figures
     from ges.bench.load import Attach, Load, Stop
-
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-def _several(kind: type[int] | type[LinkClass]) -> Callable[[str], list[Any]]:
-    """Return the type of values with commas between them."""
-
-    def parse(text: str) -> list[Any]:
-        try:
-            return [kind(part.strip()) for part in text.split(",")]
-        except ValueError:
-            known = ", ".join(LinkClass) if kind is LinkClass else "whole numbers"
-            raise click.BadParameter(f"{text!r}: write {known}, with commas between them") from None
-
-    return parse
-
-
-def _sizes(text: str) -> list[int]:
-    sizes = _several(int)(text)
-    for size in sizes:
-        if not 0 <= size <= MAX_PAYLOAD_BYTES:
-            raise click.BadParameter(f"{size}: a payload has 0 to {MAX_PAYLOAD_BYTES} bytes")
-    return sizes
 
 
 def _flow_options(command: Command) -> Command:
@@ -61,15 +45,7 @@ def _flow_options(command: Command) -> Command:
             help="Events a second, of all publishers together; default: as fast as they go.",
         ),
         click.option("--publishers", type=click.IntRange(1, 10_000), default=1, show_default=True),
-        click.option(
-            "--size",
-            "sizes",
-            type=_sizes,
-            default="256",
-            show_default=True,
-            metavar="BYTES[,BYTES...]",
-            help="Of a payload; each size is measured in turn.",
-        ),
+        size_option,
         click.option(
             "--confirm",
             is_flag=True,
@@ -78,31 +54,6 @@ def _flow_options(command: Command) -> Command:
     ):
         command = option(command)
     return command
-
-
-def _common_options(command: Command) -> Command:
-    for option in (
-        click.option(
-            "--class",
-            "classes",
-            type=_several(LinkClass),
-            default="normal",
-            show_default=True,
-            metavar="CLASS[,CLASS...]",
-            help="Each class is measured in turn.",
-        ),
-        click.option(
-            "--processes",
-            type=click.IntRange(1, 256),
-            default=1,
-            show_default=True,
-            help="That the publishers run in, and as many for the subscribers.",
-        ),
-        json_option,
-        token_option,
-    ):
-        command = option(command)
-    return client_options(command)
 
 
 @click.group()
@@ -114,10 +65,13 @@ def bench() -> None:
     """
 
 
+bench.add_command(request)
+
+
 @bench.command()
 @click.option("--topic", default="bench", show_default=True)
 @_flow_options
-@_common_options
+@common_options
 def pub(topic: str, **options: Any) -> None:  # noqa: ANN401 - as click hands them in
     """Publish, and see how fast the broker takes it."""
     check_topic(topic)
@@ -138,7 +92,7 @@ def pub(topic: str, **options: Any) -> None:  # noqa: ANN401 - as click hands th
     metavar="TIME",
     help="End when nothing has come for so long.",
 )
-@_common_options
+@common_options
 def sub(filter: str, wait: float, count: int | None, **options: Any) -> None:  # noqa: ANN401
     """Subscribe, and see how fast events come that others publish; 'bench pub', say."""
     from ges.bench.load import Stop
@@ -156,7 +110,7 @@ def sub(filter: str, wait: float, count: int | None, **options: Any) -> None:  #
     help="Broker that subscribers attach to; default: that of the publishers.",
 )
 @_flow_options
-@_common_options
+@common_options
 def pubsub(topic: str | None, **options: Any) -> None:  # noqa: ANN401
     """Publish and subscribe, and see how fast, how late and whether all of it comes."""
     _measure(check_topic(topic or f"bench/{secrets.token_hex(8)}"), publish=True, **options)
@@ -254,15 +208,15 @@ def _print(
     columns: dict[str, list[str | None]] = {
         "class": [each.link_class for each in found],
         "bytes": [str(each.size) if has_sizes else None for each in found],
-        "published": [_number(each.published) for each in found],
-        "published/s": [_number(each.published_per_s) for each in found],
-        "received": [_number(each.received) for each in found],
-        "received/s": [_number(each.received_per_s) for each in found],
-        "MB/s": [_shown(each.megabytes_per_s) for each in found],
-        "lost": [_number(each.lost) for each in found],
-        "dropped": [_number(each.dropped or None) for each in found],
-        **_times("", [each.latency for each in found]),
-        **_times("confirm ", [each.confirm for each in found]),
+        "published": [number(each.published) for each in found],
+        "published/s": [number(each.published_per_s) for each in found],
+        "received": [number(each.received) for each in found],
+        "received/s": [number(each.received_per_s) for each in found],
+        "MB/s": [shown(each.megabytes_per_s) for each in found],
+        "lost": [number(each.lost) for each in found],
+        "dropped": [number(each.dropped or None) for each in found],
+        **times_of("", [each.latency for each in found]),
+        **times_of("confirm ", [each.confirm for each in found]),
     }
     kept = {name: values for name, values in columns.items() if any(v is not None for v in values)}
     table = Table(*kept, box=None)
@@ -281,19 +235,3 @@ def _in_words(load: Load, figures: Figures, processes: int) -> str:
         parts.append(counted(load.subscribers, "subscriber"))
     each = f"{counted(processes, 'process', 'processes')} for each"
     return f"{'; '.join(parts)}; {each}; times in ms"
-
-
-def _times(prefix: str, each: list[Percentiles | None]) -> dict[str, list[str | None]]:
-    names = {"p50": "p50_ms", "p90": "p90_ms", "p99": "p99_ms", "p99.9": "p99_9_ms"}
-    return {
-        f"{prefix}{shown}": [_shown(getattr(p, name)) if p is not None else None for p in each]
-        for shown, name in (names | {"max": "max_ms"}).items()
-    }
-
-
-def _number(value: float | None) -> str | None:
-    return None if value is None else f"{value:,.0f}"
-
-
-def _shown(value: float | None) -> str | None:
-    return None if value is None else f"{value:.3f}"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from ges.cli.names import labelled, names_of
 from ges.cli.options import (
     client_options,
     console,
@@ -17,7 +19,7 @@ from ges.cli.options import (
     tell_waiting,
     warn_of_partial,
 )
-from overlay.ids import LinkClass, short
+from overlay.ids import LinkClass
 from overlay.wording import counted
 
 if TYPE_CHECKING:
@@ -54,11 +56,13 @@ def graph(as_json: bool, broker: str, identity: Path | None, overlay: str, timeo
     warn_of_partial(walked)
     brokers = walked.brokers
     found, resilience = multigraph(brokers), resilience_of(brokers)
+    names = names_of(brokers)
     if as_json:
-        click.echo(json.dumps(_as_json(walked, found, resilience)))
+        click.echo(json.dumps(_as_json(walked, found, resilience, names)))
     else:
-        _print(found)
-        _print_ways(brokers)
+        label = labelled(names)
+        _print(found, label)
+        _print_ways(brokers, label)
         for link_class, each in resilience.items():
             click.echo(_in_words(link_class, each, is_partial=walked.is_partial))
     if walked.is_partial:
@@ -66,13 +70,17 @@ def graph(as_json: bool, broker: str, identity: Path | None, overlay: str, timeo
 
 
 def _as_json(
-    walked: Walk, found: Multigraph, resilience: dict[LinkClass, Resilience]
+    walked: Walk,
+    found: Multigraph,
+    resilience: dict[LinkClass, Resilience],
+    names: dict[str, str],
 ) -> dict[str, object]:
     from overlay.multigraph.graph import as_networkx
 
     view, brokers = as_networkx(found), walked.brokers
     return {
         "brokers": [status.uid for status in brokers],
+        "names": names,
         "links": [
             {"ends": [a, b], "class": key, **attributes}
             for a, b, key, attributes in view.edges(keys=True, data=True)
@@ -95,7 +103,7 @@ def _as_json(
     }
 
 
-def _print(found: Multigraph) -> None:
+def _print(found: Multigraph, label: Callable[[str], str]) -> None:
     from rich.table import Table
 
     from ges.cli.weights import byte_rate, milliseconds, resets
@@ -108,8 +116,8 @@ def _print(found: Multigraph) -> None:
     )
     for a, b, link_class, weights in found.links():
         table.add_row(
-            short(a),
-            short(b),
+            label(a),
+            label(b),
             link_class.value,
             milliseconds(weights.rtt_ns / 1e6),
             milliseconds(weights.jitter_ns / 1e6),
@@ -121,12 +129,12 @@ def _print(found: Multigraph) -> None:
     console().print(table)
 
 
-def _print_ways(brokers: tuple[Status, ...]) -> None:
+def _print_ways(brokers: tuple[Status, ...], label: Callable[[str], str]) -> None:
     for status in brokers:
         for way in status.ways:
-            via = ", ".join(map(short, way.path[:-1]))
+            via = ", ".join(map(label, way.path[:-1]))
             tell(
-                f"{way.link_class.value} events from {short(status.uid)} to {short(way.uid)} "
+                f"{way.link_class.value} events from {label(status.uid)} to {label(way.uid)} "
                 f"go by way of {via}"
             )
 

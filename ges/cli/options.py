@@ -35,10 +35,12 @@ CLASSES = click.Choice([each.value for each in LinkClass])
 DIRECTORY = click.Path(path_type=Path)
 
 
-def client_options(command: Command, timeout: float = 10.0) -> Command:
+def client_options(
+    command: Command, timeout: float = 10.0, timeout_for: str = "For finding a broker"
+) -> Command:
     """Add what every command that attaches to a broker takes.
 
-    ``timeout``: seconds to find one, by default; infinite: for ever.
+    ``timeout``: seconds to find one, by default; infinite: for ever. ``timeout_for``: what that is.
     """
     for option in (
         context_option,
@@ -67,7 +69,7 @@ def client_options(command: Command, timeout: float = 10.0) -> Command:
             default=timeout,
             show_default="for ever" if timeout == math.inf else True,
             metavar="SECONDS",
-            help="For finding a broker; inf: for ever.",
+            help=f"{timeout_for}; inf: for ever.",
         ),
     ):
         command = option(command)
@@ -77,6 +79,13 @@ def client_options(command: Command, timeout: float = 10.0) -> Command:
 def long_lived_client_options(command: Command) -> Command:
     """Add the same to a command that waits for its broker for ever, unless told otherwise."""
     return client_options(command, math.inf)
+
+
+queue_option = click.option(
+    "--queue",
+    metavar="NAME",
+    help="Queue group: of its members on this filter, wherever they are, one gets each event.",
+)
 
 
 def is_default(option: str) -> bool:

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import sys
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from ges.cli.options import (
 )
 from ges.wire.events import MAX_PAYLOAD_BYTES
 from ges.wire.topics import check_topic
+from ges.wire.trace_context import traced
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass
 from overlay.wording import counted
@@ -57,6 +59,11 @@ READ_BYTES = 64 * 1024
     metavar="TIME",
     help="How long a secure event may wait for an all-secure path, as 30s; default: not at all.",
 )
+@click.option(
+    "--traceparent",
+    metavar="00-TRACE-SPAN-FLAGS",
+    help="Trace that the event belongs to, as W3C Trace Context names it.",
+)
 @json_option
 @token_option
 @client_options
@@ -69,6 +76,7 @@ def pub(
     lines: bool,
     count: int,
     park: float | None,
+    traceparent: str | None,
     as_json: bool,
     token: str | None,
     broker: str,
@@ -88,7 +96,7 @@ def pub(
     if budget is not None and link_class != LinkClass.EXPRESS.value:
         raise click.UsageError("--budget is for express events; add --class express")
     check_topic(topic)  # before a broker is looked for
-    pairs = _parse_attributes(attributes)
+    pairs = traced(parse_attributes(attributes), traceparent) or {}
     if lines and is_default("timeout"):
         timeout = math.inf
     run_async(
@@ -108,7 +116,12 @@ def pub(
     )
 
 
-def _parse_attributes(texts: tuple[str, ...]) -> dict[str, str]:
+def parse_attributes(texts: tuple[str, ...]) -> dict[str, str]:
+    """Return the attributes that are given as KEY=VALUE.
+
+    Raises:
+        click.BadParameter: one is not, or is given twice.
+    """
     found: dict[str, str] = {}
     for text in texts:
         key, equals, value = text.partition("=")
@@ -169,7 +182,7 @@ async def _publish(
     topic: str,
     payloads: _Given | _Lines,
     link_class: LinkClass,
-    attributes: dict[str, str],
+    attributes: Mapping[str, str],
     budget: float | None,
     as_json: bool,
     *,

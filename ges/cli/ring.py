@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ges.cli.durations import NumberRange
+from ges.cli.names import labelled, names_of
 from ges.cli.options import (
     client_options,
     console,
@@ -26,6 +27,8 @@ from overlay.wording import counted
 if TYPE_CHECKING:
     from ges.operations.resilience import Resilience
     from ges.operations.walk import Walk
+
+UID_COLUMNS = 8  #: of the start of a uid
 
 
 @click.command()
@@ -166,7 +169,8 @@ def _in_words(walk: Walk, name: str, found: Resilience) -> str:
         return start + f"they leave the brokers in parts of {parts}"
     about = "" if found.is_exact else "at most (the ring is large, so cuts are sampled) "
     ids = {status.uid: status.member.ring_id for status in walk.brokers if status.member}
-    cut = ", ".join(f"{short(uid)} (ring id {ids.get(uid, '-')})" for uid in found.cut)
+    label = labelled(names_of(walk.brokers))
+    cut = ", ".join(f"{label(uid)} (ring id {ids.get(uid, '-')})" for uid in found.cut)
     return start + (
         f"they survive the loss of any {about}{found.survives}; "
         f"a weakest cut, of {found.k}, leaves parts of {parts}: {cut}"
@@ -174,20 +178,26 @@ def _in_words(walk: Walk, name: str, found: Resilience) -> str:
 
 
 def _print(walk: Walk) -> None:
-    from rich.table import Table
+    from rich.table import Column, Table
 
     have_names = any(status.name for status in walk.brokers)
     names = ("name",) if have_names else ()
-    table = Table("ring id", "broker", *names, "url", "left", "right", "chords", box=None)
+    label = labelled(names_of(walk.brokers))
+    between = ", " if have_names else " "
+    # Where a terminal is narrow, what is to be copied stays whole: URLs and the starts of uids.
+    broker, url = Column("broker", no_wrap=True), Column("url", no_wrap=True)
+    around = (Column(name, min_width=UID_COLUMNS) for name in ("left", "right", "chords"))
+    table = Table("ring id", broker, *names, url, *around, box=None)
     for status in walk.brokers:
         table.add_row(
             str(status.member.ring_id) if status.member else "-",
             short(status.uid),
             *((status.name or "-",) if have_names else ()),
             shown(status.url),
-            " ".join(short(m.uid) for m in status.left),
-            " ".join(short(m.uid) for m in status.right),
-            " ".join(short(m.uid) for m in status.chords[1:]),
+            *(
+                between.join(label(member.uid) for member in members)
+                for members in (status.left, status.right, status.chords[1:])
+            ),
         )
     console().print(table)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ges.cli.names import labelled, names_of
 from ges.cli.options import client_options, console, json_option, run_async, tell_waiting
 from overlay.address import shown
 from overlay.ids import short
@@ -59,7 +60,8 @@ def _unit(found: Status) -> str:
     """Return where it is in the units, for people."""
     if found.steward is None:
         return "no address yet"
-    whose = "this broker" if found.steward == found.uid else short(found.steward)
+    label = labelled(names_of([found]))
+    whose = "this broker" if found.steward == found.uid else label(found.steward)
     cluster = f"{counted(found.members, 'member')} in the cluster, steward {whose}"
     if found.address is None:
         return f"no address: there is no free slot for it; {cluster}"
@@ -67,7 +69,7 @@ def _unit(found: Status) -> str:
 
 
 def _seldom(links: tuple[LinkStatus, ...]) -> dict[str, list[str]]:
-    """Return the columns that are shown only where a link has something in them, by name."""
+    """Return the last columns, shown only where a link has something in them, by name."""
     from ges.cli.weights import byte_rate
 
     columns = {
@@ -122,11 +124,21 @@ def _print(found: Status) -> None:
             f"held for others" + (f" ({held})" if held else ""),
             soft_wrap=True,
         )
+    label = labelled(names_of([found]))
     if found.suspects:
-        out.print(f"  suspects {' '.join(map(short, found.suspects))}")
+        out.print(f"  suspects {', '.join(map(label, found.suspects))}")
     seldom = _seldom(found.links)
+    have_names = any(link.name for link in found.links)
     links = Table(
-        *("link to", "ring id", "class", "as", "age s", "queued"),
+        *(
+            "link to",
+            *(("name",) if have_names else ()),
+            "ring id",
+            "class",
+            "as",
+            "age s",
+            "queued",
+        ),
         *("rtt ms", "jitter ms", "traffic", "cost ms", "resets", "cipher", "ends in s"),
         *seldom,
         box=None,
@@ -134,6 +146,7 @@ def _print(found: Status) -> None:
     for number, link in enumerate(found.links):
         links.add_row(
             short(link.uid),
+            *((link.name or "-",) if have_names else ()),
             "-" if link.ring_id is None else str(link.ring_id),
             link.link_class.value + (", demoted" if link.demoted else ""),
             ", ".join(link.roles) or "-",
@@ -152,17 +165,17 @@ def _print(found: Status) -> None:
     if found.ways:
         ways = Table("events to", "class", "by way of", box=None)
         for way in found.ways:
-            via = ", ".join(map(short, way.path[:-1]))
-            ways.add_row(short(way.uid), way.link_class.value, via)
+            via = ", ".join(map(label, way.path[:-1]))
+            ways.add_row(label(way.uid), way.link_class.value, via)
         out.print(ways)
     if found.verdicts:
         verdicts = Table("verdict on", "verdict", "witnesses", "way round", "at s", box=None)
         for ruling in found.verdicts:
             verdicts.add_row(
-                short(ruling.uid),
+                label(ruling.uid),
                 ruling.verdict.value + (", restored" if ruling.restored_s is not None else ""),
-                ", ".join(map(short, ruling.witnesses)) or "-",
-                ", ".join(map(short, ruling.path[1:-1])) or "-",
+                ", ".join(map(label, ruling.witnesses)) or "-",
+                ", ".join(map(label, ruling.path[1:-1])) or "-",
                 f"{ruling.at_s:.1f}",
             )
         out.print(verdicts)

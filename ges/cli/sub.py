@@ -15,11 +15,12 @@ from ges.cli.options import (
     CLASSES,
     json_option,
     long_lived_client_options,
+    queue_option,
     run_async,
     tell_waiting,
     token_option,
 )
-from ges.wire.topics import check_filter
+from ges.wire.topics import check_filter, check_queue
 from overlay.ids import LinkClass
 from overlay.wording import counted, printable
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("filter")
 @click.option("--class", "link_class", type=CLASSES, help="Only events of that class.")
+@queue_option
 @click.option("--count", type=click.IntRange(min=1), help="Stop after that many events.")
 @click.option(
     "--wait",
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
 def sub(
     filter: str,
     link_class: str | None,
+    queue: str | None,
     count: int | None,
     wait: float | None,
     raw: bool | None,
@@ -66,8 +69,13 @@ def sub(
     dies, it attaches to another by itself and says on stderr for how long events may have been
     missed. So it does if it reads too slowly, and events are dropped. When the subscription is
     active, so that no event is missed wherever it is published, it says so on stderr.
+
+    With --queue it shares events with all others that have this FILTER and this queue: each event
+    goes to one of them.
     """
     check_filter(filter)  # before a broker is looked for
+    if queue is not None:
+        check_queue(queue)
     if raw is not None and as_json:
         raise click.UsageError("--raw and --escaped are for text, and --json is neither")
     run_async(
@@ -75,6 +83,7 @@ def sub(
         broker,
         filter,
         LinkClass(link_class) if link_class is not None else None,
+        queue,
         count,
         wait,
         as_json,
@@ -90,6 +99,7 @@ async def _subscribe(
     broker: str,
     text: str,
     link_class: LinkClass | None,
+    queue: str | None,
     count: int | None,
     wait: float | None,
     as_json: bool,
@@ -123,11 +133,14 @@ async def _subscribe(
         ) as client:
             scope.deadline = end
             async with (
-                client.subscribe(text, link_class=link_class) as events,
+                client.subscribe(text, link_class=link_class, queue=queue) as events,
                 trio.open_nursery() as nursery,
             ):
                 is_subscribed = True
-                click.echo(f"chordal: subscribed to {text} at {client.broker_url}", err=True)
+                member = f" in queue {queue}" if queue is not None else ""
+                click.echo(
+                    f"chordal: subscribed to {text}{member} at {client.broker_url}", err=True
+                )
                 nursery.start_soon(_tell_active, events)
                 while batch := await events.batch():
                     if left is not None:
@@ -216,6 +229,8 @@ def as_json_line(event: Event) -> bytes:
         "published_unix_ns": event.published_unix_ns,
         "hops": event.hops,
     }
+    if event.traceparent:
+        row["traceparent"] = event.traceparent
     if event.link_class is LinkClass.EXPRESS:
         row |= {
             "late": event.late,

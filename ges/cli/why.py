@@ -19,6 +19,7 @@ from ges.cli.options import (
     token_option,
     warn_of_partial,
 )
+from ges.cli.why_queues import as_row, in_queue, in_words, shown_filter
 from ges.wire.topics import check_topic
 from overlay.address import shown
 from overlay.ids import LinkClass, parse_uid, short
@@ -142,12 +143,15 @@ def _tell(found: Explanation) -> None:
     _tell_entry(found)
     for destination in found.destinations:
         _tell_destination(found, destination)
-    if found.others:
-        names = ", ".join(short(member.uid) for member in found.others[:MAX_NAMED])
-        more = f" and {len(found.others) - MAX_NAMED} more" if len(found.others) > MAX_NAMED else ""
-        tell(
-            f"not for {counted(len(found.others), 'broker')}, where nobody wants it: {names}{more}"
-        )
+    passed_over = {slot for group in found.entry.groups for slot in group.others}
+    for others, reason in (
+        ([m for m in found.others if m.slot not in passed_over], "where nobody wants it"),
+        ([m for m in found.others if m.slot in passed_over], "as others serve the queue"),
+    ):
+        if others:
+            names = ", ".join(short(member.uid) for member in others[:MAX_NAMED])
+            more = f" and {len(others) - MAX_NAMED} more" if len(others) > MAX_NAMED else ""
+            tell(f"not for {counted(len(others), 'broker')}, {reason}: {names}{more}")
 
 
 def _tell_entry(found: Explanation) -> None:
@@ -162,6 +166,8 @@ def _tell_entry(found: Explanation) -> None:
         tell("  it goes to every broker: not all of them have a slot in the cluster")
     if entry.withheld is not None:
         tell(f"  filters and clients are not shown: {entry.withheld}")
+    for group in entry.groups:
+        tell(f"  {in_words(found, group)}")
 
 
 def _tell_destination(found: Explanation, destination: Destination) -> None:
@@ -200,20 +206,16 @@ def _reason(member: WhyMember) -> str:
 
 def _interest(interest: WhyInterest) -> str:
     classes = "" if len(interest.classes) == len(LinkClass) else f" ({', '.join(interest.classes)})"
-    return f"{_filter(interest.filter)}{classes}"
-
-
-def _filter(text: str | None) -> str:
-    if text is None:
-        return "a filter that is not shown"
-    return f"'{text}'" if text else "everything"
+    return f"{shown_filter(interest.filter)}{in_queue(interest.group)}{classes}"
 
 
 def _client_filters(client: WhyClient) -> str:
     if not client.filters:
         return ""
     filters = [
-        _filter(each.filter) + (f" ({each.link_class.value} only)" if each.link_class else "")
+        shown_filter(each.filter)
+        + in_queue(each.group)
+        + (f" ({each.link_class.value} only)" if each.link_class else "")
         for each in client.filters
     ]
     return f" has {', '.join(filters)}{', and more' if client.has_more else ''}"
@@ -281,6 +283,7 @@ def _as_json(found: Explanation) -> dict[str, Any]:
         "to_all": entry.to_all,
         "refusal": entry.refusal,
         "withheld": entry.withheld,
+        "queues": [as_row(found, group) for group in entry.groups],
         "brokers": [_broker(found, each) for each in found.destinations],
         "not_for": [member.uid for member in found.others],
     }
@@ -289,7 +292,11 @@ def _as_json(found: Explanation) -> dict[str, Any]:
 def _broker(found: Explanation, destination: Destination) -> dict[str, Any]:
     member, answer = destination.member, destination.answer
     interests = [
-        {"filter": each.filter, "classes": [c.value for c in each.classes]}
+        {
+            "filter": each.filter,
+            "queue": each.group,
+            "classes": [c.value for c in each.classes],
+        }
         for each in (member.interests if member is not None else ())
     ]
     return {
@@ -306,7 +313,11 @@ def _broker(found: Explanation, destination: Destination) -> dict[str, Any]:
             {
                 "uid": client.uid,
                 "filters": [
-                    {"filter": f.filter, "class": f.link_class.value if f.link_class else None}
+                    {
+                        "filter": f.filter,
+                        "queue": f.group,
+                        "class": f.link_class.value if f.link_class else None,
+                    }
                     for f in client.filters
                 ],
                 "problem": client.problem,

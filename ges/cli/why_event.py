@@ -92,6 +92,8 @@ def tell_trail(trail: Trail, name: EventName) -> None:
             f"published at broker {short(answer.broker)} ({shown(answer.url)}) "
             f"{event.age_ms / 1000:.1f} s ago{topic}"
         )
+        if event.traceparent:
+            tell(f"  traceparent {event.traceparent}")
         if answer.withheld is not None:
             tell(f"  topic and destinations are not shown: {answer.withheld}")
     if trail.sources:
@@ -117,6 +119,7 @@ def as_json(trail: Trail, name: EventName) -> dict[str, Any]:
                 "broker": source.answer.broker,
                 "age_s": source.event.age_ms / 1000,
                 "topic": source.event.topic,
+                "traceparent": source.event.traceparent or None,
                 "to_all": source.event.to_all,
                 "withheld": source.answer.withheld,
             }

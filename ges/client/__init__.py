@@ -7,7 +7,7 @@ On every event loop
     ``client`` (publish and subscribe), ``subscription`` (what is read: events, and whether it is
     active), ``waiting`` (for room, answers, confirmations), ``loop`` (what an event loop is to
     these), ``wish`` (what a client is asked for), ``certified`` (a certificate that changes),
-    ``plain_errors`` (out of groups).
+    ``requests`` (that wait for a reply), ``plain_errors`` (out of groups).
 Pure
     ``core`` (what is done with whatever the broker says), ``state`` (what a client knows),
     ``tries`` (whom to call next), ``greeting`` (who we are), ``keepalive``, ``gaps``,

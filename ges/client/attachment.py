@@ -8,14 +8,14 @@ from __future__ import annotations
 import contextlib
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import trio
 
 from ges.client.certified import HANDSHAKE_SECONDS, stay_certified
 from ges.client.core import QUEUE_BYTES, ClientCore
 from ges.client.gaps import Gap
-from ges.client.loop import Loop
+from ges.client.loop import Loop, T
 from ges.client.search import BrokerSearch
 from ges.client.waiting import KEPT_BYTES, Waiting
 from ges.client.wish import Wish
@@ -29,7 +29,14 @@ from overlay.security.identity import PeerIdentity
 
 __all__ = ["KEPT_BYTES", "TRIO", "Attachment"]
 
-TRIO = Loop(event=trio.Event, let_others=trio.lowlevel.checkpoint, sleep=trio.sleep)
+
+async def _within(seconds: float, what: Callable[[], Awaitable[T]]) -> T | None:
+    with trio.move_on_after(seconds):
+        return await what()
+    return None
+
+
+TRIO = Loop(event=trio.Event, let_others=trio.lowlevel.checkpoint, sleep=trio.sleep, within=_within)
 
 
 class Attachment(Waiting):

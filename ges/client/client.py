@@ -32,21 +32,26 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from secrets import token_bytes
 from time import time_ns
 
 from ges.client.core import ClientConnection
 from ges.client.gaps import Gap
 from ges.client.open_run import TURN_BYTES
 from ges.client.outgoing import MAX_KNOWN_TOPICS, OutgoingStream
+from ges.client.requests import Replies
 from ges.client.subscription import Subscription, why_refused
 from ges.client.waiting import Waiting
 from ges.errors import (
     OperationRefused,
     PublishRefused,
+    RequestTimedOut,
     SpreadRefused,
     SubscribeRefused,
 )
 from ges.wire.broker_messages import RevocationNotice
+from ges.wire.delivered import Event
+from ges.wire.drill_messages import Drilled, Question
 from ges.wire.events import (
     MAX_BUDGET_US,
     MAX_PAYLOAD_BYTES,
@@ -55,9 +60,10 @@ from ges.wire.events import (
     checked_options,
     pack_attributes,
 )
-from ges.wire.operator_messages import ClientList, ClientsRequest, Drain, Kick
+from ges.wire.operator_messages import ClientList, ClientsRequest, Drain, Kick, Operated
 from ges.wire.status import Status
-from ges.wire.topics import check_filter, check_topic
+from ges.wire.topics import check_filter, check_queue, check_topic
+from ges.wire.trace_context import traced
 from ges.wire.why import Why, WhyRequest
 from ges.wire.why_event import WhyEvent, WhyEventRequest
 from overlay.errors import ConfigError
@@ -69,6 +75,7 @@ from overlay.wording import printable
 NORMAL, EXPRESS = LinkClass.NORMAL, LinkClass.EXPRESS
 
 MAX_PARK_SECONDS = 3600.0
+REQUEST_SECONDS = 5.0  #: a reply is waited for, unless told otherwise
 
 
 class Client:
@@ -84,6 +91,7 @@ class Client:
         self._secure = self._state.outgoing[LinkClass.SECURE]
         self._express = self._state.outgoing[LinkClass.EXPRESS]
         self._run = core.run_of_events
+        self._replies: Replies | None = None  #: made when it asks for the first time
         self._topics: dict[str, bytes] = {}  #: checked, and as they go over the wire
         self.uid = attachment.wish.uid
 
@@ -128,6 +136,7 @@ class Client:
         ttl: int | None = None,
         priority: int = 0,
         correlation: bytes = b"",
+        traceparent: str | None = None,
     ) -> None:
         """Publish an event; returns when it is queued, or, with ``confirm``, taken by the broker.
 
@@ -139,8 +148,11 @@ class Client:
         the broker's memory for so many seconds, and sent when such a path appears; if none does,
         the refusal says so. Parked events stay in order, and are dropped if this client goes.
 
+        ``traceparent``: the trace that the event belongs to, as W3C Trace Context names it.
+
         Raises:
             TopicError: the topic is malformed.
+            TraceparentError: ``traceparent`` is none.
             ConfigError: the payload is not bytes (text has to be encoded); payload or attributes
                 are too large; attributes are not text; the budget is no such time; ``ttl``,
                 ``priority`` or ``correlation`` is none; or ``park`` is negative, more than
@@ -159,12 +171,35 @@ class Client:
             and not (attributes or park or confirm or priority or correlation)
             and budget is None
             and ttl is None
+            and traceparent is None
         ):
             # As the event before, of which all has been checked.
             run.room -= size
             run.payloads.append(payload)
             run.times.append(time_ns())
             return
+        options = checked_options(ttl, priority, correlation)
+        if traceparent is not None:
+            attributes = traced(attributes, traceparent)
+        await self._publish(topic, payload, attributes, link_class, park, budget, options)
+        if confirm:
+            await self.flush()
+
+    async def _publish(
+        self,
+        topic: str,
+        payload: bytes,
+        attributes: Mapping[str, str] | None,
+        link_class: LinkClass,
+        park: float,
+        budget: float | None,
+        options: Options | None,
+    ) -> int:
+        """Publish an event of which little has been checked; return its number.
+
+        Nothing of it is on its way before this returns without another wait.
+        """
+        run = self._run
         encoded = self._topics.get(topic) or self._check_topic(topic)
         if type(payload) is not bytes:
             payload = _as_bytes(payload)
@@ -172,9 +207,10 @@ class Client:
             raise ConfigError(
                 f"the payload has {len(payload)} bytes, {MAX_PAYLOAD_BYTES} are allowed"
             )
+        if attributes:
+            attributes = traced(attributes, None)
         packed = pack_attributes(attributes) if attributes else b""
         park_ms = _park_ms(park, link_class) if park else 0
-        options = checked_options(ttl, priority, correlation)
         if budget is not None and link_class is not EXPRESS:
             raise ConfigError(f"a budget is for express events, this one is {link_class}")
         if self._state.refusals:
@@ -204,8 +240,7 @@ class Client:
             run.turn_bytes -= len(item)
             if not (packed or park_ms or options):
                 run.follow(item, payload, topic, encoded, stream)
-        if confirm:
-            await self.flush()
+        return stream.sequence
 
     async def _next_turn(self, stream: OutgoingStream) -> ClientConnection:
         """Let others have their turn, and wait until there is room for what is published."""
@@ -247,25 +282,129 @@ class Client:
         """
         await self._attachment.confirmed()
 
+    async def request(
+        self,
+        topic: str,
+        payload: bytes = b"",
+        *,
+        timeout: float = REQUEST_SECONDS,
+        attributes: Mapping[str, str] | None = None,
+        link_class: LinkClass = LinkClass.NORMAL,
+        budget: float | None = None,
+        priority: int = 0,
+    ) -> Event:
+        """Publish an event that asks for a reply, and return the first one.
+
+        ``timeout``: seconds for all of it. Whoever has subscribed to the topic may answer with
+        :meth:`reply`, one of each queue group. The first request of a client takes longer, as it
+        subscribes to the address for its replies.
+
+        Raises:
+            NoResponders: nobody in the cluster has a subscription that matches; raised at once.
+            RequestTimedOut: no reply has come in time; somebody may act on the request all the
+                same.
+            SubscribeRefused: the broker does not let this client get replies.
+            TopicError, ConfigError, PublishRefused, ConnectionLost, ClientClosed: as
+                :meth:`publish` does; ``timeout`` is no time.
+        """
+        if not timeout > 0:
+            raise ConfigError(f"timeout={timeout}: give seconds, more than 0")
+        self._core.check_open()
+        check_topic(topic)
+        options = checked_options(None, priority, b"") or Options()
+
+        async def ask() -> Event:
+            return await self._request(topic, payload, attributes, link_class, budget, options)
+
+        reply = await self._attachment.loop.within(timeout, ask)
+        if reply is None:
+            raise RequestTimedOut(f"no reply on {topic} within {timeout:g} s")
+        return reply
+
+    async def _request(
+        self,
+        topic: str,
+        payload: bytes,
+        attributes: Mapping[str, str] | None,
+        link_class: LinkClass,
+        budget: float | None,
+        options: Options,
+    ) -> Event:
+        if self._replies is None:
+            self._number += 1
+            self._replies = Replies(
+                self._attachment.loop, self._number, self._state.pending, token_bytes
+            )
+        await self._attachment.hear_replies(self._replies)
+        if not self._state.takes_requests:
+            raise PublishRefused(f"{self.broker_url}: this broker takes no requests; update it")
+        requests = self._state.pending
+        pending = requests.begin(topic, self._attachment.loop.event(), token_bytes)
+        try:
+            marked = options._replace(correlation=pending.correlation, is_request=True)
+            about = topic, payload, attributes, link_class, 0.0, budget, marked
+            sequence = await self._publish(*about)
+            requests.sent(pending, link_class, sequence)
+            await pending.done.wait()
+        finally:
+            requests.end(pending)
+        if pending.reply is None:
+            assert pending.problem is not None
+            raise pending.problem
+        return pending.reply
+
+    async def reply(
+        self,
+        event: Event,
+        payload: bytes = b"",
+        *,
+        attributes: Mapping[str, str] | None = None,
+        confirm: bool = False,
+    ) -> None:
+        """Answer a request: the client that has published ``event`` gets this, and nobody else.
+
+        The reply is of the class of the request.
+
+        Raises:
+            ConfigError: nobody waits for a reply to this event; or as :meth:`publish` does.
+            PublishRefused, ConnectionLost, ClientClosed: as :meth:`publish` does.
+        """
+        if not event.is_request:
+            raise ConfigError(f"the event on {event.topic} is no request: nobody waits for a reply")
+        await self.publish(
+            event.reply_to,
+            payload,
+            attributes=attributes,
+            link_class=event.link_class,
+            confirm=confirm,
+            correlation=event.correlation,
+        )
+
     @asynccontextmanager
     async def subscribe(
-        self, text: str, *, link_class: LinkClass | None = None
+        self, text: str, *, link_class: LinkClass | None = None, queue: str | None = None
     ) -> AsyncIterator[Subscription]:
         """Subscribe for the length of the block. ``link_class``: only events of that class.
+
+        ``queue``: name of a queue group. Of all subscriptions with this filter and this name, at
+        whatever brokers of the cluster, one gets each event.
 
         Once it is active, nothing published anywhere is missed while nothing fails; wait for that
         with ``await subscription.active.wait()`` (:class:`~ges.client.subscription.Activity`).
 
         Raises:
             TopicError: the filter is malformed.
+            ConfigError: ``queue`` is no name.
             SubscribeRefused: the broker does not serve it, and why.
             ConnectionLost: there is no broker.
             ClientClosed: the client's block has ended.
         """
         self._core.check_open()
         check_filter(text)
+        if queue is not None:
+            check_queue(queue)
         self._number += 1
-        subscription = Subscription(self._attachment.loop, self._number, text, link_class)
+        subscription = Subscription(self._attachment.loop, self._number, text, link_class, queue)
         reason = await self._attachment.subscribe(subscription)
         if reason is not None:
             raise SubscribeRefused(why_refused(text, reason))
@@ -300,9 +439,27 @@ class Client:
         answer = await self._attachment.operate(question)
         if isinstance(answer, ClientList):
             return answer
-        if answer.problem is not None:
-            raise OperationRefused(f"{self.broker_url}: {printable(answer.problem)}")
+        self._raise_problem(answer)
         return ClientList((), False)
+
+    async def drill(self, question: Question) -> Drilled:
+        """Ask the broker as a drill does: to break itself, or what it has seen.
+
+        Raises:
+            OperationRefused: it takes part in no drills, or this client may not drill, and why.
+            ConnectionLost: there is no broker.
+            ClientClosed: the client's block has ended.
+        """
+        self._core.check_open()
+        answer = await self._attachment.operate(question)
+        self._raise_problem(answer)
+        assert isinstance(answer, Drilled)
+        return answer
+
+    def _raise_problem(self, answer: object) -> None:
+        problem = answer.problem if isinstance(answer, Operated) else None
+        if problem is not None:
+            raise OperationRefused(f"{self.broker_url}: {printable(problem)}")
 
     async def status(self) -> Status:
         """Ask the broker about itself.

@@ -20,7 +20,14 @@ from ges.client.subscription import Subscription
 from ges.client.wish import Wish
 from ges.errors import ActivityUnknown, ClientClosed, ConnectionLost
 from ges.wire.broker_messages import RevocationNotice
-from ges.wire.client_messages import CLIENT_CODEC, Attached, KeepAlive, Subscribe, Unsubscribe
+from ges.wire.client_messages import (
+    CLIENT_CODEC,
+    Attached,
+    KeepAlive,
+    Subscribe,
+    SubscriptionRefused,
+    Unsubscribe,
+)
 from ges.wire.delivered import read_delivery
 from overlay.errors import ProtocolError
 from overlay.machine import Message
@@ -92,6 +99,7 @@ class ClientCore:
         for subscription in self._subscriptions.values():
             subscription.end()
         self._subscriptions.clear()
+        self.state.pending.fail_all(ClientClosed("this client was closed before the reply came"))
         self.on_change()
 
     def check_open(self) -> None:
@@ -129,11 +137,13 @@ class ClientCore:
     def subscribe(self, subscription: Subscription) -> None:
         """Ask for a subscription, here and wherever we are attached later."""
         number = subscription.number
-        request = Subscribe(number, subscription.filter, subscription.link_class)
+        about = subscription.filter, subscription.link_class, subscription.queue
+        request = Subscribe(number, *about)
         self.state.request(request)
         self._subscriptions[number] = subscription
         self._await_activity(subscription)
-        self.tell(request)
+        if self.connection is not None:
+            self._ask_for(request, self.state.keepalive.heard_at)
 
     def forget(self, subscription: Subscription) -> bool:
         """A subscription is wanted no more; says whether it was there."""
@@ -177,8 +187,8 @@ class ClientCore:
         self._reader = reader
         connection.outbox.normal = self.run_of_events.lane(QUEUE_BYTES)
         self.connection = connection
-        for request in state.all_requests(now):
-            self.tell(request)
+        for request in [*state.all_requests(now)]:
+            self._ask_for(request, now)
         connection.send_again((item, 1) for item in state.unconfirmed(unix_ns))
         self.on_change()
 
@@ -197,7 +207,17 @@ class ClientCore:
         self.is_lost = True
         for subscription in self._subscriptions.values():
             subscription.active.clear(error)
+        self.state.pending.fail_all(error)
         self.on_change()
+
+    def _ask_for(self, request: Message, now: float) -> None:
+        """Ask the broker for subscriptions, if it can serve them."""
+        is_served = self.state.takes_queues
+        if isinstance(request, Subscribe) and request.queue is not None and not is_served:
+            problem = f"{self.state.url}: this broker has no queue groups; it is of an earlier "
+            self.take(SubscriptionRefused(request.number, f"{problem}version"), now)
+        else:
+            self.tell(request)
 
     def _disconnect(self) -> None:
         self.run_of_events.detach()

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from ges.client.keepalive import Keepalive
 from ges.client.outgoing import OutgoingStream
+from ges.client.requests import PendingRequests
 from ges.client.resuming import resume
 from ges.client.watermarks import Watermarks
 from ges.errors import ConnectionLost, PublishRefused
@@ -26,11 +27,13 @@ from ges.wire.client_messages import (
     KeepAlive,
     Leaving,
     Missed,
+    NoResponder,
     RevocationTaken,
     Subscribe,
     Subscribed,
     SubscriptionRefused,
 )
+from ges.wire.drill_messages import Drilled
 from ges.wire.operator_messages import ClientList, Operated
 from ges.wire.status import MoreStatus, Status
 from ges.wire.status_pages import StatusPages
@@ -40,7 +43,7 @@ from overlay.address import Address, is_loopback, parse_url
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass
 from overlay.machine import Message
-from overlay.wire.versions import ACTIVE, KEPT_EVENTS, OPERATE, WHY
+from overlay.wire.versions import ACTIVE, DRILL, KEPT_EVENTS, OPERATE, QUEUES, REQUESTS, WHY
 from overlay.wording import printable
 
 MAX_ALTERNATES = 64
@@ -113,8 +116,12 @@ class ClientState:
         self.answers_why = False  #: it says what it would do with an event
         self.explanations: list[Why | WhyEvent] = []
         self.taken: list[RevocationTaken] = []
-        self.operated: list[ClientList | Operated] = []
-        self.can_operate = False  #: it answers operators
+        self.operated: list[ClientList | Operated | Drilled] = []
+        self.can_operate = False  #: it answers operators ...
+        self.can_drill = False  #: ... and drills
+        self.takes_queues = True  #: it takes clients into queue groups
+        self.takes_requests = True  #: it takes requests
+        self.pending = PendingRequests(publisher.hex())  #: requests that wait for a reply
         self._addresses = tuple(addresses)
         self._has_token = has_token
         self._learnt: tuple[Address, ...] = ()  #: of the alternates
@@ -148,8 +155,11 @@ class ClientState:
         self.keepalive = Keepalive(now)
         self._keeps_events = KEPT_EVENTS in attached.capabilities
         self.can_operate = OPERATE in attached.capabilities
+        self.can_drill = DRILL in attached.capabilities
         self.tells_active = ACTIVE in attached.capabilities
         self.answers_why = WHY in attached.capabilities
+        self.takes_queues = QUEUES in attached.capabilities
+        self.takes_requests = REQUESTS in attached.capabilities
         self.watermarks.move()
         return None if self._lost_at is None else now - self._lost_at
 
@@ -178,12 +188,12 @@ class ClientState:
         """Yield what asks a new broker for all subscriptions, at ``now``, in seconds.
 
         One that was served before comes with what was missed since the last broker was lost, if the
-        new one can do that.
+        new one can do that. What is missed in a queue group others have got.
         """
         served = [
             (request, now - self._served[number])
             for number, request in self.requests.items()
-            if self._keeps_events and number in self._served
+            if self._keeps_events and number in self._served and request.queue is None
         ]
         if served:
             yield from resume(served, self.watermarks.marks())
@@ -263,7 +273,10 @@ class ClientState:
                 # It may overtake what went before, which may be parked for long.
                 self._refused.setdefault(link_class, set()).add(sequence)
                 self._decide(link_class, 0, now)
-                self.refusals.append(printable(reason))
+                if not self.pending.refuse(link_class, sequence, printable(reason)):
+                    self.refusals.append(printable(reason))
+            case NoResponder(link_class, sequence):
+                self.pending.say_nobody(link_class, sequence)
             case Subscribed(number) if number in self.requests:
                 self._served.setdefault(number, now)
                 if number in self._unsettled:
@@ -289,7 +302,7 @@ class ClientState:
                 return Move()
             case RevocationTaken():
                 self.taken.append(message)
-            case ClientList() | Operated():
+            case ClientList() | Operated() | Drilled():
                 self.operated.append(message)
             case Dropped():
                 self.dropped = message

@@ -63,10 +63,18 @@ class Activity:
 class Subscription:
     """Events that match one filter: an asynchronous iterator, in order of arrival."""
 
-    def __init__(self, loop: Loop, number: int, text: str, link_class: LinkClass | None) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        number: int,
+        text: str,
+        link_class: LinkClass | None,
+        queue: str | None = None,
+    ) -> None:
         self.number = number
         self.filter = text
         self.link_class = link_class
+        self.queue = queue  #: the queue group that it is in
         self.active = Activity(loop)
         self.dropped = 0  #: events thrown away because this was not read fast enough
         self._events: deque[Event] = deque(maxlen=MAX_UNREAD)

@@ -11,12 +11,14 @@ from collections.abc import Sized
 from ges.client.core import ClientConnection, ClientCore
 from ges.client.loop import Loop
 from ges.client.outgoing import OutgoingStream
+from ges.client.requests import Replies
 from ges.client.state import ClientState
-from ges.client.subscription import Subscription
+from ges.client.subscription import Subscription, why_refused
 from ges.client.wish import Wish
-from ges.errors import NotExplained
+from ges.errors import NotExplained, SubscribeRefused
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.client_messages import KeepAlive, StatusRequest
+from ges.wire.drill_messages import Drilled, Question
 from ges.wire.operator_messages import ClientList, ClientsRequest, Drain, Kick, Operated
 from ges.wire.status import Status
 from ges.wire.why import Why, WhyRequest
@@ -137,6 +139,26 @@ class Waiting(ABC):
                 self.core.forget(subscription)
         return reason
 
+    async def hear_replies(self, replies: Replies) -> None:
+        """Have a subscription for replies served, if it is not; one task asks for all that wait.
+
+        Raises:
+            SubscribeRefused: the broker does not serve it, and why.
+        """
+        while not replies.is_served:
+            if replies.is_begun:
+                await self._change()
+                continue
+            replies.is_begun = True
+            try:
+                reason = await self.subscribe(replies)
+            finally:
+                replies.is_begun = False
+                self._signal()
+            if reason is not None:
+                raise SubscribeRefused(why_refused(replies.filter, reason))
+            replies.is_served = True
+
     async def spread(self, notice: RevocationNotice) -> str | None:
         """Hand the broker a list of revoked identities; returns why it is not taken, or None."""
         taken = self.state.taken
@@ -162,9 +184,12 @@ class Waiting(ABC):
         await self._ask(question, explanations)
         return explanations.pop()
 
-    async def operate(self, question: ClientsRequest | Kick | Drain) -> ClientList | Operated:
+    async def operate(
+        self, question: ClientsRequest | Kick | Drain | Question
+    ) -> ClientList | Operated | Drilled:
         """Ask the broker as an operator."""
-        if not self.state.can_operate:
+        is_drill = isinstance(question, Question)
+        if not (self.state.can_drill if is_drill else self.state.can_operate):
             return Operated("it is of an earlier version, and takes no such command")
         operated = self.state.operated
         operated.clear()

@@ -1,11 +1,14 @@
 """What a client has had of each publisher, so that nothing comes twice when it moves.
 
 Two brokers are not at the same point of a publisher's stream. The one that a client moves to may be
-behind the one it has lost, most of all if it has just joined: what the client had there, it drops
-here. A broker delivers the events of one publisher and class in order, so the number of the latest
-says all. The new broker may also be ahead: by these numbers it knows which of the events that it
-has kept the client has missed (:mod:`ges.client.resuming`). Of express events the numbers say all
-while no link fails; later ones are of no use.
+behind the one it has lost, most of all if it has just joined. It may also have fetched for the
+client what is still on its way to itself, and deliver that once more when it comes. What the client
+has had it drops. A broker delivers the events of one publisher and class in order, so the number of
+the latest says all. The new broker may also be ahead: by these numbers it knows which of the events
+that it has kept the client has missed (:mod:`ges.client.resuming`).
+
+Express events may overtake each other, so of these only the numbers from before the move count, and
+only until one of them is passed.
 """
 
 from __future__ import annotations
@@ -27,11 +30,12 @@ class Watermarks:
 
     def __init__(self) -> None:
         self._latest: dict[_Key, int] = {}  #: least recently used first
-        self._before: dict[_Key, int] = {}  #: had before the move, and not reached again since
+        self._before: dict[_Key, int] = {}  #: express; before the move, and not passed since
 
     def move(self) -> None:
         """The client is attached to another broker now."""
-        self._before = self._latest.copy()
+        express = ((k, n) for k, n in self._latest.items() if k[2] is LinkClass.EXPRESS)
+        self._before = dict(express)
 
     def marks(self) -> Iterator[Mark]:
         """Yield the latest event of each publisher for the next broker, up to :data:`MAX_MARKS`.
@@ -50,7 +54,7 @@ class Watermarks:
                 return
 
     def fresh(self, events: list[Event]) -> list[Event]:
-        """Return what of a delivery has not come before a move.
+        """Return what of a delivery has not come before.
 
         All are of one publisher, incarnation and class, and in order, as brokers deliver them.
         """
@@ -58,15 +62,15 @@ class Watermarks:
             return events
         last = events[-1]
         key = (last.publisher, last.incarnation, last.link_class)
-        newest = last.sequence
-        if self._before and (mark := self._before.get(key)) is not None:
-            if events[0].sequence <= mark:
-                events = [event for event in events if event.sequence > mark]
-            if newest > mark:
-                del self._before[key]
-            else:
-                newest = mark
-        self._latest.pop(key, None)
+        newest, had = last.sequence, self._latest.pop(key, None)
+        if had is not None and last.link_class is LinkClass.EXPRESS:
+            had = self._before.pop(key, None)
+        if had is not None and events[0].sequence <= had:
+            events = [event for event in events if event.sequence > had]
+            if newest <= had:
+                newest = had
+                if last.link_class is LinkClass.EXPRESS:
+                    self._before[key] = had
         self._latest[key] = newest
         if len(self._latest) > MAX_PUBLISHERS:
             del self._latest[next(iter(self._latest))]

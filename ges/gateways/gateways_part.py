@@ -85,7 +85,7 @@ class GatewaysPart(Part):
         self._is_touched = False  #: links or members have changed
         self._is_again = False  #: this broker's own state is to be told even if it is known
         self._is_stale = False  #: the graphs are to be made anew
-        self._members_digest = 0
+        self._members_changes = 0
         self._told_at: Nanos | None = None
         self._told_links: frozenset[LinkKey] = frozenset()
         self._look_at: Nanos | None = None
@@ -167,7 +167,7 @@ class GatewaysPart(Part):
     def settle(self, now: Nanos) -> list[Effect]:
         """Tell of this broker's links, and compute the next hops."""
         effects: list[Effect] = []
-        if self._units.digest != self._members_digest or self._units.slot != self._slot:
+        if self._units.changes != self._members_changes or self._units.slot != self._slot:
             effects += self._follow_members(now)
         if self._is_touched:
             self._is_touched = False
@@ -188,7 +188,7 @@ class GatewaysPart(Part):
 
     def _follow_members(self, now: Nanos) -> list[Effect]:
         units = self._units
-        self._members_digest = units.digest
+        self._members_changes = units.changes
         self._slots = {uid: row.slot for uid, row in units.members.items()}
         self._uids = {slot: uid for uid, slot in self._slots.items()}
         self._places = {row.member.ring_id: uid for uid, row in units.members.items()}

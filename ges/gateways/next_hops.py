@@ -24,6 +24,7 @@ from dataclasses import dataclass
 
 from ges.gateways.graph import Graph
 from ges.gateways.paths import NOBODY, Paths
+from overlay.ids import Nanos
 
 MAX_DECISIONS = 65536  #: kept; then the oldest goes
 MAX_PATH = 64  #: hops
@@ -75,6 +76,7 @@ class NextHops:
         self._detours: dict[tuple[int, int], Decision] = {}
         self._tables: dict[int, Callable[[int], int]] = {}
         self._others: dict[int, list[int]] = {}  #: next hops of other members, where asked for
+        self._trees: tuple[Paths, ...] = ()  #: of the graphs, where costs were asked for
 
     def update(self, graph: Graph, fallback: Graph | None = None) -> Moves:
         """Take a new graph; ``fallback``: the normal one, for express events."""
@@ -85,6 +87,7 @@ class NextHops:
         self._detours.clear()
         self._tables.clear()
         self._others.clear()
+        self._trees = ()
         before, find = self._table, self._find(0)
         self._table = [find(node) for node in range(64)]
         changed = onto = 0
@@ -120,6 +123,17 @@ class NextHops:
                 break  # express hops and those of the fallback may lead round
             here, hop = hop, self._hop_from(hop, node)
         return ()
+
+    def cost_ns(self, node: int) -> Nanos | None:
+        """Return what the path to a destination costs; 0: it is this broker; None: there is none.
+
+        For an express event to whom no express path leads it is the cost of the normal one.
+        """
+        if not self._trees:
+            graphs = (self._graph, *([] if self._fallback is None else [self._fallback]))
+            self._trees = tuple(Paths(graph, self._own) for graph in graphs)
+        costs = (tree.cost_ns(node) for tree in self._trees)
+        return next((cost for cost in costs if cost is not None), None)
 
     @property
     def reached(self) -> int:

@@ -6,6 +6,6 @@ One broker
 The cluster
     ``telling`` (when to tell of changes, and who has taken them), ``held`` (the profiles of the
     others), ``exchange`` (all of it at one broker), ``activity`` (when a subscription is active),
-    ``index`` (which members want a topic). ``profiles_part`` is the part of a broker's machine
-    that joins them.
+    ``index`` (which members want a topic), ``group_index`` (which queue groups do, and their
+    members). ``profiles_part`` is the part of a broker's machine that joins them.
 """

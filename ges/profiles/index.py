@@ -4,7 +4,8 @@ For example, the member in slot 0 has ``a/#`` in its profile and the one in slot
 nothing is known of the one in slot 2: ``a/x`` goes to 0b101. In doubt a member is included.
 
 There is a mask for each class of events. What finds and remembers them by topic is one
-:class:`~ges.matching.mask_index.MaskIndex` for each class.
+:class:`~ges.matching.mask_index.MaskIndex` for each class. Interests with a queue group are in no
+mask, but in the index of groups (:mod:`ges.profiles.group_index`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
 from ges.matching.mask_index import MaskIndex
+from ges.profiles.group_index import GroupIndex
 from ges.profiles.interest import CLASS_BITS, Engine
 from ges.wire.profile_messages import Interest
 from overlay.ids import LinkClass
@@ -22,9 +24,9 @@ class ProfileIndex:
     """The profiles of all members, this broker among them, by slot and class."""
 
     def __init__(self) -> None:
+        self.groups = GroupIndex()  #: of which one member is to get an event, and not each
         self._masks = {each: MaskIndex() for each in LinkClass}
-        #: How many interests hold a filter in a slot: they may differ in group, and two members
-        #: may claim one slot for a moment.
+        #: How many interests hold a filter in a slot: two members may claim one for a moment.
         self._uses: Counter[tuple[LinkClass, str, int]] = Counter()
         self._everything: Counter[tuple[LinkClass, int]] = Counter()  #: likewise, without filters
         self._all = dict.fromkeys(LinkClass, 0)  #: mask of these
@@ -102,7 +104,9 @@ class ProfileIndex:
             for link_class, bit in CLASS_BITS.items():
                 if not interest.classes & bit:
                     continue
-                if interest.engine == Engine.TOPICS:
+                if interest.engine == Engine.TOPICS and interest.group is not None:
+                    self.groups.count(link_class, interest, slot, by)
+                elif interest.engine == Engine.TOPICS:
                     self._count_filter(link_class, interest.filter, slot, by)
                 else:  # of a kind that is not known here: it may want anything
                     self._count_everything(link_class, slot, by)

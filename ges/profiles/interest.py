@@ -4,8 +4,9 @@ For example, a client subscribes to ``+/#`` with normal events alone. Its intere
 class normal: both filters match the same topics, and the shorter one is the canonical form.
 
 An interest *covers* another one if every event that the other one asks for is asked for by it. A
-queue group is served by one of its members: so an interest with a group covers only those of the
-same group, and one without a group covers none with one, as whoever chooses must know of them.
+queue group is the members on one filter, and whoever chooses among them must know of it: so an
+interest with a group covers only those of the same group and filter, and one without a group covers
+none with one.
 """
 
 from __future__ import annotations
@@ -89,6 +90,8 @@ def covers(wide: Interest, narrow: Interest) -> bool:
         return False
     if wide.engine != Engine.TOPICS:
         return wide.filter == narrow.filter  # of other kinds nothing is known
+    if wide.group is not None:
+        return wide.filter == narrow.filter
     return filter_covers(wide.filter, narrow.filter)
 
 

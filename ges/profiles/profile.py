@@ -88,18 +88,26 @@ class Profile:
 
     # ── subscriptions ─────────────────────────────────────────────────────────────────────────
 
+    def why_full(self, interest: Interest) -> str | None:
+        """Return why there is no room for what somebody asks for, or None."""
+        if interest.group is None or interest in self._subscribers:
+            return None
+        if self._grouped < MAX_GROUPED:
+            return None
+        return (
+            f"this broker has subscribers in {MAX_GROUPED} queue groups and filters, "
+            "which is the most; attach to another"
+        )
+
     def add(self, interest: Interest) -> None:
         """Somebody asked for it.
 
         Raises:
             ProfileFull: there are too many interests with a group.
         """
+        if (problem := self.why_full(interest)) is not None:
+            raise ProfileFull(problem)
         if interest.group is not None and not self._subscribers[interest]:
-            if self._grouped >= MAX_GROUPED:
-                raise ProfileFull(
-                    f"this broker has subscribers in {MAX_GROUPED} queue groups and filters, "
-                    "which is the most; attach to another"
-                )
             self._grouped += 1
         self._subscribers[interest] += 1
         if self._subscribers[interest] == 1 and interest not in self._merged:

@@ -58,7 +58,7 @@ class ProfilesPart(Part):
         self._life = ring.peer.incarnation
         self.exchange: ProfileExchange[Any] = ProfileExchange(ring.peer.uid, self._life)
         self._members: dict[str, int] = {}
-        self._members_digest = 0
+        self._members_changes = 0
         self._slot: int | None = None
         self._digest = 0  #: of all profiles, when compared last
         units.spread.register(Kind.PROFILES, ProfileDelta, self._on_told)
@@ -70,6 +70,10 @@ class ProfilesPart(Part):
     def index(self) -> ProfileIndex:
         """Who wants what."""
         return self.exchange.index
+
+    def why_full(self, interest: Interest) -> str | None:
+        """Return why there is no room for what a client asks for, or None."""
+        return self.exchange.profile.why_full(interest)
 
     @property
     def digest(self) -> int:
@@ -115,10 +119,10 @@ class ProfilesPart(Part):
         """Follow the table of members, and this broker's own life."""
         units = self._units
         life, slot = self._ring.peer.incarnation, units.slot
-        if (units.digest, slot, life) == (self._members_digest, self._slot, self._life):
+        if (units.changes, slot, life) == (self._members_changes, self._slot, self._life):
             return []
         is_reborn = life != self._life
-        self._members_digest, self._slot, self._life = units.digest, slot, life
+        self._members_changes, self._slot, self._life = units.changes, slot, life
         effects: list[Effect] = []
         if is_reborn:
             effects += self._do(*self.exchange.rejoined(life, now), now)

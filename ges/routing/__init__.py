@@ -10,6 +10,9 @@ To whom
     want it). Where a cluster has too few slots: ``arc_plan`` (the tree over the ring),
     ``flood_plan`` (everybody), ``catch_up`` (who joined meanwhile), ``recent`` (what has come
     before).
+To one of many
+    ``choosing`` (which broker serves a queue group), ``queue_members`` (which member there),
+    ``sharing`` (what each gets, and what nobody here gets any more).
 Over which links
     ``outlets`` and ``subscriber`` (what is needed of links and clients), ``paths`` (relay paths,
     detours), ``forwarding``, ``holding`` (while a link is down), ``rerouting`` (another way),

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from ges.routing.audience import Audience
 from ges.routing.interests import Interests
 from ges.routing.replays import Replays
-from ges.routing.subscriber import Subscriber
+from ges.routing.sharing import Sharing
+from ges.routing.subscriber import Membership, Subscriber
 from ges.wire.event_runs import EventRun
+from ges.wire.groups import Serving
 from overlay.ids import LinkClass, Nanos
 from overlay.wire.frames import DELIVERY, frame_start
 
@@ -18,21 +20,40 @@ class Deliveries:
     """The subscriptions of all clients, and what goes to them."""
 
     def __init__(
-        self, counters: Counter[str], now: Callable[[], Nanos], interests: Interests
+        self,
+        counters: Counter[str],
+        now: Callable[[], Nanos],
+        interests: Interests,
+        sharing: Sharing,
     ) -> None:
-        """``interests`` has the cluster told what clients want."""
+        """``interests`` has the cluster told what clients want; ``sharing`` has queue groups."""
         self._counters = counters
         self._interests = interests
         self.audience = Audience()
+        self.sharing = sharing
         self.replays = Replays(counters, now, self.audience)
 
-    def subscribe(self, client: Subscriber, number: int, text: str, only: LinkClass | None) -> None:
-        """Serve a checked filter; the same number again replaces the earlier one."""
+    def subscribe(
+        self,
+        client: Subscriber,
+        number: int,
+        text: str,
+        only: LinkClass | None,
+        group: str | None = None,
+    ) -> None:
+        """Serve a checked filter; the same number again replaces the earlier one.
+
+        ``group``: name of the queue group that it is in.
+        """
         self._drop(client, number)
-        client.filters[number] = (text, only)
-        self.replays.joined(client, number)
-        self.audience.add(client, number, text, only)
-        self._interests.want(client, number, text, only)
+        if group is not None:
+            membership = client.queues[number] = Membership(text, only, group)
+            self.sharing.members.add(client, number, membership)
+        else:
+            client.filters[number] = (text, only)
+            self.replays.joined(client, number)
+            self.audience.add(client, number, text, only)
+        self._interests.want(client, number, text, only, group)
 
     def unsubscribe(self, client: Subscriber, number: int) -> None:
         """Serve a filter no longer; a number that is not in use changes nothing."""
@@ -43,19 +64,36 @@ class Deliveries:
         """The client is gone."""
         self.replays.forget(client)
         self.audience.forget(client)
-        self._interests.unwant(client, client.filters)
+        for number, membership in client.queues.items():
+            self.sharing.members.remove(client, number, membership)
+        self._interests.unwant(client, [*client.filters, *client.queues])
         client.filters.clear()
+        client.queues.clear()
 
     @property
     def subscriptions(self) -> int:
         """How many filters are served."""
-        return self.audience.size
+        return self.audience.size + self.sharing.members.size
 
     def deliver(self, run: EventRun, now: Nanos) -> None:
-        """Send events that are not express to all who want them."""
+        """Send events that are not express to all who want them, and to one of each queue group."""
         head = run.head
+        due = self.sharing.due(run)
+        run = run.ungrouped()
         self.replays.keep(run, now)
         targets = self.audience.of(head.link_class, head.topic)
+        shared: Collection[Subscriber] = ()
+        if due:
+            shares = self.sharing.share(run, due)
+            plain = {
+                client: row.matches
+                for row in targets
+                if (client := row.recipient.client) is not None
+                and client in shares.numbers
+                and row.recipient.outlet is not None
+            }
+            self.sharing.send(run, shares, plain)
+            shared = shares.numbers.keys()
         if not targets:
             return
         frames, count = memoryview(run.data)[run.bounds[0] : run.bounds[-1]], run.count
@@ -64,7 +102,7 @@ class Deliveries:
         sent = 0
         for recipient, matches, _, _ in targets:
             outlet = recipient.outlet
-            if outlet is None:
+            if outlet is None or (shared and recipient.client in shared):
                 continue
             item = items.get(matches)
             if item is None:
@@ -74,19 +112,32 @@ class Deliveries:
             sent += 1
         self._counters["events_delivered"] += count * sent
 
+    def deliver_handed(self, run: EventRun, serving: Serving) -> None:
+        """Send events to members of the groups named, to whom another broker has handed them on."""
+        keys = self.sharing.handed(run, serving)
+        run = run.ungrouped()
+        self.sharing.send(run, self.sharing.share(run, keys, serving.tried), {})
+
     def wants(self, link_class: LinkClass, topic: bytes) -> bool:
         """Say whether a client here wants an event, now or when it has had what it has missed."""
-        return bool(self.audience.of(link_class, topic))
+        if self.audience.of(link_class, topic):
+            return True
+        return any(group.takes(link_class) for group in self.sharing.members.of(topic))
 
     def serves(self, link_class: LinkClass, topic: bytes) -> bool:
         """Say whether an event of that class, not an express one, would go to a client here."""
         targets = self.audience.of(link_class, topic)
-        return any(row.recipient.outlet is not None for row in targets)
+        if any(row.recipient.outlet is not None for row in targets):
+            return True
+        return any(group.takes(link_class) for group in self.sharing.members.of(topic))
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
     def _drop(self, client: Subscriber, number: int) -> bool:
-        entry = client.filters.pop(number, None)
-        if entry is not None:
+        if (entry := client.filters.pop(number, None)) is not None:
             self.audience.remove(client, number, *entry)
-        return entry is not None
+            return True
+        if (membership := client.queues.pop(number, None)) is not None:
+            self.sharing.members.remove(client, number, membership)
+            return True
+        return False

@@ -26,7 +26,9 @@ from ges.routing.outlets import Line, Lines
 from ges.routing.paths import Path, Paths
 from ges.routing.plan import Onward
 from ges.routing.recent import Recent
+from ges.routing.sharing import Sharing, with_numbers
 from ges.routing.subscriber import Subscriber
+from ges.wire.delivered import pack_matches
 from ges.wire.event_runs import EventRun
 from ges.wire.events import (
     BUDGET,
@@ -42,11 +44,14 @@ from ges.wire.events import (
     Head,
     pack_front,
 )
+from ges.wire.groups import Serving
 from ges.wire.source_route import pack_route
 from overlay.ids import LinkClass
 from overlay.multigraph.weights import LinkKey
 from overlay.wire.frames import DELIVERY, DETOUR, EVENT, frame_start
 from overlay.wire.frames import HEADER as FRAME_HEADER
+
+_NOTHING = pack_matches(())  #: no subscription
 
 
 class ExpressHops:
@@ -92,6 +97,7 @@ class Express:
         self,
         hops: ExpressHops,
         audience: Audience,
+        sharing: Sharing,
         counters: Counter[str],
         *,
         one_way_us: Callable[[LinkKey, int], int],
@@ -104,6 +110,7 @@ class Express:
         self.misses: Counter[LinkKey] = Counter()  #: found late here, by their last link
         self._hops = hops
         self._audience = audience
+        self._sharing = sharing
         self._recent = Recent()
         self._counters = counters
         self._one_way_us = one_way_us
@@ -149,8 +156,12 @@ class Express:
         is_for_us: bool = True,
     ) -> None:
         head = single.head
+        serving = single.serving()
+        is_handed = serving is not None and serving.tried != 0
         # By destination each copy is for others, and goes on; by arcs what came before does not.
-        if (is_for_us or not head.duty.shape) and not self._recent.fresh(single):
+        if is_handed:
+            pass  # it is for one member here, whatever has come
+        elif (is_for_us or not head.duty.shape) and not self._recent.fresh(single):
             self._counters["events_duplicate"] += 1
             if not head.duty.shape:
                 return
@@ -164,15 +175,39 @@ class Express:
         self._forward(head, event, onward)
         if not is_for_us:
             return
+        plain = single.ungrouped()
+        front = event if serving is None else _body(next(plain.bodies()), budget, spent)
+        front[: FLAGS_AT + 1] = (event[FLAGS_AT] | plain.head.flags & ~0xFF).to_bytes(2, "big")
+        self._deliver(plain, front, single, serving if is_handed else None)
+
+    def _deliver(
+        self, plain: EventRun, event: bytearray, single: EventRun, handed: Serving | None
+    ) -> None:
+        """Send an event to the clients here that get it: ``single`` with its groups, or without."""
+        sharing = self._sharing
+        if handed is not None:
+            targets: dict[Subscriber, bytes] = {}
+            shares = sharing.share(plain, sharing.handed(single, handed), handed.tried)
+        else:
+            rows = self._audience.of(LinkClass.EXPRESS, plain.head.topic)
+            targets = {
+                row.recipient.client: row.matches
+                for row in rows
+                if row.recipient.client is not None
+            }
+            shares = sharing.share(plain, sharing.due(single))
+        for client, numbers in shares.numbers.items():
+            targets[client] = with_numbers(targets.get(client, _NOTHING), numbers[0])
         frame = frame_start(EVENT, len(event)) + event
-        for row in self._audience.of(LinkClass.EXPRESS, head.topic):
-            client, matches = row.recipient.client, row.matches
-            if client is None:
-                continue
+        for client, matches in targets.items():
             start = frame_start(DELIVERY, len(matches) + len(frame)) + matches
             at = len(start) + FRAME_HEADER.size + SPENT_AT
             client.connection.send_express(bytearray(start) + frame, at)
             self._counters["events_delivered"] += 1
+
+    def hand_on(self, single: EventRun, onward: Onward) -> None:
+        """Send an event on that nobody here gets to another broker of its queue group."""
+        self._forward(single.head, bytearray(next(single.bodies())), onward)
 
     def _forward(self, head: Head, event: bytearray, onward: Onward) -> None:
         if not onward:

@@ -26,14 +26,24 @@ class Interests:
         self._give = give
         self._pending: set[Key] = set()
 
-    def want(self, client: Subscriber, number: int, text: str, only: LinkClass | None) -> None:
-        """A client has a subscription with a checked filter; the same number again replaces it."""
+    def want(
+        self,
+        client: Subscriber,
+        number: int,
+        text: str,
+        only: LinkClass | None,
+        group: str | None = None,
+    ) -> None:
+        """A client has a subscription with a checked filter; the same number again replaces it.
+
+        ``group``: name of the queue group that it is in.
+        """
         key = client, number
         if only is LinkClass.SECURE and not client.secure:
             self.unwant(client, (number,))  # no such event goes over this hop
             return
         self._pending.add(key)
-        self._give(Wanted(key, interest_in(text, only, secure=client.secure)))
+        self._give(Wanted(key, interest_in(text, only, group, secure=client.secure)))
 
     def unwant(self, client: Subscriber, numbers: Iterable[int]) -> None:
         """A client has these subscriptions no more."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ges.profiles.group_index import GroupIndex
 from ges.routing.mask_plan import Cluster
 from ges.topology.secure_graph import SecureGraph
 from overlay.ids import LinkClass
@@ -20,3 +21,4 @@ class Known:
     cluster: Cluster
     mask_of: MaskOf
     graph: SecureGraph  #: of the secure links between brokers
+    groups: GroupIndex  #: queue groups, and which members have clients in them

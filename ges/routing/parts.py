@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ges.routing.catch_up import CatchUp
+from ges.routing.choosing import Choosing
 from ges.routing.delivery import Deliveries
 from ges.routing.express import Express, ExpressHops
 from ges.routing.flow_order import FlowOrdering
@@ -25,6 +26,7 @@ from ges.routing.recall import RecallLog
 from ges.routing.recalls import Recalls
 from ges.routing.rerouting import Rerouting
 from ges.routing.router import Router
+from ges.routing.sharing import Sharing
 from ges.routing.stuck import Stuck
 from ges.routing.via import Tokens
 from ges.wire.events import DEFAULT_BUDGET_US
@@ -70,11 +72,12 @@ class RoutingParts:
         rng: random.Random,
         now: Callable[[], Nanos],
     ) -> RoutingParts:
-        """Return new parts; ``rng`` draws the tokens of streams."""
+        """Return new parts; ``rng`` draws the tokens of streams, and who serves queue groups."""
         cluster = known.cluster
         plans = Plans(lines, holding, cluster)
         tokens: Tokens[Stream] = Tokens(rng)
-        deliveries = Deliveries(counters, now, interests)
+        sharing = Sharing(Choosing(cluster, known.groups, rng), counters)
+        deliveries = Deliveries(counters, now, interests, sharing)
         ordering = FlowOrdering(lambda topic: deliveries.serves(LinkClass.NORMAL, topic))
         recalls = Recalls(ordering, RecallLog(), cluster)
         forwarding = Forwarding(lines, paths, holding, tokens, counters)
@@ -85,6 +88,7 @@ class RoutingParts:
         express = Express(
             hops,
             deliveries.audience,
+            sharing,
             counters,
             one_way_us=rules.one_way_us,
             budget_us=rules.budget_us,

@@ -163,7 +163,7 @@ class Past:
         self._finish(now)
 
     def _add(self, current: _Round, run: EventRun, at: Nanos) -> None:
-        alone = run.alone()
+        alone = run.ungrouped().alone()
         current.bytes += len(alone.data)
         if current.bytes <= POOL_BYTES:
             current.runs.append(kept_run(alone, at))

@@ -21,6 +21,7 @@ class Reach:
         self._plans = plans
         self._cluster = known.cluster
         self._mask_of = known.mask_of
+        self._groups = known.groups
         self._graph = known.graph
         self._deliveries = deliveries
 
@@ -54,13 +55,23 @@ class Reach:
         cluster = self._cluster
         reached = cluster.tables[LinkClass.SECURE].reached
         wanted = self._mask_of(LinkClass.SECURE, head.topic) & ~(1 << (cluster.slot or 0))
-        missing = [cluster.uids[slot] for slot in bits(wanted & ~reached) if slot in cluster.uids]
+        beyond = wanted & ~reached | self._groups_beyond(head, reached)
+        missing = [cluster.uids[slot] for slot in bits(beyond) if slot in cluster.uids]
         if not missing:
             return None, bool(reached) or self._graph.reaches_anybody()
         places = {uid: place for place, uid in cluster.places.items()}
         names = [f"{short(uid)} (ring id {places.get(uid)})" for uid in missing[:MAX_NAMED]]
         more = f" and {len(missing) - MAX_NAMED} more" if len(missing) > MAX_NAMED else ""
         return f"no all-secure path to broker {', '.join(names)}{more}", bool(reached)
+
+    def _groups_beyond(self, head: Head, reached: int) -> int:
+        """Return the brokers of queue groups of which none is reached, as a mask."""
+        here = reached | (1 << (self._cluster.slot or 0))
+        beyond = 0
+        for group in self._groups.of(LinkClass.SECURE, head.topic):
+            mask = self._groups.mask(LinkClass.SECURE, group.key)
+            beyond |= 0 if mask & here else mask
+        return beyond
 
     def _to_all(self) -> tuple[str | None, bool]:
         """The same where events go to all."""

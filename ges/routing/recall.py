@@ -33,6 +33,7 @@ from ges.wire.recall_messages import (
     RangeQuery,
     WantedRange,
 )
+from ges.wire.trace_context import traceparents
 from overlay.ids import LinkClass, Nanos, nanos
 
 KEPT_NS = nanos(10)  #: events are kept for so long ...
@@ -69,6 +70,7 @@ class Logged(NamedTuple):
     topic: bytes
     destinations: int  #: as a mask; negative: everybody
     at: Nanos  #: when it was published
+    traceparent: str = ""  #: the trace that it belongs to; empty: none is named
 
 
 @dataclass(slots=True)
@@ -182,7 +184,9 @@ class RecallLog:
             for number in log.numbers:
                 _, entry = self._entries[number]
                 if entry.first <= sequence < entry.end:
-                    yield Logged(flow[1], entry.run.head.topic, entry.destinations, entry.at)
+                    trace = dict(traceparents(entry.run)).get(sequence, "")
+                    topic = entry.run.head.topic
+                    yield Logged(flow[1], topic, entry.destinations, entry.at, trace)
                     break
 
     def forget(self, now: Nanos) -> None:

@@ -24,6 +24,7 @@ from ges.wire.events import (
     CORRELATION_FLAG,
     FLOOD_FLAG,
     MARK_FLAG,
+    REQUEST_FLAG,
     SECURE_FLAG,
     read_head,
 )
@@ -173,7 +174,7 @@ class Rerouting:
     ) -> None:
         """Send events on to those who serve a broker's arc in its place."""
         head = run.head
-        flags = head.flags & (MARK_FLAG | CORRELATION_FLAG)
+        flags = head.flags & (MARK_FLAG | CORRELATION_FLAG | REQUEST_FLAG)
         flags |= SECURE_FLAG | FLOOD_FLAG if head.secure else AGAIN_FLAG
         onward: Onward = ()
         if way and not head.secure:

@@ -32,17 +32,20 @@ from ges.wire.events import (
     AGAIN_FLAG,
     CORRELATION_FLAG,
     FLOOD_FLAG,
+    GROUPS_FLAG,
     MARK_FLAG,
     RECALLED_FLAG,
+    REQUEST_FLAG,
     SECURE_FLAG,
     Duty,
     Head,
 )
+from ges.wire.groups import Serving
 from overlay.ids import LinkClass, Nanos
 from ring.wire.messages import Member
 
 #: What stays of the flags of an event that goes by arcs; how it is laid out is in one of them.
-_STAYING = MARK_FLAG | CORRELATION_FLAG
+_STAYING = MARK_FLAG | CORRELATION_FLAG | REQUEST_FLAG
 
 
 class Router:
@@ -108,7 +111,9 @@ class Router:
         """
         head = run.head
         if head.express:
-            self._express.publish(client, run, self._express_onward(head))
+            for part, serving in self._assigned(run):
+                self._express.publish(client, part, self._express_onward(head, serving))
+            self._hand_on(now)
             return
         self._counters["events_published"] += run.count
         if head.link_class not in client.last:
@@ -116,7 +121,8 @@ class Router:
             self._recalls.log.attach(head.flow, None, now)
         client.last[head.link_class] = head.sequence + run.count - 1
         if self._plans.by_destination:
-            self._send_out(run, now)
+            for part, serving in self._assigned(run):
+                self._send_out(part, serving, now)
         else:
             self._take_by_arc(run, self._plans.whole, now, flood=flood, is_ours=True)
 
@@ -128,6 +134,7 @@ class Router:
             onward = plans.onward(head.duty, 0, plans.express_class(head.duty))
             is_for_us = plans.is_for_us(head.duty)
             self._express.relay(line, run, onward, is_for_us=is_for_us)
+            self._hand_on(now)
             return
         self._counters["events_received"] += run.count
         if head.duty.shape:
@@ -178,15 +185,50 @@ class Router:
         """Give clients what is in order now."""
         for run in runs:
             self._deliveries.deliver(run, now)
+        self._hand_on(now)
+
+    # ── queue groups ──────────────────────────────────────────────────────────────────────────
+
+    def _assigned(self, run: EventRun) -> Iterable[tuple[EventRun, int]]:
+        """Let events say which broker serves each queue group; these brokers stand beside them."""
+        choosing = self._deliveries.sharing.choosing
+        groups = choosing.of(run.head.link_class, run.head.topic)
+        if not groups or not self._plans.by_destination:
+            return ((run, 0),)
+        return choosing.assigned(run, groups)
+
+    def _hand_on(self, now: Nanos) -> None:
+        """Send to another broker of its group what was for this one, and nobody here gets."""
+        sharing, plans = self._deliveries.sharing, self._plans
+        for each in sharing.take_unserved():
+            head, own = each.run.head, 1 << (plans.cluster.slot or 0)
+            slot = sharing.choosing.another(head.link_class, each.key, each.tried | own)
+            if slot is None:
+                self._counters["group_events_lost"] += each.run.count
+                continue
+            self._counters["group_events_handed_on"] += each.run.count
+            duty = Duty(1, 0, 1 << slot, own)
+            for event in each.run.split():
+                run = event.grouped(Serving({each.key: slot}, each.tried | own))
+                run = run.under(self._tokens.stray(), plans.here or 0)
+                flags = run.head.flags & ~(RECALLED_FLAG | MARK_FLAG) | AGAIN_FLAG
+                if head.express:
+                    onward = plans.onward(duty, 0, LinkClass.EXPRESS)
+                    self._express.hand_on(run, onward)
+                else:
+                    self._passing.pass_on(run, duty, flags, head.link_class, now)
 
     # ── by destination ────────────────────────────────────────────────────────────────────────
 
-    def _send_out(self, run: EventRun, now: Nanos) -> None:
-        """Events of a client here: name whom they are for, keep them, send them."""
+    def _send_out(self, run: EventRun, serving: int, now: Nanos) -> None:
+        """Events of a client here: name whom they are for, keep them, send them.
+
+        ``serving``: brokers that serve queue groups with them, as a mask.
+        """
         head = run.head
         plans, flow = self._plans, head.flow
         own = 1 << (plans.cluster.slot or 0)
-        wanted = self._mask_of(head.link_class, head.topic) & ~own
+        wanted = (self._mask_of(head.link_class, head.topic) | serving) & ~own
         has_roamed = self._recalls.log.has_roamed(flow, now)
         self._recalls.log.keep(run, wanted | own, now)
         via, source = self._tokens.start(flow), plans.here or 0
@@ -206,6 +248,10 @@ class Router:
         if not self._plans.is_for_us(head.duty):
             self._counters["events_relayed"] += run.count
             return
+        if head.flags & GROUPS_FLAG and (serving := run.serving()) and serving.tried:
+            self._deliveries.deliver_handed(run, serving)
+            self._hand_on(now)
+            return
         if head.recalled:
             if head.duty.target:
                 self._past.take(run, head.duty.target - 1, now)
@@ -216,12 +262,12 @@ class Router:
         ready = self._admit(run, now, marked=head.marked, via=head.via, source=head.source)
         self.deliver(ready, now)
 
-    def _express_onward(self, head: Head) -> Onward:
+    def _express_onward(self, head: Head, serving: int) -> Onward:
         plans = self._plans
         if not plans.by_destination:
             return plans.normal.onward(plans.whole)
         own = 1 << (plans.cluster.slot or 0)
-        wanted = self._mask_of(head.link_class, head.topic) & ~own
+        wanted = (self._mask_of(head.link_class, head.topic) | serving) & ~own
         return plans.onward(Duty(1, 0, wanted, own), 0, LinkClass.EXPRESS) if wanted else ()
 
     # ── by arcs of the ring ───────────────────────────────────────────────────────────────────

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from overlay.ids import LinkClass
 from overlay.queues.outlet import Outlet
+
+
+class Membership(NamedTuple):
+    """What a subscription in a queue group is for."""
+
+    filter: str
+    only: LinkClass | None  #: the only class of events; None: all
+    group: str
 
 
 class Subscriber(Protocol):
@@ -13,7 +21,14 @@ class Subscriber(Protocol):
 
     @property
     def filters(self) -> dict[int, tuple[str, LinkClass | None]]:
-        """Its filters, each with the only class of events it is for, by subscription number."""
+        """Its filters, each with the only class of events it is for, by subscription number.
+
+        Those in a queue group are not among them.
+        """
+
+    @property
+    def queues(self) -> dict[int, Membership]:
+        """Its subscriptions in queue groups, by number."""
 
     @property
     def last(self) -> dict[LinkClass, int]:

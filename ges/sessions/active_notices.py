@@ -51,7 +51,7 @@ class ActiveNotices:
 
     def forget(self, session: Session) -> None:
         """The client is gone."""
-        for number in session.filters:
+        for number in (*session.filters, *session.queues):
             self._unsaid.pop((session, number), None)
 
     def next_deadline(self) -> Nanos | None:
@@ -75,5 +75,9 @@ class ActiveNotices:
     @staticmethod
     def _tell(key: Key) -> None:
         session, number = key
-        if session.hears_active and number in session.filters and not session.is_detached:
+        if (
+            session.hears_active
+            and session.filter_of(number) is not None
+            and not session.is_detached
+        ):
             session.tell(Active(number, CLUSTER))

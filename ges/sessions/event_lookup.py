@@ -9,6 +9,7 @@ from __future__ import annotations
 from ges.gateways.next_hops import bits
 from ges.sessions.session import Session
 from ges.stack import Stack
+from ges.wire.replies import why_not_to_be_read
 from ges.wire.why_event import (
     MAX_LIVES_TOLD,
     EdgeState,
@@ -37,6 +38,8 @@ def look_up(stack: Stack, asker: Session, request: WhyEventRequest) -> WhyEvent:
         reason = None
         if link_class is LinkClass.SECURE and not asker.secure:
             reason = "the hop from the broker to this client is not secure"
+        elif why_not_to_be_read(topic, asker.uid) is not None:
+            reason = "it is a reply to another client"
         elif permissions is not None and not permissions.subscribe(topic).allowed:
             reason = "no rule lets this client subscribe to its topic"
         withheld = withheld or reason
@@ -44,7 +47,8 @@ def look_up(stack: Stack, asker: Session, request: WhyEventRequest) -> WhyEvent:
         slots = tuple(bits(found.destinations)) if not to_all and reason is None else ()
         age_ms = (now - found.at) // 1_000_000
         shown = topic if reason is None else None
-        logged.append(LoggedEvent(found.incarnation, age_ms, shown, to_all, slots))
+        trace = found.traceparent if reason is None else ""
+        logged.append(LoggedEvent(found.incarnation, age_ms, shown, to_all, slots, trace))
     passed = [
         PassedEvent(incarnation, EdgeState(state))
         for incarnation, state in stack.ordering.look_up(publisher, link_class, request.sequence)

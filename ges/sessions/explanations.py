@@ -14,24 +14,30 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from ges.errors import TopicError
+from ges.gateways.next_hops import bits
 from ges.matching.containment import covers
+from ges.profiles.group_index import Group
 from ges.profiles.interest import CLASS_BITS, Engine
 from ges.routing.holdings import Recipient
 from ges.routing.mask_plan import Split
+from ges.routing.subscriber import Membership
 from ges.sessions.session import Session
 from ges.stack import Stack
 from ges.wire.events import NO_DUTY, Duty, Head
 from ges.wire.profile_messages import Interest
+from ges.wire.replies import why_not_to_be_read
 from ges.wire.topics import check_topic
 from ges.wire.why import (
     MAX_CLIENTS_TOLD,
     MAX_FILTER_BYTES_TOLD,
     MAX_FILTERS_TOLD,
+    MAX_GROUPS_TOLD,
     MAX_HOPS_TOLD,
     MAX_INTERESTS_TOLD,
     Why,
     WhyClient,
     WhyFilter,
+    WhyGroup,
     WhyHop,
     WhyInterest,
     WhyMember,
@@ -81,7 +87,8 @@ class _Answer:
         except TopicError as error:
             return Why(*told, str(error)[:500], None, slot)
         permissions = self._asker.admission.permissions
-        if permissions is not None:
+        self._withheld = why_not_to_be_read(request.topic, self._asker.uid)
+        if permissions is not None and self._withheld is None:
             decision = permissions.subscribe(request.topic)
             self._withheld = None if decision.allowed else decision.reason[:500]
         refusal = self._asker.why_not(self._topic) or self._stack.why_not(self._asker, self._head())
@@ -89,9 +96,9 @@ class _Answer:
         if not request.clients_only:
             members = tuple(self._members(is_to_all=to_all))
         clients, count = self._clients()
-        return Why(
-            *told, refusal[:500] if refusal else None, self._withheld, slot, members, clients, count
-        )
+        reason = refusal[:500] if refusal else None
+        groups = () if request.clients_only or to_all else tuple(self._groups())
+        return Why(*told, reason, self._withheld, slot, members, clients, count, groups)
 
     def _head(self) -> Head:
         """Return the header of such an event, as far as it decides whether it is taken."""
@@ -104,7 +111,11 @@ class _Answer:
     def _members(self, *, is_to_all: bool) -> Iterator[WhyMember]:
         cluster, link_class = self._cluster, self._request.link_class
         own = 1 << cluster.slot if cluster.slot is not None else 0
-        wanted = self._stack.mask_of(link_class, self._topic) & ~own
+        wanted = self._stack.mask_of(link_class, self._topic)
+        for _, nearest in self._chosen():
+            for slot in nearest:
+                wanted |= 1 << slot
+        wanted &= ~own
         split = self._stack.passing.plans.split(Duty(1, 0, wanted, own), link_class)
         unknown = self._stack.node.profiles.index.unknown
         for uid, row in sorted(self._stack.node.units.members.items()):
@@ -117,6 +128,33 @@ class _Answer:
             is_unknown = bool(unknown & bit)
             about = (True, is_unknown, interests, has_more)
             yield WhyMember(row.slot, uid, url, *about, path, problem)
+
+    # ── queue groups ──────────────────────────────────────────────────────────────────────────
+
+    def _chosen(self) -> Iterator[tuple[Group, list[int]]]:
+        """Yield the groups that want it, each with the brokers one of which would serve it."""
+        choosing, link_class = self._stack.deliveries.sharing.choosing, self._request.link_class
+        for group in choosing.of(link_class, self._topic)[:MAX_GROUPS_TOLD]:
+            yield group, choosing.candidates(link_class, group.key)
+
+    def _groups(self) -> Iterator[WhyGroup]:
+        index, link_class = self._stack.node.profiles.index.groups, self._request.link_class
+        for group, nearest in self._chosen():
+            others = set(bits(index.mask(link_class, group.key))).difference(nearest)
+            shown = self._shown(group.filter, is_secret=link_class is SECURE)
+            name = group.name if shown is not None else None
+            yield WhyGroup(shown, name, tuple(nearest), tuple(sorted(others)))
+
+    def _members_here(self) -> dict[Session, list[Membership]]:
+        """Return the clients here one of which may get it for its queue group."""
+        link_class = self._request.link_class
+        found: dict[Session, list[Membership]] = {}
+        for group in self._stack.deliveries.sharing.members.of(self._topic):
+            for client, number in group:
+                membership = client.queues[number]
+                if isinstance(client, Session) and membership.only in (None, link_class):
+                    found.setdefault(client, []).append(membership)
+        return found
 
     def _interests(self, uid: str) -> tuple[tuple[WhyInterest, ...], bool]:
         """Return the interests of a member that match, and whether there may be more."""
@@ -140,7 +178,8 @@ class _Answer:
     def _shown_interest(self, interest: Interest) -> WhyInterest:
         classes = tuple(each for each, bit in CLASS_BITS.items() if interest.classes & bit)
         text = interest.filter if interest.engine == Engine.TOPICS else ""
-        return WhyInterest(self._shown(text, is_secret=classes == (SECURE,)), classes)
+        shown = self._shown(text, is_secret=classes == (SECURE,))
+        return WhyInterest(shown, classes, interest.group if shown is not None else None)
 
     def _path(self, slot: int, split: Split) -> tuple[tuple[WhyHop, ...], str | None]:
         """Return the way to a member, and what is wrong with it."""
@@ -179,36 +218,46 @@ class _Answer:
             for row in targets
             if isinstance(row.recipient.client, Session)
         }
+        members = self._members_here()
+        count = len(getting.keys() | members.keys())
         if self._withheld is not None:
-            return (), len(getting)
+            return (), count
         subscriber = self._request.subscriber
         found: list[WhyClient] = []
         if subscriber is None:
-            for client, recipient in getting.items():
+            for client in dict.fromkeys((*getting, *members)):
                 if len(found) == MAX_CLIENTS_TOLD:
                     break
-                found.append(self._client(client, recipient))
+                found.append(self._client(client, getting.get(client), members.get(client, ())))
         else:
             for session in self._sessions:
                 if session.uid == subscriber and len(found) < MAX_CLIENTS_TOLD:
-                    found.append(self._client(session, getting.get(session)))
-        return tuple(found), len(getting)
+                    known = getting.get(session), members.get(session, ())
+                    found.append(self._client(session, *known))
+        return tuple(found), count
 
-    def _client(self, session: Session, recipient: Recipient | None) -> WhyClient:
+    def _client(
+        self, session: Session, recipient: Recipient | None, member_of: Collection[Membership]
+    ) -> WhyClient:
         link_class, topic = self._request.link_class, self._request.topic
-        matching = [entry for entry in session.filters.values() if covers(entry[0], topic)]
+        queued = [*session.queues.values()]
+        every: list[tuple[str, LinkClass | None, str | None]]
+        every = [(*entry, None) for entry in session.filters.values()] + [(*q,) for q in queued]
+        matching = [entry for entry in every if covers(entry[0], topic)]
         of_class = [entry for entry in matching if entry[1] in (None, link_class)]
-        shown = of_class or matching or list(session.filters.values())
+        shown = of_class or matching or every
         problem = None
-        if not session.filters:
+        if not every:
             problem = "it has no subscription"
         elif not matching:
             problem = "none of its filters matches"
         elif not of_class:
-            classes = sorted({str(only) for _, only in matching})
+            classes = sorted({str(only) for _, only, _ in matching})
             problem = f"what matches is for {' and '.join(classes)} events alone"
         elif link_class is SECURE and not session.secure:
             problem = "the hop from its broker to it is not secure"
+        elif recipient is None and member_of:
+            problem = None
         elif (
             recipient is not None
             and recipient.outlet is None
@@ -218,10 +267,13 @@ class _Answer:
         elif recipient is None:
             problem = "it has gone"
         filters = tuple(
-            WhyFilter(self._shown(text, is_secret=only is SECURE, of_client=True), only)
-            for text, only in shown[:MAX_FILTERS_TOLD]
+            self._shown_filter(text, only, group) for text, only, group in shown[:MAX_FILTERS_TOLD]
         )
         return WhyClient(session.uid, filters, len(shown) > MAX_FILTERS_TOLD, problem)
+
+    def _shown_filter(self, text: str, only: LinkClass | None, group: str | None) -> WhyFilter:
+        shown = self._shown(text, is_secret=only is SECURE, of_client=True)
+        return WhyFilter(shown, only, group if shown is not None else None)
 
     def _shown(self, text: str, *, is_secret: bool, of_client: bool = False) -> str | None:
         """Return a filter, or None where it is not to be shown, or there is no room for it."""

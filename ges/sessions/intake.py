@@ -26,6 +26,7 @@ from ges.wire.client_messages import (
     Subscribe,
     Unsubscribe,
 )
+from ges.wire.drill_messages import Question
 from ges.wire.event_runs import EventRun, event_runs
 from ges.wire.events import CLIENT_FLAGS, MAX_PAYLOAD_BYTES, NO_DUTY
 from ges.wire.operator_messages import ClientsRequest, Drain, Kick
@@ -56,7 +57,7 @@ class Intake:
         take_notice: Callable[[RevocationNotice], str | None],
         describe: Callable[[], Status],
         explain: Callable[[Session, WhyRequest], Why],
-        operate: Callable[[Session, ClientsRequest | Kick | Drain], Message],
+        operate: Callable[[Session, ClientsRequest | Kick | Drain | Question], Message],
         limits: Limits = LIMITS,
         look_at_memory: Callable[[], None] = lambda: None,
         portion_bytes: int = sys.maxsize,
@@ -163,7 +164,7 @@ class Intake:
             session.tell(self._explain(session, message))
         elif isinstance(message, WhyEventRequest):
             session.tell(look_up(self._stack, session, message))
-        elif isinstance(message, (ClientsRequest, Kick, Drain)):
+        elif isinstance(message, ClientsRequest | Kick | Drain | Question):
             session.answer(self._operate(session, message))
         else:
             raise ProtocolError(f"{type(message).__name__} from a client")
@@ -207,6 +208,8 @@ class Intake:
             for sequence in range(head.sequence, head.sequence + run.count):
                 self._replies.refuse(session, head.link_class, sequence, problem)
             return
+        if head.is_request and not head.again and self._stack.has_nobody_for(head):
+            self._replies.say_nobody(session, head)
         self._stack.publish(session, run)
         session.accepted[head.link_class] = head.sequence + run.count - 1
         session.unsaid += run.count

@@ -1,4 +1,4 @@
-"""What operators ask of a broker by way of a client: who is attached, cut one off, drain. Pure."""
+"""What operators ask of a broker by way of a client: who is attached, cut one off, drain, drill."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection
 from ges.access.operators import why_not_operate
 from ges.access.rules import Operation
 from ges.sessions.session import Session
+from ges.wire.drill_messages import CutOff, Die, Question, SeenRequest, StandStill
 from ges.wire.operator_messages import (
     CLIENTS_PER_MESSAGE,
     ClientList,
@@ -25,6 +26,10 @@ _OPERATIONS: dict[type[Message], Operation] = {
     ClientsRequest: Operation.CLIENTS,
     Kick: Operation.KICK,
     Drain: Operation.DRAIN,
+    Die: Operation.DRILL,
+    StandStill: Operation.DRILL,
+    CutOff: Operation.DRILL,
+    SeenRequest: Operation.DRILL,
 }
 
 
@@ -38,17 +43,30 @@ class Operators:
         now: Callable[[], Nanos],
         *,
         drain: Callable[[float | None], None],
+        drill: Callable[[Question, str, Callable[[], int]], Message],
+        is_certified: bool = False,
     ) -> None:
-        """``drain`` is handed the seconds that clients have to move; None: as configured."""
+        """``drain`` is handed the seconds that clients have to move; None: as configured.
+
+        ``drill`` is handed what a drill asks, as whom it is known, and what returns the bytes that
+        are queued for it. ``is_certified``: this broker holds an identity.
+        """
         self._sessions = sessions
         self._counted_log = counted_log
         self._now = now
         self._drain = drain
+        self._drill = drill
+        self._is_certified = is_certified
 
-    def take(self, session: Session, message: ClientsRequest | Kick | Drain) -> Message:
+    def take(self, session: Session, message: ClientsRequest | Kick | Drain | Question) -> Message:
         """Do what one client asks, if it may, and return what it is to be told."""
         operation = _OPERATIONS[type(message)]
-        problem = why_not_operate(session.admission, operation, is_local=session.is_local)
+        problem = why_not_operate(
+            session.admission,
+            operation,
+            is_local=session.is_local,
+            is_certified=self._is_certified,
+        )
         if problem is not None:
             self._counted_log.note(
                 "operations_denied", "operation denied", client=short(session.uid), what=operation
@@ -65,6 +83,9 @@ class Operators:
                 )
                 self._drain(None if grace_ms is None else grace_ms / 1000)
                 return Operated(None)
+            case _:
+                label, connection = session.admission.principal.label, session.connection
+                return self._drill(message, label, lambda: connection.queued_bytes)
 
     def _list(self, after: int, *, asker: Session) -> ClientList:
         wanted = (each for each in self._sessions if each.number > after and not each.only_looks)
@@ -100,7 +121,7 @@ def _describe(session: Session, now: Nanos, asker: Session) -> ClientStatus:
         host=session.host,
         secure=session.secure,
         age_s=round((now - session.since) / NANOS_PER_SECOND, 3),
-        subscriptions=len(session.filters),
+        subscriptions=session.subscriptions,
         queued_bytes=connection.queued_bytes,
         published=session.published,
         delivered=connection.events,

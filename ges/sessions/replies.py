@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from ges.sessions.session import Session
-from ges.wire.client_messages import Accepted, EventRefused
+from ges.wire.client_messages import Accepted, EventRefused, NoResponder
 from ges.wire.events import Head
 from overlay.ids import LinkClass, Nanos, nanos, short
 from overlay.links.counted_log import CountedLog
@@ -83,6 +83,11 @@ class Replies:
         """Tell a client that an event of its is not taken."""
         self._counters["events_refused"] += 1
         session.tell(EventRefused(link_class, sequence, problem[:500]))
+
+    def say_nobody(self, session: Session, head: Head) -> None:
+        """Tell a client that nobody is there to answer its request."""
+        self._counters["requests_without_responder"] += 1
+        session.tell(NoResponder(head.link_class, head.sequence))
 
     def note_denied(self, session: Session) -> None:
         """Count and log that the rules do not let a client publish what it wanted to."""

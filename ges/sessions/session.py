@@ -6,6 +6,7 @@ from typing import Protocol
 
 from ges.access.admission import Admitted
 from ges.access.rules import NOBODY
+from ges.routing.subscriber import Membership
 from ges.wire.client_messages import CLIENT_CODEC, Leaving, Missed
 from overlay.address import is_loopback
 from overlay.ids import LinkClass, Nanos
@@ -87,6 +88,7 @@ class Session:
         "only_looks",
         "published",
         "publisher",
+        "queues",
         "reader",
         "since",
         "status",
@@ -144,6 +146,7 @@ class Session:
         self.status: bytes | None = None  #: answers all requests that come in one read
         self.is_detached = False  #: it is served no more
         self.filters: dict[int, tuple[str, LinkClass | None]] = {}  #: by subscription number
+        self.queues: dict[int, Membership] = {}  #: subscriptions in queue groups
         self.asks = asks
         self.hears_missed = hears_missed
         self.hears_active = hears_active
@@ -227,3 +230,15 @@ class Session:
     def secure(self) -> bool:
         """Secure events may travel on this hop."""
         return self.connection.secure
+
+    @property
+    def subscriptions(self) -> int:
+        """How many it has."""
+        return len(self.filters) + len(self.queues)
+
+    def filter_of(self, number: int) -> str | None:
+        """Return the filter of a subscription; None: there is none of that number."""
+        if (entry := self.filters.get(number)) is not None:
+            return entry[0]
+        membership = self.queues.get(number)
+        return membership.filter if membership is not None else None

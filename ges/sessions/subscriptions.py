@@ -6,10 +6,12 @@ import sys
 
 from ges.errors import TopicError
 from ges.matching.filter_tree import filter_cost
+from ges.profiles.interest import interest_in
 from ges.sessions.active_notices import ActiveNotices
 from ges.sessions.session import Session
 from ges.stack import Stack
 from ges.wire.client_messages import Subscribe, SubscriptionRefused
+from ges.wire.replies import is_reply_address, why_not_to_be_read
 from ges.wire.topics import check_filter
 from overlay.ids import LinkClass, short
 from overlay.limits import Limits
@@ -48,6 +50,8 @@ class Subscriptions:
             reason = str(error)
         if request.link_class is LinkClass.SECURE and not session.secure:
             reason = "the hop from the broker to this client is not secure; attach over chordals://"
+        if reason is None:
+            reason = why_not_to_be_read(request.filter, session.uid)
         permissions = session.admission.permissions
         if reason is None and permissions is not None:
             decision = permissions.subscribe(request.filter)
@@ -57,12 +61,16 @@ class Subscriptions:
         if reason is None:
             self._end(session, request.number)  # the same number again replaces it
             reason = self._no_room(session, filter_cost(request.filter))
+        if reason is None and request.queue is not None:
+            reason = self._why_no_member(session, request)
         if reason is not None:
             session.tell(SubscriptionRefused(request.number, reason[:500]))
             return
         self._charge(session, filter_cost(request.filter))
         number = request.number
-        self._deliveries.subscribe(session, number, request.filter, request.link_class)
+        self._deliveries.subscribe(
+            session, number, request.filter, request.link_class, request.queue
+        )
         is_active = not self._stack.interests.is_pending(session, number)
         self._notices.begin(session, number, self._stack.now(), is_active=is_active)
 
@@ -74,7 +82,8 @@ class Subscriptions:
     def judge_anew(self, session: Session) -> None:
         """What the client may do has changed: end what it may not have any more."""
         permissions = session.admission.permissions
-        for number, (text, _) in list(session.filters.items()):
+        for number in (*session.filters, *session.queues):
+            text = session.filter_of(number) or ""
             decision = permissions.subscribe(text) if permissions is not None else None
             if decision is not None and not decision.allowed:
                 self._end(session, number)
@@ -90,9 +99,9 @@ class Subscriptions:
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
     def _end(self, session: Session, number: int) -> None:
-        entry = session.filters.get(number)
-        if entry is not None:
-            self._charge(session, -filter_cost(entry[0]))
+        text = session.filter_of(number)
+        if text is not None:
+            self._charge(session, -filter_cost(text))
             self._notices.end(session, number)
             self._deliveries.unsubscribe(session, number)
 
@@ -103,13 +112,25 @@ class Subscriptions:
 
     def _no_room(self, session: Session, cost: int) -> str | None:
         limits = self._limits
-        if len(session.filters) >= limits.subscriptions:
+        if session.subscriptions >= limits.subscriptions:
             return f"a client may have {limits.subscriptions} subscriptions"
         if session.filter_bytes + cost > limits.subscription_bytes:
             return "this client's filters take too much memory; unsubscribe some, or shorten them"
         if self._bytes + cost > min(limits.subscription_bytes_total, self._most_bytes):
             return "this broker has no memory for more filters; attach to another"
         return None
+
+    def _why_no_member(self, session: Session, request: Subscribe) -> str | None:
+        """Return why a subscription cannot be in its queue group, or None."""
+        if is_reply_address(request.filter):
+            return "replies go to the client that has asked, and to no queue group"
+        assert request.queue is not None
+        if not request.queue.isprintable():
+            return f"queue {request.queue!r} has characters in it that do not show"
+        interest = interest_in(
+            request.filter, request.link_class, request.queue, secure=session.secure
+        )
+        return self._stack.node.profiles.why_full(interest)
 
     def _charge(self, session: Session, cost: int) -> None:
         session.filter_bytes += cost

@@ -7,7 +7,7 @@ from dataclasses import replace
 from ges.broker.config import BrokerConfig
 from ges.discovery.targets import parse_announce, parse_join
 from ges.settings.forms import LOOPBACK
-from ges.settings.schema import Settings
+from ges.settings.schema import LogLevel, Settings
 from overlay.address import parse_endpoint
 from overlay.limits import LIMITS, SPARE_FILES
 from overlay.limits import Limits as OverlayLimits
@@ -37,6 +37,7 @@ def broker_config(settings: Settings, open_files: int | None = None) -> BrokerCo
         overlay=settings.overlay,
         advertise=_advertise(settings.advertise),
         grace_s=settings.grace,
+        drills=settings.drills,
         directory=settings.data,
         trace=settings.trace,
         identity=settings.security.identity,
@@ -54,6 +55,7 @@ def broker_config(settings: Settings, open_files: int | None = None) -> BrokerCo
         express_budget_ms=1000 * settings.express.budget,
         relay_gain_share=settings.relays.gain_share,
         relay_gain_ms=1000 * settings.relays.gain_time,
+        logs_traces=settings.log.level is LogLevel.DEBUG,
     )
 
 

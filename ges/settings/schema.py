@@ -288,6 +288,13 @@ class Settings(Part, frozen=True):
             le=3600,
         ),
     ] = 5.0
+    drills: Annotated[
+        bool,
+        setting(
+            "Let 'chordal drill' break this broker: end it, hold it up, cut its links.",
+            "--drills",
+        ),
+    ] = False
     security: Security = Security()
     limits: Limits = Limits()
     ring: Ring = Ring()

@@ -54,6 +54,9 @@ class Beside(OnArc, Protocol):
     def right(self) -> Member | None:
         """The right neighbour; None: this broker is alone."""
 
+    def note_there(self, uid: str) -> None:
+        """A broker is there, even if it was seen to die."""
+
 
 class Membership:
     """What one broker does to be a member, and to keep the table true."""
@@ -95,7 +98,7 @@ class Membership:
         table = self._table
         then = table.after(change)
         if then is not None and table.loses(then):
-            return True, self._adopt(then, now)
+            return True, self._adopt(then, now, follows=True)
         if table.digest == change.digest:
             return True, []
         known = table.table
@@ -154,7 +157,7 @@ class Membership:
             self._ask_at = None
             self._missing.clear()
             return []
-        row = self._table.live.get(member.uid)
+        row = self._table.granted(member.uid)
         if row is not None:
             self.slot = row.slot
         self._note_missing(member, now)
@@ -174,9 +177,14 @@ class Membership:
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
-    def _adopt(self, table: MemberTable, now: Nanos) -> list[Effect]:
+    def _adopt(self, table: MemberTable, now: Nanos, *, follows: bool = False) -> list[Effect]:
         before = set(self._table.live)
-        self._table.put(table, now)
+        self._table.put(table, now, follows=follows)
+        for uid in [*self._around.gone]:
+            if uid in before or self._table.granted(uid) is None:
+                self._table.let_go(uid)
+            else:
+                self._around.note_there(uid)  # others have seen it since
         self._comparison.touch(now)
         self._ask_at, self._asked = None, 0
         return self._spread.strike(before.difference(self._table.live), now)

@@ -5,6 +5,7 @@ the whole ring from id 0, so it is the broker with the smallest ring id, and eac
 left neighbour whether it is the one. The founder of a ring has id 0 and is steward while it lives.
 
 * A newcomer that stands before the steward is handed the table over, and is steward from then on.
+  The table goes to the smallest ring id linked, and on from there, until it is with the first.
 * Where the steward is dead or gone, or does not hand over within a second, the first broker takes
   over: 64 epochs later, so that what a straggler grants does not count.
 
@@ -86,7 +87,7 @@ class Steward:
             return []
         if not self.is_first:
             self._first_since = None
-            return self._hand_over(left) if table.steward == member.uid else []
+            return self._hand_over() if table.steward == member.uid else []
         self._handed_to = None
         if table.table is None:
             if left is None:
@@ -109,8 +110,11 @@ class Steward:
         """
         table = handover.table
         is_known = is_sound(table) and digest_of(table) == self._table.digest
-        if not is_known or not self.is_first or self.is_in_office:
+        if not is_known or self.is_in_office:
             return []
+        if not self.is_first:
+            onward = self._towards_first()
+            return [] if onward is None else [Send(onward, handover)]
         return self._take_office(now, is_handover=True)
 
     def want(self, wanted: SlotWanted, now: Nanos) -> list[Effect]:
@@ -181,18 +185,27 @@ class Steward:
             return []
         return self._change([], now, waiting=False)
 
-    def _hand_over(self, left: Member | None) -> list[Effect]:
-        table = self._table.table
-        if left is None or table is None or self._handed_to == left.uid:
+    def _hand_over(self) -> list[Effect]:
+        table, onward = self._table.table, self._towards_first()
+        if onward is None or table is None or self._handed_to == onward:
             return []
-        self._handed_to = left.uid
-        return [Send(left.uid, StewardHandover(table))]
+        self._handed_to = onward
+        return [Send(onward, StewardHandover(table))]
+
+    def _towards_first(self) -> str | None:
+        """Return who has the smallest ring id of those linked, if that is smaller than here."""
+        member, linked = self._around.member, self._around.linked
+        if member is None or not linked:
+            return None
+        uid = min(linked, key=lambda each: (linked[each], each))
+        return uid if linked[uid] < member.ring_id else None
 
     def _take_office(self, now: Nanos, *, is_handover: bool) -> list[Effect]:
         self._first_since = None
         before, waiting = self._table.steward or "", not self._table.is_for_all
         self._refused_at = now if waiting else None
-        effects = self._change([], now, takes_over=not is_handover, waiting=waiting)
+        rows = self._table.lingering  # they need not ask
+        effects = self._change(rows, now, takes_over=not is_handover, waiting=waiting)
         return [Notify(TookOffice(before, is_handover)), *effects]
 
     def _change(
@@ -209,7 +222,7 @@ class Steward:
             waiting = not self._table.is_for_all
         uid = self._around.peer.uid
         table = self._table.changed(rows, uid, takes_over=takes_over, waiting=waiting)
-        self._table.put(table, now)
+        self._table.put(table, now, follows=True)
         digest = self._table.digest
         change = MemberChange(base, digest, table.epoch, table.steward, tuple(rows), waiting)
         effects = self._spread.strike(before.difference(self._table.live), now)

@@ -6,6 +6,11 @@ took over (64 epochs later) counts for both parts; whoever is not in it asks for
 
 A broker that dies keeps its row, which is *resting*, until another broker needs the slot. So a
 broker that is back has its old slot, and what was sent to the old one reaches nobody else.
+
+Whoever loses its row because another table won *lingers*: it counts as a member for 5 s more, if
+nobody else has its slot. For example, a broker that was cut off from all others has taken office
+for itself, and its table has no others in it. When it is back, that table wins. The others keep
+their slots, and events go to them as before, until the steward has put them into that table.
 """
 
 from __future__ import annotations
@@ -22,6 +27,7 @@ from overlay.ids import Nanos, nanos
 from ring.wire.messages import Member
 
 REST_NS = nanos(60)  #: slots of the dead are nobody else's for so long
+LINGER_NS = nanos(5)  #: who is not in a table that has won counts for so long
 TAKEOVER_EPOCHS = 64  #: that a steward skips to which no table was handed over
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -34,7 +40,10 @@ class ClusterTable:
         """Begin without a table."""
         self.table: MemberTable | None = None
         self.digest = 0  #: 0: there is no table
-        self.live: Mapping[str, MemberRow] = {}  #: rows of members that live, by uid
+        self.live: Mapping[str, MemberRow] = {}  #: rows of members, by uid
+        self.changes = 0  #: grows when members change
+        self._granted: dict[str, MemberRow] = {}  #: rows of the table that do not rest
+        self._lingering: dict[str, tuple[MemberRow, Nanos]] = {}  #: by uid, and until when
         self._rows: dict[str, MemberRow] = {}  #: all rows by uid
         self._rests: dict[tuple[int, str], Nanos] = {}  #: slot and uid at rest, and since when
 
@@ -46,7 +55,7 @@ class ClusterTable:
     @property
     def is_full(self) -> bool:
         """Every slot has a member that lives."""
-        return len(self.live) >= UNIT_LIMIT
+        return len(self._granted) >= UNIT_LIMIT
 
     @property
     def is_for_all(self) -> bool:
@@ -57,6 +66,10 @@ class ClusterTable:
         """Return the row of a broker, resting or not."""
         return self._rows.get(uid)
 
+    def granted(self, uid: str) -> MemberRow | None:
+        """Return the row of a broker if the table has it as a member; lingering is not enough."""
+        return self._granted.get(uid)
+
     def beats(self, table: MemberTable) -> bool:
         """Say whether this table counts where it meets another; not if they are the same."""
         return self.table is not None and _counts(self.table, table)
@@ -65,14 +78,36 @@ class ClusterTable:
         """Say whether another table counts where it meets this one; not if they are the same."""
         return self.table is None or _counts(table, self.table)
 
-    def put(self, table: MemberTable, now: Nanos) -> None:
-        """Hold this table from now on."""
+    def put(self, table: MemberTable, now: Nanos, *, follows: bool = False) -> None:
+        """Hold this table from now on; it ``follows`` from the one before, or has won over it."""
+        before = {} if follows else self._granted
         self.table = table
         self.digest = digest_of(table)
         self._rows = {row.uid: row for row in table.rows}
-        self.live = {row.uid: row for row in table.rows if not row.resting}
+        self._granted = {row.uid: row for row in table.rows if not row.resting}
+        self._linger(before.values(), now)
         resting = ((row.slot, row.uid) for row in table.rows if row.resting)
         self._rests = {key: self._rests.get(key, now) for key in resting}
+
+    @property
+    def lingering(self) -> list[MemberRow]:
+        """Rows of those that linger."""
+        return [row for row, _ in self._lingering.values()]
+
+    def let_go(self, uid: str) -> None:
+        """A broker was seen to die or leave: it does not linger."""
+        if self._lingering.pop(uid, None) is not None:
+            self._count()
+
+    def end_lingering(self, now: Nanos) -> None:
+        """Those whose time is over are members no more."""
+        ended = [uid for uid, (_, end) in self._lingering.items() if end <= now]
+        for uid in ended:
+            self.let_go(uid)
+
+    def lingers_until(self) -> Nanos | None:
+        """Return when the first one ends to linger, or None."""
+        return min((end for _, end in self._lingering.values()), default=None)
 
     def changed(
         self, rows: Iterable[MemberRow], steward: str, *, takes_over: bool, waiting: bool
@@ -104,7 +139,8 @@ class ClusterTable:
         own = self._rows.get(member.uid)
         if own is not None and own.slot not in but:
             return own.slot
-        taken = {row.slot for row in self._rows.values()} | {*but}
+        lingering = {row.slot for uid, (row, _) in self._lingering.items() if uid != member.uid}
+        taken = {row.slot for row in self._rows.values()} | lingering | {*but}
         if wish is not None and wish not in taken:
             return wish
         free = next((slot for slot in range(UNIT_LIMIT) if slot not in taken), None)
@@ -116,6 +152,21 @@ class ClusterTable:
             if since + REST_NS <= now and slot not in but
         )
         return min(rested, default=(0, None))[1]
+
+    def _linger(self, lost: Iterable[MemberRow], now: Nanos) -> None:
+        taken = {row.slot for row in self._granted.values()}
+        ends = self._lingering | {row.uid: (row, now + LINGER_NS) for row in lost}
+        self._lingering = {
+            uid: (row, end)
+            for uid, (row, end) in ends.items()
+            if uid not in self._granted and row.slot not in taken and now < end
+        }
+        self._count()
+
+    def _count(self) -> None:
+        self.changes += 1
+        lingering = {uid: row for uid, (row, _) in self._lingering.items()}
+        self.live = {**self._granted, **lingering}
 
 
 def founded(row: MemberRow) -> MemberTable:

@@ -118,7 +118,7 @@ class View:
         if len(self._gone) > GONE_KEPT:
             self._gone.popitem(last=False)
 
-    def note_linked(self, uid: str) -> None:
+    def note_there(self, uid: str) -> None:
         """A broker is there."""
         self._gone.pop(uid, None)
 
@@ -191,6 +191,11 @@ class UnitsPart(Part):
         return self._table.digest
 
     @property
+    def changes(self) -> int:
+        """A number that grows when the table or its members change."""
+        return self._table.changes
+
+    @property
     def counters(self) -> Counter[str]:
         """What has befallen this broker so far."""
         return self.spread.counters + self.comparison.counters + self._membership.counters
@@ -214,7 +219,7 @@ class UnitsPart(Part):
     def on_link(self, event: LinkUp | LinkDown | LinkRefused, now: Nanos) -> list[Effect]:
         """Somebody is linked, or no more."""
         if isinstance(event, LinkUp):
-            self._view.note_linked(event.peer.uid)
+            self._view.note_there(event.peer.uid)
         self._is_touched = True
         return []
 
@@ -229,6 +234,7 @@ class UnitsPart(Part):
         match fact:
             case Confirmed(gone) | Departed(gone):
                 self._view.note_gone(gone.uid)
+                self._table.let_go(gone.uid)
                 return self.spread.strike((gone.uid,), now)
         return []
 
@@ -238,6 +244,7 @@ class UnitsPart(Part):
         if due is None or due > now:
             return []
         self._is_touched = True
+        self._table.end_lingering(now)
         effects = self.spread.handle_timers(now)
         effects += self.comparison.handle_timers(now)
         effects += self._steward.handle_timers(now)
@@ -250,6 +257,7 @@ class UnitsPart(Part):
             self.comparison.next_deadline(),
             self._steward.next_deadline(),
             self._membership.next_deadline(),
+            self._table.lingers_until(),
         )
         return min((due for due in deadlines if due is not None), default=None)
 

@@ -2,14 +2,16 @@
 
 Events
     ``topics`` (topics and filters as text), ``events`` (their header, and packing), ``event_runs``
-    (many with one header), ``source_route`` (an event that names its path), ``delivered`` (what a
-    subscriber gets).
+    (many with one header), ``source_route`` (an event that names its path), ``groups`` (who serves
+    which queue group), ``replies`` (where the reply to a request goes), ``delivered`` (what a
+    subscriber gets), ``trace_context`` (the trace that an event belongs to).
 Messages
     ``broker_messages`` (between brokers), ``unit_messages`` (about their cluster),
     ``gateway_messages`` (links inside it), ``recall_messages`` (what an edge asks a source),
     ``profile_messages`` (what clients want),
     ``link_codec`` (all that brokers understand of each other), ``client_messages`` (between a
-    client and its broker), ``operator_messages`` (the same for an operator), ``status`` (what a
-    broker says of itself), ``status_pages`` (where that is too long for a frame), ``why`` (what it
-    would do with an event), ``why_event`` (what it knows of one).
+    client and its broker), ``operator_messages`` (the same for an operator), ``drill_messages``
+    (and for a drill), ``status`` (what a broker says of itself), ``status_pages`` (where that is
+    too long for a frame), ``why`` (what it would do with an event), ``why_event`` (what it knows of
+    one).
 """

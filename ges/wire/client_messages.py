@@ -7,7 +7,9 @@ from typing import Annotated
 import msgspec
 
 from ges.wire.broker_messages import RevocationNotice
+from ges.wire.drill_messages import DRILL_MESSAGES, Drilled
 from ges.wire.operator_messages import OPERATOR_MESSAGES, ClientList, Operated
+from ges.wire.profile_messages import GroupName
 from ges.wire.status import MoreStatus, Status
 from ges.wire.topics import MAX_TOPIC_BYTES
 from ges.wire.why import Why, WhyRequest
@@ -32,6 +34,9 @@ class Subscribe(Message, frozen=True):
     number: Number
     filter: FilterText
     link_class: LinkClass | None
+    #: name of a queue group: of its members on one filter one gets each event; only to a broker
+    #: that has said :data:`overlay.wire.versions.QUEUES`
+    queue: GroupName | None = None
 
 
 class Mark(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -142,6 +147,13 @@ class EventRefused(Message, frozen=True):
     reason: WireText
 
 
+class NoResponder(Message, frozen=True):
+    """Nobody in the cluster has a subscription that matches this request; nobody got it."""
+
+    link_class: LinkClass
+    sequence: WireCount
+
+
 class RevocationTaken(Message, frozen=True):
     """A client's :class:`RevocationNotice` is known here now, or is not, and why."""
 
@@ -186,6 +198,7 @@ CLIENT_CODEC = MessageCodec(
     SubscriptionRefused,
     Accepted,
     EventRefused,
+    NoResponder,
     RevocationNotice,
     RevocationTaken,
     Dropped,
@@ -200,4 +213,6 @@ CLIENT_CODEC = MessageCodec(
     *OPERATOR_MESSAGES,
     ClientList,
     Operated,
+    *DRILL_MESSAGES,
+    Drilled,
 )

@@ -23,11 +23,14 @@ from ges.wire.events import (
     CORRELATION_BYTES,
     CORRELATION_FLAG,
     EXPRESS_FLAG,
+    REQUEST_FLAG,
     ROUGH_FLAG,
     SECURE_FLAG,
     START_BYTES,
     layout_alike,
 )
+from ges.wire.replies import reply_address
+from ges.wire.trace_context import traceparent_in
 from overlay.errors import CodecError
 from overlay.ids import LinkClass
 from overlay.wire.frames import EVENT, PROTOCOL_VERSION
@@ -66,6 +69,20 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     incarnation: int = 0  #: of the publisher: with each it numbers its events anew
     priority: int = 0  #: 0 to 9, as the publisher has it
     correlation: bytes = b""  #: 16 bytes by which a reply names what it replies to; none: empty
+    is_request: bool = False  #: its publisher waits for a reply
+
+    @property
+    def reply_to(self) -> str:
+        """Topic that a reply is to be published to, with the same correlation id.
+
+        Empty: nobody waits for one.
+        """
+        return reply_address(self.publisher, self.correlation) if self.is_request else ""
+
+    @property
+    def traceparent(self) -> str:
+        """The trace that it belongs to (:mod:`ges.wire.trace_context`); empty: none is named."""
+        return traceparent_in(self.attributes)
 
 
 def pack_matches(numbers: tuple[int, ...]) -> bytes:
@@ -175,6 +192,7 @@ def _read_event(
         incarnation,
         priority,
         correlation,
+        bool(flags & REQUEST_FLAG),
     )
     is_like = not (is_express or attributes or correlation)
     like = _Like(event, data, at, topics) if is_like else None

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import msgspec
 
@@ -18,7 +18,9 @@ from ges.wire.events import (
     CLIENT_FLAGS,
     CORRELATION_FLAG,
     EXPRESS_FLAG,
+    FLAGS_AT,
     FRONT,
+    GROUPS_FLAG,
     HEADER,
     MAX_PAYLOAD_BYTES,
     NO_DUTY,
@@ -28,12 +30,13 @@ from ges.wire.events import (
     read_head,
     topic_offset,
 )
+from ges.wire.groups import Serving, read_serving
 from overlay.wire.frames import EVENT, frame
 from overlay.wire.frames import HEADER as FRAME_HEADER
 
 FEW = 8  #: events: fewer are patched one by one
 RUN_BYTES = 64 * 1024  #: of a run, unless it is a single event
-_ALONE = EXPRESS_FLAG | CORRELATION_FLAG
+_ALONE = EXPRESS_FLAG | CORRELATION_FLAG | GROUPS_FLAG
 
 
 class EventRun(msgspec.Struct, frozen=True, gc=False):
@@ -64,9 +67,7 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
     @property
     def largest_payload(self) -> int:
         """Bytes of the largest payload in it; all that is before the payloads is of one size."""
-        head = self.head
-        before = FRAME_HEADER.size + topic_offset(head.flags) + len(head.topic)
-        before += head.attribute_bytes
+        before = FRAME_HEADER.size + self._payload_at
         return max(end - start for start, end in pairwise(self.bounds)) - before
 
     def check_attributes(self) -> None:
@@ -75,10 +76,15 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
         Raises:
             CodecError: those of an event are no map of strings.
         """
+        for packed in self.attributes():
+            check_attributes(packed)
+
+    def attributes(self) -> Iterator[bytes]:
+        """Yield the attributes of each, packed."""
         shift = FRAME_HEADER.size + topic_offset(self.head.flags) + len(self.head.topic)
         size = self.head.attribute_bytes
         for bound in self.bounds[:-1]:
-            check_attributes(self.data[bound + shift : bound + shift + size])
+            yield self.data[bound + shift : bound + shift + size]
 
     def alone(self) -> EventRun:
         """Return the run without what else came with it, which would be kept as long."""
@@ -103,6 +109,44 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
         """Return the run as it sets out from the broker where it was published."""
         head = msgspec.structs.replace(self.head, via=via, source=source)
         return EventRun(head, self.data, self.bounds, self.count)
+
+    def serving(self) -> Serving | None:
+        """Return which broker serves which queue group; None: the events do not say.
+
+        Raises:
+            CodecError: what stands there makes no sense.
+        """
+        if not self.head.flags & GROUPS_FLAG:
+            return None
+        start = self.bounds[0] + FRAME_HEADER.size + self._payload_at
+        return read_serving(self.data, start, self.bounds[1])[0]
+
+    def grouped(self, serving: Serving) -> EventRun:
+        """Return the run with that said of all its events, which say nothing of it yet."""
+        more, flags = serving.pack(), self.head.flags | GROUPS_FLAG
+        return self._rewritten(flags, lambda body: body + more)
+
+    def ungrouped(self) -> EventRun:
+        """Return the run without what it says of queue groups, as clients get it."""
+        if not self.head.flags & GROUPS_FLAG:
+            return self
+        at = self._payload_at
+        return self._rewritten(
+            self.head.flags & ~GROUPS_FLAG,
+            lambda body: body[: read_serving(body, at, len(body))[1]],
+        )
+
+    @property
+    def _payload_at(self) -> int:
+        """Where payloads begin in the bodies."""
+        return topic_offset(self.head.flags) + len(self.head.topic) + self.head.attribute_bytes
+
+    def _rewritten(self, flags: int, change: Callable[[bytes], bytes]) -> EventRun:
+        front = flags.to_bytes(FLAGS_AT + 1, "big")
+        frames = [frame(EVENT, front + change(body)[len(front) :]) for body in self.bodies()]
+        bounds = [0, *accumulate(map(len, frames))]
+        head = msgspec.structs.replace(self.head, flags=flags)
+        return EventRun(head, b"".join(frames), bounds, self.count)
 
     def unpatched(self) -> EventRun:
         """Return the run as a client should have sent it: with flags alone in front."""

@@ -30,7 +30,9 @@ and the rest is as the publisher wrote it::
 
 Flags: bit 0: secure; bit 1: to all linked, as the tree over arcs may have holes; bit 2: marked, as
 events before this one may come another way; bit 6: it may come for a second time; bit 7: it answers
-a question of the broker that it is for (:mod:`ges.routing.recall`); bit 8: it has a correlation id.
+a question of the broker that it is for (:mod:`ges.routing.recall`); bit 8: it has a correlation id;
+bit 9: it is a request, and its correlation id says where the reply goes (:mod:`ges.wire.replies`);
+bit 10: behind its payload stands which broker serves which queue group (:mod:`ges.wire.groups`).
 
 An express event (bit 3 of the flags) has eight bytes more, before its topic::
 
@@ -50,6 +52,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from ges.wire.groups import MAX_GROUPS_BYTES
 from ges.wire.topics import MAX_TOPIC_BYTES
 from overlay.errors import CodecError, ConfigError
 from overlay.ids import LinkClass
@@ -71,8 +74,10 @@ LATE_FLAG = 32
 AGAIN_FLAG = 64
 RECALLED_FLAG = 128
 CORRELATION_FLAG = 256
+REQUEST_FLAG = 512
+GROUPS_FLAG = 1024
 #: Those that a client may set.
-CLIENT_FLAGS = SECURE_FLAG | EXPRESS_FLAG | AGAIN_FLAG | CORRELATION_FLAG
+CLIENT_FLAGS = SECURE_FLAG | EXPRESS_FLAG | AGAIN_FLAG | CORRELATION_FLAG | REQUEST_FLAG
 MAX_HOPS = 255
 MAX_PRIORITY = 9
 CORRELATION_BYTES = 16
@@ -85,7 +90,7 @@ SPENT_AT = BUDGET_AT + 4
 DEFAULT_BUDGET_US = 50_000
 MAX_BUDGET_US = 2**32 - 1
 
-_ANY = MARK_FLAG | AGAIN_FLAG | RECALLED_FLAG | CORRELATION_FLAG
+_ANY = MARK_FLAG | AGAIN_FLAG | RECALLED_FLAG | CORRELATION_FLAG | REQUEST_FLAG | GROUPS_FLAG
 #: Flags that may come together, but for those that may come with any.
 _FLAGS = frozenset(
     [0, SECURE_FLAG, SECURE_FLAG | FLOOD_FLAG]
@@ -176,6 +181,11 @@ class Head(msgspec.Struct, frozen=True, gc=False):
         return bool(self.flags & RECALLED_FLAG)
 
     @property
+    def is_request(self) -> bool:
+        """Somebody waits for a reply to it."""
+        return bool(self.flags & REQUEST_FLAG)
+
+    @property
     def flow(self) -> Flow:
         """The sequence that it is part of: its publisher, incarnation and class."""
         return self.publisher, self.incarnation, self.link_class
@@ -236,6 +246,7 @@ class Options(NamedTuple):
     ttl: int = 0  #: hops between brokers that it may take; 0: as many as it needs
     priority: int = 0
     correlation: bytes = b""  #: 16 bytes by which a reply names what it replies to
+    is_request: bool = False  #: it has a correlation id that says where the reply goes
 
 
 def checked_options(ttl: int | None, priority: int, correlation: bytes) -> Options | None:
@@ -272,9 +283,10 @@ def pack_event(
     ttl: int = 0,
     priority: int = 0,
     correlation: bytes = b"",
+    is_request: bool = False,
 ) -> bytes:
     """Return the body of an event frame as a client sends it; all parts have been checked."""
-    flags = (SECURE_FLAG if secure else 0) | (CORRELATION_FLAG if correlation else 0)
+    flags = (SECURE_FLAG if secure else 0) | _more_flags(correlation, is_request)
     who = (publisher, incarnation, sequence, published_ns)
     sizes = (len(topic), len(attributes))
     head = HEADER.pack(flags, 0, 0, 0, 0, park_ms, 0, 0, 0, *who, ttl, priority, *sizes)
@@ -294,13 +306,18 @@ def pack_express(
     ttl: int = 0,
     priority: int = 0,
     correlation: bytes = b"",
+    is_request: bool = False,
 ) -> bytes:
     """Return the body of the frame of an express event; all parts have been checked."""
-    flags = EXPRESS_FLAG | (CORRELATION_FLAG if correlation else 0)
+    flags = EXPRESS_FLAG | _more_flags(correlation, is_request)
     who = (publisher, incarnation, sequence, published_ns)
     sizes = (len(topic), len(attributes))
     head = HEADER.pack(flags, 0, 0, 0, 0, 0, 0, 0, 0, *who, ttl, priority, *sizes)
     return b"".join((head, BUDGET.pack(budget_us, 0), correlation, topic, attributes, payload))
+
+
+def _more_flags(correlation: bytes, is_request: bool) -> int:
+    return (CORRELATION_FLAG if correlation else 0) | (REQUEST_FLAG if is_request else 0)
 
 
 def topic_offset(flags: int) -> int:
@@ -356,7 +373,8 @@ def read_head(data: bytes, start: int = 0, end: int | None = None) -> Head:
         payload < 0
         or not 0 < topics <= MAX_TOPIC_BYTES
         or attributes > MAX_ATTRIBUTE_BYTES
-        or payload > MAX_PAYLOAD_BYTES
+        or payload > MAX_PAYLOAD_BYTES + (MAX_GROUPS_BYTES if flags & GROUPS_FLAG else 0)
+        or (flags & REQUEST_FLAG and not flags & CORRELATION_FLAG)
         or flags & ~_ANY not in _FLAGS
         or sequence == 0
         or shape > 1

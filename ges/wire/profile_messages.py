@@ -11,18 +11,19 @@ from typing import Annotated
 
 import msgspec
 
-from ges.wire.topics import MAX_TOPIC_BYTES
+from ges.wire.topics import MAX_QUEUE_NAME, MAX_TOPIC_BYTES
 from overlay.ids import WireCount, WireUid
 from overlay.machine import Message
 from overlay.wire.versions import PROFILES
 
-MAX_GROUP_NAME = 64
+MAX_GROUP_NAME = MAX_QUEUE_NAME
 MAX_INTERESTS_TOLD = 4096  #: in one message
 MAX_PAGES = 64  #: of one profile
 MAX_PROFILES = 128  #: members of a cluster; two tables of members may be about for a moment
 ALL_CLASSES = 7
 
 Digest = WireCount  #: 63 bits
+GroupName = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_GROUP_NAME)]
 
 
 class Interest(msgspec.Struct, frozen=True, array_like=True, gc=False, cache_hash=True):
@@ -34,7 +35,7 @@ class Interest(msgspec.Struct, frozen=True, array_like=True, gc=False, cache_has
     engine: Annotated[int, msgspec.Meta(ge=0, le=255)]  #: which kind of filter it is
     filter: Annotated[str, msgspec.Meta(max_length=MAX_TOPIC_BYTES)]  #: in canonical form
     classes: Annotated[int, msgspec.Meta(ge=1, le=ALL_CLASSES)]  #: of events, one bit each
-    group: Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_GROUP_NAME)] | None = None
+    group: GroupName | None = None
 
 
 Interests = Annotated[tuple[Interest, ...], msgspec.Meta(max_length=MAX_INTERESTS_TOLD)]

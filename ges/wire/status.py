@@ -9,14 +9,12 @@ import msgspec
 from overlay.ids import LinkClass, WireCount, WireUid, WireUrl
 from overlay.machine import Message
 from overlay.trace_schema import Verdict
+from overlay.wire.greetings import WireName
 from ring.records.holders import BackupStatus
 from ring.wire.messages import Member, Pair
 
-MAX_NAME = 64
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\Z"  #: that a broker may be called by; empty: none
 
-#: Others have told it, so it need not keep to the pattern: it is escaped where it is printed.
-Name = Annotated[str, msgspec.Meta(max_length=MAX_NAME)]
 MAX_PAGES = 256  #: of one status, each a control frame
 
 PageCount = Annotated[int, msgspec.Meta(ge=0, lt=MAX_PAGES)]
@@ -55,6 +53,7 @@ class LinkStatus(msgspec.Struct, frozen=True):
     late: int = 0  #: express events that came over it and were first found late here
     dropped: int = 0  #: express events dropped as its queue was full
     events: int = 0  #: queued for this connection so far
+    name: WireName = ""  #: of the broker at its other end, for people; empty: it has none
 
 
 class RelayPathStatus(msgspec.Struct, frozen=True):
@@ -127,7 +126,7 @@ class Status(Message, frozen=True):
     address: str | None = None  #: in the units, as printed; None: it has none
     members: int = 0  #: brokers that have an address, this one among them
     steward: WireUid | None = None  #: of the cluster; None before there is one
-    name: Name = ""  #: for people; empty: it has none
+    name: WireName = ""  #: for people; empty: it has none
     more: PageCount = 0  #: pages that follow this one, as it would be too long for a frame
     warnings: tuple[str, ...] = ()  #: what is not as safe as its settings look, for people
     memory: MemoryStatus | None = None  #: None: an earlier version does not say

@@ -11,9 +11,11 @@ from __future__ import annotations
 import re
 
 from ges.errors import TopicError
+from overlay.errors import ConfigError
 
 MAX_TOPIC_BYTES = 1024
 MAX_LEVELS = 64
+MAX_QUEUE_NAME = 64
 MAX_KNOWN_TOPICS = 16384
 
 #: C0, DEL and C1: whoever prints a topic must be sure that it does nothing to the terminal.
@@ -55,6 +57,22 @@ def check_filter(text: str) -> str:
         if level == REST and at != len(levels) - 1:
             raise TopicError(f"filter {text!r}: '#' can only be the last level, as in a/#")
     return text
+
+
+def check_queue(name: str) -> str:
+    """Return ``name`` if a queue group can have it.
+
+    Raises:
+        ConfigError: it is empty, too long, or has characters in it that do not show.
+    """
+    if not isinstance(name, str):  # whoever calls from Python may not check types
+        raise ConfigError(f"queue is {type(name).__name__}, not str")
+    if not 0 < len(name) <= MAX_QUEUE_NAME or not name.isprintable():
+        raise ConfigError(
+            f"queue {name!r}: the name of a queue group has 1 to {MAX_QUEUE_NAME} characters "
+            "that show"
+        )
+    return name
 
 
 class KnownTopics:

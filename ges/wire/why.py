@@ -20,6 +20,7 @@ from overlay.wire.versions import WHY
 MAX_HOPS_TOLD = 16  #: of one path
 MAX_INTERESTS_TOLD = 3  #: of one member
 MAX_CLIENTS_TOLD = 32
+MAX_GROUPS_TOLD = 8
 MAX_FILTERS_TOLD = 4  #: of one client
 MAX_FILTER_BYTES_TOLD = 16 * 1024  #: of all filters in one answer
 
@@ -46,6 +47,7 @@ class WhyInterest(msgspec.Struct, frozen=True, array_like=True):
 
     filter: str | None  #: empty: all topics; None: it is not shown to whoever asks
     classes: tuple[LinkClass, ...]
+    group: str | None = None  #: a queue group, of which one member gets it
 
 
 class WhyHop(msgspec.Struct, frozen=True, array_like=True):
@@ -74,6 +76,16 @@ class WhyFilter(msgspec.Struct, frozen=True, array_like=True):
 
     filter: str | None  #: None: it is not shown to whoever asks
     link_class: LinkClass | None  #: the only class that it is for; None: all
+    group: str | None = None  #: the queue group that it is in
+
+
+class WhyGroup(msgspec.Struct, frozen=True, array_like=True):
+    """A queue group that wants the event, of which one member would get it."""
+
+    filter: str | None  #: None: it is not shown to whoever asks
+    name: str | None  #: likewise
+    nearest: tuple[Slot, ...]  #: one of these brokers would serve it
+    others: tuple[Slot, ...]  #: those that have members as well
 
 
 class WhyClient(msgspec.Struct, frozen=True, array_like=True):
@@ -99,3 +111,4 @@ class Why(Message, frozen=True):
     members: Annotated[tuple[WhyMember, ...], msgspec.Meta(max_length=MAX_SLOTS)] = ()
     clients: Annotated[tuple[WhyClient, ...], msgspec.Meta(max_length=MAX_CLIENTS_TOLD)] = ()
     client_count: WireCount = 0  #: how many clients here would get it, told of or not
+    groups: Annotated[tuple[WhyGroup, ...], msgspec.Meta(max_length=MAX_GROUPS_TOLD)] = ()

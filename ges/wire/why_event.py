@@ -11,6 +11,7 @@ from typing import Annotated
 
 import msgspec
 
+from ges.wire.trace_context import WireTraceparent
 from ges.wire.unit_messages import Slot
 from overlay.ids import LinkClass, WireCount, WireText, WireUid, WireUrl
 from overlay.machine import Message
@@ -46,6 +47,7 @@ class LoggedEvent(msgspec.Struct, frozen=True, array_like=True):
     topic: str | None  #: None: it is not shown to whoever asks
     to_all: bool  #: it went to every broker
     slots: tuple[Slot, ...]  #: of the brokers that it was for
+    traceparent: WireTraceparent = ""  #: the trace that it belongs to; shown where the topic is
 
 
 class PassedEvent(msgspec.Struct, frozen=True, array_like=True):

@@ -4,7 +4,7 @@ Making them
     ``calling``, ``accepting``, ``first_message``.
 Keeping and ending them
     ``link``, ``lifecycle`` (links and their tasks), ``conversation`` (what is said over one),
-    ``acknowledging``, ``parting``.
+    ``acknowledging``, ``parting``; ``severing`` (cut on purpose, by a drill).
 What these decide, without I/O; the simulator uses it, too
     ``keeping`` (the table of links), ``taking`` (what has come), ``acknowledgements``,
     ``stillness`` (of links that part).

@@ -51,10 +51,12 @@ class Acceptor:
         upper: Upper,
         *,
         overlay: str,
+        name: str,
         dialect: Dialect,
         limits: Limits,
         counted_log: CountedLog,
         now: Callable[[], Nanos],
+        is_severed: Callable[[str | None], bool] = lambda uid: False,
     ) -> None:
         self._machine = machine
         self._transport = transport
@@ -62,10 +64,12 @@ class Acceptor:
         self._links = links
         self._upper = upper
         self._overlay = overlay
+        self._name = name
         self._dialect = dialect
         self._limits = limits
         self._counted_log = counted_log
         self._now = now
+        self._is_severed = is_severed
         self._doorkeeper = Doorkeeper(limits)
         self._strangers: dict[trio.CancelScope, str | None] = {}  #: their sites, oldest first
         self._by_site: Counter[str | None] = Counter()
@@ -179,6 +183,8 @@ class Acceptor:
         if not isinstance(hello, Hello):
             self._drop("strangers_not_chordal", "no greeting", wire.remote)
             return
+        if hello.peer is not None and self._is_severed(hello.uid):
+            return  # nobody answers over a cut
         agreed = judge_hello(hello, overlay=self._overlay, own_uid=own.uid, dialect=self._dialect)
         if isinstance(agreed, Refusal):
             await self._refuse(wire, agreed)
@@ -203,10 +209,14 @@ class Acceptor:
     ) -> None:
         assert hello.peer is not None
         welcome = Welcome(
-            self._machine.peer, self._table.next_serial(), agreed.version, self._dialect.names
+            self._machine.peer,
+            self._table.next_serial(),
+            agreed.version,
+            self._dialect.names,
+            self._name,
         )
         peer, link_class = hello.peer, hello.link_class
-        greeted = Greeted(peer, peer.url, link_class, wire, reader, agreed, welcome)
+        greeted = Greeted(peer, peer.url, link_class, wire, reader, agreed, welcome, hello.name)
         await self._links.run(greeted)
 
     def _judge_peer(self, hello: Hello, peer: Peer, wire: Wire) -> Refusal | None:

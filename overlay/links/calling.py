@@ -24,6 +24,7 @@ from overlay.wire.greetings import GREETINGS, NO_URL, Hello, LinkTable, Refusal,
 from overlay.wire.versions import EXPRESS, Dialect
 
 CONNECT_SECONDS = 2.0
+SEVERED = "cut off on purpose"
 PAUSES_SECONDS = (0.02, 0.04)  #: until a call is tried again that was cut before the answer
 
 
@@ -44,20 +45,24 @@ class Caller:
         links: Links,
         *,
         overlay: str,
+        name: str,
         dialect: Dialect,
         certified_only: bool,
         counted_log: CountedLog,
         give: Callable[[Input], None],
+        is_severed: Callable[[str | None], bool] = lambda uid: False,
     ) -> None:
         self._machine = machine
         self._transport = transport
         self._table = table
         self._links = links
         self._overlay = overlay
+        self._name = name
         self._dialect = dialect
         self._certified_only = certified_only
         self._counted_log = counted_log
         self._give = give
+        self._is_severed = is_severed
 
     async def call(self, request: OpenLink) -> None:
         """Try to make a link; the machine is told how it went."""
@@ -69,6 +74,9 @@ class Caller:
                 self._refuse(request, Refused.DUPLICATE, "")
                 return
         call = _Call(request, number)
+        if self._is_severed(uid):
+            self._fail(call, Refused.UNREACHABLE, SEVERED)
+            return
         if link_class is LinkClass.EXPRESS and not self._knows(uid, EXPRESS):
             self._fail(call, Refused.OTHER_VERSION, "that broker knows no express links")
             return
@@ -164,6 +172,7 @@ class Caller:
             serial,
             self._dialect.lowest,
             self._dialect.names,
+            name=self._name,
         )
         await wire.stream.send_all(GREETINGS.encode(hello))
         reader = FrameReader(MAX_CONTROL_BYTES)
@@ -189,6 +198,8 @@ class Caller:
             problem = (Refused.OTHER_VERSION, f"it wants to speak version {answer.version}")
         elif not is_own_url(answer.peer.url):
             problem = (Refused.NOT_CHORDAL, NO_URL)
+        elif self._is_severed(answer.peer.uid):
+            problem = (Refused.UNREACHABLE, SEVERED)
         elif wire.identity is not None and wire.identity.uid != answer.peer.uid:
             problem = (Refused.NOT_AUTHENTICATED, "the certificate names another uid")
         elif request.uid not in (None, answer.peer.uid):
@@ -213,7 +224,9 @@ class Caller:
             return
         assert isinstance(answer, Welcome)
         assert agreed is not None
-        greeted = Greeted(answer.peer, request.url, link_class, wire, reader, agreed)
+        greeted = Greeted(
+            answer.peer, request.url, link_class, wire, reader, agreed, name=answer.name
+        )
         await self._links.run(greeted)
 
     def _fail(self, call: _Call, reason: Refused, detail: str) -> None:

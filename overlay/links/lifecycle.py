@@ -100,7 +100,15 @@ class Links(Keeping[Link]):
         reader.agree(agreed.version)
         source = source_of(wire.remote, wire.identity.uid if wire.identity is not None else None)
         link = Link(
-            peer, link_class, connection, self._now(), agreed, wire.identity, reader, source
+            peer,
+            link_class,
+            connection,
+            self._now(),
+            agreed,
+            wire.identity,
+            reader,
+            source,
+            greeted.name,
         )
         if link_class is LinkClass.EXPRESS:
             self.precedence.enter(connection.fileno)

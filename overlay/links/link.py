@@ -31,6 +31,7 @@ class Greeted:
     reader: FrameReader  #: holds what came behind the greeting
     agreed: Agreement  #: version, and the capabilities of both ends
     welcome: Welcome | None = None  #: what is still to be said first; None: this end has called
+    name: str = ""  #: of the broker at the other end, for people
 
 
 class Link:
@@ -43,6 +44,7 @@ class Link:
         "has_spoken",
         "identity",
         "link_class",
+        "name",
         "parted",
         "peer",
         "reader",
@@ -61,6 +63,7 @@ class Link:
         identity: PeerIdentity | None = None,
         reader: FrameReader | None = None,
         source: Source = NOWHERE,
+        name: str = "",
     ) -> None:
         self.parted = trio.Event()  #: the other end has said good-bye
         self.peer = peer
@@ -72,6 +75,7 @@ class Link:
         self.reader = reader
         self.has_spoken = False  #: something has come over it since the greetings
         self.source = source  #: to whom its slot counts
+        self.name = name  #: of the broker at the other end, as it says; empty: it has none
         self.running = trio.CancelScope()  #: its reading and writing
         #: counts what comes; None: the other end does not
         self.arrivals: ConnectionPart | None = None

@@ -36,9 +36,12 @@ from overlay.wire.versions import (
 MAX_OVERLAY_NAME = 64
 MAX_TOKEN = 128
 MAX_TOKEN_NAME = 64
+MAX_NAME = 64  #: of a broker, for people
 
 NO_URL = "the greeting gives no URL that a broker can be called at"
 
+#: A broker's name for people; others have told it, so it is escaped where it is printed.
+WireName = Annotated[str, msgspec.Meta(max_length=MAX_NAME)]
 WireNonce = Annotated[bytes, msgspec.Meta(min_length=16, max_length=64)]
 Overlay = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_OVERLAY_NAME)]
 
@@ -61,6 +64,7 @@ class Hello(Message, frozen=True):
     #: of a client's token, which it can prove that it has; then ``token`` is None
     token_name: Annotated[str, msgspec.Meta(max_length=MAX_TOKEN_NAME)] | None = None
     nonce: WireNonce | None = None  #: goes into that proof
+    name: WireName = ""  #: a broker's, for people; empty: it has none
 
     def __repr__(self) -> str:
         """Leave token and secret out: what is printed may be kept."""
@@ -87,6 +91,7 @@ class Welcome(Message, frozen=True):
     serial: WireCount
     version: WireVersion = LOWEST_VERSION  #: that holds for this link
     capabilities: WireCapabilities = ()  #: of the broker called
+    name: WireName = ""  #: of that broker, for people; empty: it has none
 
 
 class Refusal(Message, frozen=True):

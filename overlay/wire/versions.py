@@ -52,10 +52,15 @@ PAGES = "status_pages"  #: a client takes a status in pages
 LOOKS = "looks"  #: a client does nothing but ask for the broker's status, and then goes
 OPERATE = "operate"  #: a broker lists its clients, cuts them off and drains, if an operator asks
 
+DRILL = "drill"  #: a broker answers drills: it takes part, or says why not
+
 LEAVING = "leaving"  #: a client goes to another broker when its own says that it leaves
 
+QUEUES = "queues"  #: a broker takes clients into queue groups
+REQUESTS = "requests"  #: a broker takes requests, and says when nobody is there to answer
+
 #: What a broker tells its clients that it has ...
-FOR_CLIENTS = (KEPT_EVENTS, ACTIVE, WHY, OPERATE)
+FOR_CLIENTS = (KEPT_EVENTS, ACTIVE, WHY, OPERATE, DRILL, QUEUES, REQUESTS)
 #: ... and what a client tells its broker, beside what it has in common with brokers.
 OF_CLIENTS = (ASKS, MISSED, ACTIVE, PAGES, LEAVING)
 

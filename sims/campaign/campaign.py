@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -43,7 +45,7 @@ def run(
     left = (cell for cell in known if cell.key not in journal.done)
     finished = sum(cell.key in journal.done for cell in known)
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_leave_interrupts)
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_be_a_worker)
     try:
         for shown in _results(pool, left, workers, until):
             journal.add(shown)
@@ -81,6 +83,15 @@ def _is_over(until: float | None) -> bool:
     return until is not None and time.monotonic() >= until
 
 
-def _leave_interrupts() -> None:
-    """Ctrl-C is for the process that the user started; it ends the others."""
+def _be_a_worker() -> None:
+    """Leave Ctrl-C to the process that the user started, which ends the others; die with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+
+
+def _die_with_parent() -> None:
+    """After ``kill -9`` nobody would end a worker: it holds the queue that it waits at open."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

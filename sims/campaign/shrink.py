@@ -8,15 +8,14 @@ same promise is kept. In the end no single step makes it smaller.
 from __future__ import annotations
 
 import re
-import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
 from overlay.errors import ChordalError, ConfigError
 from sims.errors import SimulationError
-from sims.scenarios.files import ScenarioFile, parse
+from sims.scenarios.files import ScenarioFile, parse, tables_of
 from sims.scenarios.play import play
 
 #: Of these, less is simpler; of others it may be anything.
@@ -55,6 +54,7 @@ class Shrunk:
 def shrink(
     file: ScenarioFile,
     seed: int,
+    changes: Iterable[str] = (),
     *,
     limit: int = 300,
     told: Callable[[str], None] = lambda line: None,
@@ -64,6 +64,7 @@ def shrink(
     Args:
         file: the scenario.
         seed: with which it goes wrong.
+        changes: as of ``--set``, with which it goes wrong.
         limit: tries at most.
         told: a line for each step that made it smaller.
 
@@ -72,8 +73,8 @@ def shrink(
         SimulationError: nothing goes wrong with that seed.
     """
     dumps = _writer()
-    parse(file)
-    tables = tomllib.loads(file.text)
+    parse(file, changes)
+    tables = _moved(tables_of(file, changes), file)
     broken = _broken(file, tables, seed)
     if broken is None:
         raise SimulationError(f"{file.name} breaks no promise with seed {seed}; there is no less")
@@ -90,6 +91,17 @@ def shrink(
                 told(what)
                 break
     return Shrunk(dumps(tables), broken, tries)
+
+
+def _moved(tables: Tables, file: ScenarioFile) -> Tables:
+    """Let relative paths be absolute: the smaller file may lie elsewhere."""
+    for table, key in (
+        (tables.get("network", {}), "matrix"),
+        *((churn, "file") for churn in tables.get("churn", ())),
+    ):
+        if key in table:
+            table[key] = str((file.folder / table[key]).resolve())
+    return tables
 
 
 def _broken(file: ScenarioFile, tables: Tables, seed: int) -> str | None:

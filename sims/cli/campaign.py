@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -11,6 +12,7 @@ import click
 
 from overlay.wording import counted
 from sims.cli.options import json_option
+from sims.cli.plotting import check_plot, plot_option, write_plot
 from sims.cli.printed import print_met
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ TELL_EVERY_S = 5.0  #: how far a campaign is, where stderr is no terminal
     help="Where it notes what is done; the same command goes on from there.",
 )
 @click.option("--data", is_flag=True, help="Add the rows of each run to the data set DIR as well.")
+@plot_option
 @json_option
 def campaign(
     names: tuple[str, ...],
@@ -46,6 +49,7 @@ def campaign(
     changes: tuple[str, ...],
     out: Path,
     data: bool,
+    plot: Path | None,
     as_json: bool,
 ) -> None:
     """Run scenarios with many seeds, and print a row for each scenario.
@@ -67,6 +71,7 @@ def campaign(
     from sims.scenarios.files import parse
     from sims.scenarios.phases import merged
 
+    check_plot(plot)
     files = [(name, library.find(name)) for name in dict.fromkeys(names)]
     for _, file in files:
         parse(file, changes)  # before anything runs
@@ -81,8 +86,17 @@ def campaign(
         if before:
             click.echo(f"{before} of {len(known)} runs were done before", err=True)
         telling.begin(before)
-        shown = running.run(known, journal, workers=cores, until=until, progress=telling.progress)
+        try:
+            shown = running.run(
+                known, journal, workers=cores, until=until, progress=telling.progress
+            )
+        except KeyboardInterrupt:
+            done = sum(cell.key in journal.done for cell in known)
+            click.echo(f"{done} of {len(known)} runs are done; the same command goes on", err=True)
+            raise
     wrong = [each for each in shown if each.broken or each.error]
+    if plot is not None:
+        write_plot(counted(len(shown), "run"), _panels(shown), plot)
     if as_json:
         found = {
             "runs": len(shown),
@@ -97,9 +111,23 @@ def campaign(
         print_met(merged(each.met for each in shown))
         _print_wrong(wrong)
     if wrong:
-        raise InvariantViolated(f"{len(wrong)} of {counted(len(shown), 'run')} went wrong")
-    if not as_json:
+        shrunk = f"; '{wrong[0].again.replace('sim run', 'sim shrink', 1)}' makes the first smaller"
+        raise InvariantViolated(
+            f"{len(wrong)} of {counted(len(shown), 'run')} went wrong"
+            + (shrunk if wrong[0].broken else "")
+        )
+    left = len(known) - len(shown)
+    if left and not as_json:
+        click.echo(f"{len(shown)} of {counted(len(known), 'run')} done; the same command goes on")
+    elif not as_json:
         click.echo(f"{len(shown)} of {counted(len(known), 'run')} done, all promises held")
+
+
+def _panels(shown: Sequence[Shown]) -> dict[str, dict[str, list[float]]]:
+    times: dict[str, list[float]] = {}
+    for each in shown:
+        times.setdefault(each.scenario, []).extend(each.repair_s)
+    return {"ring whole since the crash": times}
 
 
 class _Telling:
@@ -162,6 +190,7 @@ def _print_wrong(wrong: Sequence[Shown]) -> None:
 @click.command(short_help="Make a scenario smaller while it still goes wrong.")
 @click.argument("name", metavar="NAME|FILE")
 @click.option("--seed", type=int, required=True, help="With which it goes wrong.")
+@click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="As of 'sim run'.")
 @click.option("--tries", type=click.IntRange(min=1), default=300, show_default=True)
 @click.option(
     "--out",
@@ -169,7 +198,7 @@ def _print_wrong(wrong: Sequence[Shown]) -> None:
     metavar="FILE.toml",
     help="Where the smaller one is written.  [default: NAME-small.toml here]",
 )
-def shrink(name: str, seed: int, tries: int, out: Path | None) -> None:
+def shrink(name: str, seed: int, changes: tuple[str, ...], tries: int, out: Path | None) -> None:
     """Write a smaller scenario that breaks the same promise with the same seed."""
     from overlay.errors import ConfigError
     from sims.campaign.shrink import shrink as find_less
@@ -179,7 +208,7 @@ def shrink(name: str, seed: int, tries: int, out: Path | None) -> None:
     target = out or Path(f"{file.name}-small.toml")
     if target.suffix != ".toml":
         raise ConfigError(f"--out {target}: the file must end in .toml")
-    found = find_less(file, seed, limit=tries, told=lambda line: click.echo(line, err=True))
+    found = find_less(file, seed, changes, limit=tries, told=partial(click.echo, err=True))
     try:
         target.write_text(found.text, encoding="utf-8")
     except OSError as error:

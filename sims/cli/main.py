@@ -29,7 +29,13 @@ def list_(as_json: bool) -> None:
     from sims.stories import stories
 
     told = {name: stories.about(story) for name, story in stories.BY_NAME.items()}
-    print_list({**library.about(), **told}, as_json=as_json)
+    if as_json:
+        print_list({**library.about(), **told}, as_json=True)
+        return
+    click.echo("# scenarios: 'chordal sim show NAME' prints one, to be copied and changed")
+    print_list(library.about(), as_json=False)
+    click.echo("# stories: short tests of the ring; they take --seed and --seeds alone")
+    print_list(told, as_json=False)
 
 
 @sim.command()

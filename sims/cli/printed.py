@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,6 +41,20 @@ def progress_bar() -> Iterator[Progress | None]:
             bar.update(task, description=stage, completed=share, clock=clock)
 
         yield show
+
+
+@contextmanager
+def counting(words: str) -> Iterator[Callable[[int, int], None]]:
+    """Show how many of how many are done on a terminal; in a pipe, nothing."""
+    if not sys.stderr.isatty():
+        yield lambda done, of: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
+    with Bar(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(words)
+        yield lambda done, of: bar.update(task, completed=done, total=of)
 
 
 def print_files(files: Mapping[str, Path]) -> None:

@@ -9,16 +9,18 @@ from click.core import ParameterSource
 
 from overlay.errors import ConfigError
 from overlay.wording import counted
+from sims.cli.like import run_like
 from sims.cli.options import json_option
+from sims.cli.plotting import plot_option
 from sims.cli.scenario import run_scenario
 
 SHOWN = 10  #: findings of a story, for each seed
 
-_OF_SCENARIOS_ALONE = {"nodes", "changes", "out"}
+_OF_SCENARIOS_ALONE = {"nodes", "changes", "out", "plot"}
 
 
 @click.command(short_help="Run a scenario, or play a story.")
-@click.argument("name")
+@click.argument("name", required=False)
 @click.option("--nodes", type=int, help="Brokers in the ring.  [default: as the scenario says]")
 @click.option("--seed", type=int, default=1, show_default=True, help="Names the run.")
 @click.option(
@@ -38,16 +40,34 @@ _OF_SCENARIOS_ALONE = {"nodes", "changes", "out"}
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="DIR", help="Data set to add the run to."
 )
+@plot_option
+@click.option(
+    "--like",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    metavar="DIR",
+    help="Instead of NAME: play what the drills in this data set did, and compare.",
+)
+@click.option(
+    "--plays",
+    type=click.IntRange(1, 100_000),
+    default=100,
+    show_default=True,
+    metavar="N",
+    help="With --like: of each kind of strike.",
+)
 @json_option
 @click.pass_context
 def run(
     ctx: click.Context,
-    name: str,
+    name: str | None,
     nodes: int | None,
     seed: int,
     seeds: int,
     changes: tuple[str, ...],
     out: Path | None,
+    plot: Path | None,
+    like: Path | None,
+    plays: int,
     as_json: bool,
 ) -> None:
     """Run a scenario of the library or in a file, or play a story.
@@ -56,7 +76,19 @@ def run(
     prints a scenario to be copied and changed. The same options give the same result, wherever it
     runs. A scenario takes --nodes, --seed, --set, --out and --json, a story --seed, --seeds and
     --json. Fails if a promise is broken, and says how to see it again.
+
+    With --like there is no NAME: the strikes of 'chordal drill --out DIR' are played at the same
+    size, with the round trips that the brokers had measured, and both are printed side by side.
     """
+    if like is not None:
+        if name is not None:
+            raise click.UsageError("give NAME or --like DIR, not both")
+        _refuse(ctx, {"nodes", "changes", "seeds"}, "the drill in --like DIR says that")
+        run_like(like, plays, seed, out, plot, as_json=as_json)
+        return
+    if name is None:
+        raise click.UsageError("Missing argument 'NAME'; 'chordal sim list' lists them")
+    _refuse(ctx, {"plays"}, "it goes with --like DIR")
     from sims.stories import stories
 
     if name in stories.BY_NAME:
@@ -64,7 +96,7 @@ def run(
         return
     _refuse(ctx, {"seeds"}, f"{name} is a scenario; 'chordal sim campaign' runs many seeds")
     sizes = [] if nodes is None else [f"nodes={nodes}"]
-    run_scenario(name, [*sizes, *changes], seed, out, as_json=as_json)
+    run_scenario(name, [*sizes, *changes], seed, out, plot, as_json=as_json)
 
 
 def _play(ctx: click.Context, name: str, seed: int, seeds: int, *, as_json: bool) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from overlay.wording import counted
+from sims.cli.plotting import check_plot, write_plot
 from sims.cli.printed import files_of, print_files, print_incidents, print_met, progress_bar
 
 if TYPE_CHECKING:
@@ -18,7 +19,13 @@ SHOWN = 10  #: broken promises that are told
 
 
 def run_scenario(
-    name: str, changes: Sequence[str], seed: int, out: Path | None, *, as_json: bool
+    name: str,
+    changes: Sequence[str],
+    seed: int,
+    out: Path | None,
+    plot: Path | None,
+    *,
+    as_json: bool,
 ) -> None:
     """Play a scenario of the library, or in a file.
 
@@ -34,6 +41,7 @@ def run_scenario(
     from sims.scenarios.play import play, run_id
     from sims.stories import stories
 
+    check_plot(plot)
     file = library.find(name, stories.BY_NAME)
     scenario = parse(file, changes)
     files: dict[str, Path] = {}
@@ -45,20 +53,55 @@ def run_scenario(
             with Recording(out, file.name, scenario.nodes, named) as recording:
                 outcome = play(file.name, scenario, seed, file.folder, progress, recording)
                 files = recording.finish(outcome.result)
+    if plot is not None:
+        write_plot(outcome.result.run.run_id, _panels(outcome), plot)
+        files["plot"] = plot
     if as_json:
         _print_json(outcome, files)
     else:
         _print_words(outcome, files)
     if outcome.broken:
         again = Cell(name, file, tuple(changes), seed).again
-        shown = "\n  ".join(outcome.broken[:SHOWN])
-        row = outcome.result.run
-        steps = "\n".join(outcome.steps)
+        if not as_json:
+            _tell_broken(outcome)
         raise InvariantViolated(
-            f"{counted(len(outcome.broken), 'promise')} did not hold; "
-            f"see it again with: {again}\n  {shown}\n"
-            f"the last steps around it, with seed {row.seed} and chordal {row.version}:\n{steps}"
+            f"{counted(len(outcome.broken), 'promise')} did not hold: {outcome.broken[0]}; "
+            f"see it again with: {again}"
         )
+
+
+def _tell_broken(outcome: Outcome) -> None:
+    """Say on stderr which promises did not hold, and what happened around the first of them."""
+    row = outcome.result.run
+    click.echo("not as promised:", err=True)
+    for broken in outcome.broken[:SHOWN]:
+        click.echo(f"  {broken}", err=True)
+    if outcome.steps:
+        click.echo(
+            f"the last steps around it, with seed {row.seed} and chordal {row.version}:", err=True
+        )
+    for step in outcome.steps:
+        click.echo(step, err=True)
+
+
+def _panels(outcome: Outcome) -> dict[str, dict[str, list[float]]]:
+    crashes = [row for row in outcome.result.incidents if row.failed_ns is not None]
+    phases = {
+        "noticed": "suspected_ns",
+        "confirmed": "confirmed_ns",
+        "ring whole": "repaired_ns",
+        "chords whole": "chords_repaired_ns",
+    }
+    return {
+        "since the crash": {
+            words: [
+                (at - (row.failed_ns or 0)) / 1e9
+                for row in crashes
+                if (at := getattr(row, name)) is not None
+            ]
+            for words, name in phases.items()
+        }
+    }
 
 
 def _print_json(outcome: Outcome, files: dict[str, Path]) -> None:
@@ -96,7 +139,11 @@ def _print_words(outcome: Outcome, files: dict[str, Path]) -> None:
     summary = summarise(outcome.result)
     print_incidents(outcome.result, summary)
     done = ", ".join(f"{what} {count}" for what, count in outcome.done.items())
-    click.echo(f"done: {done or 'nothing'}; {counted(outcome.brokers, 'broker')} alive in the end")
+    died = sum(count for what, count in outcome.done.items() if what.startswith("crash"))
+    early = died - summary.crashes  # they had not joined yet, so nothing was to be repaired
+    placeless = f" ({early} of them before they had a place on the ring)" if early > 0 else ""
+    alive = f"{counted(outcome.brokers, 'broker')} alive in the end"
+    click.echo(f"done: {done or 'nothing'}{placeless}; {alive}")
     print_met(outcome.met)
     if outcome.verdict is not None:
         click.echo(f"events: {outcome.verdict}")

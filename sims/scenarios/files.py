@@ -57,17 +57,26 @@ def parse(file: ScenarioFile, changes: Iterable[str] = ()) -> Scenario:
     Raises:
         ConfigError: it is no TOML, or says what no scenario can; the text names file and key.
     """
-    name = f"{file.name}.toml"
-    try:
-        tables = tomllib.loads(file.text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{name}: {_uncapitalised(str(error))}") from None
-    for change in changes:
-        _change(tables, change)
+    name, tables = f"{file.name}.toml", tables_of(file, changes)
     try:
         return msgspec.convert(tables, Scenario)
     except msgspec.ValidationError as error:
         raise ConfigError(f"{name}: {_in_words(str(error), tables)}") from None
+
+
+def tables_of(file: ScenarioFile, changes: Iterable[str] = ()) -> dict[str, Any]:
+    """Return what a file says, with changes, not knowing yet whether it makes sense.
+
+    Raises:
+        ConfigError: it is no TOML, or a change is none.
+    """
+    try:
+        tables = tomllib.loads(file.text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{file.name}.toml: {_uncapitalised(str(error))}") from None
+    for change in changes:
+        _change(tables, change)
+    return tables
 
 
 def _change(tables: dict[str, Any], change: str) -> None:

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -36,6 +37,14 @@ CALM = 2  #: detection times that a ring stays whole before it is held to be at 
 SETTLE_NS = nanos(5)  #: between two times that old events are judged
 
 
+class Done(NamedTuple):
+    """One thing that was done to the ring."""
+
+    at_ns: Nanos
+    what: Deed
+    whom: tuple[str, ...]  #: uids
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What a run showed."""
@@ -47,6 +56,7 @@ class Outcome:
     verdict: Verdict | None = None  #: what became of events, with whole brokers
     broken: list[str] = field(default_factory=list)  #: promises that did not hold
     steps: list[str] = field(default_factory=list)  #: the last ones around the first of these
+    log: list[Done] = field(default_factory=list)  #: what was done, in the order of time
 
 
 def play(
@@ -146,6 +156,7 @@ class _Play:
                 self._whole.service.deliveries.on_judged = self._probes.on_judged
         self._broken: dict[str, None] = {}
         self._settled: Nanos = 0
+        self._log: list[Done] = []
         self._deeds: Deeds | None = None
 
     def run(self) -> Outcome:
@@ -177,6 +188,7 @@ class _Play:
             verdict,
             broken,
             self._steps.around(broken[0]) if broken else [],
+            self._log,
         )
 
     # ── phases ────────────────────────────────────────────────────────────────────────────────
@@ -260,6 +272,7 @@ class _Play:
 
     def _on_deed(self, what: Deed, whom: tuple[str, ...]) -> None:
         now = self._stage.timeline.now
+        self._log.append(Done(now, what, whom))
         self._steps.add(now, what, *whom)
         self._phases.done(what, whom, now)
         if self._probes is not None:

@@ -23,9 +23,9 @@ from sims.world.world import CrashMode
 RATE = 10.0  #: events a second of each publisher
 PARK_MS = 20_000  #: a secure event waits so long for an all-secure path
 LONGEST_S = 5.0  #: a flap may hold an event up for so long
-MERGE_S = 1.0  #: events published so long after two halves became one may not come to all
-CATCH_UP_S = 10.0  #: events published so long after a broker was back may not come to or from it
+MERGE_S = 1.0  #: events published so long after a ring is one again may not come to all
 FORGERS = 6
+TOPICS = 40
 LATE_S = 0.5  #: a connection that is late is so for up to so many seconds
 
 
@@ -61,12 +61,15 @@ def event_halves(seed: int) -> list[str]:
     since = service.timeline.now
     service.cut(here, there, rng.choice((Cut.SILENT, Cut.LATE, Cut.BROKEN)))
     service.run(rng.uniform(3, 12))
+    mended = service.timeline.now
     service.mend(here, there)
     service.rest()
     until = service.timeline.now + nanos(MERGE_S)
     service.run(MERGE_S + 3)
     for some, others in ((here, there), (there, here)):
         service.excuse(Why.APART, since - nanos(1), some, others, until)
+    # Brokers cross one by one: until then, one that has is apart from the rest of its half.
+    service.excuse(Why.APART, mended, None, None, until)
     return _findings(service, service.finish())
 
 
@@ -78,16 +81,18 @@ def event_isolations(seed: int) -> list[str]:
     victim = rng.choice(service.uids)
     others = [uid for uid in service.uids if uid != victim]
     mode = rng.choice((Cut.SILENT, Cut.LATE, Cut.BROKEN))
+    service.run(rng.uniform(1, 6))
+    since = service.timeline.now
     for _ in range(3):
-        service.run(rng.uniform(1, 6))
-        since = service.timeline.now
         service.cut([victim], others, mode)
         service.run(rng.uniform(0.5, 5))
         service.mend([victim], others)
-        until = service.timeline.now + nanos(CATCH_UP_S)
-        service.excuse(Why.APART, since - nanos(1), [victim], None, until)
-        service.excuse(Why.APART, since - nanos(1), None, [victim], until)
-    service.run(3)
+        service.run(rng.uniform(1, 6))
+    service.rest()
+    until = service.timeline.now + nanos(MERGE_S)
+    service.run(MERGE_S + 3)
+    service.excuse(Why.APART, since - nanos(1), [victim], None, until)
+    service.excuse(Why.APART, since - nanos(1), None, [victim], until)
     return _findings(service, service.finish())
 
 
@@ -126,6 +131,41 @@ def event_freezes(seed: int) -> list[str]:
     return _findings(service, service.finish())
 
 
+def event_roams(seed: int) -> list[str]:
+    """Clients move and new ones subscribe while brokers join: who is served misses nothing."""
+    rng = rng_for(seed, "stories", "event-roams")
+    service = flowing(rng, seed, size=rng.randint(4, 8), publishers=3, everywhere=False)
+    service.deliveries.express_in_order = False
+    for _ in range(8):
+        service.run(rng.uniform(0.1, 1.2))
+        act = rng.random()
+        if act < 0.4:
+            service.subscribe(rng.choice(service.alive))
+        elif act < 0.8:
+            client = rng.choice(service.clients)
+            client.move(service.brokers[rng.choice(service.alive)].url)
+        else:
+            service.start(rng.sample(service.alive, 2))
+    service.run(3)
+    return _findings(service, service.finish())
+
+
+def event_topics(seed: int) -> list[str]:
+    """Each subscriber wants a topic of its own, seldom published: it misses nothing once served."""
+    rng = rng_for(seed, "stories", "event-topics")
+    service = Service.ring_of(rng.randint(4, 8), seed)
+    topics = tuple(f"t{number}" for number in range(TOPICS))
+    for _ in range(3):
+        service.publish(rng.choice(service.uids), Flowing(rate=100, topics=topics))
+    for topic in topics:
+        service.subscribe(rng.choice(service.alive), topic)
+        service.run(rng.expovariate(1 / 0.1))
+        if rng.random() < 0.1:
+            service.start(rng.sample(service.alive, 2))
+    service.run(2)
+    return _findings(service, service.finish())
+
+
 def event_forgeries(seed: int) -> list[str]:
     """False brokers tell all around a healthy one that it is dead: it stays where it is."""
     rng = rng_for(seed, "stories", "event-forgeries")
@@ -152,12 +192,19 @@ def forge(service: Service, victim: str, seconds: float) -> list[str]:
     ]
 
 
-def flowing(rng: random.Random, seed: int, size: int, publishers: int) -> Service:
-    """Return a ring with a subscriber at each broker, and publishers at some."""
+def flowing(
+    rng: random.Random, seed: int, size: int, publishers: int, *, everywhere: bool = True
+) -> Service:
+    """Return a ring with publishers at some brokers, and a subscriber at each, or at two."""
     secure = rng.random() < 0.4
     express = rng.random() < 0.4
     service = Service.ring_of(size, seed, secure=secure)
-    service.subscribe_everywhere()
+    if everywhere:
+        service.subscribe_everywhere()
+    else:
+        for uid in rng.sample(service.uids, 2):
+            service.subscribe(uid)
+        service.run(0.5)
     classes: list[LinkClass] = [LinkClass.NORMAL]
     if secure:
         classes.append(LinkClass.SECURE)

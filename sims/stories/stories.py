@@ -31,6 +31,8 @@ from sims.stories.events import (
     event_halves,
     event_isolations,
     event_kills,
+    event_roams,
+    event_topics,
 )
 from sims.stories.joins import early_starters, joins, one_list
 from sims.stories.links import carriers, chord_cuts, cuts, flaps, forgiven, mended, tangles
@@ -102,6 +104,8 @@ STORIES: tuple[Story, ...] = (
     event_kills,
     event_isolations,
     event_halves,
+    event_roams,
+    event_topics,
     event_forgeries,
 )
 

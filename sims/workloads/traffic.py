@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Protocol
 
 from ges.wire.delivered import Event
@@ -63,6 +64,7 @@ class Flowing:
     """What a publisher publishes."""
 
     topic: str = "t"
+    topics: tuple[str, ...] = ()  #: in turn, a burst each; none: ``topic`` alone
     rate: float = 20.0  #: events a second
     burst: int = 1  #: events that it publishes at once
     size: int = 16  #: bytes of payload
@@ -106,6 +108,7 @@ class Publisher(User):
         super().__init__(name, clock, records)
         self.client: PublishingClient
         self._flowing = flowing
+        self._topics = cycle(flowing.topics or (flowing.topic,))
         self._owed = 0
         self._runs = False
         self._pause = round(NANOS_PER_SECOND * flowing.burst / flowing.rate)
@@ -135,10 +138,11 @@ class Publisher(User):
         payloads = [bytes(flowing.size)] * self._owed
         flow = (self.client.uid, flowing.link_class)
         broker = self.broker
-        found = self.client.publish(flowing.topic, payloads, flowing.link_class, flowing.park_ms)
+        topic = next(self._topics)
+        found = self.client.publish(topic, payloads, flowing.link_class, flowing.park_ms)
         self._owed -= len(found)
         for sequence in found:
-            self._records.on_published(flow, sequence, now, broker, flowing.topic)
+            self._records.on_published(flow, sequence, now, broker, topic)
         self._clock.at(now + self._pause, self._tick)
 
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
 
+from sims.plots.drawing import DARK, Look, errors, figure, from_zero, look, sizes_axis, style, svg
 from spark.analysis.judging import FUNCTIONS
 from spark.analysis.recovery import NUMBERS
 from spark.analysis.results import Churn, Comparison, Fit, Quantiles, Survival
-from spark.report.drawing import DARK, Look, errors, figure, from_zero, look, sizes_axis, style, svg
 
 _STEPS = 60
 

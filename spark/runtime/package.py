@@ -91,8 +91,10 @@ def _files() -> Iterator[tuple[str, bytes]]:
         for path in sorted(root.rglob("*")):
             if path.is_file() and path.suffix != ".pyc":
                 yield f"{package}/{path.relative_to(root).as_posix()}", path.read_bytes()
-    # The command finds its parts by the entry points of the distribution.
+    # The command finds its parts by the entry points of the distribution, which is described in
+    # METADATA where it is installed, and in PKG-INFO beside the sources of an editable one.
     about = metadata.distribution("chordal")
-    for name in ("METADATA", "entry_points.txt"):
-        text = about.read_text(name) or ""
-        yield f"chordal-{about.version}.dist-info/{name}", text.encode()
+    described = about.read_text("METADATA") or about.read_text("PKG-INFO") or ""
+    folder = f"chordal-{about.version}.dist-info"
+    yield f"{folder}/METADATA", described.encode()
+    yield f"{folder}/entry_points.txt", (about.read_text("entry_points.txt") or "").encode()

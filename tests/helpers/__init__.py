@@ -8,7 +8,7 @@ Benches: one part, and the test plays everybody else
 Values
     ``packed`` (event frames), ``runs`` (of events), ``rows`` (of the trace), ``drawn_ring`` (what
     the live page shows), ``strategies`` (wire messages for hypothesis), ``next_version`` (a broker
-    that speaks another version).
+    that speaks another version), ``next_command`` (``chordal`` with such brokers).
 On the network
     ``broker_thread`` (brokers for clients that do not run on trio), ``slow_proxy`` (delays
     what brokers send), ``tap`` (reads what goes over sockets), ``dns_server`` (answers as a test

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from ges.gateways.graph import Graph, Link
 from ges.gateways.next_hops import Moves, NextHops
+from ges.profiles.group_index import GroupIndex, group_of
+from ges.profiles.interest import interest_in
+from ges.routing.choosing import Choosing
+from ges.routing.sharing import Sharing
 from overlay.ids import LinkClass
 
 
@@ -21,6 +27,7 @@ class HandCluster:
         self.tables: dict[LinkClass, NextHops] = {each: NextHops(0) for each in LinkClass}
         self.version = 0
         self.wanted: dict[bytes, int] = {}  #: masks by topic
+        self.groups = GroupIndex()  #: queue groups
         self._moves: dict[LinkClass, Moves] = {}
 
     @property
@@ -54,6 +61,14 @@ class HandCluster:
             self._moves[link_class] = self.tables[link_class].update(Graph(edges))
         self.version += 1
 
+    def join(self, queue: str, text: str, *uids: str, by: int = 1) -> int:
+        """Let members have clients in a queue group, or with -1 no more; returns its key."""
+        interest = interest_in(text, group=queue)
+        for uid in uids:
+            for link_class in LinkClass:
+                self.groups.count(link_class, interest, self.slots[uid], by)
+        return group_of(interest).key
+
     def take_moves(self) -> Mapping[LinkClass, Moves]:
         """Return, once, what has moved."""
         moves, self._moves = self._moves, {}
@@ -62,3 +77,8 @@ class HandCluster:
     def mask_of(self, link_class: LinkClass, topic: bytes) -> int:
         """Return who wants a topic."""
         return self.wanted.get(topic, 0)
+
+
+def sharing_alone() -> Sharing:
+    """Return the queue groups of a broker that has no slot."""
+    return Sharing(Choosing(HandCluster(), GroupIndex(), random.Random(1)), Counter())

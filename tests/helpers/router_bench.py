@@ -66,7 +66,7 @@ class Bench:
             self.links,
             Paths(self.relays, self.detours, self.paths.get),
             self.holding,
-            Known(self.cluster, self.cluster.mask_of, self.graph),
+            Known(self.cluster, self.cluster.mask_of, self.graph, self.cluster.groups),
             Interests(self.given.append),
             self.counters,
             ExpressRules(),
@@ -172,10 +172,15 @@ class Bench:
         return self.parts.reach.why_not(session, head)
 
     def subscribe(
-        self, session: Session, number: int, text: str, only: LinkClass | None = None
+        self,
+        session: Session,
+        number: int,
+        text: str,
+        only: LinkClass | None = None,
+        queue: str | None = None,
     ) -> None:
         """Let a client have a filter."""
-        self.parts.deliveries.subscribe(session, number, text, only)
+        self.parts.deliveries.subscribe(session, number, text, only, queue)
 
     @property
     def crowded(self) -> set[Waiting]:

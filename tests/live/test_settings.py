@@ -207,6 +207,52 @@ def test_a_broker_has_a_name(brokers: Fleet, file: Path) -> None:
     eventually(lambda: 'event="settings read again"' in broker.err)
 
 
+def test_neighbours_are_told_the_name_of_a_broker(brokers: Fleet) -> None:
+    first = brokers.broker("--name", "berlin-1")
+    second = brokers.broker("--name", "paris-1", "--join", first.url)
+    third = brokers.broker("--join", first.url)
+    uids = {first.uid: "berlin-1", second.uid: "paris-1", third.uid: ""}
+    whole(first.url, 3)
+
+    def is_told(broker: Broker) -> bool:
+        told = {link["uid"]: link["name"] for link in broker.status()["links"]}
+        return told == {uid: name for uid, name in uids.items() if uid != broker.uid}
+
+    eventually(lambda: all(is_told(broker) for broker in (first, second, third)))
+    at = ("--broker", third.url)
+    shown = chordal_here("status", *at).stdout
+    rows = [line.split() for line in shown.splitlines()]
+    assert [first.uid[:8], "berlin-1"] in [row[:2] for row in rows]
+    assert f"{second.uid[:8]} paris-1" in chordal_here("ring", *at).stdout
+
+    def measured() -> dict[str, object]:
+        found: dict[str, object] = json.loads(chordal_here("graph", "--json", *at).stdout)
+        return found
+
+    eventually(lambda: len(list(measured()["links"])) >= 3)  # type: ignore[call-overload]
+    assert measured()["names"] == {uid: name for uid, name in uids.items() if name}
+    assert f"{first.uid[:8]} berlin-1" in chordal_here("graph", *at).stdout
+
+
+def test_level_and_format_of_the_log_change(brokers: Fleet, file: Path) -> None:
+    file.write_text("[log]\nlevel = 'debug'\nformat = 'json'")
+    broker = started(brokers, file)
+    reload(broker, file, "[log]\nlevel = 'debug'\nformat = 'json'")
+    before = len(broker.err.splitlines())
+    file.write_text("[log]\nlevel = 'info'\nformat = 'key=value'")
+    broker.signal(signal.SIGHUP)
+    eventually(lambda: 'event="settings read again"' in broker.err)
+    lines = broker.err.splitlines()[before:]
+    assert all("level=" in line for line in lines), lines
+    file.write_text("[log]\nlevel = 'error'\nformat = 'json'")
+    broker.signal(signal.SIGHUP)
+    eventually(lambda: '"event": "settings read again"' in broker.err.splitlines()[-1])
+    quiet = len(broker.err.splitlines())
+    broker.signal(signal.SIGTERM)
+    assert broker.ended() == 0
+    assert len(broker.err.splitlines()) == quiet, "it leaves, and logs no error"
+
+
 def test_contexts_lead_to_a_broker(
     brokers: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

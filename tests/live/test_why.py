@@ -57,10 +57,12 @@ def test_it_says_whom_an_event_is_for_because_of_what_and_who_gets_it(brokers: F
     here, there = found["brokers"]
     assert (here["uid"], here["clients"]) == (first.uid, [])
     assert not there["unknown"]
-    assert there["interests"] == [{"filter": "why/+", "classes": ["normal", "express"]}]
+    assert there["interests"] == [
+        {"filter": "why/+", "queue": None, "classes": ["normal", "express"]}
+    ]
     assert there["hops"] == [{"uid": second.uid, "class": "normal", "cipher": None}]
     [client] = there["clients"]
-    assert client["filters"] == [{"filter": "why/+", "class": None}]
+    assert client["filters"] == [{"filter": "why/+", "queue": None, "class": None}]
     assert client["problem"] is None
 
     # The same for people, and where nobody wants it.
@@ -126,7 +128,7 @@ def test_filters_and_clients_are_shown_only_to_who_may_subscribe(
     found = asked(first, "hidden/secret-filter/a", *mine)[1]
     assert found["withheld"] is None
     [client] = found["brokers"][0]["clients"]
-    assert client["filters"] == [{"filter": "hidden/secret-filter/#", "class": None}]
+    assert client["filters"] == [{"filter": "hidden/secret-filter/#", "queue": None, "class": None}]
 
 
 def test_secure_events_and_those_who_may_not_see_their_filters(
@@ -157,14 +159,18 @@ def test_secure_events_and_those_who_may_not_see_their_filters(
     [hop] = there[second.uid]["hops"]
     assert (hop["uid"], hop["class"]) == (second.uid, "secure")
     assert hop["cipher"].startswith("TLSv1.3 ")
-    assert there[second.uid]["interests"] == [{"filter": "vault/#", "classes": ["secure"]}]
+    assert there[second.uid]["interests"] == [
+        {"filter": "vault/#", "queue": None, "classes": ["secure"]}
+    ]
 
     # Over a plain hop the event would be refused, and such a filter is not shown.
     code, found = asked(first, "vault/a", "--class", "secure")
     assert code == 1
     assert "is not secure" in found["refusal"]
     there = destinations(found)
-    assert there[second.uid]["interests"] == [{"filter": None, "classes": ["secure"]}]
+    assert there[second.uid]["interests"] == [
+        {"filter": None, "queue": None, "classes": ["secure"]}
+    ]
     assert [f["filter"] for c in there[second.uid]["clients"] for f in c["filters"]] == [None]
 
     # Nor is the topic of a secure event, or whom it was for.

@@ -1,8 +1,8 @@
-"""Mutants of the ring protocol: each is one rule of it broken, applied at run time.
+"""Mutants of the protocols: each is one rule of them broken, applied at run time.
 
-A mutant replaces a method of a class in ``ring``. Where that method is gone, or no longer has what
-the mutant touches, applying or running it raises :class:`~.mutant.OutOfDate`: a mutant that breaks
-nothing would count as proof of nothing.
+A mutant replaces a method of a class in ``ring`` or ``ges``. Where that method is gone, or no
+longer has what the mutant touches, applying or running it raises :class:`~.mutant.OutOfDate`: a
+mutant that breaks nothing would count as proof of nothing.
 
 ``python -m tests.mutants`` plays stories against all of them.
 
@@ -10,13 +10,14 @@ Playing
     ``__main__`` (the command), ``hunt`` (who notices), ``mutant`` (what one is), ``test_mutants``.
 Broken rules, by what they are about
     ``pointers``, ``joins``, ``suspicion``, ``deaths``, ``links``, ``chords``, ``merge``,
-    ``records``.
+    ``records``; of the event service ``events``.
 """
 
 from __future__ import annotations
 
 from tests.mutants.chords import CHORDS
 from tests.mutants.deaths import DEATHS
+from tests.mutants.events import EVENTS
 from tests.mutants.joins import JOINS
 from tests.mutants.links import LINKS
 from tests.mutants.merge import MERGE
@@ -36,4 +37,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *CHORDS,
     *MERGE,
     *RECORDS,
+    *EVENTS,
 )

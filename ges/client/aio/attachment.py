@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 from ges.client.aio.calling import call
@@ -19,7 +20,7 @@ from ges.client.aio.search import BrokerSearch
 from ges.client.certified import HANDSHAKE_SECONDS, stay_certified
 from ges.client.core import ClientCore
 from ges.client.gaps import Gap
-from ges.client.loop import Loop
+from ges.client.loop import Loop, T
 from ges.client.waiting import Waiting
 from ges.client.wish import Wish
 from ges.errors import ConnectionLost
@@ -28,7 +29,23 @@ from overlay.errors import ConnectionFailed, ProtocolError
 from overlay.security.credentials import Credentials
 from overlay.security.identity import PeerIdentity
 
-ASYNCIO = Loop(event=asyncio.Event, let_others=partial(asyncio.sleep, 0), sleep=asyncio.sleep)
+
+async def _within(seconds: float, what: Callable[[], Awaitable[T]]) -> T | None:
+    try:
+        async with asyncio.timeout(None if seconds == math.inf else seconds) as limit:
+            return await what()
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        return None
+
+
+ASYNCIO = Loop(
+    event=asyncio.Event,
+    let_others=partial(asyncio.sleep, 0),
+    sleep=asyncio.sleep,
+    within=_within,
+)
 
 
 class Attachment(Waiting):

@@ -11,10 +11,13 @@ from types import TracebackType
 from typing import Self
 
 from ges.client import aio
+from ges.client.client import REQUEST_SECONDS
 from ges.client.gaps import Gap
 from ges.client.subscription import Subscription as Awaited
 from ges.client.sync.subscription import Subscription
 from ges.client.sync.thread import ClientThread
+from ges.wire.delivered import Event
+from ges.wire.drill_messages import Drilled, Question
 from ges.wire.operator_messages import ClientList, ClientsRequest, Drain, Kick
 from ges.wire.status import Status
 from ges.wire.why import Why
@@ -119,6 +122,7 @@ class Client:
         ttl: int | None = None,
         priority: int = 0,
         correlation: bytes = b"",
+        traceparent: str | None = None,
     ) -> None:
         """Publish an event; arguments and errors are those of :meth:`ges.client.Client.publish`."""
         self._thread.call(
@@ -133,6 +137,7 @@ class Client:
                 ttl=ttl,
                 priority=priority,
                 correlation=correlation,
+                traceparent=traceparent,
             )
         )
 
@@ -147,18 +152,59 @@ class Client:
         """
         self._thread.call(self._client.flush())
 
-    def subscribe(self, text: str, *, link_class: LinkClass | None = None) -> Subscription:
+    def request(
+        self,
+        topic: str,
+        payload: bytes = b"",
+        *,
+        timeout: float = REQUEST_SECONDS,
+        attributes: Mapping[str, str] | None = None,
+        link_class: LinkClass = LinkClass.NORMAL,
+        budget: float | None = None,
+        priority: int = 0,
+    ) -> Event:
+        """Ask, and return the first reply; all is as in :meth:`ges.client.Client.request`."""
+        return self._thread.call(
+            self._client.request(
+                topic,
+                payload,
+                timeout=timeout,
+                attributes=attributes,
+                link_class=link_class,
+                budget=budget,
+                priority=priority,
+            )
+        )
+
+    def reply(
+        self,
+        event: Event,
+        payload: bytes = b"",
+        *,
+        attributes: Mapping[str, str] | None = None,
+        confirm: bool = False,
+    ) -> None:
+        """Answer a request; arguments and errors are those of :meth:`ges.client.Client.reply`."""
+        self._thread.call(
+            self._client.reply(event, payload, attributes=attributes, confirm=confirm)
+        )
+
+    def subscribe(
+        self, text: str, *, link_class: LinkClass | None = None, queue: str | None = None
+    ) -> Subscription:
         """Subscribe until the subscription is closed, or left by its ``with`` block.
 
-        ``link_class``: only events of that class.
+        ``link_class``: only events of that class. ``queue``: name of a queue group, of which one
+        member gets each event.
 
         Raises:
             TopicError: the filter is malformed.
+            ConfigError: ``queue`` is no name.
             SubscribeRefused: the broker does not serve it, and why.
             ConnectionLost: there is no broker.
             ClientClosed: the client is closed.
         """
-        block = self._client.subscribe(text, link_class=link_class)
+        block = self._client.subscribe(text, link_class=link_class, queue=queue)
         return Subscription(self._thread, block, self._thread.call(_enter(block)))
 
     def spread(self, revoked: RevocationList) -> None:
@@ -180,6 +226,16 @@ class Client:
             ClientClosed: the client is closed.
         """
         return self._thread.call(self._client.operate(question))
+
+    def drill(self, question: Question) -> Drilled:
+        """Ask the broker as a drill does: to break itself, or what it has seen.
+
+        Raises:
+            OperationRefused: it takes part in no drills, or this client may not drill, and why.
+            ConnectionLost: there is no broker.
+            ClientClosed: the client is closed.
+        """
+        return self._thread.call(self._client.drill(question))
 
     def status(self) -> Status:
         """Ask the broker about itself.

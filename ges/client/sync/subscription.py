@@ -74,6 +74,11 @@ class Subscription:
         return self._subscription.link_class
 
     @property
+    def queue(self) -> str | None:
+        """The queue group that it is in; None: in none."""
+        return self._subscription.queue
+
+    @property
     def dropped(self) -> int:
         """Events thrown away because this was not read fast enough."""
         return self._subscription.dropped

@@ -6,8 +6,13 @@ import sys
 
 import pytest
 
-from ges.bench.figures import Times, put_together, require_histograms
-from ges.bench.load import Load, Published, Received
+from ges.bench.figures import (
+    Times,
+    put_requests_together,
+    put_together,
+    require_histograms,
+)
+from ges.bench.load import Answered, Asked, Load, Published, Received
 from ges.bench.publishing import shares
 from overlay.errors import ConfigError
 
@@ -43,6 +48,22 @@ def test_where_nothing_came_nothing_is_told_of_times() -> None:
     found = put_together(Load(topic="t"), [], [Received(0, 0, 0, times(), 0, 0)])
     assert (found.published, found.received, found.received_per_s) == (None, 0, 0.0)
     assert (found.lost, found.latency) == (None, None)
+
+
+def test_round_trips_are_of_all_that_ask_and_what_got_no_reply_is_counted() -> None:
+    load = Load(topic="t", size=100, count=200, publishers=2)
+    asked = [
+        Asked(100, 99, 0, SECOND, times(*range(1, 100)), nobody=1),
+        Asked(100, 1, SECOND // 2, 2 * SECOND, times(100.0), nobody=2),
+    ]
+    found = put_requests_together(load, asked, [Answered(90), Answered(20)])
+    assert (found.requests, found.replies, found.replies_per_s) == (200, 100, 50.0)
+    assert (found.unanswered, found.nobody, found.answered) == (100, 3, 110)
+    assert found.round_trip is not None
+    assert found.round_trip.p50_ms == pytest.approx(50, rel=0.01)
+    assert found.round_trip.max_ms == pytest.approx(100, rel=0.01)
+    none = put_requests_together(load, [Asked(5, 0, 0, SECOND, times(), nobody=5)], [])
+    assert (none.replies, none.answered, none.round_trip) == (0, None, None)
 
 
 @pytest.mark.parametrize(("total", "parts"), [(10, 3), (3, 3), (2, 5), (100_000, 7)])

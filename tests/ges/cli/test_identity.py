@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from ges.cli.identity import identity
+from ges.cli.main import cli
 from ges.errors import EventError
 from overlay.authority.authority import issue_identity, load_authority
 from overlay.errors import ConfigError, IdentityError
@@ -23,7 +23,7 @@ UID = "00112233445566778899aabbccddeeff"
 
 
 def chordal(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(identity, [str(argument) for argument in arguments])
+    return CliRunner().invoke(cli, ["identity", *map(str, arguments)])
 
 
 def printed(*arguments: str | Path, exit_code: int = 0) -> dict[str, Any]:

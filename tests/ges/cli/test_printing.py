@@ -26,10 +26,16 @@ NORMAL = LinkClass.NORMAL
 def evil_status() -> Status:
     """What a broker says that means harm, wherever a message takes any text."""
     at = broker("a" * 32, ("b" * 32, NORMAL, 1.0))
-    link = msgspec.structs.replace(at.links[0], cipher=EVIL, roles=(EVIL,))
+    link = msgspec.structs.replace(at.links[0], cipher=EVIL, roles=(EVIL,), name=EVIL)
     ways = (RelayPathStatus(EVIL, NORMAL, (EVIL, EVIL)),)
     return msgspec.structs.replace(
-        at, links=(link,), ways=ways, overlay=EVIL, version=EVIL, counters={EVIL: 1, "good": 2}
+        at,
+        links=(link,),
+        ways=ways,
+        overlay=EVIL,
+        version=EVIL,
+        name=EVIL,
+        counters={EVIL: 1, "good": 2},
     )
 
 

@@ -41,7 +41,7 @@ def place(folder: Path) -> Iterator[str]:
 
 
 def test_every_program_has_its_output() -> None:
-    assert len(PROGRAMS) == PAGE.count("```python") == 6
+    assert len(PROGRAMS) == PAGE.count("```python") == 7
 
 
 @pytest.mark.parametrize("number", range(len(PROGRAMS)))

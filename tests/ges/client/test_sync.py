@@ -69,9 +69,10 @@ def test_the_names_and_arguments_are_those_of_the_client_under_trio() -> None:
     del under_trio["transport"]
     assert under_trio == dict(inspect.signature(connect).parameters)
     assert public(Client) - {"uid"} == public(ges.client.Client) | {"close"}
-    assert inspect.signature(Client.publish).parameters == (
-        inspect.signature(ges.client.Client.publish).parameters
-    )
+    for name in ("publish", "request", "reply", "subscribe"):
+        assert inspect.signature(getattr(Client, name)).parameters == (
+            inspect.signature(getattr(ges.client.Client, name)).parameters
+        )
 
 
 def test_the_documented_example(thread: BrokerThread) -> None:

@@ -10,7 +10,7 @@ from ges.wire.client_messages import Mark
 from ges.wire.delivered import Event
 from overlay.ids import LinkClass
 
-NORMAL, SECURE = LinkClass.NORMAL, LinkClass.SECURE
+NORMAL, EXPRESS, SECURE = LinkClass.NORMAL, LinkClass.EXPRESS, LinkClass.SECURE
 
 
 def run(
@@ -43,6 +43,19 @@ def test_what_came_before_the_move_comes_once() -> None:
     assert marks.fresh(run(8, 9)) == run(8, 9)
 
 
+def test_what_the_new_broker_has_fetched_comes_once_although_it_is_still_on_its_way_there() -> None:
+    marks = moved(run(1, 5))
+    assert marks.fresh(run(6, 9)) == run(6, 9)
+    assert marks.fresh(run(6, 10)) == run(10, 10)
+
+
+def test_express_events_may_overtake_each_other_but_for_those_from_before_the_move() -> None:
+    marks = moved(run(1, 5, link_class=EXPRESS))
+    assert marks.fresh(run(4, 4, link_class=EXPRESS)) == []
+    assert marks.fresh(run(5, 8, link_class=EXPRESS)) == run(6, 8, link_class=EXPRESS)
+    assert marks.fresh(run(7, 7, link_class=EXPRESS)) == run(7, 7, link_class=EXPRESS)
+
+
 def test_another_publisher_life_or_class_is_another_stream() -> None:
     marks = moved(run(1, 5))
     for other in (
@@ -61,10 +74,9 @@ def test_a_client_that_moves_on_from_where_nothing_new_came_remembers() -> None:
 
 
 def test_publishers_are_forgotten_once_there_are_too_many() -> None:
-    marks = moved(
-        run(5, 5), *([e] for n in range(MAX_PUBLISHERS) for e in run(1, 1, incarnation=n))
-    )
-    assert marks.fresh(run(1, 1, incarnation=MAX_PUBLISHERS - 1)) == []
+    many = (run(1, 1, publisher="q", incarnation=n) for n in range(MAX_PUBLISHERS))
+    marks = moved(run(5, 5), *many)
+    assert marks.fresh(run(1, 1, publisher="q", incarnation=MAX_PUBLISHERS - 1)) == []
     assert marks.fresh(run(5, 5)) == run(5, 5), "the least recently heard one is forgotten"
 
 

@@ -49,11 +49,19 @@ def test_as_the_rules_say(
         for topic in TOPICS:
             for link_class in LinkClass:
                 expected = 0
+                groups: dict[tuple[str, str], int] = {}
                 for member, slot in slots.items():
-                    wants = any(asks_for(each, link_class, topic) for each in held[member])
-                    if wants or member in behind:
+                    wanted = [e for e in held[member] if asks_for(e, link_class, topic)]
+                    if any(one.group is None for one in wanted) or member in behind:
                         expected |= 1 << slot
+                    for one in wanted:
+                        if one.group is not None:
+                            key = one.filter, one.group
+                            groups[key] = groups.get(key, 0) | 1 << slot
                 assert index.mask_of(link_class, topic.encode()) == expected
+                found = index.groups.of(link_class, topic.encode())
+                masks = {(g.filter, g.name): index.groups.mask(link_class, g.key) for g in found}
+                assert masks == groups
 
 
 def test_who_is_behind_wants_everything_and_only_while_it_is() -> None:
@@ -76,14 +84,35 @@ def test_a_kind_of_filter_that_is_not_known_here_wants_everything() -> None:
     assert index.mask_of(NORMAL, b"x") == 0
 
 
-def test_a_filter_that_two_interests_share_goes_with_the_last() -> None:
-    index = index_of(a=5)
+def test_a_group_is_in_no_mask_but_in_that_of_its_own() -> None:
+    index = index_of(a=5, b=7)
     plain, group = interest_in("a"), interest_in("a", group="g")
     index.change(A, [plain, group], ())
-    index.change(A, (), [plain])
+    index.change(B, [group, interest_in("a", LinkClass.NORMAL, "g")], ())
     assert index.mask_of(NORMAL, b"a") == 1 << 5
+    (found,) = index.groups.of(NORMAL, b"a")
+    assert (found.filter, found.name) == ("a", "g")
+    assert index.groups.mask(NORMAL, found.key) == 1 << 5 | 1 << 7
     index.change(A, (), [group])
-    assert index.mask_of(NORMAL, b"a") == 0
+    assert index.mask_of(NORMAL, b"a") == 1 << 5, "the plain one is left"
+    assert index.groups.mask(NORMAL, found.key) == 1 << 7
+    index.change(B, (), [group])
+    assert index.groups.of(NORMAL, b"a") == (found,), "another interest for normal events is left"
+    assert index.groups.of(LinkClass.SECURE, b"a") == ()
+    index.set_slots({})
+    assert index.groups.of(NORMAL, b"a") == ()
+    assert index.groups.mask(NORMAL, found.key) == 0
+
+
+def test_groups_of_a_topic_are_those_on_each_filter_that_matches() -> None:
+    index = index_of(a=5)
+    groups = [interest_in(text, group=name) for text in ("a/+", "a/#", "b") for name in "gh"]
+    index.change(A, groups, ())
+    found = index.groups.of(NORMAL, b"a/x")
+    assert {(each.filter, each.name) for each in found} == {
+        (text, name) for text in ("a/+", "a/#") for name in "gh"
+    }
+    assert index.groups.of(NORMAL, b"\xff") == ()
 
 
 def test_a_slot_that_changes_hands() -> None:

@@ -16,6 +16,7 @@ from ges.routing.delivery import Deliveries
 from ges.routing.interests import Interests
 from ges.routing.kept import KEPT_NS
 from ges.routing.replay import MAX_ENDED
+from ges.routing.subscriber import Membership
 from ges.wire.client_messages import Mark, Resubscribe, Resubscription, Subscribe
 from ges.wire.delivered import read_delivery
 from ges.wire.event_runs import EventRun
@@ -23,6 +24,7 @@ from ges.wire.events import pack_event, read_head
 from overlay.ids import LinkClass, Nanos, nanos
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import EVENT, Bytes, frame
+from tests.helpers.clusters import sharing_alone
 
 NORMAL, SECURE = LinkClass.NORMAL, LinkClass.SECURE
 EVERYTHING = Resubscription(1, "#", None, 60_000)
@@ -56,6 +58,7 @@ class Client:
 
     def __init__(self, *, secure: bool = False) -> None:
         self.filters: dict[int, tuple[str, LinkClass | None]] = {}
+        self.queues: dict[int, Membership] = {}
         self.secure = secure
         self.last: dict[LinkClass, int] = {}
         self.connection = Outlet()
@@ -84,7 +87,9 @@ class Desk:
     def __init__(self) -> None:
         self.now = Nanos(1)
         self.counters: Counter[str] = Counter()
-        self.deliveries = Deliveries(self.counters, lambda: self.now, Interests(lambda given: None))
+        self.deliveries = Deliveries(
+            self.counters, lambda: self.now, Interests(lambda given: None), sharing_alone()
+        )
         self.replays = self.deliveries.replays
         self.published: Counter[tuple[int, bool]] = Counter()
 

@@ -69,6 +69,9 @@ class Broker:
     def live(self) -> dict[str, MemberRow]:
         return dict(self.table.live)
 
+    def note_there(self, uid: str) -> None:
+        self.gone.discard(uid)
+
     def hold(self, epoch: int, steward: int, *rows: MemberRow) -> MemberTable:
         table = MemberTable(epoch, member(steward).uid, rows)
         self.table.put(table, 0)
@@ -132,9 +135,36 @@ def test_a_table_handed_over_that_counts_less_is_not_taken() -> None:
 def test_a_steward_that_is_displaced_hands_over_once() -> None:
     broker = Broker()
     table = broker.hold(7, 50, OWN)
-    assert sent(broker.steward.follow(0)) == [(40, StewardHandover(table))]
+    assert sent(broker.steward.follow(0)) == [(10, StewardHandover(table))]
     assert broker.steward.follow(1) == []
     assert not broker.steward.is_in_office
+
+
+def test_a_table_handed_over_goes_on_until_it_is_with_the_first() -> None:
+    broker = Broker()
+    handover = StewardHandover(broker.hold(7, 60, OWN))
+    assert sent(broker.membership.on_handover(member(60).uid, handover, 0)) == [(10, handover)]
+    assert not broker.steward.is_in_office
+
+
+def test_a_new_steward_puts_those_that_linger_into_the_table() -> None:
+    """The one that was cut off has a table without the others, and it counts more."""
+    broker = first()
+    broker.hold(7, 50, OWN, row(4, 70))
+    alone = StewardHandover(MemberTable(71, member(60).uid, (row(5, 60),)))
+    effects = broker.membership.on_handover(member(60).uid, alone, 0)
+    assert {each.slot for each in change_of(effects).rows} == {OWN.slot, 4}
+    assert broker.live.keys() == {member(n).uid for n in (50, 60, 70)}
+
+
+def test_of_whom_a_table_says_that_it_lives_it_is_not_told_at_once_that_it_is_gone() -> None:
+    broker = in_office()
+    broker.gone.add(member(55).uid)
+    broker.membership.on_members(
+        member(40).uid, MemberTable(99, member(40).uid, (OWN, row(4, 55))), 0
+    )
+    assert not broker.gone
+    assert broker.membership.follow(0) == []
 
 
 def test_a_broker_that_is_alone_founds_the_table_with_slot_0() -> None:

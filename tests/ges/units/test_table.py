@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ges.units.table import (
+    LINGER_NS,
     REST_NS,
     TAKEOVER_EPOCHS,
     ClusterTable,
@@ -140,3 +141,34 @@ def test_a_full_table_has_no_slot() -> None:
     held = holding(full())
     assert held.is_full
     assert held.free_slot(member("f" * 32), 5, 10 * REST_NS) is None
+
+
+def test_who_is_not_in_a_table_that_has_won_keeps_its_slot_for_a_while() -> None:
+    held = holding(MemberTable(1, A, (row(0, A), row(1, B))))
+    held.put(MemberTable(70, C, (row(2, C),)), 1)
+    assert {uid: each.slot for uid, each in held.live.items()} == {A: 0, B: 1, C: 2}
+    assert held.granted(A) is None
+    assert held.lingers_until() == 1 + LINGER_NS
+    before = held.changes
+    held.end_lingering(LINGER_NS)
+    assert held.changes == before
+    held.end_lingering(1 + LINGER_NS)
+    assert held.live.keys() == {C}
+    assert held.changes > before
+
+
+def test_nobody_lingers_in_a_slot_that_somebody_else_has() -> None:
+    held = holding(MemberTable(1, A, (row(0, A), row(1, B))))
+    held.put(MemberTable(70, C, (row(1, C),)), 1)
+    assert held.live.keys() == {A, C}
+    assert held.free_slot(member(B), 0, 1) == 2, "0 is still of the one that lingers"
+    assert held.free_slot(member(A), 0, 1) == 0
+
+
+def test_who_leaves_by_a_change_or_is_seen_to_die_does_not_linger() -> None:
+    held = holding(MemberTable(1, A, (row(0, A), row(1, B))))
+    held.put(MemberTable(2, A, (row(0, A), row(1, B, resting=True))), 1, follows=True)
+    assert held.live.keys() == {A}
+    held.put(MemberTable(70, C, (row(2, C),)), 1)
+    held.let_go(A)
+    assert held.live.keys() == {C}

@@ -189,6 +189,8 @@ async def test_the_death_of_a_row_of_brokers_does_not_end_secure_events(
         brokers.kill(broker)
     await brokers.whole()
     await until(lambda: all(not b.node.secure_graph.out_of_reach() for b in brokers.alive))
+    living = {b.node.peer.uid for b in brokers.alive}
+    await until(lambda: set(order[0].node.units.members) == living)
     async with connect(url(order[0]), identity=issue(Role.CLIENT)) as client:
         await client.publish("a", b"secret", link_class=SECURE, confirm=True)
 

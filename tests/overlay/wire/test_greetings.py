@@ -39,7 +39,9 @@ def test_greetings_survive_the_wire() -> None:
         hello(),
         hello(peer=None),
         hello(token="t", capabilities=("x",), secret=bytes(16)),
+        hello(name="berlin-1"),
         Welcome(peer, 4),
+        Welcome(peer, 4, name="berlin-1"),
         Refusal(Refused.BUSY, "later"),
     ):
         assert GREETINGS.decode(GREETINGS.encode(message)[HEADER.size :]) == message
@@ -53,6 +55,7 @@ def test_a_greeting_with_a_field_out_of_bounds_is_none() -> None:
         {"version": 256},
         {"secret": bytes(15)},
         {"secret": bytes(65)},
+        {"name": "n" * 65},
     ):
         with pytest.raises(CodecError):
             GREETINGS.decode(GREETINGS.encode(hello(**changes))[HEADER.size :])

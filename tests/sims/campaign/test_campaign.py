@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import resource
+import select
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -193,6 +195,68 @@ def test_a_scenario_is_made_smaller_while_it_still_goes_wrong(tmp_path: Path) ->
     again = chordal("run", small, "--seed", "1")
     assert isinstance(again.exception, InvariantViolated)
     assert "repair took" in str(again.exception)
+
+
+def test_workers_of_a_campaign_that_is_killed_end_as_well(scenario: Path, tmp_path: Path) -> None:
+    """``kill -9`` of the command alone: the end of the pipe that all of them hold says so."""
+    command = "import sys; from ges.cli.main import main; sys.argv[0] = 'chordal'; main()"
+    arguments = ["sim", "campaign", scenario, "--seeds", "1-100000", "--workers", "2"]
+    held, given = os.pipe()
+    out = tmp_path / "c"
+    with subprocess.Popen(
+        [sys.executable, "-c", command, *map(str, arguments), "--out", str(out)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=given,
+        stderr=given,
+        start_new_session=True,
+    ) as process:
+        os.close(given)
+        while not ((out / NAME).exists() and (out / NAME).read_bytes().count(b"\n") >= 2):
+            assert process.poll() is None
+            os.sched_yield()
+        process.kill()
+    try:
+        while select.select([held], [], [], 30.0)[0]:
+            if not os.read(held, 65536):
+                return
+        pytest.fail("a worker lives on")
+    finally:
+        os.close(held)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def test_one_that_goes_wrong_with_changes_is_made_smaller_with_them(
+    scenario: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever has changed a scenario by --set alone need not write a file first."""
+    monkeypatch.chdir(tmp_path)
+    given = ["--seed", "4", "--set", "promises.repair_p99_s=0.1"]
+    result = chordal("shrink", scenario, *given, "--tries", "5")
+    assert result.exception is None, result.exception
+    assert isinstance(chordal("run", "mine-small.toml", "--seed", "4").exception, InvariantViolated)
+
+
+def test_files_that_a_scenario_names_are_found_from_the_smaller_one(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "m.csv").write_text("a,b\n0.5,40\n40,0.5\n")
+    path = tmp_path / "there" / "far.toml"
+    path.write_text(
+        BROKEN.replace("seconds = 3", 'seconds = 3\n[network]\nmatrix = "m.csv"', 1)
+        + "whole_within_s = 0.001\n"
+    )
+    small = tmp_path / "small.toml"
+    result = chordal("shrink", path, "--seed", "1", "--tries", "2", "--out", small)
+    assert result.exception is None, result.exception
+    again = chordal("run", small, "--seed", "1")
+    assert isinstance(again.exception, InvariantViolated), again.exception
+
+
+def test_a_campaign_that_is_out_of_time_says_that_it_is_not_done(
+    scenario: Path, tmp_path: Path
+) -> None:
+    result = chordal("campaign", scenario, "--seeds", "1-3", "--minutes", "0", "--out", tmp_path)
+    assert result.stdout.splitlines()[-1] == "0 of 3 runs done; the same command goes on"
 
 
 def test_what_goes_right_has_nothing_smaller(scenario: Path) -> None:

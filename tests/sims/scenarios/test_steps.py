@@ -55,13 +55,15 @@ def test_a_planted_violation_is_told_and_seen_again_by_the_printed_command(
     with mutant.applied():
         first = chordal(*given, "--out", "data")
         said = str(first.exception)
-        command = said.split("see it again with: ")[1].splitlines()[0]
+        command = said.split("see it again with: ")[1]
         assert command == f"chordal {shlex.join(['sim', *given])}"
         again = chordal(*shlex.split(command)[2:])
     assert isinstance(first.exception, InvariantViolated)
     assert str(again.exception) == said
-    lines = said.splitlines()
+    assert "\n" not in said  # errors are one line
+    lines = first.stderr.splitlines()
     broken = next(line for line in lines if "live brokers were held for dead" in line)
+    assert broken.strip() in said
     name = broken.rpartition("[")[2][:8]
     at = lines.index(f"the last steps around it, with seed 5 and chordal {software_version()}:")
     assert 5 < len(lines) - at - 1 <= steps.TOLD

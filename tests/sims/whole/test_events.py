@@ -19,6 +19,8 @@ from sims.stories.events import (
     event_halves,
     event_isolations,
     event_kills,
+    event_roams,
+    event_topics,
     forge,
 )
 from sims.stories.stories import Story
@@ -33,6 +35,8 @@ STORIES = (
     event_halves,
     event_isolations,
     event_kills,
+    event_roams,
+    event_topics,
 )
 #: A link of an earlier life took events that nobody got; an end was lost with bytes that were late.
 FOUND = [(event_kills, 5), (event_flaps, 119)]
@@ -116,8 +120,6 @@ def test_who_moves_to_another_broker_misses_nothing() -> None:
 @pytest.mark.parametrize(
     ("broken", "story", "seed"),
     [
-        ("ges.routing.rerouting.Rerouting._send_on", event_isolations, 1),
-        ("overlay.queues.streams.Streams.give_away", event_isolations, 1),
         ("overlay.queues.resend.Outgoing.take_back", event_flaps, 2),
         ("ges.routing.replays.Replays.take", event_kills, 2),
     ],

@@ -21,8 +21,10 @@ from ges.client.aio import Client, Gap, Subscription, connect
 from ges.errors import (
     ClientClosed,
     ConnectionLost,
+    NoResponders,
     NotUnderAsyncio,
     PublishRefused,
+    RequestTimedOut,
     SubscribeRefused,
 )
 from ges.wire.delivered import Event
@@ -495,5 +497,39 @@ def test_a_timeout_that_is_none(run: Run) -> None:
         with pytest.raises(ConfigError, match=r"math\.inf"):
             async with connect("chordal://127.0.0.1:1", timeout=math.nan):
                 pass
+
+    run(program())
+
+
+def test_requests_are_answered_by_one_of_a_queue(thread: BrokerThread, run: Run) -> None:
+    a, b = thread.ring_of(2)
+
+    async def serve(events: Subscription, worker: Client, asked: list[bytes]) -> None:
+        async for event in events:
+            asked.append(event.payload)
+            if event.payload != b"quiet":
+                await worker.reply(event, event.payload.upper())
+
+    async def program() -> None:
+        asked: list[bytes] = []
+        async with (
+            connect(a.url) as here,
+            connect(b.url) as there,
+            there.subscribe("shout", queue="shouters") as one,
+            there.subscribe("shout", queue="shouters") as two,
+        ):
+            serving = [asyncio.create_task(serve(each, there, asked)) for each in (one, two)]
+            replies = await asyncio.gather(
+                *(here.request("shout", b"n%d" % number) for number in range(50))
+            )
+            assert payloads(replies) == [b"N%d" % number for number in range(50)]
+            assert sorted(asked) == sorted(b"n%d" % number for number in range(50))
+            with pytest.raises(NoResponders):
+                await here.request("whisper", timeout=math.inf)
+            with pytest.raises(RequestTimedOut):
+                await here.request("shout", b"quiet", timeout=0.1)
+            for task in serving:
+                task.cancel()
+            await asyncio.gather(*serving, return_exceptions=True)
 
     run(program())

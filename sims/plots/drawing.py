@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import io
 import logging
+import os
 import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
+
+from overlay.errors import ConfigError
 
 # It announces the building of its font cache on stderr.
 logging.getLogger("matplotlib").setLevel(logging.ERROR)
@@ -110,3 +114,23 @@ def svg(drawn: Figure, name: str) -> str:
     found = text.getvalue()
     found = found[found.index("<svg") :]
     return re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", found)
+
+
+def write(drawn: Figure, path: Path) -> None:
+    """Write a figure into a file that ends in .svg or .png; whole, or not at all.
+
+    Raises:
+        ConfigError: it cannot be written.
+    """
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    form = path.suffix[1:].lower()
+    try:
+        with style(), unfinished.open("wb") as file:
+            # The same data draw the same bytes: no date, and no version of the library.
+            plain = {"Date": None, "Creator": None} if form == "svg" else {"Software": None}
+            drawn.savefig(file, format=form, dpi=150, metadata=plain)
+        os.replace(unfinished, path)
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {error.strerror}") from None
+    finally:
+        unfinished.unlink(missing_ok=True)

@@ -1,0 +1,180 @@
+"""``chordal bench request``: how long replies take."""
+
+from __future__ import annotations
+
+import secrets
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ges.cli.bench_options import common_options, number, size_option, times_of
+from ges.cli.durations import NumberRange, duration
+from ges.cli.options import console, run_async, tell
+from ges.wire.topics import check_topic
+from overlay.ids import LinkClass
+from overlay.wording import counted
+
+if TYPE_CHECKING:
+    from ges.bench.conditions import Conditions
+    from ges.bench.figures import RequestFigures
+    from ges.bench.load import Attach, Load
+
+
+@click.command()
+@click.option("--topic", help="Default: one that nobody else uses.")
+@click.option(
+    "--clients", type=click.IntRange(1, 10_000), default=1, show_default=True, help="That ask."
+)
+@click.option(
+    "--responders",
+    type=click.IntRange(0, 10_000),
+    default=1,
+    show_default=True,
+    help="Clients that answer, in one queue group; with 0 others are to answer on --topic.",
+)
+@click.option(
+    "--reply-broker",
+    metavar="URL[,URL...]",
+    help="Broker that those attach to who answer; default: that of those who ask.",
+)
+@click.option(
+    "--count",
+    type=click.IntRange(1, 1_000_000_000),
+    help="Requests, of all clients together; default: 10000, or with --rate 5 s of it.",
+)
+@click.option(
+    "--rate",
+    type=NumberRange(min=0, max=1e6),
+    default=0.0,
+    metavar="N",
+    help="Requests a second, of all clients together, answered or not; default: each client asks "
+    "when it has had its reply.",
+)
+@click.option(
+    "--at-once",
+    type=click.IntRange(1, 10_000),
+    default=1,
+    show_default=True,
+    help="Without --rate: requests of one client that wait for a reply at the same time.",
+)
+@click.option(
+    "--limit",
+    type=duration,
+    default="5s",
+    show_default=True,
+    metavar="TIME",
+    help="For one reply; then the request counts as unanswered.",
+)
+@size_option
+@common_options
+def request(
+    topic: str | None,
+    clients: int,
+    responders: int,
+    reply_broker: str | None,
+    count: int | None,
+    rate: float,
+    at_once: int,
+    limit: float,
+    sizes: list[int],
+    classes: list[LinkClass],
+    processes: int,
+    as_json: bool,
+    token: str | None,
+    broker: str,
+    identity: Path | None,
+    overlay: str,
+    timeout: float,
+) -> None:
+    """Ask and answer, and see how long a reply takes and whether all come.
+
+    Times are from the request, or with --rate from when it was due, until its reply is there. The
+    first request of each client is not counted: the client then subscribes to its replies.
+    """
+    from ges.bench.figures import require_histograms
+    from ges.bench.load import Attach, Load
+
+    if not responders and topic is None:
+        raise click.UsageError("--responders 0 needs --topic: say where others answer")
+    if limit <= 0:
+        raise click.UsageError("--limit is more than 0")
+    require_histograms()
+    name = check_topic(topic or f"bench/{secrets.token_hex(8)}")
+
+    def attach(urls: str) -> Attach:
+        return Attach(
+            urls=urls,
+            identity=str(identity) if identity is not None else None,
+            overlay=overlay,
+            timeout_s=timeout,
+            token=token,
+        )
+
+    loads = [
+        Load(
+            topic=name,
+            link_class=link_class,
+            size=size,
+            count=count or (max(1, round(5 * rate)) if rate else 10_000),
+            rate=rate,
+            publishers=clients,
+            subscribers=responders,
+            at_once=at_once,
+            limit_s=limit,
+        )
+        for link_class, size in product(classes, sizes)
+    ]
+    there = attach(reply_broker or broker) if responders else None
+    conditions, found = run_async(_run, loads, attach(broker), there, processes)
+    if as_json:
+        _print_json(conditions, loads, processes, found)
+    else:
+        _print(conditions, loads[0], processes, found)
+
+
+async def _run(
+    loads: list[Load], here: Attach, there: Attach | None, processes: int
+) -> tuple[Conditions, list[RequestFigures]]:
+    from ges.bench.conditions import look
+    from ges.bench.run import measure_requests
+
+    conditions = await look(*(each for each in (here, there) if each is not None))
+    return conditions, [await measure_requests(load, here, there, processes) for load in loads]
+
+
+def _print_json(
+    conditions: Conditions, loads: list[Load], processes: int, found: list[RequestFigures]
+) -> None:
+    import msgspec
+
+    rows = [{"load": load, "figures": figures} for load, figures in zip(loads, found, strict=True)]
+    document = {"conditions": conditions, "processes": processes, "runs": rows}
+    click.echo(msgspec.json.encode(document).decode())
+
+
+def _print(conditions: Conditions, load: Load, processes: int, found: list[RequestFigures]) -> None:
+    from rich.table import Table
+
+    for line in conditions.in_words:
+        tell(line)
+    pace = f"{load.rate:g} requests a second" if load.rate else f"{load.at_once} at once each"
+    who = f"{counted(load.publishers, 'client')}, {pace}"
+    others = counted(load.subscribers, "responder") if load.subscribers else "others answer"
+    tell(f"{who}; {others}; {counted(processes, 'process', 'processes')} for each; times in ms")
+    columns: dict[str, list[str | None]] = {
+        "class": [each.link_class for each in found],
+        "bytes": [str(each.size) for each in found],
+        "requests": [number(each.requests) for each in found],
+        "replies": [number(each.replies) for each in found],
+        "replies/s": [number(each.replies_per_s) for each in found],
+        "unanswered": [number(each.unanswered) for each in found],
+        "nobody": [number(each.nobody or None) for each in found],
+        **times_of("", [each.round_trip for each in found]),
+    }
+    kept = {name: values for name, values in columns.items() if any(v is not None for v in values)}
+    table = Table(*kept, box=None)
+    for row in zip(*kept.values(), strict=True):
+        table.add_row(*(value or "-" for value in row))
+    console().print(table)

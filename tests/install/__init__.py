@@ -1,0 +1,1 @@
+"""chordal as it is installed from a wheel, in an environment that has nothing else."""
