@@ -229,6 +229,10 @@ class TimerTable(Generic[K]):
     def __contains__(self, key: K) -> bool:
         return key in self._armed
 
+    def first(self) -> K | None:
+        """Return what expires first; None if nothing is armed."""
+        return self._heap[0][2] if self.next_deadline() is not None else None
+
     def deadline(self, key: K) -> Nanos | None:
         """Return when ``key`` expires; None if it is not armed."""
         armed = self._armed.get(key)

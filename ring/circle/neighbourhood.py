@@ -149,7 +149,15 @@ class Neighbourhood:
 
     def learn_again(self) -> None:
         """Look through the views we hold: whom we could not link before we may by now."""
-        self.learn(list(self._seen_by_neighbours()))
+        up, strangers = self._links.up, []
+        for uid in self.adjacent:
+            near = up.get(uid)
+            if near is not None and near.view is not None:
+                for member in (*near.view.left, *near.view.right):
+                    link = up.get(member.peer.uid)
+                    if link is None or link.member is None:
+                        strangers.append(member)
+        self.learn(strangers)
 
     def shun(self, uid: str) -> None:
         """Forget a candidate that could not be linked, for a while: views may still name it."""

@@ -140,10 +140,7 @@ class CalmWatch:
         )
 
     def heard(self, times: Iterable[Nanos]) -> None:
-        """Heartbeats have come at these times, and nothing else was done here meanwhile.
-
-        A time below zero stands for something else that has come, at the time above zero.
-        """
+        """Heartbeats have come at these times, and nothing else was done here meanwhile."""
         watch, link, config = self._watch, self._link, self._parts.core.config
         assert watch is not None
         assert link is not None
@@ -151,9 +148,6 @@ class CalmWatch:
         lateness = watch.lateness
         mean, deviation = lateness.mean, lateness.deviation
         for at in times:
-            if at < 0:
-                heard = max(heard, -at)
-                continue
             late = at - heard - period
             error = (0 if late < 0 else min(late, most)) - mean  # as MeanDeviation.add
             mean += error // 8
@@ -170,48 +164,3 @@ class CalmWatch:
             return
         if parts.links.up.get(sender) is self._link and self._key not in parts.core.timers:
             parts.detector.rest(sender, watch)
-
-
-class CalmPings:
-    """The part of one that hears no heartbeats on a link, and pings when it hears nothing at all.
-
-    It pings :attr:`idle_ns` after it has last heard the other end.
-    """
-
-    __slots__ = ("_key", "_parts", "_watch", "idle_ns", "link", "other")
-
-    def __init__(self, parts: Parts, other: str) -> None:
-        self._parts = parts
-        watch = self._watch = parts.detector.watch_of(other)
-        self._key = (Timer.SILENT, other)
-        self.link = None if watch is None else watch.link
-        self.idle_ns = 0 if watch is None else watch.idle_ns
-        self.other = other
-
-    def is_calm(self) -> bool:
-        """Say whether a ping that is answered at once changes nothing but when it was heard."""
-        parts, watch, other = self._parts, self._watch, self.other
-        return (
-            watch is not None
-            and parts.detector.watch_of(other) is watch
-            and parts.links.up.get(other) is watch.link
-            and not watch.link.detoured
-            and parts.core.joined
-            and parts.detector.is_at_rest(watch)
-        )
-
-    def is_taken(self) -> bool:
-        """Say whether no timer of the broker's own has come up since."""
-        return self._key not in self._parts.core.timers
-
-    def take_timer(self) -> None:
-        """From now on the driver pings."""
-        self._parts.core.timers.cancel(self._key)
-
-    def end(self) -> None:
-        """Put the timer back, if that neighbour still is watched."""
-        parts, watch, other = self._parts, self._watch, self.other
-        if watch is None or parts.detector.watch_of(other) is not watch:
-            return
-        if parts.links.up.get(other) is watch.link and self.is_taken():
-            parts.detector.rest(other, watch)

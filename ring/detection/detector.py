@@ -250,16 +250,6 @@ class Detector:
             and not self._seems_long(watch)
         )
 
-    def is_at_rest(self, watch: Watch) -> bool:
-        """Say whether no heartbeats are expected, no ping is out and the round trip is known."""
-        return (
-            not watch.is_expected
-            and watch.probes == 0
-            and watch.token == 0
-            and watch.round_trip.samples > 0
-            and not self._seems_long(watch)
-        )
-
     def rest(self, uid: str, watch: Watch) -> None:
         """Wait until ``uid`` is overdue, as it was last heard."""
         self._rest(uid, watch)
@@ -303,6 +293,20 @@ class Detector:
                 continue
             if between(here, member.ring_id, there):
                 self.hasten(member.uid, about)
+
+    def puts_off(self, uid: str, now: Nanos) -> bool:
+        """Wait on, where ``uid`` was heard meanwhile and :meth:`on_silent` would do no more.
+
+        Says whether it was so.
+        """
+        link, watch = self._links.up.get(uid), self._watches.get(uid)
+        if link is None or watch is None or watch.probes or self._seems_long(watch):
+            return False
+        at = self._quiet_until(link.heard_at, watch)
+        if at <= now:
+            return False
+        self._core.timers.set((Timer.SILENT, uid), at)
+        return True
 
     def on_silent(self, uid: str) -> Member | None:
         """Return the neighbour to suspect, or None if it was heard meanwhile, or is asked now."""

@@ -101,18 +101,13 @@ class ChordQueries:
         before, self._refreshed_at = self._refreshed_at, self._core.now
         pinged, self._pinged = self._pinged, set()
         for uid, link in list(self._links.up.items()):
-            if link.purpose is Purpose.RING or max(link.since, link.heard_at) >= before:
+            if link.heard_at >= before or link.since >= before or link.purpose is Purpose.RING:
                 continue
             if uid in pinged:
                 self._links.close(uid, Closed.LOST)  # and then opened again like any lost link
             else:
                 self._pinged.add(uid)
                 self._core.send(uid, Ping(0))
-
-    def watched(self, at: Nanos) -> None:
-        """Note a refresh at that time, before which each link was heard or answered a ping."""
-        self._refreshed_at = at
-        self._pinged.clear()
 
     def clear(self) -> None:
         """Forget all queries: this broker is off the ring."""

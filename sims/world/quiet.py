@@ -22,17 +22,22 @@ they would have been under way.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from heapq import heappush
 
 from overlay.ids import Nanos, Peer
 from overlay.machine import Effect, Input, Machine, Refused, Send
 from ring.coordination.calm_beats import CalmBeats, CalmWatch
 from ring.coordination.parts import Parts
+from ring.core import Timer
 from ring.node import RingNode
-from ring.wire.messages import ChordAnswer, ChordQuery, Heartbeat, Member, Ping, Pong
+from ring.wire.messages import ChordAnswer, ChordQuery, Heartbeat, Ping
+from sims.world.calm_answers import Answers, AskChords, is_undisturbed
 from sims.world.network import Latency, Way
 from sims.world.world import CrashMode, CutMode, Host, Pipe, World
+
+#: What a broker sends without having heard or found out anything.
+_ROUTINE = frozenset({Ping, ChordQuery, ChordAnswer})
 
 
 class _Flow:
@@ -79,10 +84,24 @@ class _Watched:
         return effects
 
     def handle_timers(self, now: Nanos) -> list[Effect]:
-        world, uid = self._world, self._uid
+        """Run what is due; where that is routine, it need not be looked at what has changed."""
+        world, uid, parts = self._world, self._uid, self._node.parts
+        timers, kind = parts.core.timers, None
+        while (due := timers.next_deadline()) == now and (key := timers.first()) is not None:
+            kind, subject = key
+            if kind is not Timer.SILENT or not parts.detector.puts_off(subject, now):
+                break
+        if due is None or due > now:
+            return []
         world.catch_up(uid)
         effects = self._node.handle_timers(now)
-        world.look(uid)
+        is_routine = kind is Timer.CHORDS or kind is Timer.SILENT
+        for effect in effects:
+            if type(effect) is not Send or type(effect.message) not in _ROUTINE:
+                is_routine = False
+        if not is_routine:
+            world.look(uid)
+            world.begin(uid)
         return effects
 
     def next_deadline(self) -> Nanos | None:
@@ -95,10 +114,11 @@ class QuietWorld(World):
     def __init__(self, latency: Latency) -> None:
         super().__init__(latency)
         latency.draw_by_key(self)
-        self.counts = False  #: :attr:`on_sent` is to hear of what is left out, too
         self._parts: dict[str, Parts] = {}
+        self._answers = Answers(self, self.hosts, self._parts, latency)
         self._out: dict[str, _Flow] = {}  #: by uid of the sender, which has one monitor
         self._in: dict[str, _Flow] = {}  #: by uid of the monitor
+        self._on_left_out: Callable[[str, Send], None] | None = None
 
     # ── what an experiment does ───────────────────────────────────────────────────────────────
 
@@ -107,7 +127,7 @@ class QuietWorld(World):
         assert isinstance(machine, RingNode)
         uid = machine.peer.uid
         self._parts[uid] = machine.parts
-        machine.parts.chords.shortcut = _Shortcut(self, uid)
+        machine.parts.chords.shortcut = AskChords(self._answers, uid)
         super().add(_Watched(self, machine))
 
     def crash(self, uid: str, mode: CrashMode) -> None:
@@ -139,6 +159,11 @@ class QuietWorld(World):
         self._disturb(uid)
         super().skew(uid, rate)
 
+    def count(self) -> None:
+        """Let :attr:`on_sent` hear of what is left out, too, from now on."""
+        self.catch_up_all()
+        self._on_left_out = self._answers.on_left_out = lambda uid, sent: self.on_sent(uid, sent)
+
     def catch_up_all(self) -> None:
         """Make up for all that was left out so far."""
         for flow in self._out.values():
@@ -157,22 +182,15 @@ class QuietWorld(World):
 
     def look(self, uid: str) -> None:
         """Something has happened at a broker: see whether its links are calm."""
-        flow = self._out.get(uid)
-        if flow is None:
-            self._begin(uid)
-        elif not self._is_calm(flow):
-            self._end(flow)
-        flow = self._in.get(uid)
-        if flow is None:
-            right = self._parts[uid].hood.right
-            if right and right[0].uid not in self._out:
-                self._begin(right[0].uid)
-        elif not self._is_calm(flow):
-            self._end(flow)
+        for flows in (self._out, self._in):
+            flow = flows.get(uid)
+            if flow is not None and not self._is_calm(flow):
+                self._end(flow)
 
-    def _begin(self, sender: str) -> None:
-        here, parts = self.hosts.get(sender), self._parts.get(sender)
-        if here is None or parts is None or not _is_undisturbed(here):
+    def begin(self, sender: str) -> None:
+        """A broker may have sent a heartbeat: from now on leave them out, if its link is calm."""
+        here, parts = self.hosts[sender], self._parts[sender]
+        if sender in self._out or not is_undisturbed(here):
             return
         beats = CalmBeats.begin(parts, self.now)
         if beats is None or beats.monitor in self._in:
@@ -194,7 +212,7 @@ class QuietWorld(World):
         sender, monitor = flow.watch.sender, beats.monitor
         if here.wires.get(monitor) is not wire or there.wires.get(sender) is not wire:
             return False
-        if wire.silenced or not _is_undisturbed(here) or not _is_undisturbed(there):
+        if wire.silenced or not is_undisturbed(here) or not is_undisturbed(there):
             return False
         version = self._parts[sender].hood.version
         if not beats.is_calm(self.now) or not flow.watch.is_calm(version, self.now):
@@ -231,10 +249,10 @@ class QuietWorld(World):
                 last = arrival
                 under_way.append(arrival)
             flow.wire.last[sender] = last
-            if self.counts:
+            if self._on_left_out is not None:
                 beat = Send(beats.monitor, Heartbeat(flow.version))
                 for _ in times:
-                    self.on_sent(sender, beat)
+                    self._on_left_out(sender, beat)
         if under_way and under_way[0] <= now:
             if under_way[-1] <= now:
                 flow.watch.heard(under_way)
@@ -264,121 +282,13 @@ class QuietWorld(World):
             if host.alive:
                 self._perform(uid, host, [])
 
-    # ── pings, and questions to chords ────────────────────────────────────────────────────────
+    # ── pings ─────────────────────────────────────────────────────────────────────────────────
 
     def _carry(self, uid: str, effect: Send, wire: Pipe) -> None:
         message = effect.message
-        if type(message) is not Ping or effect.about is not None:
+        if isinstance(message, Ping) and effect.about is None:
+            is_answered = self._answers.is_answered(uid, effect.uid, message.token, wire)
+        else:
+            is_answered = False
+        if not is_answered:
             super()._carry(uid, effect, wire)
-        elif not self._is_answered(uid, effect.uid, message, wire):
-            super()._carry(uid, effect, wire)
-
-    def _is_answered(self, uid: str, other: str, ping: Ping, wire: Pipe) -> bool:
-        """Do a ping and its answer in one step, if that is all there is to it."""
-        if not self.are_calm(uid, other):
-            return False
-        here, there = self._parts[uid], self._parts[other]
-        if not here.core.joined or there.link_backups.has_news(uid):
-            return False
-        now, last = self.now, wire.last
-        asked = max(now + self._latency.way(uid, other).at(now), last.get(uid, 0) + 1)
-        answered = max(asked + self._latency.way(other, uid).at(asked), last.get(other, 0) + 1)
-        last[uid], last[other] = asked, answered
-        if self.counts:
-            self.on_sent(other, Send(uid, Pong(ping.token)))
-        there.links.up[uid].heard_at = asked
-        there.core.told[uid] = asked
-        here.links.up[other].heard_at = answered
-        here.core.now = answered
-        here.detector.on_pong(other, ping.token)
-        here.core.now = now
-        return True
-
-    def are_calm(self, uid: str, other: str) -> bool:
-        """Say whether two linked brokers hear each other, and wait for no sign of life."""
-        ours, theirs = self.hosts[uid], self.hosts[other]
-        wire = ours.wires.get(other)
-        if wire is None or theirs.wires.get(uid) is not wire or wire.silenced:
-            return False
-        if not _is_undisturbed(ours) or not _is_undisturbed(theirs):
-            return False
-        here, there = self._parts[uid], self._parts[other]
-        return (
-            there.core.joined
-            and other in here.links.up
-            and uid in there.links.up
-            and not here.core.detours
-            and not there.core.detours
-            and not _concerns(here, other)
-            and not _concerns(there, uid)
-        )
-
-    def ask(self, uid: str, chords: Sequence[Member]) -> list[tuple[Member | None, int]] | None:
-        """Return what the chords of a broker answer to it; None if one is not calm."""
-        here, ours = self._parts[uid], self.hosts[uid]
-        if here.core.detours or not _is_undisturbed(ours):
-            return None
-        up, wires, hosts, parts = here.links.up, ours.wires, self.hosts, self._parts
-        answers = []
-        for level, chord in enumerate(chords):
-            other = chord.peer.uid
-            theirs, wire = hosts[other], wires.get(other)
-            if wire is None or theirs.wires.get(uid) is not wire or wire.silenced:
-                return None
-            if not theirs.alive or theirs.paused or theirs.clock is not None or other not in up:
-                return None
-            there = parts[other]
-            if not there.core.joined or there.core.detours or uid not in there.links.up:
-                return None
-            if _concerns(here, other) or _concerns(there, uid):
-                return None
-            answer = there.chords.named(uid, level)
-            if answer is None:
-                return None
-            answers.append(answer)
-        return answers
-
-    def note_asked(self, uid: str, chords: Sequence[Member]) -> None:
-        """A broker has asked its chords, and taken the answers."""
-        here, now, parts = self._parts[uid], self.now, self._parts
-        up, told = here.links.up, here.core.told
-        for level, chord in enumerate(chords):
-            other = chord.peer.uid
-            there = parts[other]
-            ours, theirs = up[other], there.links.up[uid]
-            if ours.heard_at < now:
-                ours.heard_at = now
-            if theirs.heard_at < now:
-                theirs.heard_at = now
-            told[other] = there.core.told[uid] = now
-            if self.counts:
-                member, rank = there.chords.named(uid, level) or (None, 0)
-                self.on_sent(uid, Send(other, ChordQuery(level)))
-                self.on_sent(other, Send(uid, ChordAnswer(level, member, rank)))
-
-
-class _Shortcut:
-    """What the chords of one broker name for theirs, without messages."""
-
-    __slots__ = ("_uid", "_world")
-
-    def __init__(self, world: QuietWorld, uid: str) -> None:
-        self._world = world
-        self._uid = uid
-
-    def ask(self, chords: Sequence[Member]) -> list[tuple[Member | None, int]] | None:
-        return self._world.ask(self._uid, chords)
-
-    def done(self, chords: Sequence[Member]) -> None:
-        self._world.note_asked(self._uid, chords)
-
-
-def _is_undisturbed(host: Host) -> bool:
-    return host.alive and not host.paused and host.clock is None
-
-
-def _concerns(parts: Parts, uid: str) -> bool:
-    """Say whether a sign of life of ``uid`` would change anything."""
-    return (
-        uid in parts.suspicions.open or parts.tests.concerns(uid) or parts.dead_runs.concerns(uid)
-    )
