@@ -105,18 +105,21 @@ class CalmBeats:
 class CalmWatch:
     """The monitor's part: what it hears."""
 
-    __slots__ = ("_key", "_link", "_parts", "_watch", "sender")
+    __slots__ = ("_armed", "_key", "_link", "_parts", "_watch", "sender")
 
     def __init__(self, parts: Parts, sender: str) -> None:
         self._parts = parts
         self._watch = parts.detector.watch_of(sender)
         self._link = parts.links.up.get(sender)
         self._key = (Timer.SILENT, sender)
+        self._armed: Nanos | None = None  #: when the timer is next that was taken; None: it was not
         self.sender = sender
 
     def take_timer(self) -> None:
         """From now on the sender is heard by :meth:`heard`."""
-        self._parts.core.timers.cancel(self._key)
+        timers = self._parts.core.timers
+        self._armed = timers.deadline(self._key)
+        timers.cancel(self._key)
 
     def is_calm(self, version: int, now: Nanos) -> bool:
         """Say whether a heartbeat that names that version of a view is a sign of life, no more."""
@@ -130,6 +133,8 @@ class CalmWatch:
         config = parts.core.config
         if link.heard_at + config.heartbeat_ns + config.lateness_ns <= now:
             return False
+        if self._armed is None and self._key not in parts.core.timers:
+            return False
         return (
             parts.core.joined
             and watch.lateness.samples > 0
@@ -139,15 +144,23 @@ class CalmWatch:
             and not parts.dead_runs.concerns(sender)
         )
 
-    def heard(self, times: Iterable[Nanos]) -> None:
-        """Heartbeats have come at these times, and nothing else was done here meanwhile."""
-        watch, link, config = self._watch, self._link, self._parts.core.config
+    def heard(self, times: Iterable[Nanos], now: Nanos) -> None:
+        """Heartbeats have come at these times up to ``now``; nothing else was done here meanwhile.
+
+        The timer comes up too early again and again, and is set anew by what was heard until then.
+        """
+        watch, link, armed = self._watch, self._link, self._armed
         assert watch is not None
         assert link is not None
+        assert armed is not None
+        config = self._parts.core.config
+        silence = config.heartbeat_ns + config.lateness_ns
         heard, period, most = link.heard_at, config.heartbeat_ns, config.lateness_max_ns
         lateness = watch.lateness
         mean, deviation = lateness.mean, lateness.deviation
         for at in times:
+            while armed < at:
+                armed = max(armed + 1, heard + silence)
             late = at - heard - period
             error = (0 if late < 0 else min(late, most)) - mean  # as MeanDeviation.add
             mean += error // 8
@@ -155,12 +168,16 @@ class CalmWatch:
             if at > heard:
                 heard = at
         lateness.mean, lateness.deviation = mean, deviation
-        link.heard_at = heard
+        while armed <= now:
+            armed = max(armed + 1, heard + silence)
+        link.heard_at, self._armed = heard, armed
 
     def end(self) -> None:
         """Put the timer back, if that neighbour still is watched."""
         parts, watch, sender = self._parts, self._watch, self.sender
         if watch is None or parts.detector.watch_of(sender) is not watch:
             return
-        if parts.links.up.get(sender) is self._link and self._key not in parts.core.timers:
-            parts.detector.rest(sender, watch)
+        armed, timers = self._armed, parts.core.timers
+        if parts.links.up.get(sender) is self._link and armed is not None:
+            if self._key not in timers:
+                timers.set(self._key, armed)

@@ -250,10 +250,6 @@ class Detector:
             and not self._seems_long(watch)
         )
 
-    def rest(self, uid: str, watch: Watch) -> None:
-        """Wait until ``uid`` is overdue, as it was last heard."""
-        self._rest(uid, watch)
-
     def watches(self, uid: str) -> bool:
         """Say whether that is a ring neighbour of ours, and linked."""
         return uid in self._watches

@@ -93,7 +93,7 @@ class _Watched:
                 break
         if due is None or due > now:
             return []
-        world.catch_up(uid)
+        world.catch_up(uid, by_timer=True)
         effects = self._node.handle_timers(now)
         is_routine = kind is Timer.CHORDS or kind is Timer.SILENT
         for effect in effects:
@@ -171,11 +171,17 @@ class QuietWorld(World):
 
     # ── heartbeats ────────────────────────────────────────────────────────────────────────────
 
-    def catch_up(self, uid: str) -> None:
-        """Make up for the heartbeats that a broker has sent and heard up to now."""
+    def catch_up(self, uid: str, *, by_timer: bool = False) -> None:
+        """Make up for the heartbeats that a broker has sent and heard up to now.
+
+        ``by_timer``: another of its timers has come up. If a heartbeat is due at the same moment,
+        the broker is to do both, in their order.
+        """
         flow = self._out.get(uid)
         if flow is not None:
-            self._advance(flow, self.now)
+            self._advance(flow, self.now - by_timer)
+            if flow.beats.due <= self.now:
+                self._end(flow)
         flow = self._in.get(uid)
         if flow is not None:
             self._advance(flow, self.now)
@@ -253,13 +259,12 @@ class QuietWorld(World):
                 beat = Send(beats.monitor, Heartbeat(flow.version))
                 for _ in times:
                     self._on_left_out(sender, beat)
-        if under_way and under_way[0] <= now:
-            if under_way[-1] <= now:
-                flow.watch.heard(under_way)
-                under_way.clear()
-            else:
-                flow.watch.heard([at for at in under_way if at <= now])
-                flow.under_way = [at for at in under_way if at > now]
+        if not under_way or under_way[-1] <= now:
+            flow.watch.heard(under_way, now)
+            under_way.clear()
+        else:
+            flow.watch.heard([at for at in under_way if at <= now], now)
+            flow.under_way = [at for at in under_way if at > now]
 
     def _disturb(self, uid: str) -> None:
         for flows in (self._out, self._in):
