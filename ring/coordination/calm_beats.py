@@ -178,6 +178,7 @@ class CalmWatch:
         if watch is None or parts.detector.watch_of(sender) is not watch:
             return
         armed, timers = self._armed, parts.core.timers
-        if parts.links.up.get(sender) is self._link and armed is not None:
-            if self._key not in timers:
-                timers.set(self._key, armed)
+        if armed is None or parts.links.up.get(sender) is not self._link:
+            return
+        if self._key not in timers:
+            timers.set(self._key, armed)

@@ -163,6 +163,11 @@ class WitnessTests:
         """Say whether a sign of life of ``uid`` would change anything here."""
         return uid in self._open or uid in self._found_dead
 
+    @property
+    def is_at_rest(self) -> bool:
+        """No sign of life of anybody we are linked to would change anything here."""
+        return not self._open and not any(uid in self._links.up for uid in self._found_dead)
+
     def clear(self) -> None:
         """End all tests without an answer: this broker is off the ring."""
         for uid in self._open:

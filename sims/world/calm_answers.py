@@ -41,54 +41,65 @@ class Answers:
         self._hosts = hosts
         self._parts = parts
         self._latency = latency
+        self._at_rest: set[str] = set()  #: uids
         #: Told of what was left out: who would have sent it, and what; None: nobody wants to know.
         self.on_left_out: Callable[[str, Send], None] | None = None
 
+    def look(self, uid: str) -> None:
+        """Something has happened at a broker: see whether a sign of life changes anything there."""
+        parts = self._parts[uid]
+        if (
+            is_undisturbed(self._hosts[uid])
+            and parts.core.joined
+            and not parts.core.detours
+            and not parts.suspicions.open
+            and parts.tests.is_at_rest
+            and parts.dead_runs.is_at_rest
+        ):
+            self._at_rest.add(uid)
+        else:
+            self._at_rest.discard(uid)
+
     def is_answered(self, uid: str, other: str, token: int, wire: Pipe) -> bool:
         """Do a ping and its answer in one step, if that is all there is to it."""
-        ours, theirs = self._hosts[uid], self._hosts[other]
-        if theirs.wires.get(uid) is not wire or wire.silenced:
+        at_rest = self._at_rest
+        if uid not in at_rest or other not in at_rest or wire.silenced:
             return False
-        if not is_undisturbed(ours) or not is_undisturbed(theirs):
+        if self._hosts[other].wires.get(uid) is not wire:
             return False
         here, there = self._parts[uid], self._parts[other]
         ahead, back = here.links.up.get(other), there.links.up.get(uid)
-        if ahead is None or back is None or not here.core.joined or not there.core.joined:
+        if ahead is None or back is None or there.link_backups.has_news(uid):
             return False
-        if here.core.detours or there.core.detours or there.link_backups.has_news(uid):
-            return False
-        if concerns(here, other) or concerns(there, uid):
-            return False
-        asked, answered = self._round_trip(uid, other, wire)
+        now = self._timeline.now
+        asked, answered = self._round_trip(uid, other, wire) if token else (now, now)
         if self.on_left_out is not None:
             self.on_left_out(other, Send(uid, Pong(token)))
         there.core.told[uid] = back.heard_at = asked
         ahead.heard_at = answered
         if token:
-            now, here.core.now = here.core.now, answered
+            here.core.now = answered
             here.detector.on_pong(other, token)
             here.core.now = now
         return True
 
     def ask(self, uid: str, chords: Sequence[Member]) -> list[Named] | None:
         """Return what the chords of a broker answer to it; None if one is to be asked."""
-        here, ours = self._parts[uid], self._hosts[uid]
-        if here.core.detours or not is_undisturbed(ours):
+        at_rest, hosts, parts = self._at_rest, self._hosts, self._parts
+        if uid not in at_rest:
             return None
-        up, wires, hosts, parts = here.links.up, ours.wires, self._hosts, self._parts
+        up, wires = parts[uid].links.up, hosts[uid].wires
         answers = []
         for level, chord in enumerate(chords):
             other = chord.peer.uid
-            theirs, wire = hosts[other], wires.get(other)
-            if wire is None or theirs.wires.get(uid) is not wire or wire.silenced:
+            wire = wires.get(other)
+            if wire is None or other not in at_rest or wire.silenced:
                 return None
-            if not theirs.alive or theirs.paused or theirs.clock is not None or other not in up:
+            if hosts[other].wires.get(uid) is not wire:
                 return None
             there = parts[other]
-            if not there.core.joined or there.core.detours or uid not in there.links.up:
-                return None
-            if concerns(here, other) or concerns(there, uid):
-                return None
+            if other not in up or uid not in there.links.up:
+                return None  # there is a link of which one of them has not heard yet
             answer = there.chords.named(uid, level)
             if answer is None:
                 return None
@@ -98,21 +109,17 @@ class Answers:
     def note_asked(self, uid: str, chords: Sequence[Member]) -> None:
         """A broker has asked its chords, and taken the answers."""
         here, now, parts = self._parts[uid], self._timeline.now, self._parts
-        up, told, wires, watched = (
-            here.links.up,
-            here.core.told,
-            self._hosts[uid].wires,
-            here.detector,
-        )
+        up, told, wires = here.links.up, here.core.told, self._hosts[uid].wires
         for level, chord in enumerate(chords):
             other = chord.peer.uid
-            there = parts[other]
+            there, link = parts[other], up[other]
+            back = there.links.up[uid]
             asked = answered = now
-            if watched.watches(other) or there.detector.watches(uid):
+            if link.on_ring or back.on_ring:
                 asked, answered = self._round_trip(uid, other, wires[other])
             told[other] = now
-            there.core.told[uid] = there.links.up[uid].heard_at = asked
-            up[other].heard_at = answered
+            there.core.told[uid] = back.heard_at = asked
+            link.heard_at = answered
             if self.on_left_out is not None:
                 member, rank = there.chords.named(uid, level) or (None, 0)
                 self.on_left_out(uid, Send(other, ChordQuery(level)))
@@ -145,10 +152,3 @@ class AskChords(NamedTuple):
 def is_undisturbed(host: Host) -> bool:
     """Say whether a process runs, and its clock is right."""
     return host.alive and not host.paused and host.clock is None
-
-
-def concerns(parts: Parts, uid: str) -> bool:
-    """Say whether a sign of life of ``uid`` would change anything."""
-    return (
-        uid in parts.suspicions.open or parts.tests.concerns(uid) or parts.dead_runs.concerns(uid)
-    )

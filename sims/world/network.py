@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from overlay.ids import Nanos, nanos
 from overlay.rng import rng_for
@@ -34,8 +34,7 @@ _MASK = (1 << 64) - 1
 _UNIT = 2.0**-53
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
+class Way(NamedTuple):
     """From one host to another: how long a message takes that is sent at a given time.
 
     For latencies that are drawn by key (:meth:`Latency.draw_by_key`).

@@ -134,6 +134,7 @@ class QuietWorld(World):
         """End a broker without a word of its own."""
         self._disturb(uid)
         super().crash(uid, mode)
+        self._answers.look(uid)
 
     def cut(
         self, uid: str, other: str, mode: CutMode = CutMode.SILENT, *, one_way: bool = False
@@ -153,11 +154,18 @@ class QuietWorld(World):
         """Stop a process; what comes in waits."""
         self._disturb(uid)
         super().pause(uid)
+        self._answers.look(uid)
+
+    def resume(self, uid: str) -> None:
+        """Let a stopped process go on."""
+        super().resume(uid)
+        self._answers.look(uid)
 
     def skew(self, uid: str, rate: float) -> None:
         """Let the clock of a broker count ``rate`` seconds in each second from now on."""
         self._disturb(uid)
         super().skew(uid, rate)
+        self._answers.look(uid)
 
     def count(self) -> None:
         """Let :attr:`on_sent` hear of what is left out, too, from now on."""
@@ -188,6 +196,7 @@ class QuietWorld(World):
 
     def look(self, uid: str) -> None:
         """Something has happened at a broker: see whether its links are calm."""
+        self._answers.look(uid)
         for flows in (self._out, self._in):
             flow = flows.get(uid)
             if flow is not None and not self._is_calm(flow):
