@@ -24,7 +24,7 @@ from ring.detection.detector import SUPPRESSED
 class CalmBeats:
     """The sender's part: its heartbeats to its only monitor."""
 
-    __slots__ = ("_beat", "_key", "_parts", "due", "monitor", "until")
+    __slots__ = ("_beat", "_key", "_parts", "_turn", "due", "monitor", "until")
 
     def __init__(self, parts: Parts, monitor: str, due: Nanos) -> None:
         self._parts = parts
@@ -32,6 +32,7 @@ class CalmBeats:
         self._key = (Timer.HEARTBEAT, monitor)
         self.monitor = monitor
         self.due = due  #: when the next one is
+        self._turn: int | None = None  #: of the timer that was taken
         self.until: Nanos | None = None  #: what is due then is to be done in earnest; None: nothing
 
     @classmethod
@@ -50,7 +51,9 @@ class CalmBeats:
 
     def take_timer(self) -> None:
         """From now on heartbeats are sent by :meth:`sent`."""
-        self._parts.core.timers.cancel(self._key)
+        taken = self._parts.core.timers.take(self._key)
+        if taken is not None:
+            self._turn = taken[1]
 
     def is_calm(self, now: Nanos) -> bool:
         """Say whether the next heartbeat is a heartbeat and nothing else."""
@@ -87,6 +90,8 @@ class CalmBeats:
             told = due
             times.append(due)
             due += period
+        if due > self.due:
+            self._turn = core.timers.turn()
         self.due = due
         if times:
             core.told[monitor] = told
@@ -99,7 +104,7 @@ class CalmBeats:
         if beat is None or parts.detector.beat_to(self.monitor) is not beat:
             return
         if self._key not in timers:
-            timers.set(self._key, self.due)
+            timers.set(self._key, self.due, self._turn)
 
 
 class CalmWatch:
@@ -117,9 +122,9 @@ class CalmWatch:
 
     def take_timer(self) -> None:
         """From now on the sender is heard by :meth:`heard`."""
-        timers = self._parts.core.timers
-        self._armed = timers.deadline(self._key)
-        timers.cancel(self._key)
+        taken = self._parts.core.timers.take(self._key)
+        if taken is not None:
+            self._armed = taken[0]
 
     def is_calm(self, version: int, now: Nanos) -> bool:
         """Say whether a heartbeat that names that version of a view is a sign of life, no more."""

@@ -41,6 +41,7 @@ class Answers:
         self._hosts = hosts
         self._parts = parts
         self._latency = latency
+        self.is_used = True  #: else all that is asked is asked by messages
         self._at_rest: set[str] = set()  #: uids
         #: Told of what was left out: who would have sent it, and what; None: nobody wants to know.
         self.on_left_out: Callable[[str, Send], None] | None = None
@@ -49,7 +50,8 @@ class Answers:
         """Something has happened at a broker: see whether a sign of life changes anything there."""
         parts = self._parts[uid]
         if (
-            is_undisturbed(self._hosts[uid])
+            self.is_used
+            and is_undisturbed(self._hosts[uid])
             and parts.core.joined
             and not parts.core.detours
             and not parts.suspicions.open

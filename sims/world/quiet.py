@@ -115,7 +115,7 @@ class QuietWorld(World):
         super().__init__(latency)
         latency.draw_by_key(self)
         self._parts: dict[str, Parts] = {}
-        self._answers = Answers(self, self.hosts, self._parts, latency)
+        self.answers = Answers(self, self.hosts, self._parts, latency)
         self._out: dict[str, _Flow] = {}  #: by uid of the sender, which has one monitor
         self._in: dict[str, _Flow] = {}  #: by uid of the monitor
         self._on_left_out: Callable[[str, Send], None] | None = None
@@ -127,14 +127,14 @@ class QuietWorld(World):
         assert isinstance(machine, RingNode)
         uid = machine.peer.uid
         self._parts[uid] = machine.parts
-        machine.parts.chords.shortcut = AskChords(self._answers, uid)
+        machine.parts.chords.shortcut = AskChords(self.answers, uid)
         super().add(_Watched(self, machine))
 
     def crash(self, uid: str, mode: CrashMode) -> None:
         """End a broker without a word of its own."""
         self._disturb(uid)
         super().crash(uid, mode)
-        self._answers.look(uid)
+        self.answers.look(uid)
 
     def cut(
         self, uid: str, other: str, mode: CutMode = CutMode.SILENT, *, one_way: bool = False
@@ -154,23 +154,23 @@ class QuietWorld(World):
         """Stop a process; what comes in waits."""
         self._disturb(uid)
         super().pause(uid)
-        self._answers.look(uid)
+        self.answers.look(uid)
 
     def resume(self, uid: str) -> None:
         """Let a stopped process go on."""
         super().resume(uid)
-        self._answers.look(uid)
+        self.answers.look(uid)
 
     def skew(self, uid: str, rate: float) -> None:
         """Let the clock of a broker count ``rate`` seconds in each second from now on."""
         self._disturb(uid)
         super().skew(uid, rate)
-        self._answers.look(uid)
+        self.answers.look(uid)
 
     def count(self) -> None:
         """Let :attr:`on_sent` hear of what is left out, too, from now on."""
         self.catch_up_all()
-        self._on_left_out = self._answers.on_left_out = lambda uid, sent: self.on_sent(uid, sent)
+        self._on_left_out = self.answers.on_left_out = lambda uid, sent: self.on_sent(uid, sent)
 
     def catch_up_all(self) -> None:
         """Make up for all that was left out so far."""
@@ -196,7 +196,7 @@ class QuietWorld(World):
 
     def look(self, uid: str) -> None:
         """Something has happened at a broker: see whether its links are calm."""
-        self._answers.look(uid)
+        self.answers.look(uid)
         for flows in (self._out, self._in):
             flow = flows.get(uid)
             if flow is not None and not self._is_calm(flow):
@@ -301,7 +301,7 @@ class QuietWorld(World):
     def _carry(self, uid: str, effect: Send, wire: Pipe) -> None:
         message = effect.message
         if isinstance(message, Ping) and effect.about is None:
-            is_answered = self._answers.is_answered(uid, effect.uid, message.token, wire)
+            is_answered = self.answers.is_answered(uid, effect.uid, message.token, wire)
         else:
             is_answered = False
         if not is_answered:
