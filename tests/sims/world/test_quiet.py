@@ -1,4 +1,4 @@
-"""What is left out of a quiet world changes nothing: the same seeds in a world that leaves out none.
+"""What is left out of a quiet world changes nothing: the same seeds in one that leaves out none.
 
 The world that leaves out none draws the jitter of its messages by key as well, so that the same
 message takes the same time in both.
@@ -20,6 +20,7 @@ from overlay.trace_schema import Incident
 from sims.experiments.cluster import KILL, POWER, Cluster
 from sims.scenarios import library
 from sims.scenarios.files import parse
+from sims.scenarios.forming import is_quiet
 from sims.scenarios.play import Outcome, play
 from sims.world.network import DISTANCES, Latency
 from sims.world.quiet import QuietWorld
@@ -125,8 +126,86 @@ def test_without_heartbeats_all_is_the_same_with_many_seeds(nodes: int) -> None:
         _same_without_heartbeats(seed, nodes)
 
 
-def _judged(cluster: Cluster) -> list[tuple[object, ...]]:
-    return [
-        (row.subject, row.verdict, row.failed_ns, row.repaired_ns is None)
-        for row in cluster.ledger.incidents("")
+# ── with pings and questions to chords answered at once ───────────────────────────────────────
+
+
+def _compared(seeds: range, nodes: int) -> tuple[int, list[tuple[Incident, Incident]]]:
+    """Return how many seeds gave the same incidents to the bit, and the pairs of all others."""
+    same, pairs = 0, []
+    for seed in seeds:
+        loud, _ = churned(seed, nodes, quiet=False)
+        quiet, _ = churned(seed, nodes, quiet=True)
+        mine, theirs = quiet.ledger.incidents(""), loud.ledger.incidents("")
+        if mine == theirs:
+            same += 1
+        else:
+            pairs += list(zip(mine, theirs, strict=True))
+    return same, pairs
+
+
+def _hold_alike(pairs: list[tuple[Incident, Incident]]) -> None:
+    """The same brokers fail at the same time, with the same verdict."""
+    for mine, theirs in pairs:
+        assert mine.incident_id == theirs.incident_id
+        assert (mine.failed_ns, mine.verdict) == (theirs.failed_ns, theirs.verdict)
+        assert (mine.repaired_ns is None) == (theirs.repaired_ns is None)
+
+
+@pytest.mark.parametrize("nodes", [9, 16])
+def test_incidents_are_those_of_a_world_that_leaves_out_nothing(nodes: int) -> None:
+    same, pairs = _compared(range(1, 4), nodes)
+    _hold_alike(pairs)
+    assert same >= 2
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("nodes", [9, 24, 60])
+def test_incidents_are_those_of_a_world_that_leaves_out_nothing_with_many_seeds(nodes: int) -> None:
+    same, pairs = _compared(range(500, 525), nodes)
+    _hold_alike(pairs)
+    assert same >= 20
+    late = [
+        abs(mine.repaired_ns - theirs.repaired_ns)
+        for mine, theirs in pairs
+        if mine.repaired_ns is not None and theirs.repaired_ns is not None
     ]
+    assert not late or statistics.median(late) < nanos(0.05)
+
+
+# ── as a scenario ─────────────────────────────────────────────────────────────────────────────
+
+
+def played(name: str, *changes: str) -> Outcome:
+    file = library.find(name, ())
+    return play(file.name, parse(file, changes), 5, file.folder)
+
+
+def test_a_quiet_scenario_keeps_its_promises_with_a_third_of_the_events() -> None:
+    changes = ("nodes=40", "seconds=40", "churn.0.mean_s=300")
+    quiet = played("churn-exponential", *changes, "quiet=true")
+    loud = played("churn-exponential", *changes, "quiet=false")
+    assert not quiet.broken
+    assert quiet.done == loud.done
+    assert quiet.result.events < loud.result.events / 3
+
+
+def test_a_partition_of_a_quiet_ring_heals() -> None:
+    assert not played("partition-and-merge", "nodes=24", "quiet=true").broken
+
+
+@pytest.mark.parametrize(
+    "change",
+    ['mode="whole"', "network.loss=0.01", "network.mbit_s=10"],
+    ids=["whole", "loss", "mbit"],
+)
+def test_what_cannot_be_quiet_is_refused_if_it_is_to_be(change: str) -> None:
+    with pytest.raises(ConfigError, match="quiet = true makes no sense here"):
+        played("crash", change, "quiet=true")
+
+
+def test_large_rings_are_quiet_where_they_can_be() -> None:
+    file = library.find("crash", ())
+    assert is_quiet(parse(file, ("nodes=2000",)))
+    assert not is_quiet(parse(file, ("nodes=1999",)))
+    assert not is_quiet(parse(file, ("nodes=2000", "network.loss=0.1")))
+    assert not is_quiet(parse(file, ("nodes=2000", "quiet=false")))
