@@ -17,14 +17,19 @@ from typing import NamedTuple
 
 from overlay.ids import Nanos
 from overlay.machine import Send
+from ring.circle.links import RingLink
 from ring.coordination.parts import Parts
-from ring.wire.messages import ChordAnswer, ChordQuery, Member, Pong
+from ring.wire.messages import ChordAnswer, ChordQuery, Member, Pong, Purpose
 from sims.world.network import Latency
 from sims.world.timeline import Timeline
 from sims.world.world import Host, Pipe
 
 #: A member and its rank, as a chord names it.
 Named = tuple[Member | None, int]
+
+
+#: Of a link to a chord: ours, the chord's, and whom the chord has told something when.
+_Ends = tuple[RingLink, RingLink, dict[str, Nanos]]
 
 
 class Answers:
@@ -43,6 +48,7 @@ class Answers:
         self._latency = latency
         self.is_used = True  #: else all that is asked is asked by messages
         self._at_rest: set[str] = set()  #: uids
+        self._ends: list[_Ends] = []  #: of the links to those that were asked last
         #: Told of what was left out: who would have sent it, and what; None: nobody wants to know.
         self.on_left_out: Callable[[str, Send], None] | None = None
 
@@ -91,7 +97,7 @@ class Answers:
         if uid not in at_rest:
             return None
         up, wires = parts[uid].links.up, hosts[uid].wires
-        answers = []
+        answers, ends = [], []
         for level, chord in enumerate(chords):
             other = chord.peer.uid
             wire = wires.get(other)
@@ -100,30 +106,33 @@ class Answers:
             if hosts[other].wires.get(uid) is not wire:
                 return None
             there = parts[other]
-            if other not in up or uid not in there.links.up:
+            link, back = up.get(other), there.links.up.get(uid)
+            if link is None or back is None:
                 return None  # there is a link of which one of them has not heard yet
             answer = there.chords.named(uid, level)
             if answer is None:
                 return None
             answers.append(answer)
+            ends.append((link, back, there.core.told))
+        self._ends = ends
         return answers
 
     def note_asked(self, uid: str, chords: Sequence[Member]) -> None:
         """A broker has asked its chords, and taken the answers."""
-        here, now, parts = self._parts[uid], self._timeline.now, self._parts
-        up, told, wires = here.links.up, here.core.told, self._hosts[uid].wires
-        for level, chord in enumerate(chords):
+        now, told = self._timeline.now, self._parts[uid].core.told
+        for level, (chord, (link, back, told_back)) in enumerate(
+            zip(chords, self._ends, strict=True)
+        ):
             other = chord.peer.uid
-            there, link = parts[other], up[other]
-            back = there.links.up[uid]
             asked = answered = now
-            if link.on_ring or back.on_ring:
-                asked, answered = self._round_trip(uid, other, wires[other])
+            if link.purpose is Purpose.RING or link.remote is Purpose.RING:
+                wire = self._hosts[uid].wires[other]
+                asked, answered = self._round_trip(uid, other, wire)
             told[other] = now
-            there.core.told[uid] = back.heard_at = asked
+            told_back[uid] = back.heard_at = asked
             link.heard_at = answered
             if self.on_left_out is not None:
-                member, rank = there.chords.named(uid, level) or (None, 0)
+                member, rank = self._parts[other].chords.named(uid, level) or (None, 0)
                 self.on_left_out(uid, Send(other, ChordQuery(level)))
                 self.on_left_out(other, Send(uid, ChordAnswer(level, member, rank)))
 

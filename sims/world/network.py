@@ -53,6 +53,23 @@ class Way(NamedTuple):
         drawn = ((mixed ^ mixed >> 32) >> 11) * _UNIT
         return self.base_ns + int(self.way_ns + drawn * self.jitter_ns)
 
+    def arrivals(self, times: list[Nanos], last: Nanos) -> list[Nanos]:
+        """Return when those arrive that are sent at these times, each after those before.
+
+        ``last``: when the latest that was sent before them does.
+        """
+        base, way, jitter, key = self
+        found = []
+        for time in times:  # as :meth:`at`, which a call for each of millions would slow down
+            mixed = (time * 0x9E3779B97F4A7C15 ^ key) & _MASK
+            mixed = (mixed ^ mixed >> 32) * 0xD6E8FEB86659FD93 & _MASK
+            mixed = (mixed ^ mixed >> 32) * 0xD6E8FEB86659FD93 & _MASK
+            drawn = ((mixed ^ mixed >> 32) >> 11) * _UNIT
+            arrival = time + base + int(way + drawn * jitter)
+            last = arrival if arrival > last else last + 1
+            found.append(last)
+        return found
+
 
 class Clock(Protocol):
     """Tells the time of the world."""

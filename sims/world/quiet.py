@@ -248,26 +248,17 @@ class QuietWorld(World):
             self._end(flow)
 
     def _advance(self, flow: _Flow, now: Nanos) -> None:
-        beats = flow.beats
-        under_way = flow.under_way
+        beats, under_way = flow.beats, flow.under_way
         if beats.due <= now:
-            sender, way, last = (
-                flow.watch.sender,
-                flow.way.at,
-                flow.wire.last.get(flow.watch.sender, 0),
-            )
             times = beats.sent(now)
-            for time in times:
-                arrival = time + way(time)
-                if arrival <= last:
-                    arrival = last + 1
-                last = arrival
-                under_way.append(arrival)
-            flow.wire.last[sender] = last
-            if self._on_left_out is not None:
-                beat = Send(beats.monitor, Heartbeat(flow.version))
-                for _ in times:
-                    self._on_left_out(sender, beat)
+            if times:
+                sender, last = flow.watch.sender, flow.wire.last
+                under_way += flow.way.arrivals(times, last.get(sender, 0))
+                last[sender] = under_way[-1]
+                if self._on_left_out is not None:
+                    beat = Send(beats.monitor, Heartbeat(flow.version))
+                    for _ in times:
+                        self._on_left_out(sender, beat)
         if not under_way or under_way[-1] <= now:
             flow.watch.heard(under_way, now)
             under_way.clear()
