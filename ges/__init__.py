@@ -6,12 +6,12 @@ the main job, ``bench`` measures a ring, and ``drills`` breaks one on purpose. `
 without I/O) stand here.
 
 Rooms, from the top
-    ``settings`` (what a broker can be set to, and whence it came), ``http`` (a broker's admin
-    server); ``broker`` (one process), ``operations`` (a whole overlay from outside); ``sessions``
-    (the broker's side of its clients), ``client`` (theirs), ``admin`` (for machines that watch),
-    ``discovery`` (where brokers are);
-    ``routing`` (the way of an event through a broker); ``profiles`` (what clients want, told to all
-    brokers), ``gateways`` (paths and next hops inside a cluster); ``units`` (who is in the cluster,
-    and where); ``topology`` (links as measured and told), ``access`` (who may do what);
-    ``matching`` (does it match); ``wire`` (bytes).
+    ``mqtt`` (clients of MQTT at a broker); ``settings`` (what a broker can be set to, and whence
+    it came), ``http`` (a broker's admin server); ``broker`` (one process), ``operations`` (a
+    whole overlay from outside); ``sessions`` (the broker's side of its clients), ``client``
+    (theirs), ``admin`` (for machines that watch), ``discovery`` (where brokers are); ``routing``
+    (the way of an event through a broker); ``profiles`` (what clients want, told to all brokers),
+    ``retained`` (the last value of each topic), ``gateways`` (paths and next hops inside a
+    cluster); ``units`` (who is in the cluster, and where); ``topology`` (links as measured and
+    told), ``access`` (who may do what); ``matching`` (does it match); ``wire`` (bytes).
 """

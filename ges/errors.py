@@ -6,6 +6,7 @@
     ├── SettingsError           settings are wrong, for one reason or several (a ConfigError)
     ├── AccessError             a rule file is wrong (a ConfigError)
     ├── TokenError              a token, or the file that holds some, is wrong (a ConfigError)
+    ├── MqttError               an MQTT client broke the protocol (a ProtocolError)
     └── EventError
         ├── TopicError          a topic or filter is malformed (also a ConfigError)
         ├── TraceparentError    a trace context is malformed (also a ConfigError)
@@ -34,7 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from overlay.errors import ChordalError, ConfigError
+from overlay.errors import ChordalError, ConfigError, ProtocolError
 
 
 class SettingsError(ConfigError):
@@ -57,6 +58,19 @@ class TokenError(ConfigError):
     """A token, or a file of tokens, is missing, malformed or open to others."""
 
     code = "token"
+
+
+class MqttError(ProtocolError):
+    """An MQTT client broke the protocol; ``reason`` is the code that it is told, where it can be.
+
+    Reason codes are those of MQTT 5, section 2.4.
+    """
+
+    code = "mqtt"
+
+    def __init__(self, reason: int, text: str) -> None:
+        super().__init__(text)
+        self.reason = reason
 
 
 class EventError(ChordalError):

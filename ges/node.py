@@ -14,6 +14,7 @@ import random
 
 from ges.gateways.gateways_part import GatewaysPart
 from ges.profiles.profiles_part import ProfilesPart
+from ges.retained.retained_part import RetainedPart
 from ges.topology.parallel_links import ExpressLinks, SecureLinks
 from ges.topology.part import CommandHandler, MessageHandler, Part
 from ges.topology.relay_paths import RelayPaths
@@ -29,6 +30,7 @@ from ges.wire.gateway_messages import GATEWAY_MESSAGES
 from ges.wire.link_codec import LINK_CODEC
 from ges.wire.profile_messages import PROFILE_MESSAGES
 from ges.wire.recall_messages import RECALL_MESSAGES
+from ges.wire.retained_messages import RETAINED_MESSAGES
 from overlay.ids import LinkClass, Nanos, Peer
 from overlay.machine import (
     CloseLink,
@@ -51,7 +53,7 @@ from ring.config import RingConfig
 from ring.node import RingNode
 
 #: What members send each other by :mod:`ges.units.post`, whether they are linked or not.
-BY_POST = (*PROFILE_MESSAGES, *GATEWAY_MESSAGES, *RECALL_MESSAGES)
+BY_POST = (*PROFILE_MESSAGES, *GATEWAY_MESSAGES, *RECALL_MESSAGES, *RETAINED_MESSAGES)
 
 
 class BrokerNode:
@@ -91,6 +93,7 @@ class BrokerNode:
         up = {LinkClass.SECURE: self._secure_links.up, LinkClass.EXPRESS: self._express_links.up}
         self.gateways = GatewaysPart(self.ring, self.units, self.survey, post, up, lists.forbids)
         self.profiles = ProfilesPart(self.ring, self.units, post)
+        self.retained = RetainedPart(self.units, self.gateways, post)
         self._uid_watch = UidWatch(self.ring)
         #: In the order in which they hear of links and facts, run their timers and settle: later
         #: ones see what those before them have changed.
@@ -105,6 +108,7 @@ class BrokerNode:
             Mailbox(),
             self.gateways,
             self.profiles,
+            self.retained,
         )
         self._on_message: dict[type[Message], MessageHandler] = {}
         self._on_command: dict[type[Command], CommandHandler] = {}

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from ges.node import BrokerNode
 from ges.profiles.activity import Active
+from ges.retained.retained_part import ValuesAsked
 from ges.routing.holding import Holding
 from ges.routing.interests import Interests
 from ges.routing.known import Known
@@ -63,6 +64,7 @@ class Stack:
         *,
         now: Callable[[], Nanos],
         give: Callable[[Input], None],
+        wall_ns: Callable[[], int] | None = None,
         budget_us: int = DEFAULT_BUDGET_US,
     ) -> None:
         """Compose the way of events beside a control machine.
@@ -74,6 +76,7 @@ class Stack:
             counters: of the driver.
             now: the driver's time.
             give: hands an input to the machine, and has done what it says.
+            wall_ns: returns unix time in nanoseconds; None: the driver's time is taken for it.
             budget_us: microseconds an express event may take whose publisher does not say.
         """
         self.node = node
@@ -98,13 +101,17 @@ class Stack:
             self.interests,
             counters,
             ExpressRules(budget_us, survey.express_range.is_inside, self._one_way_us),
+            values=node.retained.values,
             rng=rng_for(peer.uid, "via", peer.incarnation),
             now=now,
+            wall_ns=wall_ns,
         )
         self.router = routing.router
         self.passing = routing.passing
         self.deliveries = routing.deliveries
         self.replays = routing.deliveries.replays  #: kept events, for clients that move here
+        self.retaining = routing.deliveries.retaining
+        self.watch(self.retaining.first)
         self.express = routing.express
         self.recalls = routing.recalls
         self.ordering = routing.recalls.ordering
@@ -242,6 +249,9 @@ class Stack:
                 self.on_cut(uid, LinkClass.NORMAL)
             case Active(keys):
                 self.on_active(self.interests.activated(keys))
+            case ValuesAsked(uid, secure, marks):
+                values = self.retaining.answer(marks, secure=secure)
+                self.router.tell_values(uid, values, self.now())
             case Mailed(uid, message):
                 self._on_mailed(uid, message)
 
@@ -272,6 +282,7 @@ class Stack:
         """Forget events that are kept no longer. Called now and then, even if no event comes."""
         self.replays.look()
         self.recalls.log.forget(self.now())
+        self.retaining.forget()
 
     # ── time ──────────────────────────────────────────────────────────────────────────────────
 

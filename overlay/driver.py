@@ -14,7 +14,8 @@ Here are the machine's effects and timers. ``calling`` and ``accepting`` make li
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from functools import partial
 
 import structlog
@@ -134,6 +135,20 @@ class Driver:
     def strangers(self) -> int:
         """Incoming connections that have not greeted yet."""
         return self._acceptor.strangers
+
+    @property
+    def has_room(self) -> bool:
+        """One more connection may come in, by whatever door."""
+        return self._acceptor.has_room
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """Count a connection that has come by a door that is not this one, while it lasts."""
+        self._acceptor.beside += 1
+        try:
+            yield
+        finally:
+            self._acceptor.beside -= 1
 
     @property
     def streams(self) -> Streams:

@@ -48,6 +48,7 @@ class Limits:
     frame_seconds: float = 30.0  #: for a client to finish a frame it has begun
     client_silence_seconds: float = 15.0  #: a client that sends nothing for so long is gone
     payload_bytes: int = 1024 * 1024  #: of one event that a client publishes
+    retained: int = 16384  #: values of the cluster, beyond which no client here adds one
 
     def become(self, other: Limits) -> None:
         """Take the values of other limits; whoever holds this object goes by them from now on."""

@@ -23,7 +23,7 @@ PURE_ROOMS = {
     *("ring.wire", "ring.circle", "ring.joining", "ring.detection", "ring.repair", "ring.records"),
     "ring.coordination",
     *("ges.wire", "ges.matching", "ges.topology", "ges.units", "ges.gateways"),
-    *("ges.profiles", "ges.routing"),
+    *("ges.profiles", "ges.retained", "ges.routing"),
     *(
         "sims.world",
         "sims.verdicts",
@@ -60,6 +60,10 @@ PURE_FILES = {
     *("ges.client.resuming", "ges.client.state", "ges.client.core", "ges.client.gaps"),
     *("ges.client.greeting", "ges.client.subscription", "ges.client.tries", "ges.client.waiting"),
     *("ges.client.loop", "ges.client.plain_errors"),
+    *("ges.mqtt.aliases", "ges.mqtt.codec", "ges.mqtt.gateway", "ges.mqtt.greeting"),
+    *("ges.mqtt.mapping", "ges.mqtt.outgoing", "ges.mqtt.packets", "ges.mqtt.properties"),
+    *("ges.mqtt.reading", "ges.mqtt.reasons", "ges.mqtt.shared", "ges.mqtt.wishes"),
+    "ges.mqtt.writing",
 }
 IMPURE = {
     "asyncio",

@@ -114,6 +114,30 @@ class Admission:
             )
         return Admitted(principal, record, self.permissions(principal))
 
+    def admit_by_password(
+        self, user: str | None, password: bytes | None, *, is_private: bool
+    ) -> Admitted | Rejection:
+        """Judge a client that shows a token as others show a user name and a password.
+
+        The user name is the token's name, and the password its secret, or the whole token.
+        ``is_private``: it came over TLS. Elsewhere it is refused, as whoever else listens there
+        would learn it: such a client proves nothing, it sends.
+        """
+        if self._book is None or (user is None and password is None):
+            return Admitted(NOBODY, None, self.permissions(NOBODY))
+        if not is_private:
+            return Rejection(
+                "a user name and a password are a token here, and one that is sent goes over TLS "
+                "alone; start the broker with --mqtt-tls"
+            )
+        secret = (password or b"").decode(errors="replace")
+        token = secret if not user or secret.startswith(f"{user}.") else f"{user}.{secret}"
+        record = self._book.identify(token, self._unix_time())
+        if record is None:
+            return Rejection("the token is not known to this broker, or has expired")
+        principal = Principal(None, None, record.name)
+        return Admitted(principal, record, self.permissions(principal))
+
     def admits_broker(self, host: str | None) -> bool:
         """Say whether a broker at that IP address may link to this one; None: it has none."""
         return self._rules is None or host is None or self._rules.admits_broker(host)

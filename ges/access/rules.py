@@ -195,6 +195,11 @@ class Permissions:
         return Decision(False, None, reason)
 
 
+def is_denial(reason: str) -> bool:
+    """Say whether a client was refused something as it may not do it."""
+    return " is denied to " in reason
+
+
 @dataclass(frozen=True, slots=True)
 class AccessRules:
     """The rules of one file."""

@@ -17,6 +17,7 @@ from overlay.links.memory_limit import MemoryLimit
 from overlay.net.process_memory import process_bytes
 
 LISTS_SHARE = 1 / 8
+VALUES_SHARE = 1 / 8
 CLIENTS_SHARE = 3 / 8
 PORTION = 1 / 32  #: of what the pools may hold: so much is queued before they are looked at again
 STEPS = 8  #: in which kept events are forgotten, the oldest first
@@ -31,7 +32,7 @@ def memory_budget(
     links: MemoryLimit[Link],
 ) -> MemoryBudget:
     """Return the budget of one broker."""
-    log = stack.recalls.log
+    log, values = stack.recalls.log, stack.retaining.values
     audience, kept, graph = stack.deliveries.audience, stack.replays.kept, stack.node.secure_graph
 
     def shed_kept(most: int) -> None:
@@ -57,6 +58,8 @@ def memory_budget(
         Pool("links", 3 / 8, lambda: links.held_bytes, links.shed),
         # No more are taken than their share holds, and none is lost.
         Pool("lists_told", LISTS_SHARE, lambda: graph.memory, lambda most: None),
+        # The same: who would retain more is refused.
+        Pool("retained", VALUES_SHARE, lambda: values.bytes, lambda most: None),
     )
     idle = process_bytes() if config.has_process else None
     budget = MemoryBudget(
@@ -69,6 +72,7 @@ def memory_budget(
         tidy=driver.tidy,
     )
     graph.bound(round(budget.limit * LISTS_SHARE))
+    values.bound(round(budget.limit * VALUES_SHARE))
     return budget
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from time import time_ns
 from typing import Protocol
 
 import structlog
@@ -166,6 +167,7 @@ class Parts:
             driver.counters,
             now=driver.now,
             give=driver.give,
+            wall_ns=time_ns,
             budget_us=checked.express_budget_us,
         )
         router_timer = RouterTimer(stack)

@@ -60,6 +60,18 @@ READ_BYTES = 64 * 1024
     help="How long a secure event may wait for an all-secure path, as 30s; default: not at all.",
 )
 @click.option(
+    "--retain",
+    is_flag=True,
+    help="Have brokers keep it as the last value of TOPIC: who subscribes later gets it first. "
+    "An empty PAYLOAD clears the value.",
+)
+@click.option(
+    "--ttl",
+    type=duration,
+    metavar="TIME",
+    help="How long after being published it may be delivered, as 30s; default: for ever.",
+)
+@click.option(
     "--traceparent",
     metavar="00-TRACE-SPAN-FLAGS",
     help="Trace that the event belongs to, as W3C Trace Context names it.",
@@ -76,6 +88,8 @@ def pub(
     lines: bool,
     count: int,
     park: float | None,
+    retain: bool,
+    ttl: float | None,
     traceparent: str | None,
     as_json: bool,
     token: str | None,
@@ -95,6 +109,8 @@ def pub(
         raise click.UsageError("--park is for --class secure")
     if budget is not None and link_class != LinkClass.EXPRESS.value:
         raise click.UsageError("--budget is for express events; add --class express")
+    if (retain or ttl is not None) and link_class == LinkClass.EXPRESS.value:
+        raise click.UsageError("--retain and --ttl are not for express events")
     check_topic(topic)  # before a broker is looked for
     pairs = traced(parse_attributes(attributes), traceparent) or {}
     if lines and is_default("timeout"):
@@ -109,6 +125,8 @@ def pub(
         budget,
         as_json,
         park=park or 0.0,
+        retain=retain,
+        ttl=ttl,
         identity=identity,
         overlay=overlay,
         timeout=timeout,
@@ -187,6 +205,8 @@ async def _publish(
     as_json: bool,
     *,
     park: float,
+    retain: bool,
+    ttl: float | None,
     identity: Path | None,
     overlay: str,
     timeout: float,
@@ -212,6 +232,8 @@ async def _publish(
                     link_class=link_class,
                     budget=budget,
                     park=park,
+                    retain=retain,
+                    ttl=ttl,
                 )
             done += len(batch)
         await client.flush()

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ges.broker import Broker, BrokerConfig
     from ges.cli.reloading import Reloading
     from ges.http.settings import AdminSettings
+    from ges.mqtt.settings import MqttSettings
     from ges.settings.schema import Settings
 
 
@@ -52,7 +53,8 @@ def serve(check: bool, sources: Sources) -> int:
     logs = configure_logs(settings.log.level, settings.log.format, settings.name)
     _warn(sources)
     warn_of_limits(found, config)
-    run_async(_serve, config, Reloading(sources, found, logs), _admin(settings))
+    reloading = Reloading(sources, found, logs)
+    run_async(_serve, config, reloading, _admin(settings), _mqtt(settings))
     return 0
 
 
@@ -62,6 +64,14 @@ def _admin(settings: Settings) -> AdminSettings | None:
 
     said = settings.admin
     return admin_settings(said.listen, said.token_file, said.tls) if said.listen else None
+
+
+def _mqtt(settings: Settings) -> MqttSettings | None:
+    """Return what is said of the door for MQTT clients; None: there is to be none."""
+    from ges.mqtt.settings import mqtt_settings
+
+    said = settings.mqtt
+    return mqtt_settings(said.listen, said.tls) if said.listen else None
 
 
 def _check(sources: Sources) -> int:
@@ -76,6 +86,7 @@ def _check(sources: Sources) -> int:
         settings = gather(sources).settings
         mistakes = [(str(each), each.code) for each in faults_of(broker_config(settings))]
         _admin(settings)
+        _mqtt(settings)
     except ConfigError as error:
         lines = error.mistakes if isinstance(error, SettingsError) else (str(error),)
         mistakes = [(line, error.code) for line in lines]
@@ -102,14 +113,19 @@ def _warn(sources: Sources) -> None:
         )
 
 
-async def _serve(config: BrokerConfig, reloading: Reloading, admin: AdminSettings | None) -> None:
+async def _serve(
+    config: BrokerConfig,
+    reloading: Reloading,
+    admin: AdminSettings | None,
+    mqtt: MqttSettings | None,
+) -> None:
     import trio
 
     from ges.broker import Broker
     from overlay.links.heap_trim import trim
 
     broker = Broker(config)
-    admin_url = None
+    admin_url = mqtt_url = None
     asked = (signal.SIGTERM, signal.SIGINT, *reloading.signals)
     with trio.open_signal_receiver(*asked) as signals:
         async with trio.open_nursery() as nursery:
@@ -121,8 +137,16 @@ async def _serve(config: BrokerConfig, reloading: Reloading, admin: AdminSetting
                 app = AdminApp(broker, admin)
                 await nursery.start(app.run)
                 admin_url = app.server.url
+            if mqtt is not None:
+                from ges.mqtt.door import MqttDoor, listen
+
+                listeners = await listen(mqtt)  # an address in use is told before others know of us
             await nursery.start(broker.run)
-            _print_ready(broker, admin_url)
+            if mqtt is not None:
+                door = MqttDoor(broker, mqtt, listeners)
+                nursery.start_soon(door.run)
+                mqtt_url = door.url
+            _print_ready(broker, admin_url, mqtt_url)
             # What is there by now stays: collections that pass it over are short, and an event
             # that comes meanwhile waits less.
             gc.collect()
@@ -146,7 +170,7 @@ async def _end_when_drained(broker: Broker, scope: trio.CancelScope) -> None:
     scope.cancel()
 
 
-def _print_ready(broker: Broker, admin_url: str | None) -> None:
+def _print_ready(broker: Broker, admin_url: str | None, mqtt_url: str | None) -> None:
     member = broker.node.ring.member
     assert member is not None
     line = {
@@ -159,6 +183,8 @@ def _print_ready(broker: Broker, admin_url: str | None) -> None:
     }
     if admin_url is not None:
         line["admin_url"] = admin_url
+    if mqtt_url is not None:
+        line["mqtt_url"] = mqtt_url
     try:
         sys.stdout.write(json.dumps(line) + "\n")
         sys.stdout.flush()

@@ -229,6 +229,8 @@ def as_json_line(event: Event) -> bytes:
         "published_unix_ns": event.published_unix_ns,
         "hops": event.hops,
     }
+    if event.retained:
+        row["retained"] = True
     if event.traceparent:
         row["traceparent"] = event.traceparent
     if event.link_class is LinkClass.EXPRESS:

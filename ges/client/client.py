@@ -133,9 +133,11 @@ class Client:
         confirm: bool = False,
         park: float = 0.0,
         budget: float | None = None,
-        ttl: int | None = None,
+        max_hops: int | None = None,
         priority: int = 0,
         correlation: bytes = b"",
+        retain: bool = False,
+        ttl: float | None = None,
         traceparent: str | None = None,
     ) -> None:
         """Publish an event; returns when it is queued, or, with ``confirm``, taken by the broker.
@@ -148,15 +150,19 @@ class Client:
         the broker's memory for so many seconds, and sent when such a path appears; if none does,
         the refusal says so. Parked events stay in order, and are dropped if this client goes.
 
-        ``traceparent``: the trace that the event belongs to, as W3C Trace Context names it.
+        ``retain``: brokers keep it as the last value of its topic, and who subscribes later gets it
+        first; an empty payload clears the value. ``ttl``: seconds after which it is delivered to
+        nobody any more, and is no last value; ``max_hops``: so many hops between brokers it may
+        take. ``traceparent``: the trace that the event belongs to, as W3C Trace Context names it.
 
         Raises:
             TopicError: the topic is malformed.
             TraceparentError: ``traceparent`` is none.
             ConfigError: the payload is not bytes (text has to be encoded); payload or attributes
                 are too large; attributes are not text; the budget is no such time; ``ttl``,
-                ``priority`` or ``correlation`` is none; or ``park`` is negative, more than
-                MAX_PARK_SECONDS, or asked for an event that is not secure.
+                ``max_hops``, ``priority`` or ``correlation`` is none; ``retain`` or ``ttl`` are
+                asked for an express event; or ``park`` is negative, more than MAX_PARK_SECONDS, or
+                asked for an event that is not secure.
             ClientClosed: the client's block has ended.
             PublishRefused: the broker refused this event or an earlier one; nobody got it.
             ConnectionLost: no broker was found in time, or it went away before it confirmed an
@@ -168,8 +174,9 @@ class Client:
             and link_class is run.link_class
             and type(payload) is bytes
             and (size := len(payload) + run.overhead) <= run.room
-            and not (attributes or park or confirm or priority or correlation)
+            and not (attributes or park or confirm or priority or correlation or retain)
             and budget is None
+            and max_hops is None
             and ttl is None
             and traceparent is None
         ):
@@ -178,7 +185,7 @@ class Client:
             run.payloads.append(payload)
             run.times.append(time_ns())
             return
-        options = checked_options(ttl, priority, correlation)
+        options = checked_options(max_hops, priority, correlation, retain=retain, ttl=ttl)
         if traceparent is not None:
             attributes = traced(attributes, traceparent)
         await self._publish(topic, payload, attributes, link_class, park, budget, options)
@@ -211,6 +218,8 @@ class Client:
             attributes = traced(attributes, None)
         packed = pack_attributes(attributes) if attributes else b""
         park_ms = _park_ms(park, link_class) if park else 0
+        if options is not None and (options.retain or options.ttl_ms):
+            self._check_lasting(link_class)
         if budget is not None and link_class is not EXPRESS:
             raise ConfigError(f"a budget is for express events, this one is {link_class}")
         if self._state.refusals:
@@ -254,6 +263,19 @@ class Client:
             self._topics.clear()
         self._topics[topic] = encoded
         return encoded
+
+    def _check_lasting(self, link_class: LinkClass) -> None:
+        """Check that an event can be retained, or have an end."""
+        if link_class is EXPRESS:
+            raise ConfigError(
+                "an express event is not retained and has no ttl: it has a budget, and is of no "
+                "use later; publish it as normal"
+            )
+        if not self._state.retains:
+            raise PublishRefused(
+                f"{self._state.url}: this broker knows no retained events and no ttl; it is of an "
+                "earlier version"
+            )
 
     def _publish_express(
         self,

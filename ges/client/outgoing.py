@@ -19,17 +19,20 @@ from typing import NamedTuple
 
 from ges.wire.events import (
     AGAIN_FLAG,
+    EXPIRES_FLAG,
     EXPRESS_FLAG,
     FLAGS_AT,
     HEADER,
     PUBLISHED_AT,
     SECURE_FLAG,
     SEQUENCE_AT,
+    STAMP,
     TARGET_AT,
     Options,
     layout_alike,
     pack_event,
     pack_express,
+    topic_offset,
 )
 from overlay.ids import LinkClass
 from overlay.wire.frames import EVENT, LENGTH_COVERS, PROTOCOL_VERSION, frame
@@ -44,6 +47,8 @@ NANOS_PER_MILLI = 1_000_000
 _FLAGS = {LinkClass.NORMAL: 0, LinkClass.SECURE: SECURE_FLAG, LinkClass.EXPRESS: EXPRESS_FLAG}
 _PARK = struct.Struct("!I")  #: for how many milliseconds an event may be parked ...
 _PARK_AT = FRAME_HEADER.size + TARGET_AT  #: ... and where that stands in a frame
+_FLAGS_OF = struct.Struct("!H")
+_FLAGS_AT = FRAME_HEADER.size
 _PUBLISHED = struct.Struct("!Q")
 _PUBLISHED_AT = FRAME_HEADER.size + PUBLISHED_AT
 _SEQUENCE_AT = FRAME_HEADER.size + SEQUENCE_AT
@@ -163,6 +168,8 @@ class OutgoingStream:
                     (published,) = _PUBLISHED.unpack_from(marked, _PUBLISHED_AT)
                     left = park_ms - max(0, now - published) // NANOS_PER_MILLI
                     _PARK.pack_into(marked, _PARK_AT, max(1, left))  # 0 would be: not to be parked
+                if marked[_FLAGS_AT] & EXPIRES_FLAG >> 8:
+                    _shorten(marked, now)
                 yield bytes(marked)
 
     def pack_express(
@@ -177,8 +184,19 @@ class OutgoingStream:
         """Return the next event as a whole frame; all parts have been checked."""
         self.sequence += 1
         key = self._publisher, self._incarnation, self.sequence
-        more = (options or NO_OPTIONS)._asdict()
-        body = pack_express(*key, now, topic, attributes, payload, budget_us, **more)
+        chosen = options or NO_OPTIONS
+        body = pack_express(
+            *key,
+            now,
+            topic,
+            attributes,
+            payload,
+            budget_us,
+            max_hops=chosen.max_hops,
+            priority=chosen.priority,
+            correlation=chosen.correlation,
+            is_request=chosen.is_request,
+        )
         return bytearray(frame(EVENT, body))
 
     def _learn(self, topic: bytes) -> _Topic:
@@ -191,6 +209,15 @@ class OutgoingStream:
         size = LENGTH_COVERS + HEADER.size + len(topic)
         known = self._known[topic] = _Topic(layout.pack, size, start, end)
         return known
+
+
+def _shorten(marked: bytearray, now: int) -> None:
+    """Let an event that ends have what is left of its time at ``now`` (unix time, ns)."""
+    (flags,) = _FLAGS_OF.unpack_from(marked, _FLAGS_AT)
+    at = FRAME_HEADER.size + topic_offset(flags) - STAMP.size
+    (ttl_ms,) = STAMP.unpack_from(marked, at)
+    (published,) = _PUBLISHED.unpack_from(marked, _PUBLISHED_AT)
+    STAMP.pack_into(marked, at, max(1, ttl_ms - max(0, now - published) // NANOS_PER_MILLI))
 
 
 class _Topic(NamedTuple):

@@ -43,7 +43,16 @@ from overlay.address import Address, is_loopback, parse_url
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass
 from overlay.machine import Message
-from overlay.wire.versions import ACTIVE, DRILL, KEPT_EVENTS, OPERATE, QUEUES, REQUESTS, WHY
+from overlay.wire.versions import (
+    ACTIVE,
+    DRILL,
+    KEPT_EVENTS,
+    OPERATE,
+    QUEUES,
+    REQUESTS,
+    RETAINED,
+    WHY,
+)
 from overlay.wording import printable
 
 MAX_ALTERNATES = 64
@@ -114,6 +123,7 @@ class ClientState:
         self.statuses: list[Status] = []
         self._pages = StatusPages()
         self.answers_why = False  #: it says what it would do with an event
+        self.retains = False  #: it knows retained events, and events that end
         self.explanations: list[Why | WhyEvent] = []
         self.taken: list[RevocationTaken] = []
         self.operated: list[ClientList | Operated | Drilled] = []
@@ -158,6 +168,7 @@ class ClientState:
         self.can_drill = DRILL in attached.capabilities
         self.tells_active = ACTIVE in attached.capabilities
         self.answers_why = WHY in attached.capabilities
+        self.retains = RETAINED in attached.capabilities
         self.takes_queues = QUEUES in attached.capabilities
         self.takes_requests = REQUESTS in attached.capabilities
         self.watermarks.move()

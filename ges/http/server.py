@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import errno
-
 import structlog
 import trio
 
 from ges.http.answers import End
 from ges.http.connection import ENDED, Answer, HttpConnection
+from ges.http.listening import why_not_listening
 from ges.http.tls import AdminTls
 from overlay.errors import ConfigError
 from overlay.wording import printable
@@ -54,8 +53,9 @@ class AdminServer:
         try:
             listeners = await trio.open_tcp_listeners(self.port, host=self._host)
         except OSError as error:
+            why = why_not_listening(error)
             raise ConfigError(
-                f"--admin {self._host}:{self.port}: {_why(error)}; give another address or port"
+                f"--admin {self._host}:{self.port}: {why}; give another address or port"
             ) from error
         self.port = listeners[0].socket.getsockname()[1]
         task_status.started()
@@ -105,13 +105,3 @@ class AdminServer:
             return False
         self._open.pop(oldest).cancel()
         return True
-
-
-def _why(error: OSError) -> str:
-    inner = error.__cause__
-    if isinstance(inner, BaseExceptionGroup):
-        inner = inner.exceptions[0]
-    first = inner if isinstance(inner, OSError) else error
-    if first.errno == errno.EADDRINUSE:
-        return "another process listens there"
-    return first.strerror or str(first)

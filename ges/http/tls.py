@@ -28,13 +28,15 @@ Mark = tuple[tuple[int, int] | None, ...]
 class AdminTls:
     """A folder of certificates, in use."""
 
-    def __init__(self, folder: Path) -> None:
-        """Read it.
+    def __init__(self, folder: Path, flag: str = "--admin-tls", protocol: str = "http/1.1") -> None:
+        """Read it; ``flag`` is how the user has named it, ``protocol`` what is spoken, by ALPN.
 
         Raises:
             ConfigError: a file is missing, wrong, or open to others.
         """
         self._folder = folder
+        self._flag = flag
+        self._protocol = protocol
         self._mark = self._look()
         self._context = self._read()
         self._log = structlog.get_logger("chordal.admin")
@@ -71,7 +73,7 @@ class AdminTls:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.num_tickets = 0  # a resumed session would outlive the certificate it began with
-        context.set_alpn_protocols(["http/1.1"])
+        context.set_alpn_protocols([self._protocol])
         try:
             mode = stat.S_IMODE(key.stat().st_mode)
             context.load_cert_chain(self._folder / CERTIFICATE, key, password=_no_password)
@@ -81,7 +83,7 @@ class AdminTls:
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or str(error)
             raise ConfigError(
-                f"{self._folder}: {why}; --admin-tls wants {CERTIFICATE} and {KEY} there, in PEM, "
+                f"{self._folder}: {why}; {self._flag} wants {CERTIFICATE} and {KEY} there, in PEM, "
                 f"and {CLIENTS} if certificates are to let clients in"
             ) from error
         if mode & 0o077:

@@ -20,6 +20,8 @@ Over which links
 Once and in order
     ``via`` (the way an event has come), ``flow_order`` (order with gaps), ``recall`` (the log of a
     source), ``recalls`` (questions and answers).
+Kept for who subscribes later
+    ``retaining`` (stamps, ends, and values as they come), ``first_values`` (to new subscribers).
 Kept for clients that lose their broker
     ``past`` (fetched from where it was published), ``kept`` (what has passed of late), ``replay``
     (what one client has missed), ``replays``.

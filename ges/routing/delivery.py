@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection
 
+from ges.retained.values import RetainedValues
 from ges.routing.audience import Audience
 from ges.routing.interests import Interests
 from ges.routing.replays import Replays
+from ges.routing.retaining import Retaining
 from ges.routing.sharing import Sharing
 from ges.routing.subscriber import Membership, Subscriber
 from ges.wire.event_runs import EventRun
+from ges.wire.events import TIMED_FLAGS, Head
 from ges.wire.groups import Serving
 from overlay.ids import LinkClass, Nanos
 from overlay.wire.frames import DELIVERY, frame_start
@@ -25,13 +28,27 @@ class Deliveries:
         now: Callable[[], Nanos],
         interests: Interests,
         sharing: Sharing,
+        values: RetainedValues | None = None,
+        wall_ns: Callable[[], int] | None = None,
     ) -> None:
-        """``interests`` has the cluster told what clients want; ``sharing`` has queue groups."""
+        """Take what deliveries need.
+
+        Args:
+            counters: of this broker.
+            now: returns the time.
+            interests: has the cluster told what clients want.
+            sharing: has queue groups.
+            values: the retained ones.
+            wall_ns: returns unix time; None: ``now`` is taken for it.
+        """
+        values = RetainedValues() if values is None else values
+        wall_ns = wall_ns or now
         self._counters = counters
         self._interests = interests
         self.audience = Audience()
         self.sharing = sharing
-        self.replays = Replays(counters, now, self.audience)
+        self.replays = Replays(counters, now, self.audience, wall_ns)
+        self.retaining = Retaining(values, self.audience, counters, wall_ns, now)
 
     def subscribe(
         self,
@@ -63,6 +80,7 @@ class Deliveries:
     def forget(self, client: Subscriber) -> None:
         """The client is gone."""
         self.replays.forget(client)
+        self.retaining.first.forget(client)
         self.audience.forget(client)
         for number, membership in client.queues.items():
             self.sharing.members.remove(client, number, membership)
@@ -78,43 +96,56 @@ class Deliveries:
     def deliver(self, run: EventRun, now: Nanos) -> None:
         """Send events that are not express to all who want them, and to one of each queue group."""
         head = run.head
+        if self._is_over(head):
+            return
         due = self.sharing.due(run)
         run = run.ungrouped()
-        self.replays.keep(run, now)
+        plain = run.untimed()  # for clients that do not know of times
+        self.replays.keep(plain, now, head.ends_ms)
         targets = self.audience.of(head.link_class, head.topic)
         shared: Collection[Subscriber] = ()
         if due:
             shares = self.sharing.share(run, due)
-            plain = {
+            everything = {
                 client: row.matches
                 for row in targets
                 if (client := row.recipient.client) is not None
                 and client in shares.numbers
                 and row.recipient.outlet is not None
             }
-            self.sharing.send(run, shares, plain)
+            self.sharing.send(run, shares, everything)
             shared = shares.numbers.keys()
         if not targets:
             return
-        frames, count = memoryview(run.data)[run.bounds[0] : run.bounds[-1]], run.count
+        count = run.count
         events = 0 if head.secure else count  # of secure events none is dropped
-        items: dict[bytes, bytes] = {}  # clients with the same numbers share one
+        items: dict[tuple[bytes, bool], bytes] = {}  # clients with the same numbers share one
         sent = 0
         for recipient, matches, _, _ in targets:
             outlet = recipient.outlet
             if outlet is None or (shared and recipient.client in shared):
                 continue
-            item = items.get(matches)
+            is_plain = plain is not run and not (recipient.client and recipient.client.retains)
+            item = items.get((matches, is_plain))
             if item is None:
+                frames = (plain if is_plain else run).frames
                 start = frame_start(DELIVERY, len(matches) + len(frames))
-                item = items[matches] = b"".join((start, matches, frames))
+                item = items[matches, is_plain] = b"".join((start, matches, frames))
             outlet.send(item, events)
             sent += 1
         self._counters["events_delivered"] += count * sent
 
+    def _is_over(self, head: Head) -> bool:
+        if not head.flags & TIMED_FLAGS or not self.retaining.is_over(head):
+            return False
+        self._counters["events_expired"] += 1
+        return True
+
     def deliver_handed(self, run: EventRun, serving: Serving) -> None:
         """Send events to members of the groups named, to whom another broker has handed them on."""
         keys = self.sharing.handed(run, serving)
+        if self._is_over(run.head):
+            return
         run = run.ungrouped()
         self.sharing.send(run, self.sharing.share(run, keys, serving.tried), {})
 

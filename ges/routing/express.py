@@ -212,8 +212,8 @@ class Express:
     def _forward(self, head: Head, event: bytearray, onward: Onward) -> None:
         if not onward:
             return
-        if head.ttl and head.hops >= head.ttl:
-            self._counters["events_ttl_ended"] += 1
+        if head.max_hops and head.hops >= head.max_hops:
+            self._counters["events_max_hops_ended"] += 1
             return
         if head.hops >= MAX_HOPS:
             self._counters["events_too_many_hops"] += 1

@@ -68,8 +68,8 @@ class Forwarding:
         if not onward:
             return
         head = run.head
-        if head.ttl and head.hops >= head.ttl:
-            self._counters["events_ttl_ended"] += run.count
+        if head.max_hops and head.hops >= head.max_hops:
+            self._counters["events_max_hops_ended"] += run.count
             return
         if head.hops >= MAX_HOPS:
             self._counters["events_too_many_hops"] += run.count

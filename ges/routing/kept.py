@@ -41,6 +41,7 @@ class KeptRun(msgspec.Struct, frozen=True, gc=False):
     data: bytes  #: what was read, with other events before and behind, perhaps
     start: int  #: of the first frame in ``data``
     end: int
+    ends_ms: int = 0  #: unix time after which nobody is to get it; 0: there is no such time
 
     @property
     def first(self) -> tuple[Flow, int]:
@@ -59,9 +60,12 @@ class KeptRun(msgspec.Struct, frozen=True, gc=False):
 
 def kept_run(run: EventRun, at: Nanos) -> KeptRun:
     """Return a run that has its bytes to itself, as it is kept."""
+    ends_ms = run.head.ends_ms
+    run = run.untimed()
     head, data, bounds = run.head, run.data, run.bounds
     size = ENTRY_BYTES + len(head.topic) + len(data)
-    return KeptRun(at, size, head.topic, head.secure, run.count, data, bounds[0], bounds[-1])
+    where = data, bounds[0], bounds[-1]
+    return KeptRun(at, size, head.topic, head.secure, run.count, *where, ends_ms)
 
 
 class KeptEvents:
@@ -74,15 +78,16 @@ class KeptEvents:
         self._runs: deque[KeptRun] = deque()
         self._data: bytes = b""  #: of the latest run: bytes that several share are counted once
 
-    def keep(self, run: EventRun, now: Nanos) -> None:
-        """Keep a run of events."""
+    def keep(self, run: EventRun, now: Nanos, ends_ms: int = 0) -> None:
+        """Keep a run of events; nobody gets it after ``ends_ms``, unix time, unless that is 0."""
         head, data, bounds = run.head, run.data, run.bounds
         size = ENTRY_BYTES + len(head.topic)
         if data is not self._data:
             self._data = data
             size += len(data)
         count = len(bounds) - 1
-        self._add(KeptRun(now, size, head.topic, head.secure, count, data, bounds[0], bounds[-1]))
+        where = data, bounds[0], bounds[-1]
+        self._add(KeptRun(now, size, head.topic, head.secure, count, *where, ends_ms))
 
     def since(self, number: int, most: int) -> Iterator[KeptRun]:
         """Yield the runs from that number on, up to ``most``; nothing may be added meanwhile."""

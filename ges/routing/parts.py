@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ges.retained.values import RetainedValues
 from ges.routing.catch_up import CatchUp
 from ges.routing.choosing import Choosing
 from ges.routing.delivery import Deliveries
@@ -71,13 +72,18 @@ class RoutingParts:
         *,
         rng: random.Random,
         now: Callable[[], Nanos],
+        values: RetainedValues | None = None,
+        wall_ns: Callable[[], int] | None = None,
     ) -> RoutingParts:
-        """Return new parts; ``rng`` draws the tokens of streams, and who serves queue groups."""
+        """Return new parts; ``rng`` draws the tokens of streams, and who serves queue groups.
+
+        ``values`` are the retained ones; ``wall_ns`` returns unix time.
+        """
         cluster = known.cluster
         plans = Plans(lines, holding, cluster)
         tokens: Tokens[Stream] = Tokens(rng)
         sharing = Sharing(Choosing(cluster, known.groups, rng), counters)
-        deliveries = Deliveries(counters, now, interests, sharing)
+        deliveries = Deliveries(counters, now, interests, sharing, values, wall_ns)
         ordering = FlowOrdering(lambda topic: deliveries.serves(LinkClass.NORMAL, topic))
         recalls = Recalls(ordering, RecallLog(), cluster)
         forwarding = Forwarding(lines, paths, holding, tokens, counters)

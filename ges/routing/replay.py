@@ -65,17 +65,19 @@ class Replay:
             self._begins = {each: self._begins[each] for each in filters if each in self._begins}
 
     def piece(
-        self, kept: KeptEvents, filters: Filters, *, secure: bool
+        self, kept: KeptEvents, filters: Filters, *, secure: bool, wall_ms: int = 0
     ) -> Iterator[tuple[bytes, KeptRun, int]]:
         """Yield the next deliveries: the frame, its events, and how many they are.
 
-        ``filters`` are those that hold now; ``secure``: the client may get secure events.
+        ``filters`` are those that hold now; ``secure``: the client may get secure events;
+        ``wall_ms``: unix time.
         """
         if self._is_stale or filters != self._filters:
             self._rebuild(filters)
         size = 0
         for run in self._runs(kept):
-            numbers = self._matches(run) if secure or not run.secure else ()
+            is_over = 0 < run.ends_ms <= wall_ms
+            numbers = self._matches(run) if (secure or not run.secure) and not is_over else ()
             if not numbers:
                 continue
             flow, first = run.first

@@ -39,8 +39,13 @@ class Replays:
         counters: Counter[str],
         now: Callable[[], Nanos],
         audience: Audience,
+        wall_ns: Callable[[], int] | None = None,
     ) -> None:
-        """``audience``: of those in it that are behind, it lets what comes now go nowhere."""
+        """``audience``: of those in it that are behind, it lets what comes now go nowhere.
+
+        ``wall_ns`` returns unix time; None: ``now`` is taken for it.
+        """
+        self._wall_ns = wall_ns or now
         self.kept = KeptEvents()
         self._counters = counters
         self._now = now
@@ -55,9 +60,9 @@ class Replays:
 
     # ── called as events pass, and as clients come and go ─────────────────────────────────────
 
-    def keep(self, run: EventRun, now: Nanos) -> None:
-        """Keep events that are delivered at ``now``."""
-        self.kept.keep(run, now)
+    def keep(self, run: EventRun, now: Nanos, ends_ms: int = 0) -> None:
+        """Keep events that are delivered at ``now``; none after ``ends_ms``, unless that is 0."""
+        self.kept.keep(run, now, ends_ms)
 
     def is_behind(self, client: Subscriber) -> bool:
         """Say whether a client is to get no events but kept ones and express ones."""
@@ -148,7 +153,9 @@ class Replays:
             self._counters["replays_overrun"] += 1
             self._audience.release(client)
             return
-        for delivery, run, count in replay.piece(kept, client.filters, secure=client.secure):
+        for delivery, run, count in replay.piece(
+            kept, client.filters, secure=client.secure, wall_ms=self._wall_ns() // NANOS_PER_MILLI
+        ):
             client.connection.send(delivery, 0 if run.secure else count)
             self._counters["events_replayed"] += count
         if replay.has_past or replay.position < kept.end:

@@ -30,6 +30,7 @@ from ges.routing.via import Tokens
 from ges.wire.event_runs import EventRun
 from ges.wire.events import (
     AGAIN_FLAG,
+    AT_MOST_ONCE_FLAG,
     CORRELATION_FLAG,
     FLOOD_FLAG,
     GROUPS_FLAG,
@@ -37,6 +38,7 @@ from ges.wire.events import (
     RECALLED_FLAG,
     REQUEST_FLAG,
     SECURE_FLAG,
+    TIMED_FLAGS,
     Duty,
     Head,
 )
@@ -45,7 +47,7 @@ from overlay.ids import LinkClass, Nanos
 from ring.wire.messages import Member
 
 #: What stays of the flags of an event that goes by arcs; how it is laid out is in one of them.
-_STAYING = MARK_FLAG | CORRELATION_FLAG | REQUEST_FLAG
+_STAYING = MARK_FLAG | CORRELATION_FLAG | REQUEST_FLAG | TIMED_FLAGS | AT_MOST_ONCE_FLAG
 
 
 class Router:
@@ -70,6 +72,7 @@ class Router:
         self._passing = passing
         self._plans = passing.plans
         self._deliveries = deliveries
+        self._retaining = deliveries.retaining
         self._express = express
         self._counters = counters
         self._member: Member | None = None  #: as we stand on the ring, or stood on it last
@@ -154,6 +157,18 @@ class Router:
         else:
             self._passing.send_round(way, event, line.link_class, now)
 
+    def tell_values(self, uid: str, runs: Iterable[EventRun], now: Nanos) -> None:
+        """Send a member retained values that it lacks, and nobody else."""
+        cluster = self._plans.cluster
+        slot = cluster.slots.get(uid)
+        if slot is None or cluster.slot is None:
+            return
+        duty = Duty(1, 0, 1 << slot, 1 << cluster.slot)
+        for run in runs:
+            head = run.head
+            sent = run.under(self._tokens.stray(), self._plans.here or 0)
+            self._passing.pass_on(sent, duty, head.flags, head.link_class, now)
+
     def lose(self, head: Head) -> None:
         """Events were dropped here: whoever misses them is to ask for them."""
         if not head.express:
@@ -229,6 +244,9 @@ class Router:
         plans, flow = self._plans, head.flow
         own = 1 << (plans.cluster.slot or 0)
         wanted = (self._mask_of(head.link_class, head.topic) | serving) & ~own
+        if head.retain:
+            wanted |= self._all_members(head.link_class) & ~own
+            self._retaining.keep(run)
         has_roamed = self._recalls.log.has_roamed(flow, now)
         self._recalls.log.keep(run, wanted | own, now)
         via, source = self._tokens.start(flow), plans.here or 0
@@ -252,6 +270,8 @@ class Router:
             self._deliveries.deliver_handed(run, serving)
             self._hand_on(now)
             return
+        if self._retain(run):
+            return
         if head.recalled:
             if head.duty.target:
                 self._past.take(run, head.duty.target - 1, now)
@@ -261,6 +281,23 @@ class Router:
             self._recent.fresh(run)
         ready = self._admit(run, now, marked=head.marked, via=head.via, source=head.source)
         self.deliver(ready, now)
+
+    def _retain(self, run: EventRun) -> bool:
+        """Keep what is to be retained; says whether it is a value, and no news."""
+        if run.head.stored:
+            self._retaining.take_stored(run)
+            return True
+        if run.head.retain:
+            self._retaining.keep(run)
+        return False
+
+    def _all_members(self, link_class: LinkClass) -> int:
+        """Return the slots of the members that links of a class lead to, as a mask."""
+        cluster = self._plans.cluster
+        if link_class is LinkClass.SECURE:
+            table = cluster.tables.get(link_class)
+            return table.reached if table is not None else 0
+        return sum(1 << slot for slot in cluster.uids)
 
     def _express_onward(self, head: Head, serving: int) -> Onward:
         plans = self._plans
@@ -281,6 +318,8 @@ class Router:
             via, source = self._tokens.start(head.flow), self._plans.here or 0
             self._recalls.log.keep(run, -1, now)
             run = run.under(via, source)
+        if self._retain(run):
+            return
         fresh = self._recent.fresh(run)
         known = run.count - sum(part.count for part in fresh)
         if known:

@@ -32,7 +32,7 @@ from overlay.security.identity import PeerIdentity
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import MAX_FRAME_BYTES
 from overlay.wire.greetings import GREETINGS, Hello, Refusal
-from overlay.wire.versions import ACTIVE, ASKS, FOR_CLIENTS, LEAVING, LOOKS, MISSED, PAGES
+from overlay.wire.versions import ACTIVE, ASKS, FOR_CLIENTS, LEAVING, LOOKS, MISSED, PAGES, RETAINED
 from overlay.wording import counted
 
 NOTHING = AccessRules(())  #: allows nothing
@@ -97,11 +97,16 @@ class Clients:
         """How many clients are here, beside those that only look."""
         return len(self._sessions) - len(self._visitors)
 
-    async def serve(self, hello: Hello, wire: Wire, reader: FrameReader) -> None:
-        """Serve one client until it goes, or breaks the protocol."""
+    async def serve(
+        self, hello: Hello, wire: Wire, reader: FrameReader, let_in: LetIn | None = None
+    ) -> None:
+        """Serve one client until it goes, or breaks the protocol.
+
+        ``let_in``: who it is, where that was found out otherwise than by its greeting.
+        """
         only_looks = LOOKS in hello.capabilities
         try:
-            found = await self._judge(hello, wire, reader)
+            found = await self._judge(hello, wire, reader, let_in)
         except ProtocolError as error:
             self._counted_log.note("protocol_errors", "protocol error", why=str(error))
             return
@@ -129,6 +134,7 @@ class Clients:
             takes_pages=PAGES in hello.capabilities,
             only_looks=only_looks,
             hears_leaving=LEAVING in hello.capabilities,
+            retains=RETAINED in hello.capabilities,
             host=wire.remote,
             since=self._driver.now(),
             number=next(self._numbers),
@@ -280,13 +286,24 @@ class Clients:
             self._gone = trio.Event()
             await self._gone.wait()
 
+    def judge_password(
+        self, user: str | None, password: bytes | None, host: str, *, is_private: bool
+    ) -> LetIn | str:
+        """Return who a client is that shows a user name and a password, or why it is not let in.
+
+        ``is_private``: nobody but this broker could read them.
+        """
+        return self._letting_in.judge_password(user, password, host, is_private=is_private)
+
     # ── letting in ────────────────────────────────────────────────────────────────────────────
 
-    async def _judge(self, hello: Hello, wire: Wire, reader: FrameReader) -> LetIn | Refusal:
+    async def _judge(
+        self, hello: Hello, wire: Wire, reader: FrameReader, let_in: LetIn | None
+    ) -> LetIn | Refusal:
         leaving = Refusal(Refused.LEAVING, "this broker is leaving")
         if self._closed:
             return leaving
-        found = await self._letting_in.judge(hello, wire, reader)
+        found = let_in or await self._letting_in.judge(hello, wire, reader)
         if isinstance(found, Refusal):
             return found
         if self._closed:  # meanwhile

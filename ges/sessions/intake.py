@@ -28,7 +28,7 @@ from ges.wire.client_messages import (
 )
 from ges.wire.drill_messages import Question
 from ges.wire.event_runs import EventRun, event_runs
-from ges.wire.events import CLIENT_FLAGS, MAX_PAYLOAD_BYTES, NO_DUTY
+from ges.wire.events import CLIENT_FLAGS, MAX_PAYLOAD_BYTES, NO_DUTY, TIMED_FLAGS
 from ges.wire.operator_messages import ClientsRequest, Drain, Kick
 from ges.wire.status import Status
 from ges.wire.status_pages import status_frames
@@ -42,6 +42,7 @@ from overlay.wire.codec import FrameRun
 from overlay.wire.frames import CONTROL, EVENT
 
 LONG_RUN_BYTES = 16 * 1024  #: a shorter run is taken in one piece, however many want it
+TOO_LARGE = "a payload of "  #: how the reason begins for which an event is refused for its size
 
 
 class Intake:
@@ -139,6 +140,8 @@ class Intake:
             raise ProtocolError(f"{type(message).__name__} from a client that only looks")
         if isinstance(message, Subscribe):
             self._subscriptions.subscribe(session, message)
+            if message.values:
+                self._stack.retaining.first.begin(session, message.number)
             self._parked.stir()  # who is alone may publish to its own subscribers
         elif isinstance(message, Resubscribe):
             serve = partial(self._subscriptions.subscribe, session)
@@ -197,6 +200,10 @@ class Intake:
         if head.hops or head.duty != NO_DUTY or head.flags & ~CLIENT_FLAGS:
             run = run.unpatched()
         problem = self._topics.problem(head.topic) or self._why_too_large(run)
+        if head.flags & TIMED_FLAGS:
+            problem = problem or self._stack.retaining.why_not(run, self._limits.retained)
+            run = self._stack.retaining.stamped(run)
+            head = run.head
         if problem is None and (problem := session.why_not(head.topic)) is not None:
             self._replies.note_denied(session)
         elif problem is None:
@@ -227,7 +234,7 @@ class Intake:
         limit = self._limits.payload_bytes
         if limit >= MAX_PAYLOAD_BYTES or (size := run.largest_payload) <= limit:
             return None
-        return f"a payload of {size} bytes; this broker takes {limit} at most"
+        return f"{TOO_LARGE}{size} bytes; this broker takes {limit} at most"
 
     def _park(self, session: Session, run: EventRun, problem: str | None, park_ms: int) -> None:
         """Park secure events that cannot go now, as far as their publisher wants that."""

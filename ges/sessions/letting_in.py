@@ -81,6 +81,20 @@ class LettingIn:
         answer = broker_proof(found.record.sha256, proven[0]) if proven is not None else None
         return LetIn(found, Source(f"token {found.record.name}", is_proven=True), answer)
 
+    def judge_password(
+        self, user: str | None, password: bytes | None, host: str, *, is_private: bool
+    ) -> LetIn | str:
+        """Return who a client is that shows a token as user name and password, or why not."""
+        found = self._admission.admit_by_password(user, password, is_private=is_private)
+        if isinstance(found, Rejection):
+            self._counted_log.note(
+                "clients_not_authenticated", "client refused", why=found.reason, host=host
+            )
+            return found.reason
+        if found.record is None:
+            return LetIn(found, source_of(host, None))
+        return LetIn(found, Source(f"token {found.record.name}", is_proven=True))
+
     async def _challenge(
         self, hello: Hello, name: str, client_nonce: bytes, wire: Wire, reader: FrameReader
     ) -> tuple[Exchange, bytes]:

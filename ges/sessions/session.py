@@ -90,6 +90,7 @@ class Session:
         "publisher",
         "queues",
         "reader",
+        "retains",
         "since",
         "status",
         "takes_pages",
@@ -115,6 +116,7 @@ class Session:
         takes_pages: bool = False,
         only_looks: bool = False,
         hears_leaving: bool = False,
+        retains: bool = False,
         host: str | None = None,
         since: Nanos = 0,
         number: int = 0,
@@ -128,6 +130,7 @@ class Session:
             takes_pages: it can put a status together that comes in pages.
             only_looks: it may ask for the status, and no more.
             hears_leaving: it goes to another broker when it is told that this one leaves.
+            retains: it knows retained events, and events that end.
             host: IP address that it is attached from; None: there is none.
             since: when it was attached.
             number: of its connection at this broker.
@@ -153,6 +156,7 @@ class Session:
         self.takes_pages = takes_pages
         self.only_looks = only_looks
         self.hears_leaving = hears_leaving
+        self.retains = retains
         self.host = host
         self.is_local = host is None or is_loopback(host)
         self.since = since

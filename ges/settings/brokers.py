@@ -81,6 +81,7 @@ def limits_of(settings: Settings) -> OverlayLimits:
         link_bytes_total=given.link_memory,
         client_silence_seconds=given.client_silence,
         payload_bytes=given.payload,
+        retained=given.retained,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from ges.broker.memory_budget import DEFAULT_BYTES, MIN_BYTES
+from ges.retained.values import MAX_VALUES
 from ges.settings.forms import BYTES, TIME
 from ges.settings.setting import Part, setting
 from ges.wire.events import MAX_PAYLOAD_BYTES
@@ -120,6 +121,16 @@ class Limits(Part, frozen=True):
             reloads=True,
         ),
     ] = LIMITS.payload_bytes
+    retained: Annotated[
+        int,
+        setting(
+            "Retained values in the cluster beyond which no client adds one here.",
+            *("--max-retained", "N"),
+            ge=0,
+            le=MAX_VALUES,
+            reloads=True,
+        ),
+    ] = LIMITS.retained
     subscriptions: Annotated[
         int,
         setting(

@@ -200,6 +200,31 @@ class Admin(Part, frozen=True):
     ] = None
 
 
+class Mqtt(Part, frozen=True):
+    """The door for MQTT clients."""
+
+    listen: Annotated[
+        str | None,
+        setting(
+            "Serve clients of MQTT 3.1.1 and 5 there; a port alone is one on loopback. None: do "
+            "not.",
+            *("--mqtt", "[HOST:]PORT"),
+            form=LISTEN,
+            env="CHORDAL_MQTT",
+        ),
+    ] = None
+    tls: Annotated[
+        Path | None,
+        setting(
+            "Serve them over TLS: the folder holds server.crt and server.key, and client-ca.crt if "
+            "only those are served who show a certificate of an authority in it.",
+            *("--mqtt-tls", "DIR"),
+            form=PATH,
+            env="CHORDAL_MQTT_TLS",
+        ),
+    ] = None
+
+
 class Settings(Part, frozen=True):
     """One broker."""
 
@@ -301,4 +326,5 @@ class Settings(Part, frozen=True):
     express: Express = Express()
     relays: Relays = Relays()
     admin: Admin = Admin()
+    mqtt: Mqtt = Mqtt()
     log: Log = Log()

@@ -12,7 +12,7 @@ that holds something registers a :class:`Holding` for its kind.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from ges.wire.unit_messages import Held, HeldDigest
@@ -42,11 +42,16 @@ class Comparison:
         self.counters: Counter[str] = Counter()
         self._own_uid = own_uid
         self._holdings: dict[int, Holding] = {}
+        self._concerns: dict[int, Callable[[str], bool]] = {}  #: who holds that kind at all
         self._due: dict[str, Nanos] = {}  #: neighbours, and when to tell them
 
-    def register(self, kind: int, holding: Holding) -> None:
-        """Compare what is held of this kind from now on."""
+    def register(
+        self, kind: int, holding: Holding, concerns: Callable[[str], bool] | None = None
+    ) -> None:
+        """Compare what is held of this kind from now on; ``concerns``: with whom, by uid."""
         self._holdings[kind] = holding
+        if concerns is not None:
+            self._concerns[kind] = concerns
 
     def set_neighbours(self, uids: Iterable[str], now: Nanos) -> None:
         """Compare with these; with new ones in a second."""
@@ -60,7 +65,11 @@ class Comparison:
 
     def tell(self, uid: str) -> list[Effect]:
         """Tell a broker now, whoever it is."""
-        entries = (HeldDigest(kind, held.digest) for kind, held in sorted(self._holdings.items()))
+        entries = (
+            HeldDigest(kind, held.digest)
+            for kind, held in sorted(self._holdings.items())
+            if self._is_held_by(uid, kind)
+        )
         return [Send(uid, Held(tuple(entries)))]
 
     def on_held(self, uid: str, held: Held, now: Nanos) -> list[Effect]:
@@ -69,7 +78,9 @@ class Comparison:
         has_differed = False
         for entry in held.digests:
             holding = self._holdings.get(entry.kind)
-            if holding is not None and holding.digest != entry.digest:
+            if holding is None or not self._is_held_by(uid, entry.kind):
+                continue
+            if holding.digest != entry.digest:
                 has_differed = True
                 effects += holding.on_differs(uid, now)
         if has_differed:
@@ -90,6 +101,10 @@ class Comparison:
     def next_deadline(self) -> Nanos | None:
         """Return when a neighbour is to be told next, or None."""
         return min(self._due.values(), default=None)
+
+    def _is_held_by(self, uid: str, kind: int) -> bool:
+        concerns = self._concerns.get(kind)
+        return concerns is None or concerns(uid)
 
     def _after(self, uid: str, pause: Nanos, now: Nanos) -> Nanos:
         return now + pause + (LARGER_NS if self._own_uid > uid else 0)

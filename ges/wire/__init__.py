@@ -8,7 +8,7 @@ Events
 Messages
     ``broker_messages`` (between brokers), ``unit_messages`` (about their cluster),
     ``gateway_messages`` (links inside it), ``recall_messages`` (what an edge asks a source),
-    ``profile_messages`` (what clients want),
+    ``profile_messages`` (what clients want), ``retained_messages`` (what values members keep),
     ``link_codec`` (all that brokers understand of each other), ``client_messages`` (between a
     client and its broker), ``operator_messages`` (the same for an operator), ``drill_messages``
     (and for a drill), ``status`` (what a broker says of itself), ``status_pages`` (where that is

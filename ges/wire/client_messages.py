@@ -29,7 +29,10 @@ FilterText = Annotated[str, msgspec.Meta(max_length=MAX_TOPIC_BYTES)]
 
 
 class Subscribe(Message, frozen=True):
-    """Send me the events that match. ``link_class``: only those of that class; None: all."""
+    """Send me the events that match. ``link_class``: only those of that class; None: all.
+
+    ``values``: first the values that are retained, if the client knows of these.
+    """
 
     number: Number
     filter: FilterText
@@ -37,6 +40,7 @@ class Subscribe(Message, frozen=True):
     #: name of a queue group: of its members on one filter one gets each event; only to a broker
     #: that has said :data:`overlay.wire.versions.QUEUES`
     queue: GroupName | None = None
+    values: bool = True
 
 
 class Mark(msgspec.Struct, frozen=True, array_like=True, gc=False):

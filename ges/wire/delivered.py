@@ -18,15 +18,20 @@ from types import MappingProxyType
 import msgspec
 
 from ges.wire.events import (
+    AT_MOST_ONCE_FLAG,
     ATTRIBUTES,
     BUDGET,
     CORRELATION_BYTES,
     CORRELATION_FLAG,
+    EXPIRES_FLAG,
     EXPRESS_FLAG,
     REQUEST_FLAG,
+    RETAIN_FLAG,
     ROUGH_FLAG,
     SECURE_FLAG,
+    STAMP,
     START_BYTES,
+    STORED_FLAG,
     layout_alike,
 )
 from ges.wire.replies import reply_address
@@ -45,6 +50,8 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 _DELIVERED = struct.Struct("!IHHB33x16sQQQBBHH")
 _EVENT_TAG = PROTOCOL_VERSION << 8 | EVENT
 _CLASS_FLAGS = SECURE_FLAG | EXPRESS_FLAG
+_UNLIKE = EXPRESS_FLAG | CORRELATION_FLAG | RETAIN_FLAG | EXPIRES_FLAG | STORED_FLAG
+_UNLIKE |= AT_MOST_ONCE_FLAG
 _CLASSES = (
     {0: LinkClass.NORMAL, SECURE_FLAG: LinkClass.SECURE, EXPRESS_FLAG: LinkClass.EXPRESS}
     | {_CLASS_FLAGS: LinkClass.SECURE}  # no broker passes such an event on
@@ -70,6 +77,10 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     priority: int = 0  #: 0 to 9, as the publisher has it
     correlation: bytes = b""  #: 16 bytes by which a reply names what it replies to; none: empty
     is_request: bool = False  #: its publisher waits for a reply
+    retained: bool = False  #: it was published before, and is the last that was retained
+    retain: bool = False  #: its publisher has it retained
+    ends_unix_ms: int = 0  #: nobody gets it after that, by the clocks of brokers; 0: it has no end
+    at_most_once: bool = False  #: its publisher does not care if it is lost
 
     @property
     def reply_to(self) -> str:
@@ -172,6 +183,12 @@ def _read_event(
     if flags & CORRELATION_FLAG:
         correlation = data[topic_at : topic_at + CORRELATION_BYTES]
         topic_at += CORRELATION_BYTES
+    ends = 0
+    if flags & RETAIN_FLAG:
+        topic_at += STAMP.size
+    if flags & EXPIRES_FLAG:
+        (ends,) = STAMP.unpack_from(data, topic_at)
+        topic_at += STAMP.size
     attributes_at = topic_at + topics
     payload_at = attributes_at + attributes
     if payload_at > end or end > last or tag != _EVENT_TAG:
@@ -193,8 +210,12 @@ def _read_event(
         priority,
         correlation,
         bool(flags & REQUEST_FLAG),
+        bool(flags & STORED_FLAG),
+        bool(flags & RETAIN_FLAG),
+        ends,
+        bool(flags & AT_MOST_ONCE_FLAG),
     )
-    is_like = not (is_express or attributes or correlation)
+    is_like = not (flags & _UNLIKE or attributes)
     like = _Like(event, data, at, topics) if is_like else None
     return event, like, end
 
@@ -288,5 +309,5 @@ class _Like:
 
 @lru_cache(maxsize=1024)
 def _layout(topic_bytes: int) -> struct.Struct:
-    """Return length | version to incarnation | sequence | time | ttl to topic."""
+    """Return length | version to incarnation | sequence | time | max hops to topic."""
     return struct.Struct(f"!I62sQQ{6 + topic_bytes}s")

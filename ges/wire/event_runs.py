@@ -15,8 +15,10 @@ from itertools import accumulate, pairwise
 import msgspec
 
 from ges.wire.events import (
+    AT_MOST_ONCE_FLAG,
     CLIENT_FLAGS,
     CORRELATION_FLAG,
+    EXPIRES_FLAG,
     EXPRESS_FLAG,
     FLAGS_AT,
     FRONT,
@@ -24,6 +26,11 @@ from ges.wire.events import (
     HEADER,
     MAX_PAYLOAD_BYTES,
     NO_DUTY,
+    RETAIN_FLAG,
+    SECURE_FLAG,
+    STAMP,
+    STORED_FLAG,
+    TIMED_FLAGS,
     Head,
     check_attributes,
     pack_front,
@@ -36,7 +43,7 @@ from overlay.wire.frames import HEADER as FRAME_HEADER
 
 FEW = 8  #: events: fewer are patched one by one
 RUN_BYTES = 64 * 1024  #: of a run, unless it is a single event
-_ALONE = EXPRESS_FLAG | CORRELATION_FLAG | GROUPS_FLAG
+_ALONE = EXPRESS_FLAG | CORRELATION_FLAG | GROUPS_FLAG | TIMED_FLAGS | STORED_FLAG
 
 
 class EventRun(msgspec.Struct, frozen=True, gc=False):
@@ -52,6 +59,11 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
         """Return a run of one."""
         data = frame(EVENT, body)
         return cls(head, data, [0, len(data)], 1)
+
+    @property
+    def frames(self) -> memoryview:
+        """The frames in one piece."""
+        return memoryview(self.data)[self.bounds[0] : self.bounds[-1]]
 
     def bodies(self) -> Iterator[bytes]:
         """Yield the body of each."""
@@ -158,6 +170,37 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
         )
         return EventRun(head, data, [bound - first for bound in self.bounds], self.count)
 
+    def timed(self, stamp: int, ends_ms: int) -> EventRun:
+        """Return a single event with its stamp and its end, as far as it has them."""
+        head = self.head
+        body = bytearray(next(self.bodies()))
+        at = topic_offset(head.flags)
+        if head.flags & EXPIRES_FLAG:
+            at -= STAMP.size
+            STAMP.pack_into(body, at, ends_ms)
+        if head.flags & RETAIN_FLAG:
+            STAMP.pack_into(body, at - STAMP.size, stamp)
+        return EventRun.of(msgspec.structs.replace(head, stamp=stamp, ends_ms=ends_ms), bytes(body))
+
+    def untimed(self) -> EventRun:
+        """Return a single event without stamp and end, as clients of earlier versions get it."""
+        head = self.head
+        if not head.flags & TIMED_FLAGS:
+            return self
+        body = next(self.bodies())
+        flags = head.flags & ~TIMED_FLAGS
+        front = pack_front(flags, head.hops, head.via, head.source, head.duty)
+        middle = body[FRONT.size : topic_offset(flags)]
+        rest = body[topic_offset(head.flags) :]
+        plain = msgspec.structs.replace(head, flags=flags, stamp=0, ends_ms=0)
+        return EventRun.of(plain, front + middle + rest)
+
+    def as_stored(self) -> bytes:
+        """Return the frame of a single event that is retained, as a value and not as news."""
+        flags = self.head.flags & (SECURE_FLAG | CORRELATION_FLAG | TIMED_FLAGS | AT_MOST_ONCE_FLAG)
+        flags |= STORED_FLAG
+        return bytes(self.patched(pack_front(flags, 0, 0, 0, NO_DUTY)))
+
     def patched(self, front: bytes) -> bytearray:
         """Return all frames with another front (:func:`ges.wire.events.pack_front`)."""
         bounds = self.bounds
@@ -213,7 +256,7 @@ def event_runs(data: bytes, bounds: list[int]) -> Iterator[EventRun]:
 
 @lru_cache(maxsize=1024)
 def _layout(topic_bytes: int) -> struct.Struct:
-    """Return how a frame is read here: version to incarnation | sequence | ttl to topic.
+    """Return how a frame is read here: version to incarnation | sequence | max hops to topic.
 
     All of a run have the first and the last in common.
     """

@@ -22,7 +22,7 @@ and the rest is as the publisher wrote it::
     52 u64 incarnation    of the publisher
     60 u64 sequence       from 1, without gaps, for each publisher, incarnation and class
     68 u64 published      unix time in nanoseconds, by the publisher's clock
-    76 u8  ttl            brokers that may pass it on; 0: as many as it takes
+    76 u8  max hops       brokers that may pass it on; 0: as many as it takes
     77 u8  priority       0 to 9, for whoever gets it
     78 u16 topic bytes
     80 u16 attribute bytes
@@ -32,7 +32,9 @@ Flags: bit 0: secure; bit 1: to all linked, as the tree over arcs may have holes
 events before this one may come another way; bit 6: it may come for a second time; bit 7: it answers
 a question of the broker that it is for (:mod:`ges.routing.recall`); bit 8: it has a correlation id;
 bit 9: it is a request, and its correlation id says where the reply goes (:mod:`ges.wire.replies`);
-bit 10: behind its payload stands which broker serves which queue group (:mod:`ges.wire.groups`).
+bit 10: behind its payload stands which broker serves which queue group (:mod:`ges.wire.groups`);
+bit 12: it is to be retained; bit 13: it ends; bit 14: it is a retained value, and not news
+(:mod:`ges.retained`); bit 15: its publisher does not care if it is lost (QoS 0 of MQTT).
 
 An express event (bit 3 of the flags) has eight bytes more, before its topic::
 
@@ -40,7 +42,16 @@ An express event (bit 3 of the flags) has eight bytes more, before its topic::
     u32 spent          microseconds under way so far, by estimates of those who passed it on
 
 Bit 4 says that it has passed a link that is not express, bit 5 that a broker has found it late.
-Behind that, with bit 8, there are 16 bytes by which a reply names what it replies to.
+Behind that, with bit 8, there are 16 bytes by which a reply names what it replies to. Behind that,
+with bit 12::
+
+    u64 stamp          unix time in nanoseconds, as the broker has it where it was published; of
+                       two retained events the one with the later stamp counts; from a client: 0
+
+and behind that, with bit 13::
+
+    u64 end            unix time in milliseconds, by the clock of that broker, after which nobody
+                       is to get it; from a client: how many milliseconds that is from now on
 """
 
 from __future__ import annotations
@@ -76,8 +87,15 @@ RECALLED_FLAG = 128
 CORRELATION_FLAG = 256
 REQUEST_FLAG = 512
 GROUPS_FLAG = 1024
+RETAIN_FLAG = 4096
+EXPIRES_FLAG = 8192
+STORED_FLAG = 16384
+AT_MOST_ONCE_FLAG = 32768
+#: Those of which hardly any event has one: it is handled by itself.
+TIMED_FLAGS = RETAIN_FLAG | EXPIRES_FLAG
 #: Those that a client may set.
 CLIENT_FLAGS = SECURE_FLAG | EXPRESS_FLAG | AGAIN_FLAG | CORRELATION_FLAG | REQUEST_FLAG
+CLIENT_FLAGS |= TIMED_FLAGS | AT_MOST_ONCE_FLAG
 MAX_HOPS = 255
 MAX_PRIORITY = 9
 CORRELATION_BYTES = 16
@@ -90,7 +108,11 @@ SPENT_AT = BUDGET_AT + 4
 DEFAULT_BUDGET_US = 50_000
 MAX_BUDGET_US = 2**32 - 1
 
+STAMP = struct.Struct("!Q")  #: of a retained event, and of the end of one that ends
+MAX_TTL_MS = 1000 * (2**32 - 1)  #: seconds in 32 bits, as MQTT has them
+
 _ANY = MARK_FLAG | AGAIN_FLAG | RECALLED_FLAG | CORRELATION_FLAG | REQUEST_FLAG | GROUPS_FLAG
+_ANY |= TIMED_FLAGS | STORED_FLAG | AT_MOST_ONCE_FLAG
 #: Flags that may come together, but for those that may come with any.
 _FLAGS = frozenset(
     [0, SECURE_FLAG, SECURE_FLAG | FLOOD_FLAG]
@@ -134,11 +156,13 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     sequence: int
     published_ns: int
     topic: bytes
-    ttl: int = 0
+    max_hops: int = 0
     priority: int = 0
     attribute_bytes: int = 0
     budget_us: int = 0
     spent_us: int = 0
+    stamp: int = 0
+    ends_ms: int = 0  #: unix time; 0: never; from a client: milliseconds from now on
 
     @property
     def secure(self) -> bool:
@@ -186,6 +210,16 @@ class Head(msgspec.Struct, frozen=True, gc=False):
         return bool(self.flags & REQUEST_FLAG)
 
     @property
+    def retain(self) -> bool:
+        """It is to be retained: who subscribes later gets it first."""
+        return bool(self.flags & RETAIN_FLAG)
+
+    @property
+    def stored(self) -> bool:
+        """It is a retained value: its news has gone to all before."""
+        return bool(self.flags & STORED_FLAG)
+
+    @property
     def flow(self) -> Flow:
         """The sequence that it is part of: its publisher, incarnation and class."""
         return self.publisher, self.incarnation, self.link_class
@@ -206,7 +240,7 @@ def pack_front(flags: int, hops: int, via: int, source: int, duty: Duty) -> byte
 def layout_alike(end_bytes: int, payload_bytes: int) -> struct.Struct:
     """Return the layout of the frames of one flow, topic and size, for many to be handled at once.
 
-    It is start | sequence | time | ttl to topic | payload; starts and ends are the same.
+    It is start | sequence | time | max hops to topic | payload; starts and ends are the same.
     """
     return struct.Struct(f"!{START_BYTES}sQQ{end_bytes}s{payload_bytes}s")
 
@@ -243,30 +277,45 @@ def check_attributes(packed: bytes) -> None:
 class Options(NamedTuple):
     """What a publisher may add to an event; all of it is checked."""
 
-    ttl: int = 0  #: hops between brokers that it may take; 0: as many as it needs
+    max_hops: int = 0  #: between brokers, that it may take; 0: as many as it needs
     priority: int = 0
     correlation: bytes = b""  #: 16 bytes by which a reply names what it replies to
     is_request: bool = False  #: it has a correlation id that says where the reply goes
+    retain: bool = False
+    ttl_ms: int = 0  #: milliseconds after which nobody is to get it; 0: there is no such time
 
 
-def checked_options(ttl: int | None, priority: int, correlation: bytes) -> Options | None:
+def checked_options(
+    max_hops: int | None,
+    priority: int,
+    correlation: bytes,
+    *,
+    retain: bool = False,
+    ttl: float | None = None,
+) -> Options | None:
     """Return what a publisher adds to an event, or None if that is nothing.
 
     Raises:
-        ConfigError: ``ttl`` is not 1 to 255 hops, ``priority`` not 0 to 9, or ``correlation`` not
-            16 bytes.
+        ConfigError: ``max_hops`` is not 1 to 255, ``priority`` not 0 to 9, ``correlation`` not 16
+            bytes, or ``ttl`` no time in seconds.
     """
-    if ttl is not None and not (type(ttl) is int and 1 <= ttl <= MAX_HOPS):
-        raise ConfigError(f"ttl is 1 to {MAX_HOPS} hops between brokers, not {ttl!r}")
+    if max_hops is not None and not (type(max_hops) is int and 1 <= max_hops <= MAX_HOPS):
+        raise ConfigError(f"max_hops is 1 to {MAX_HOPS} hops between brokers, not {max_hops!r}")
     if not (type(priority) is int and 0 <= priority <= MAX_PRIORITY):
         raise ConfigError(f"priority is 0 to {MAX_PRIORITY}, not {priority!r}")
     if not isinstance(correlation, bytes):
         raise ConfigError(f"correlation is {type(correlation).__name__}, not bytes")
     if correlation and len(correlation) != CORRELATION_BYTES:
         raise ConfigError(f"correlation is {CORRELATION_BYTES} bytes, not {len(correlation)}")
-    if ttl is None and not priority and not correlation:
+    ttl_ms = 0
+    if ttl is not None:
+        is_number = isinstance(ttl, int | float) and not isinstance(ttl, bool)
+        if not is_number or not 0.001 <= ttl <= MAX_TTL_MS // 1000:
+            raise ConfigError(f"ttl is a time in seconds, from 0.001 to 2**32 - 1; not {ttl!r}")
+        ttl_ms = round(ttl * 1000)
+    if not (max_hops or priority or correlation or retain or ttl_ms):
         return None
-    return Options(ttl or 0, priority, correlation)
+    return Options(max_hops or 0, priority, correlation, retain=bool(retain), ttl_ms=ttl_ms)
 
 
 def pack_event(
@@ -280,17 +329,29 @@ def pack_event(
     payload: bytes,
     park_ms: int = 0,
     *,
-    ttl: int = 0,
+    max_hops: int = 0,
     priority: int = 0,
     correlation: bytes = b"",
     is_request: bool = False,
+    retain: bool = False,
+    ttl_ms: int = 0,
+    at_most_once: bool = False,
 ) -> bytes:
     """Return the body of an event frame as a client sends it; all parts have been checked."""
     flags = (SECURE_FLAG if secure else 0) | _more_flags(correlation, is_request)
+    if at_most_once:
+        flags |= AT_MOST_ONCE_FLAG
+    times = b""
+    if retain:
+        flags |= RETAIN_FLAG
+        times += STAMP.pack(0)
+    if ttl_ms:
+        flags |= EXPIRES_FLAG
+        times += STAMP.pack(ttl_ms)
     who = (publisher, incarnation, sequence, published_ns)
     sizes = (len(topic), len(attributes))
-    head = HEADER.pack(flags, 0, 0, 0, 0, park_ms, 0, 0, 0, *who, ttl, priority, *sizes)
-    return b"".join((head, correlation, topic, attributes, payload))
+    head = HEADER.pack(flags, 0, 0, 0, 0, park_ms, 0, 0, 0, *who, max_hops, priority, *sizes)
+    return b"".join((head, correlation, times, topic, attributes, payload))
 
 
 def pack_express(
@@ -303,7 +364,7 @@ def pack_express(
     payload: bytes,
     budget_us: int,
     *,
-    ttl: int = 0,
+    max_hops: int = 0,
     priority: int = 0,
     correlation: bytes = b"",
     is_request: bool = False,
@@ -312,7 +373,7 @@ def pack_express(
     flags = EXPRESS_FLAG | _more_flags(correlation, is_request)
     who = (publisher, incarnation, sequence, published_ns)
     sizes = (len(topic), len(attributes))
-    head = HEADER.pack(flags, 0, 0, 0, 0, 0, 0, 0, 0, *who, ttl, priority, *sizes)
+    head = HEADER.pack(flags, 0, 0, 0, 0, 0, 0, 0, 0, *who, max_hops, priority, *sizes)
     return b"".join((head, BUDGET.pack(budget_us, 0), correlation, topic, attributes, payload))
 
 
@@ -327,6 +388,10 @@ def topic_offset(flags: int) -> int:
         at += BUDGET.size
     if flags & CORRELATION_FLAG:
         at += CORRELATION_BYTES
+    if flags & RETAIN_FLAG:
+        at += STAMP.size
+    if flags & EXPIRES_FLAG:
+        at += STAMP.size
     return at
 
 
@@ -355,17 +420,19 @@ def read_head(data: bytes, start: int = 0, end: int | None = None) -> Head:
             incarnation,
             sequence,
             published,
-            ttl,
+            max_hops,
             priority,
             topics,
             attributes,
         ) = HEADER.unpack_from(data, start)
         topic_at = start + HEADER.size
-        budget = spent = 0
-        if flags & (EXPRESS_FLAG | CORRELATION_FLAG):
+        budget = spent = stamp = ends = 0
+        if flags & (EXPRESS_FLAG | CORRELATION_FLAG | TIMED_FLAGS):
             if flags & EXPRESS_FLAG:
                 budget, spent = BUDGET.unpack_from(data, topic_at)
             topic_at = start + topic_offset(flags)
+            if flags & TIMED_FLAGS:
+                stamp, ends = _times(flags, data, topic_at)
     except struct.error:
         raise CodecError(f"event frame of {end - start} bytes") from None
     payload = end - topic_at - topics - attributes
@@ -376,6 +443,7 @@ def read_head(data: bytes, start: int = 0, end: int | None = None) -> Head:
         or payload > MAX_PAYLOAD_BYTES + (MAX_GROUPS_BYTES if flags & GROUPS_FLAG else 0)
         or (flags & REQUEST_FLAG and not flags & CORRELATION_FLAG)
         or flags & ~_ANY not in _FLAGS
+        or (flags & EXPRESS_FLAG and flags & TIMED_FLAGS)
         or sequence == 0
         or shape > 1
         or priority > MAX_PRIORITY
@@ -393,9 +461,27 @@ def read_head(data: bytes, start: int = 0, end: int | None = None) -> Head:
         sequence,
         published,
         data[topic_at : topic_at + topics],
-        ttl,
+        max_hops,
         priority,
         attributes,
         budget,
         spent,
+        stamp,
+        ends,
     )
+
+
+def _times(flags: int, data: bytes, topic_at: int) -> tuple[int, int]:
+    """Return the stamp and the end of an event, 0 for what it has not; they stand before the topic.
+
+    Raises:
+        struct.error: they are not there.
+    """
+    at = topic_at
+    stamp = ends = 0
+    if flags & EXPIRES_FLAG:
+        at -= STAMP.size
+        (ends,) = STAMP.unpack_from(data, at)
+    if flags & RETAIN_FLAG:
+        (stamp,) = STAMP.unpack_from(data, at - STAMP.size)
+    return stamp, ends

@@ -11,6 +11,7 @@ from ges.wire.broker_messages import (
 from ges.wire.gateway_messages import GATEWAY_MESSAGES
 from ges.wire.profile_messages import PROFILE_MESSAGES
 from ges.wire.recall_messages import RECALL_MESSAGES
+from ges.wire.retained_messages import RETAINED_MESSAGES
 from ges.wire.unit_messages import UNIT_MESSAGES
 from overlay.machine import Message
 from overlay.multigraph.probes import LinkEcho, LinkProbe
@@ -35,6 +36,7 @@ LINK_MESSAGES: tuple[type[Message], ...] = (
     *GATEWAY_MESSAGES,
     *PROFILE_MESSAGES,
     *RECALL_MESSAGES,
+    *RETAINED_MESSAGES,
     Goodbye,
 )
 LINK_CODEC = MessageCodec(*LINK_MESSAGES)

@@ -33,6 +33,8 @@ class Kind(IntEnum):
     MEMBERS = 1  #: the members of the cluster, and their slots
     LINK_STATES = 2
     PROFILES = 3
+    RETAINED = 4
+    SECURE_RETAINED = 5
 
 
 # ── the members ───────────────────────────────────────────────────────────────────────────────

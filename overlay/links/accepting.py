@@ -74,6 +74,7 @@ class Acceptor:
         self._strangers: dict[trio.CancelScope, str | None] = {}  #: their sites, oldest first
         self._by_site: Counter[str | None] = Counter()
         self._connections = 0
+        self.beside = 0  #: connections that came by another door of this process; they count, too
         self.heap_trim = HeapTrim()
 
     @property
@@ -81,10 +82,15 @@ class Acceptor:
         """Connections that have not greeted yet."""
         return len(self._strangers)
 
+    @property
+    def has_room(self) -> bool:
+        """One more connection may be served."""
+        return self._connections + self.beside < self._limits.connections
+
     async def accept(self, stream: trio.abc.Stream) -> None:
         """Serve one incoming connection; whatever it does, nobody else notices."""
         host = remote_host(stream)
-        if self._connections >= self._limits.connections:
+        if not self.has_room:
             self._counted_log.note("connections_turned_away", "too many connections", host=host)
             await trio.aclose_forcefully(stream)
             return

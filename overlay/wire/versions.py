@@ -53,6 +53,9 @@ LOOKS = "looks"  #: a client does nothing but ask for the broker's status, and t
 OPERATE = "operate"  #: a broker lists its clients, cuts them off and drains, if an operator asks
 
 DRILL = "drill"  #: a broker answers drills: it takes part, or says why not
+#: A broker keeps retained events for those who subscribe later; a client takes them, and events
+#: that end.
+RETAINED = "retained"
 
 LEAVING = "leaving"  #: a client goes to another broker when its own says that it leaves
 
@@ -60,9 +63,9 @@ QUEUES = "queues"  #: a broker takes clients into queue groups
 REQUESTS = "requests"  #: a broker takes requests, and says when nobody is there to answer
 
 #: What a broker tells its clients that it has ...
-FOR_CLIENTS = (KEPT_EVENTS, ACTIVE, WHY, OPERATE, DRILL, QUEUES, REQUESTS)
+FOR_CLIENTS = (KEPT_EVENTS, ACTIVE, WHY, OPERATE, DRILL, RETAINED, QUEUES, REQUESTS)
 #: ... and what a client tells its broker, beside what it has in common with brokers.
-OF_CLIENTS = (ASKS, MISSED, ACTIVE, PAGES, LEAVING)
+OF_CLIENTS = (ASKS, MISSED, ACTIVE, PAGES, LEAVING, RETAINED)
 
 CAPABILITIES = frozenset({EXPRESS, STREAMS, SECURE_STATES, QUICK_PROBES, UNITS, PROFILES})
 

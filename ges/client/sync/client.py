@@ -119,9 +119,11 @@ class Client:
         confirm: bool = False,
         park: float = 0.0,
         budget: float | None = None,
-        ttl: int | None = None,
+        max_hops: int | None = None,
         priority: int = 0,
         correlation: bytes = b"",
+        retain: bool = False,
+        ttl: float | None = None,
         traceparent: str | None = None,
     ) -> None:
         """Publish an event; arguments and errors are those of :meth:`ges.client.Client.publish`."""
@@ -134,9 +136,11 @@ class Client:
                 confirm=confirm,
                 park=park,
                 budget=budget,
-                ttl=ttl,
+                max_hops=max_hops,
                 priority=priority,
                 correlation=correlation,
+                retain=retain,
+                ttl=ttl,
                 traceparent=traceparent,
             )
         )

@@ -91,7 +91,9 @@ async def test_what_a_publisher_adds_comes_with_that_event_alone(
             await events.active.wait()
         name = bytes(range(16))
         await here.publish("a", b"1", link_class=link_class)
-        await here.publish("a", b"2", link_class=link_class, priority=9, correlation=name, ttl=1)
+        await here.publish(
+            "a", b"2", link_class=link_class, priority=9, correlation=name, max_hops=1
+        )
         await here.publish("a", b"3", link_class=link_class)
         found = await next_of(events, 3)
     assert [event.priority for event in found] == [0, 9, 0]
@@ -115,8 +117,8 @@ async def test_an_event_goes_no_further_than_its_publisher_says(brokers: Brokers
             for broker in ring[1:]:
                 await nursery.start(read, broker.url)
             async with connect(ring[0].url) as client:
-                for ttl in (1, 255, None):
-                    await client.publish("a", b"%d" % (ttl or 0), ttl=ttl)
+                for most in (1, 255, None):
+                    await client.publish("a", b"%d" % (most or 0), max_hops=most)
                 await until(lambda: sum(payload == b"0" for _, payload in got) == 7)
         nursery.cancel_scope.cancel()
     hops = {hop for hop, payload in got if payload == b"0"}
@@ -130,9 +132,15 @@ async def test_an_event_goes_no_further_than_its_publisher_says(brokers: Brokers
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"ttl": 0}, "ttl is 1 to 255 hops between brokers, not 0"),
-        ({"ttl": 256}, "not 256"),
-        ({"ttl": 2.0}, "not 2.0"),
+        ({"max_hops": 0}, "max_hops is 1 to 255 hops between brokers, not 0"),
+        ({"max_hops": 256}, "not 256"),
+        ({"max_hops": 2.0}, "not 2.0"),
+        ({"ttl": 0}, "ttl is a time in seconds, from 0.001 to 2**32 - 1; not 0"),
+        ({"ttl": "1s"}, "not '1s'"),
+        ({"ttl": True}, "not True"),
+        ({"ttl": 2.0**32}, "not 4294967296.0"),
+        ({"retain": True, "link_class": LinkClass.EXPRESS}, "an express event is not retained"),
+        ({"ttl": 1.0, "link_class": LinkClass.EXPRESS}, "an express event is not retained"),
         ({"priority": 10}, "priority is 0 to 9, not 10"),
         ({"priority": -1}, "not -1"),
         ({"priority": True}, "not True"),

@@ -48,6 +48,7 @@ class Client:
         self.queues: dict[int, Membership] = {}
         self.last: dict[LinkClass, int] = {}
         self.secure = secure
+        self.retains = True
         self.connection = Nowhere()
 
 

@@ -204,15 +204,15 @@ async def test_a_secure_event_is_refused_if_one_who_wants_it_cannot_be_reached()
 async def test_a_hop_count_ends_an_event() -> None:
     bench = clustered()
     bench.cluster.wanted[b"t"] = 0b1010
-    for sequence, ttl in ((1, 1), (2, 2)):
-        body = pack_event(False, PUBLISHER, 1, sequence, 0, b"t", b"", b"", ttl=ttl)
+    for sequence, max_hops in ((1, 1), (2, 2)):
+        body = pack_event(False, PUBLISHER, 1, sequence, 0, b"t", b"", b"", max_hops=max_hops)
         bench.publish(read_head(body), body)
     assert len(bench.sent("b")) == 2
-    far = pack_event(False, PUBLISHER, 1, 3, 0, b"t", b"", b"", ttl=1)
+    far = pack_event(False, PUBLISHER, 1, 3, 0, b"t", b"", b"", max_hops=1)
     body = under_way(far, Duty(1, 0, 0b10, 0b100), hops=1)
     bench.relay(read_head(body), body)
     assert len(bench.sent("b")) == 2
-    assert bench.counters["events_ttl_ended"] == 1
+    assert bench.counters["events_max_hops_ended"] == 1
 
 
 async def test_what_is_fetched_for_a_client_that_has_moved_keeps_its_age() -> None:

@@ -60,6 +60,7 @@ class Client:
         self.filters: dict[int, tuple[str, LinkClass | None]] = {}
         self.queues: dict[int, Membership] = {}
         self.secure = secure
+        self.retains = True
         self.last: dict[LinkClass, int] = {}
         self.connection = Outlet()
         self.watermarks = Watermarks()

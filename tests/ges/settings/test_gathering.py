@@ -31,7 +31,7 @@ from overlay.errors import ConfigError
 from overlay.limits import LIMITS, Limits
 
 #: Tables whose settings the command itself goes by.
-NOT_FOR_THE_BROKER = ("admin", "log")
+NOT_FOR_THE_BROKER = ("mqtt", "admin", "log")
 
 
 @pytest.fixture

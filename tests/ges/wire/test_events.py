@@ -49,8 +49,8 @@ def test_a_patch_changes_what_is_in_front_alone() -> None:
 
 
 def test_an_event_says_how_far_it_may_go_and_what_it_replies_to() -> None:
-    head = read_head(packed(ttl=3, priority=9, correlation=bytes(range(16))))
-    assert (head.ttl, head.priority, head.topic) == (3, 9, b"a/b")
+    head = read_head(packed(max_hops=3, priority=9, correlation=bytes(range(16))))
+    assert (head.max_hops, head.priority, head.topic) == (3, 9, b"a/b")
     with pytest.raises(CodecError):
         read_head(packed(priority=10))
 

@@ -1,0 +1,282 @@
+"""The MQTT door of a broker: listens, hears who comes, and serves clients as the broker's own.
+
+For example, a client connects, and says CONNECT within two seconds. Its user name and password are
+a token, if it has some. If another connection has the same client id, that one ends. From then on
+the client is one of the broker's: :meth:`ges.sessions.clients.Clients.serve` reads it and writes to
+it over an :class:`~ges.mqtt.stream.MqttStream`.
+"""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from contextlib import suppress
+from time import time_ns
+
+import structlog
+import trio
+
+from ges.broker import Broker
+from ges.errors import MqttError
+from ges.http.listening import why_not_listening
+from ges.mqtt import writing
+from ges.mqtt.codec import PacketReader, packed_binary, wrong
+from ges.mqtt.gateway import Gateway
+from ges.mqtt.greeting import greet
+from ges.mqtt.last_word import LastWord
+from ges.mqtt.mapping import Publisher
+from ges.mqtt.packets import MQTT_5, Connect, Kind
+from ges.mqtt.reading import PROTOCOL_NAME, read_connect
+from ges.mqtt.reasons import Reason
+from ges.mqtt.settings import MqttSettings
+from ges.mqtt.stream import READ_BYTES, MqttFrames, MqttStream
+from ges.sessions.letting_in import LetIn
+from overlay.errors import ConfigError, ProtocolError
+from overlay.ids import LinkClass
+from overlay.links.doorkeeper import Doorkeeper
+from overlay.links.slots import Slots, source_of
+from overlay.net.connection import BROKEN
+from overlay.net.transport import Wire
+from overlay.wire.codec import FrameReader
+from overlay.wire.frames import PROTOCOL_VERSION
+from overlay.wire.greetings import Hello
+from overlay.wire.versions import LEAVING, RETAINED
+from overlay.wording import printable
+
+CONNECT_BYTES = 64 * 1024  #: of the first packet, its will included
+MORE_BYTES = 8 * 1024  #: that a packet may have beside the payload
+TAKE_OVER_SECONDS = 5.0  #: for a connection to end, when the same client has come anew
+NAMED = packed_binary(PROTOCOL_NAME)  #: how a CONNECT packet begins ...
+LEVEL_AT = len(NAMED)  #: ... and where the protocol's level is
+CLOSE_SECONDS = 1.0
+KEEP_IDLE_SECONDS = 60  #: then the kernel asks whether the other end is there
+
+
+async def listen(settings: MqttSettings) -> list[trio.SocketListener]:
+    """Listen; who connects waits until a door serves it.
+
+    Raises:
+        ConfigError: the address cannot be listened on.
+    """
+    host, port = settings.host, settings.port
+    try:
+        return await trio.open_tcp_listeners(port, host=host)
+    except OSError as error:
+        raise ConfigError(
+            f"--mqtt {host}:{port}: {why_not_listening(error)}; give another address or port"
+        ) from error
+
+
+class MqttDoor:
+    """Serves MQTT clients; :meth:`run` does until it is cancelled."""
+
+    def __init__(
+        self, broker: Broker, settings: MqttSettings, listeners: list[trio.SocketListener]
+    ) -> None:
+        """``broker`` is on the ring; ``listeners``: of :func:`listen`."""
+        self.port: int = listeners[0].socket.getsockname()[1]
+        self._listeners = listeners
+        self._settings = settings
+        self._broker = broker
+        self._limits = broker.parts.limits
+        self._clients = broker.parts.clients
+        self._counted_log = broker.driver.counted_log
+        self._doorkeeper = Doorkeeper(self._limits)
+        strangers, of_one = self._limits.strangers // 2, self._limits.strangers_per_host
+        self._strangers = Slots(strangers, of_one=of_one, reserved=0)
+        #: By who it is, as rules know it, and by its client id.
+        self._served: dict[tuple[str, str], MqttStream] = {}
+        self._log = structlog.get_logger("chordal.mqtt")
+
+    @property
+    def url(self) -> str:
+        """Where MQTT clients find it."""
+        host = f"[{self._settings.host}]" if ":" in self._settings.host else self._settings.host
+        return f"{'mqtt' if self._settings.tls is None else 'mqtts'}://{host}:{self.port}"
+
+    @property
+    def size(self) -> int:
+        """How many MQTT clients are attached."""
+        return len(self._served)
+
+    async def run(self) -> None:
+        """Serve whoever connects."""
+        await trio.serve_listeners(self._serve, self._listeners)
+
+    async def _serve(self, stream: trio.SocketStream) -> None:
+        async with stream:
+            try:
+                host = str(stream.socket.getpeername()[0])
+            except OSError:  # it is gone already
+                return
+            if not self._doorkeeper.admit(host, self._broker.driver.now()):
+                self._counted_log.note("mqtt_turned_away", "too many new connections", host=host)
+                return
+            if not self._broker.driver.has_room:
+                self._counted_log.note("mqtt_turned_away", "too many connections", host=host)
+                return
+            try:
+                with self._broker.driver.counted():
+                    await self._converse(stream, host)
+            except BROKEN:
+                return
+            except Exception as error:  # noqa: BLE001 - one client's fault is nobody else's
+                self._log.error("MQTT client failed", host=host, why=printable(repr(error)))
+
+    async def _converse(self, plain: trio.SocketStream, host: str) -> None:
+        source = source_of(host, None)
+        if self._strangers.crowd(source) is not None:
+            self._counted_log.note("mqtt_turned_away", "too many strangers", host=host)
+            return
+        self._strangers.take(source)
+        try:
+            with trio.fail_after(self._limits.handshake_seconds):
+                stream = await self._secured(plain)
+                found = await self._hear_out(stream, host)
+        except trio.TooSlowError:
+            self._counted_log.note("mqtt_greetings_late", "no CONNECT in time", host=host)
+            return
+        finally:
+            self._strangers.free(source)
+        if found is not None:
+            connect, reader = found
+            with suppress(OSError):
+                plain.socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+                plain.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEP_IDLE_SECONDS)
+            try:
+                await self._admit(stream, host, connect, reader)
+            finally:
+                with trio.move_on_after(CLOSE_SECONDS):  # TLS says good-bye
+                    await stream.aclose()
+
+    async def _secured(self, plain: trio.SocketStream) -> trio.abc.Stream:
+        if self._settings.tls is None:
+            return plain
+        context = self._settings.tls.context()
+        secured = trio.SSLStream(plain, context, server_side=True, https_compatible=True)
+        await secured.do_handshake()
+        return secured
+
+    async def _hear_out(
+        self, stream: trio.abc.Stream, host: str
+    ) -> tuple[Connect, PacketReader] | None:
+        """Return the client's first packet, and what has come behind it; None: there is none."""
+        reader = PacketReader(CONNECT_BYTES)
+        body = b""
+        try:
+            while (found := reader.next()) is None:
+                data = await stream.receive_some(READ_BYTES)
+                if not data:
+                    return None
+                reader.feed(data)
+                if reader.first_byte != Kind.CONNECT << 4:
+                    raise wrong("the first packet is no CONNECT")
+            first, body = found
+            return read_connect(first, body), reader
+        except MqttError as error:
+            self._note_wrong(error, host)
+            level = body[LEVEL_AT] if body.startswith(NAMED) and len(body) > LEVEL_AT else 0
+            if error.reason == Reason.UNSUPPORTED_VERSION or level == MQTT_5:
+                told = writing.told(str(error))
+                answer = writing.connack(error.reason, min(level, MQTT_5), told)
+                await stream.send_all(answer)
+            return None
+
+    # ── a client has greeted ──────────────────────────────────────────────────────────────────
+
+    async def _admit(
+        self, stream: trio.abc.Stream, host: str, connect: Connect, reader: PacketReader
+    ) -> None:
+        packet_bytes = self._limits.payload_bytes + MORE_BYTES
+        try:
+            greeted = greet(connect, f"chordal-{secrets.token_hex(8)}", packet_bytes)
+        except MqttError as error:
+            self._note_wrong(error, host)
+            await self._refuse(stream, connect.level, error.reason, str(error))
+            return
+        found = self._judge(connect, host)
+        if not isinstance(found, LetIn):
+            await self._refuse(stream, connect.level, Reason.BAD_CREDENTIALS, found)
+            return
+        if self._lacks_certificate(stream):
+            why = "show a certificate of an authority in client-ca.crt"
+            await self._refuse(stream, connect.level, Reason.NOT_AUTHORIZED, why)
+            return
+        reader.limit = packet_bytes
+        key = (found.admitted.principal.label, greeted.client_id)
+        publisher = Publisher(secrets.token_bytes(16), 1)
+        gateway = Gateway(connect, greeted, publisher, reader, time_ns)
+        earlier = self._served.get(key)
+        served = self._served[key] = MqttStream(
+            stream,
+            gateway,
+            keep_alive_s=greeted.keep_alive_s,
+            packet_seconds=self._limits.frame_seconds,
+            pulse_seconds=self._limits.client_silence_seconds / 3,
+        )
+        self._counted_log.count("mqtt_clients_attached")
+        try:
+            if earlier is not None:
+                await self._end_earlier(earlier)
+            if gateway.is_over:  # a third one has come meanwhile
+                return
+            await self._attach(publisher.uid, served, MqttFrames(gateway), host, found)
+            if not gateway.is_over:
+                await served.let_go()
+            if gateway.has_will:  # it was the broker that let go of the client
+                gateway.take_will()
+                word = LastWord(bytes(gateway.to_broker))
+                now = self._judge(connect, host)  # what it may do may have changed, or ended
+                if isinstance(now, LetIn):
+                    await self._attach(publisher.uid, word, FrameReader(), host, now)
+        finally:
+            served.ended.set()
+            if self._served.get(key) is served:
+                del self._served[key]
+            self._counted_log.count("mqtt_messages_refused", gateway.refused)
+            self._counted_log.count("mqtt_messages_too_large", gateway.too_large)
+
+    def _judge(self, connect: Connect, host: str) -> LetIn | str:
+        is_private = self._settings.tls is not None
+        return self._clients.judge_password(
+            connect.user, connect.password, host, is_private=is_private
+        )
+
+    async def _attach(
+        self, uid: bytes, stream: trio.abc.Stream, reader: FrameReader, host: str, found: LetIn
+    ) -> None:
+        hello = Hello(
+            self._broker.config.overlay,
+            PROTOCOL_VERSION,
+            uid.hex(),
+            1,
+            None,
+            LinkClass.NORMAL,
+            None,
+            0,
+            capabilities=(LEAVING, RETAINED),
+        )
+        with suppress(ProtocolError):
+            await self._clients.serve(hello, Wire(stream, None, host), reader, found)
+
+    async def _end_earlier(self, earlier: MqttStream) -> None:
+        """End the connection that the same client has, and let its will go first."""
+        self._counted_log.count("mqtt_clients_taken_over")
+        earlier.take_over()
+        with trio.move_on_after(TAKE_OVER_SECONDS):
+            await earlier.ended.wait()
+
+    def _lacks_certificate(self, stream: trio.abc.Stream) -> bool:
+        tls = self._settings.tls
+        if tls is None or not tls.asks_certificates:
+            return False
+        return not isinstance(stream, trio.SSLStream) or not stream.getpeercert()
+
+    async def _refuse(self, stream: trio.abc.Stream, level: int, reason: int, why: str) -> None:
+        properties = writing.told(why)
+        with trio.move_on_after(self._limits.handshake_seconds):
+            await stream.send_all(writing.connack(reason, level, properties))
+
+    def _note_wrong(self, error: MqttError, host: str) -> None:
+        why = printable(str(error))
+        self._counted_log.note("mqtt_protocol_errors", "MQTT client refused", why=why, host=host)
