@@ -115,6 +115,7 @@ class Stack:
         self.express = routing.express
         self.recalls = routing.recalls
         self.ordering = routing.recalls.ordering
+        self.flow_tables = routing.flow_tables
         self._past = routing.past
         self.reach = routing.reach
 

@@ -42,6 +42,7 @@ from overlay.wire.greetings import GREETINGS
 
 LEAST_RATIO = 0.8
 ALIVE_SECONDS = 5.0
+MEMORY = "512M"  #: of the broker: 256M, the default, is too little for 30 clients of 4,000 filters
 KINDS = ("others", "same", "wild")
 TOPIC = "bench"  #: that of :mod:`benchmarks.speed.events`
 #: Short names, as many as a client may have: they take the least memory.
@@ -81,7 +82,8 @@ def main() -> None:
 
 def _measure(options: argparse.Namespace, kind: str, *, is_loud: bool) -> float:
     command = [sys.executable, "-m", "ges.cli.main", "serve", "--listen", "127.0.0.1:0"]
-    with running_process([*command, "--log-level", "error"]) as broker:
+    command += ["--log-level", "error", "--memory", MEMORY]
+    with running_process(command) as broker:
         url = json.loads(line_of(broker))["url"]
         beside = [sys.executable, "-m", "benchmarks.speed.subscriptions", "--at", url]
         beside += ["--kinds", kind, "--clients", str(options.clients)]

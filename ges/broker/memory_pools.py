@@ -19,6 +19,8 @@ from overlay.net.process_memory import process_bytes
 LISTS_SHARE = 1 / 8
 VALUES_SHARE = 1 / 8
 CLIENTS_SHARE = 3 / 8
+FLOWS_SHARE = 1 / 4
+HELD_SHARE = 1 / 8  #: of events that wait for earlier ones; they stand in the same pool
 PORTION = 1 / 32  #: of what the pools may hold: so much is queued before they are looked at again
 STEPS = 8  #: in which kept events are forgotten, the oldest first
 
@@ -48,6 +50,8 @@ def memory_budget(
         Pool("kept_events", 1 / 16, lambda: kept.bytes, shed_kept),
         # Only brokers that have missed some of them would ask for them.
         Pool("source_log", 1 / 8, lambda: log.bytes, log.shed),
+        # What comes twice of a publisher that has been silent for long may be delivered twice.
+        Pool("flows", FLOWS_SHARE, lambda: stack.flow_tables.memory, stack.flow_tables.shed),
         # They go to the brokers that stand in for the lost ones.
         Pool("lost_links", 1 / 4, lambda: driver.streams.waiting_bytes, driver.relieve),
         # Their publishers are told.
@@ -72,6 +76,7 @@ def memory_budget(
         tidy=driver.tidy,
     )
     graph.bound(round(budget.limit * LISTS_SHARE))
+    stack.ordering.bound(round(budget.limit * HELD_SHARE))
     values.bound(round(budget.limit * VALUES_SHARE))
     return budget
 

@@ -83,7 +83,7 @@ class BrokerUpper:
         parts.stack.heard(link)
         if link.reader is not None and link.reader.has_begun:
             parts.link_limit.look()
-        await parts.backpressure.relieve()
+        await parts.backpressure.relieve(link.allowance)
 
     def on_changes(self) -> None:
         """Links or places have changed: tell the router, and try parked events again."""

@@ -19,7 +19,7 @@ Over which links
     ``stuck`` (while there is no way).
 Once and in order
     ``via`` (the way an event has come), ``flow_order`` (order with gaps), ``recall`` (the log of a
-    source), ``recalls`` (questions and answers).
+    source), ``recalls`` (questions and answers), ``flow_tables`` (the memory of all these).
 Kept for who subscribes later
     ``retaining`` (stamps, ends, and values as they come), ``first_values`` (to new subscribers).
 Kept for clients that lose their broker

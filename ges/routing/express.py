@@ -108,10 +108,10 @@ class Express:
         It is told the least that the kernel has seen; 0: not known.
         """
         self.misses: Counter[LinkKey] = Counter()  #: found late here, by their last link
+        self.recent = Recent()  #: what has come
         self._hops = hops
         self._audience = audience
         self._sharing = sharing
-        self._recent = Recent()
         self._counters = counters
         self._one_way_us = one_way_us
         self._budget_us = budget_us
@@ -161,7 +161,7 @@ class Express:
         # By destination each copy is for others, and goes on; by arcs what came before does not.
         if is_handed:
             pass  # it is for one member here, whatever has come
-        elif (is_for_us or not head.duty.shape) and not self._recent.fresh(single):
+        elif (is_for_us or not head.duty.shape) and not self.recent.fresh(single):
             self._counters["events_duplicate"] += 1
             if not head.duty.shape:
                 return

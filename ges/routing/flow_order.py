@@ -27,7 +27,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import islice
 
 from ges.wire.event_runs import EventRun
 from ges.wire.events import Flow
@@ -41,9 +42,12 @@ UNKNOWN_NS = nanos(1)  #: and so long for what nobody knows anything of
 CHANGED_NS = nanos(3)  #: after a change here, first events of publishers are doubtful so long
 BATCH_NS = nanos(1 / 64)  #: between two batches of questions to one source
 MAX_HELD = 65536  #: events held for one publisher ...
-MAX_HELD_BYTES = 64 * 1024 * 1024  #: ... and bytes for all
+MAX_HELD_BYTES = 64 * 1024 * 1024  #: ... and bytes for all, or fewer
 MAX_PUBLISHERS = 65536
 HELD_BYTES = 256  #: of memory for an event that waits for others, beside its own bytes
+FLOW_BYTES = 480  #: of memory for a flow, ...
+QUESTION_BYTES = 640  #: ... for a question, ...
+CHOSEN_BYTES = 40  #: ... and for each number that it names
 MAX_OPEN = 64  #: questions of one flow
 MAX_STEPS = 4  #: brokers asked in turn, where a publisher has roamed
 
@@ -58,6 +62,10 @@ class _Question:
     last: int
     chosen: tuple[int, ...]  #: if not empty, only these are open
     steps: int  #: brokers asked before
+    named: int = field(init=False)  #: numbers in ``chosen`` when it was raised
+
+    def __post_init__(self) -> None:
+        self.named = len(self.chosen)
 
     def pass_over(self, come: dict[int, EventRun]) -> bool:
         """Leave out what has come from the front; say whether nothing is left."""
@@ -96,6 +104,8 @@ class FlowOrdering:
         self._unasked: dict[int, dict[int, None]] = {}  #: source -> numbers of questions
         self._asked_at: dict[int, Nanos] = {}  #: source -> when it was asked last
         self._held_bytes = 0
+        self._most_held_bytes = MAX_HELD_BYTES
+        self._chosen = 0  #: numbers that questions named when they were raised
         self._changed_until: Nanos = 0
         self.lost = 0  #: questions that were given up: there may have been events
         self.too_late = 0  #: events that came twice, or after they were given up
@@ -110,6 +120,33 @@ class FlowOrdering:
     def holds(self) -> int:
         """Return how many events wait."""
         return sum(len(state.held) for state in self._flows.values())
+
+    @property
+    def memory(self) -> int:
+        """Bytes of memory that all flows take, with what is held and what is in question."""
+        questions = QUESTION_BYTES * len(self._questions) + CHOSEN_BYTES * self._chosen
+        return FLOW_BYTES * len(self._flows) + questions + self._held_bytes
+
+    def bound(self, most_held_bytes: int) -> None:
+        """Hold events of no more bytes, and no more than :data:`MAX_HELD_BYTES`."""
+        self._most_held_bytes = min(MAX_HELD_BYTES, most_held_bytes)
+
+    def shed(self, most: int) -> None:
+        """Forget flows until no more than so many bytes are taken, or events wait in all others.
+
+        Those first that nothing is asked about, and of them those longest without an event. What
+        waits in a flow is never lost here; :meth:`bound` says how much that may be.
+        """
+        for has_questions in (False, True):
+            excess = self.memory - most
+            if excess <= 0:
+                return
+            old = (f for f, s in self._flows.items() if has_questions or not s.questions)
+            idle = (flow for flow in old if not self._flows[flow].held)
+            for flow in list(islice(idle, -(-excess // FLOW_BYTES))):
+                if self.memory <= most:
+                    return
+                self._forget(self._flows.pop(flow))
 
     def doubt(self, now: Nanos) -> None:
         """Something has changed here: first events may have overtaken others."""
@@ -267,11 +304,14 @@ class FlowOrdering:
     def _begin(self, flow: Flow, done: int) -> _State:
         state = self._flows[flow] = _State(done)
         if len(self._flows) > MAX_PUBLISHERS:
-            _, gone = self._flows.popitem(last=False)
-            for number in gone.questions:
-                self._drop(number)
-            self._held_bytes -= sum(_size_of(run) for run in gone.held.values())
+            self._forget(self._flows.popitem(last=False)[1])
         return state
+
+    def _forget(self, gone: _State) -> None:
+        self.lost += len(gone.questions)
+        for number in gone.questions:
+            self._drop(number)
+        self._held_bytes -= sum(_size_of(run) for run in gone.held.values())
 
     def _ask(
         self,
@@ -291,6 +331,7 @@ class FlowOrdering:
         """Wait for what is in question; return its number."""
         self._next += 1
         self._questions[self._next] = question
+        self._chosen += question.named
         self._flows[question.flow].questions[self._next] = question
         self._patience.set(self._next, now + patience)
         return self._next
@@ -305,6 +346,7 @@ class FlowOrdering:
 
     def _drop(self, number: int) -> _Question:
         question = self._questions.pop(number)
+        self._chosen -= question.named
         self._patience.cancel(number)
         self._again.cancel(number)
         unasked = self._unasked.get(question.source, {})
@@ -336,7 +378,7 @@ class FlowOrdering:
         while state.questions and (
             len(state.questions) > MAX_OPEN
             or len(state.held) > MAX_HELD
-            or self._held_bytes > MAX_HELD_BYTES
+            or self._held_bytes > self._most_held_bytes
         ):
             ready += self._give_up(min(state.questions, key=lambda n: state.questions[n].first))
         return ready

@@ -13,6 +13,7 @@ from ges.routing.choosing import Choosing
 from ges.routing.delivery import Deliveries
 from ges.routing.express import Express, ExpressHops
 from ges.routing.flow_order import FlowOrdering
+from ges.routing.flow_tables import FlowTables
 from ges.routing.forwarding import Forwarding, Stream
 from ges.routing.holding import Holding
 from ges.routing.interests import Interests
@@ -58,6 +59,7 @@ class RoutingParts:
     recalls: Recalls
     past: Past
     reach: Reach
+    flow_tables: FlowTables
 
     @classmethod
     def build(
@@ -107,4 +109,5 @@ class RoutingParts:
             known.mask_of, tokens, recalls, past, passing, deliveries, express, counters
         )
         reach = Reach(plans, known, deliveries)
-        return cls(router, passing, deliveries, express, recalls, past, reach)
+        tables = FlowTables((ordering, router.recent, router.flooded, express.recent))
+        return cls(router, passing, deliveries, express, recalls, past, reach, tables)

@@ -17,6 +17,8 @@ from ges.wire.events import Flow
 MAX_FLOWS = 65536  #: remembered; the one longest without an event goes first
 MAX_BOUNDS = 2048  #: of the ranges of one flow; then its oldest gap counts as filled ...
 MAX_ALL_BOUNDS = 524288  #: ... and of those of all
+FLOW_BYTES = 300  #: of memory for a flow ...
+BOUND_BYTES = 42  #: ... and for each bound of its ranges
 
 
 class Recent:
@@ -45,6 +47,19 @@ class Recent:
             return (run,)
         return [run.part(begin - first, until - first) for begin, until in missing]
 
+    @property
+    def memory(self) -> int:
+        """Bytes of memory that all flows take."""
+        return FLOW_BYTES * len(self._come) + BOUND_BYTES * self._bounds
+
+    def shed(self, most: int) -> None:
+        """Forget the flows longest without an event, until no more than so many bytes are taken.
+
+        What comes twice of them is no longer known here.
+        """
+        while self._come and self.memory > most:
+            self._forget_oldest()
+
     def has_come(self, flow: Flow, sequence: int) -> bool:
         """Say whether an event has come before."""
         return bisect_right(self._come.get(flow, ()), sequence) % 2 == 1
@@ -53,7 +68,10 @@ class Recent:
         self._come[flow] = [first, end]
         self._bounds += 2
         if len(self._come) > MAX_FLOWS:
-            self._bounds -= len(self._come.popitem(last=False)[1])
+            self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
+        self._bounds -= len(self._come.popitem(last=False)[1])
 
     def _add(self, come: list[int], first: int, end: int) -> list[tuple[int, int]]:
         """Add the range from ``first`` to ``end``; return the parts of it that were missing."""

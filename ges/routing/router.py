@@ -76,8 +76,8 @@ class Router:
         self._express = express
         self._counters = counters
         self._member: Member | None = None  #: as we stand on the ring, or stood on it last
-        self._recent = Recent()
-        self._flooded = Recent()  #: what was sent over all secure links
+        self.recent = Recent()  #: what has come
+        self.flooded = Recent()  #: what was sent over all secure links
 
     def update(
         self,
@@ -105,7 +105,7 @@ class Router:
 
     def has_come(self, head: Head) -> bool:
         """Say whether an event that its publisher sends again has come here by another broker."""
-        return head.again and self._recent.has_come(head.flow, head.sequence)
+        return head.again and self.recent.has_come(head.flow, head.sequence)
 
     def publish(self, client: Subscriber, run: EventRun, now: Nanos, *, flood: bool) -> None:
         """Take events from a client of ours; ``flood``: secure ones go to all who are linked.
@@ -278,7 +278,7 @@ class Router:
             self.deliver(self._recalls.take(run, now), now)
             return
         if head.secure:
-            self._recent.fresh(run)
+            self.recent.fresh(run)
         ready = self._admit(run, now, marked=head.marked, via=head.via, source=head.source)
         self.deliver(ready, now)
 
@@ -320,7 +320,7 @@ class Router:
             run = run.under(via, source)
         if self._retain(run):
             return
-        fresh = self._recent.fresh(run)
+        fresh = self.recent.fresh(run)
         known = run.count - sum(part.count for part in fresh)
         if known:
             self._counters["events_duplicate"] += known
@@ -341,7 +341,7 @@ class Router:
             # One that came by the tree before may come again to all: it goes on, as only that way
             # it may reach those behind a hole.
             flags |= SECURE_FLAG | FLOOD_FLAG
-            parts = self._flooded.fresh(run)
+            parts = self.flooded.fresh(run)
         else:
             flags |= SECURE_FLAG if head.secure else 0
             if head.again:

@@ -12,7 +12,8 @@ from typing import Protocol
 
 from ges.stack import Stack
 from overlay.driver import Driver
-from overlay.net.connection import hold_all
+from overlay.net.holding_back import hold_back
+from overlay.queues.pace import Allowance
 
 
 class Looking(Protocol):
@@ -51,14 +52,18 @@ class Backpressure:
         for limit in self._memory_limits:
             limit.look()
 
-    async def relieve(self) -> None:
-        """Wait a little for crowded queues."""
+    async def relieve(self, allowance: Allowance) -> None:
+        """Wait for crowded queues, as long as :mod:`overlay.net.holding_back` says.
+
+        ``allowance``: of the publisher or the link that is not read meanwhile.
+        """
         for look in self._looks:
             look()
         if self._stack.tell_ring():
             self._driver.look()
-        crowded = tuple(self._driver.turn.crowded)
-        if crowded:
-            self._driver.turn.crowded.clear()
+        turn = self._driver.turn
+        if turn.crowded:
             self.look_at_memory()
-            await hold_all(crowded)
+            await hold_back(turn, allowance)
+        else:
+            turn.fed.clear()

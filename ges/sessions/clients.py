@@ -28,6 +28,7 @@ from overlay.machine import Refused
 from overlay.net.connection import BROKEN, Connection
 from overlay.net.transport import CLOSE_SECONDS, Wire
 from overlay.queues.lanes import Policy
+from overlay.queues.pace import Pace
 from overlay.security.identity import PeerIdentity
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import MAX_FRAME_BYTES
@@ -120,6 +121,7 @@ class Clients:
             limit_bytes=CLIENT_QUEUE_BYTES,
             policy=self.policy,
             turn=self._driver.turn,
+            pace=Pace(CLIENT_QUEUE_BYTES),
         )
         session = Session(
             hello.uid,

@@ -21,6 +21,7 @@ from overlay.ids import NANOS_PER_SECOND, short
 from overlay.limits import Limits
 from overlay.net.connection import BROKEN, Connection
 from overlay.net.slices import Sliced
+from overlay.queues.pace import Allowance
 from overlay.wire.codec import FrameReader, FrameRun
 from overlay.wire.frames import EVENT, HEADER
 
@@ -61,6 +62,7 @@ class ClientReader:
         unfinished = _Unfinished(reader, self._limits.frame_seconds)
         silence = _Silence(self._limits.client_silence_seconds)
         pace = ChangePace(self._limits)
+        allowance = Allowance()
         try:
             with silence.scope:
                 chunk: bytes | bytearray = b"-"
@@ -80,7 +82,7 @@ class ClientReader:
                     first = None if is_express else precedence
                     work = Sliced(self._intake.steps(session, runs), first)
                     await work.finish(self._driver.turn, partial(self._replies.settle, session))
-                    await self._backpressure.relieve()
+                    await self._backpressure.relieve(allowance)
                     if session.changes and (wait := self._wait_seconds(session, pace)):
                         precedence.leave(fileno)
                         silence.pause()

@@ -13,6 +13,7 @@ from overlay.links.slots import NOWHERE, Source
 from overlay.machine import Fact
 from overlay.net.connection import Connection
 from overlay.net.transport import Wire
+from overlay.queues.pace import Allowance
 from overlay.queues.resend import ConnectionPart, Item
 from overlay.security.identity import PeerIdentity
 from overlay.wire.codec import FrameReader, FrameRun
@@ -39,6 +40,7 @@ class Link:
 
     __slots__ = (
         "agreed",
+        "allowance",
         "arrivals",
         "connection",
         "has_spoken",
@@ -75,6 +77,7 @@ class Link:
         self.reader = reader
         self.has_spoken = False  #: something has come over it since the greetings
         self.source = source  #: to whom its slot counts
+        self.allowance = Allowance()  #: to wait for subscribers that lag, before it is read again
         self.name = name  #: of the broker at the other end, as it says; empty: it has none
         self.running = trio.CancelScope()  #: its reading and writing
         #: counts what comes; None: the other end does not

@@ -23,9 +23,10 @@ import trio
 from overlay.ids import NANOS_PER_SECOND, Nanos
 from overlay.net.round_trip import one_way_us
 from overlay.net.tls_stream import TlsStream
-from overlay.net.turn import Turn, Waiting
+from overlay.net.turn import Turn
 from overlay.queues.lanes import ExpressLane, NormalLane, Overflow, Policy
 from overlay.queues.outbox import FINISH_SECONDS, WRITE_BYTES, Outbox
+from overlay.queues.pace import Pace, crowd_bytes
 from overlay.queues.resend import Item
 from overlay.wire.codec import READ_BYTES
 from overlay.wire.frames import Bytes
@@ -34,9 +35,8 @@ VECTOR_BYTES = 2048  #: items of that size are written as they are, smaller ones
 JOINED_BYTES = 16 * 1024  #: ... and so are those of no more than that together
 EXPRESS_QUEUE_BYTES = 4 * 1024 * 1024  #: beyond that the oldest express events go
 CONNECTION_BYTES = 20 * 1024  #: of memory for a connection, with its tasks, while nothing waits
-HOLD_BYTES = 1024 * 1024  #: with so much in a queue, who can holds back ...
-HOLD_SECONDS = 0.5  #: ... for at most so long at a time ...
-HOLD_RATE = 1024 * 1024  #: ... for a reader that takes so many bytes a second, or more
+HOLD_SECONDS = 0.5  #: for at most so long at a time others hold back for a broker ...
+HOLD_RATE = 1024 * 1024  #: ... that takes so many bytes a second, or more
 
 #: What an I/O error of a connection looks like, whatever the transport.
 BROKEN = (OSError, trio.BrokenResourceError, trio.ClosedResourceError, ssl.SSLError)
@@ -54,10 +54,22 @@ class Connection:
         policy: Policy = Policy.DISCONNECT,
         turn: Turn | None = None,
         write_bytes: int = WRITE_BYTES,
+        pace: Pace | None = None,
     ) -> None:
-        """``write_bytes`` go into one write, and express may have to wait for that."""
+        """Queue for ``stream``.
+
+        Args:
+            stream: what it is written to.
+            secure: runs over TLS.
+            limit_bytes: that may wait.
+            policy: what becomes of events beyond that.
+            turn: at whose end it is written to.
+            write_bytes: go into one write, and express may have to wait for that.
+            pace: of a subscriber at the other end; see :mod:`overlay.net.holding_back`.
+        """
         self.stream = stream
         self.secure = secure  #: runs over TLS
+        self.pace = pace  #: None: there is no subscriber at the other end
         self.overflowed = False
         self.is_torn = False  #: aborted amid a frame: nothing more can be said on it
         self.closed_by = math.inf  #: trio's time at which it is closed, finished or not
@@ -66,7 +78,7 @@ class Connection:
         self.outbox = Outbox(
             NormalLane(limit_bytes, policy), ExpressLane(min(limit_bytes, EXPRESS_QUEUE_BYTES))
         )
-        self._hold_bytes = min(HOLD_BYTES, limit_bytes // 2)
+        self._hold_bytes = crowd_bytes(limit_bytes)
         self._patience = HOLD_SECONDS  #: for as long others hold back yet
         self._turn = turn
         self._write_bytes = write_bytes
@@ -147,8 +159,12 @@ class Connection:
         if waiting > self._hold_bytes:
             if self._turn is not None:
                 self._turn.crowded.add(self)
+            if self.pace is not None and not self.pace.is_watched:
+                self._earn(0)
             if waiting > lane.limit:
                 self._make_room(lane)
+        elif events and self.pace is not None and self._turn is not None:
+            self._turn.fed.add(self)
         if self._parked:
             self._unpark()
 
@@ -221,10 +237,10 @@ class Connection:
         return self._patience > 0
 
     async def hold(self) -> None:
-        """Wait for room, but not for a reader that hardly takes anything.
+        """Wait for room, but not for a broker that hardly takes anything.
 
-        A reader earns the time that others wait for it by what it takes, so that they are held back
-        to the speed of the slowest reader, but not below :data:`HOLD_RATE`.
+        It earns the time that others wait for it by what it takes, so that they are held back to
+        the speed of the slowest broker, but not below :data:`HOLD_RATE`.
         """
         began = trio.current_time()
         # Several may wait at a time, and each takes its time off: less than none may be left.
@@ -330,14 +346,22 @@ class Connection:
 
     def _earn(self, written: int) -> None:
         self.sent_bytes += written
-        self._patience = min(HOLD_SECONDS, self._patience + written / HOLD_RATE)
+        if self.pace is None:
+            self._patience = min(HOLD_SECONDS, self._patience + written / HOLD_RATE)
+            return
+        rest = len(self._rest)
+        if not rest and not self.pace.is_watched:
+            return  # as where the reader keeps up: it costs next to nothing
+        waiting = self.outbox.normal.size + rest
+        self.pace.took(written, self.outbox.taken, waiting, trio.current_time(), is_full=rest > 0)
 
     async def _write_stream(self) -> None:
         items = self.outbox.take(self._now(), self._write_bytes)
         self._rest = memoryview(items[0] if len(items) == 1 else b"".join(items))
+        self._earn(0)
         await self.stream.send_all(self._rest)
-        self._earn(len(self._rest))
-        self._rest = memoryview(b"")
+        written, self._rest = len(self._rest), memoryview(b"")
+        self._earn(written)
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────
 
@@ -367,15 +391,6 @@ class Connection:
                 if not data and not tls.is_over:
                     continue  # the record has only begun
             return data
-
-
-async def hold_all(connections: Iterable[Waiting]) -> None:
-    """:meth:`Connection.hold` for all of them at once: that takes as long as the slowest needs."""
-    waited_for = [connection for connection in connections if connection.may_hold]
-    if waited_for:
-        async with trio.open_nursery() as nursery:
-            for connection in waited_for:
-                nursery.start_soon(connection.hold)
 
 
 def _below(stream: trio.abc.Stream) -> trio.SocketStream | None:

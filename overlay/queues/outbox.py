@@ -41,6 +41,7 @@ class Outbox:
         "normal",
         "quick",
         "stream",
+        "taken",
     )
 
     def __init__(self, normal: NormalLane, express: ExpressLane) -> None:
@@ -50,6 +51,7 @@ class Outbox:
         self.first: Bytes = b""  #: goes before all else ...
         self.ack: Bytes = b""  #: ... and then this ...
         self.quick: list[Bytes] = []  #: ... and these
+        self.taken = 0  #: events that were taken to be written
         self.is_last = False  #: nothing follows what is queued: it waits for no acknowledgement
         self._sliced: Bytes = b""  #: the frame that is being sent in slices ...
         self._sliced_at = 0  #: ... and where the next begins
@@ -107,6 +109,7 @@ class Outbox:
         while lane and not self._is_held() and (not size or self._joins(size, most)):
             events = lane.next_events()
             whole = lane.pop()
+            self.taken += events
             if events and stream is not None:
                 stream.keep(whole, events)
             if not size and is_long(whole):

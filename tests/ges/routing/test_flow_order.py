@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import random
+import tracemalloc
 from collections.abc import Iterable, Sequence
 
 import pytest
@@ -14,6 +16,8 @@ from ges.routing.flow_order import (
     ASK_AGAIN_NS,
     BATCH_NS,
     CHANGED_NS,
+    CHOSEN_BYTES,
+    FLOW_BYTES,
     MAX_OPEN,
     PATIENCE_NS,
     UNKNOWN_NS,
@@ -23,7 +27,7 @@ from ges.routing.recall import ANSWER_BYTES, RecallLog
 from ges.routing.via import Tokens
 from ges.wire.event_runs import EventRun
 from ges.wire.events import Flow
-from ges.wire.recall_messages import ListedEvent, RangeDone, RangeQuery, WantedRange
+from ges.wire.recall_messages import FlowTail, ListedEvent, RangeDone, RangeQuery, WantedRange
 from overlay.ids import LinkClass, nanos
 from tests.ges.routing.network_model import event
 from tests.helpers.runs import run_of
@@ -425,3 +429,71 @@ def test_it_says_what_became_of_a_number() -> None:
     assert state(8) == [(1, "never")]
     assert list(order.look_up(FLOW[0], LinkClass.SECURE, 3)) == []
     assert list(order.look_up(b"q" * 16, FLOW[2], 3)) == []
+
+
+def flow_of(at: int) -> Flow:
+    return (at.to_bytes(16, "big"), 1, LinkClass.NORMAL)
+
+
+def test_the_flows_that_are_forgotten_first_are_those_nothing_is_asked_about() -> None:
+    order = FlowOrdering()
+    for at in range(4):
+        order.admit(event(flow_of(at), 1), 0, via=A)
+    order.learn(FlowTail(*flow_of(0), 1, 5), 1, 0)  # 2 to 5 may be missing
+    order.admit(event(flow_of(1), 4), 0, via=B)  # it waits
+    order.shed(order.memory - 1)
+    assert list(order.flows) == [flow_of(0), flow_of(3), flow_of(1)], "longest without an event"
+    order.shed(0)
+    assert list(order.flows) == [flow_of(1)], "what waits is not lost"
+    assert (order.lost, order.holds) == (1, 1)
+    assert numbers(order.expire(PATIENCE_NS)) == [4]
+    order.shed(0)
+    assert (list(order.flows), order.memory, order.next_deadline()) == ([], 0, None)
+
+
+def test_a_bound_gives_the_first_question_up() -> None:
+    order = FlowOrdering()
+    order.bound(1100)
+    assert come(order, 1) == [1]
+    assert [come(order, each, B) for each in (3, 4, 5)] == [[], [], []]
+    assert come(order, 6, B) == [3, 4, 5, 6]
+
+
+def test_the_memory_that_it_tells_is_what_it_takes() -> None:
+    """With what is asked, by range and by number, and what waits."""
+    order = FlowOrdering()
+
+    def fill() -> None:
+        for at in range(1000):
+            order.admit(event(flow_of(at), 2**40), 0, via=A)
+            if at % 3 == 1:
+                order.learn(FlowTail(*flow_of(at), 2**40, 2**40 + 5), 2**60 + at, 0)
+            elif at % 3 == 2:
+                order.admit(event(flow_of(at), 2**40 + 5), 0, via=B, source=1)
+
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        fill()
+        gc.collect()
+        taken = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert 0.8 < order.memory / taken < 1.4
+    order.shed(0)
+    assert order.memory < 0.5 * taken
+
+
+def test_numbers_that_are_chosen_count_until_they_are_settled() -> None:
+    order = FlowOrdering()
+    assert come(order, 1) == [1]
+    assert come(order, 10, B) == []
+    before = order.memory
+    listed = tuple(ListedEvent(each, b"t") for each in range(2, 10))
+    order.settle(RangeDone(1, 1, 9, listed=listed), 0)
+    assert order.memory == before + 8 * CHOSEN_BYTES
+    for each in range(2, 9):
+        order.recalled(run_of(FLOW, each))
+    assert numbers(order.recalled(run_of(FLOW, 9))) == [9, 10]
+    assert order.memory == FLOW_BYTES

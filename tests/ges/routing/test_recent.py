@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -95,3 +98,33 @@ def test_flows_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         recent.fresh(run_of(1, incarnation=incarnation))
     assert recent.fresh(run_of(1, incarnation=1)), "the oldest is forgotten"
     assert not recent.fresh(run_of(1, incarnation=4))
+
+
+def test_the_flow_longest_without_an_event_is_forgotten_first() -> None:
+    recent = Recent()
+    for incarnation in (1, 2, 3, 1):
+        recent.fresh(run_of(5, incarnation=incarnation))
+    recent.shed(recent.memory - 1)
+    assert recent.has_come((PUBLISHER, 1, LinkClass.NORMAL), 5)
+    assert not recent.has_come((PUBLISHER, 2, LinkClass.NORMAL), 5)
+    assert recent.has_come((PUBLISHER, 3, LinkClass.NORMAL), 5)
+    recent.shed(0)
+    assert recent.memory == 0
+    assert recent.fresh(run_of(5))
+
+
+@pytest.mark.parametrize(("flows", "gaps"), [(2000, 0), (10, 500)])
+def test_the_memory_that_it_tells_is_what_it_takes(flows: int, gaps: int) -> None:
+    recent = Recent()
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        for flow in range(flows):
+            for gap in range(gaps + 1):
+                recent.fresh(run_of(2**40 + 2 * gap, incarnation=2**40 + flow))
+        gc.collect()
+        taken = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert 0.8 < recent.memory / taken < 1.4

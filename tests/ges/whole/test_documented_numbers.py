@@ -27,7 +27,7 @@ from overlay.multigraph import (
     weights,
 )
 from overlay.net import connection, slices
-from overlay.queues import resend
+from overlay.queues import pace, resend
 from overlay.wire import codec, fragments
 from ring.circle import damping
 from ring.config import LAN
@@ -168,11 +168,22 @@ EXPRESS: list[Statement] = [
         (64 * MIB, 16 * MIB, 4 * MIB),
     ),
     (
-        "more than 1 MiB in a queue, those who feed it are held back: their own connections are "
-        "not read for up to half a second",
-        (connection.HOLD_BYTES, connection.HOLD_SECONDS),
-        (MIB, 0.5),
+        "more than 1 MiB in a queue it is *crowded*",
+        (pace.CROWD_BYTES,),
+        (MIB,),
     ),
+    (
+        "they wait up to half a second. Each MiB that it takes earns it one more second of "
+        "waiting, so they slow down to what it takes, but not below 1 MiB/s",
+        (connection.HOLD_SECONDS, connection.HOLD_RATE),
+        (0.5, MIB),
+    ),
+    (
+        "a quarter of its queue's limit in a second (4 MiB), or 16,384 events",
+        (pace.QUICK_SHARE, pace.QUICK_SHARE * sessions.CLIENT_QUEUE_BYTES, pace.QUICK_EVENTS),
+        (1 / 4, 4 * MIB, 16_384),
+    ),
+    ("they wait a fifth of the time at most", pace.WAIT_SHARE, 1 / 5),
     ("no more than 16 KiB in one read", reader.EXPRESS_BYTES, 16 * KIB),
 ]
 

@@ -16,25 +16,28 @@ from benchmarks.stage.waiting import until
 from ges.admin.metrics import exposition
 from ges.broker import Broker, BrokerConfig
 from ges.broker.memory_budget import MIN_BYTES
-from ges.broker.memory_pools import PORTION
+from ges.broker.memory_pools import FLOWS_SHARE, PORTION
 from ges.client import keepalive
 from ges.routing.subscriber import Subscriber
 from ges.wire.broker_messages import SecureState
 from ges.wire.client_messages import Subscribe, Subscribed, SubscriptionRefused
 from ges.wire.event_runs import EventRun
+from ges.wire.events import NO_DUTY
 from ges.wire.link_codec import LINK_CODEC
 from overlay.address import parse_url
 from overlay.errors import ConfigError
 from overlay.links.link import Link
-from overlay.net.connection import HOLD_BYTES
+from overlay.queues.pace import CROWD_BYTES
 from overlay.wire.frames import EVENT, HEADER, frame
 from overlay.wire.greetings import GREETINGS
 from tests.ges.sessions.test_clients import Raw, event, raw
 from tests.ges.whole.test_memory_limit import hang_on
 from tests.ges.whole.test_slots import client, greet
+from tests.helpers.runs import under_way
 
 DEADLINE_SECONDS = 30
 LISTS, LINKS = 600, 80
+INVENTED = 30_000  #: publishers
 
 
 def secure_list(rng: random.Random) -> bytes:
@@ -114,7 +117,7 @@ async def test_many_short_queues_are_too_much_together(
             await trio.sleep(0.06)
             most = max(most, held(broker))
         longest = 6 * 90_000
-        assert longest < HOLD_BYTES
+        assert longest < CROWD_BYTES
         assert most <= limit + 40 * 90_000
         assert broker.driver.counters["clients_too_slow"] > 0
         nursery.cancel_scope.cancel()
@@ -247,3 +250,30 @@ async def test_links_that_the_ring_stands_on_go_last(
         broker.parts.link_limit.shed(broker.parts.link_limit.held_bytes - 1)
         await until(lambda: broker.driver.counters["links_given_up"] == 1)
         assert {uid for uid, _ in broker.driver.links} == {uid}
+
+
+async def test_publishers_that_are_invented_are_forgotten_again(brokers: Brokers) -> None:
+    """A false broker sends one event of each of very many."""
+    broker, rng = await brokers.start(memory=MIN_BYTES), random.Random(1)
+    limit, most = broker.parts.budget.limit, 0
+    counters = broker.driver.counters
+    async with (
+        await greet(broker, peer_hello(rng)) as stranger,
+        attach(broker) as publisher,
+        attach(broker) as subscriber,
+        subscriber.subscribe("t") as events,
+        trio.open_nursery() as nursery,
+    ):
+        await publisher.publish("t", b"first", confirm=True)
+        invented = (event(1, publisher=rng.randbytes(16), topic=b"x") for _ in range(INVENTED))
+        frames = [frame(EVENT, under_way(each, NO_DUTY)) for each in invented]
+        nursery.start_soon(stranger.send_all, b"".join(frames))
+        with trio.fail_after(DEADLINE_SECONDS):
+            while counters["events_received"] < INVENTED:
+                await trio.sleep(0.01)
+                most = max(most, broker.parts.budget.held["flows"])
+        await publisher.publish("t", b"last")
+        with trio.fail_after(DEADLINE_SECONDS):
+            assert [(await anext(events)).payload for _ in range(2)] == [b"first", b"last"]
+    assert counters["memory_relieved"] > 0
+    assert FLOWS_SHARE * limit < most < 1.25 * limit

@@ -231,7 +231,7 @@ async def test_what_brokers_do_not_acknowledge_is_bounded(
         "overlay.links.acknowledgements.Acknowledgements.note", lambda acks, link: None
     )
     # So that nobody looks at the memory before all has been sent.
-    monkeypatch.setattr("overlay.net.connection.HOLD_BYTES", 64 * 1024 * 1024)
+    monkeypatch.setattr("overlay.queues.pace.CROWD_BYTES", 64 * 1024 * 1024)
     limit = 2 * 1024 * 1024
     first = await brokers.start(limits=Limits(link_bytes_total=limit))
     await brokers.start()
