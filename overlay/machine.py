@@ -213,14 +213,27 @@ class TimerTable(Generic[K]):
         self._armed: dict[K, tuple[Nanos, int]] = {}
         self._count = 0
 
-    def set(self, key: K, at: Nanos) -> None:
-        """Arm ``key`` for ``at``, replacing its earlier deadline."""
-        self._count += 1
-        self._armed[key] = (at, self._count)
-        heapq.heappush(self._heap, (at, self._count, key))
+    def set(self, key: K, at: Nanos, turn: int | None = None) -> None:
+        """Arm ``key`` for ``at``, replacing its earlier deadline.
+
+        ``turn``: as :meth:`turn` gave it, when the key was to be armed.
+        """
+        if turn is None:
+            turn = self.turn()
+        self._armed[key] = (at, turn)
+        heapq.heappush(self._heap, (at, turn, key))
         if len(self._heap) > 64 and len(self._heap) > 4 * len(self._armed):
             self._heap = [(at, count, key) for key, (at, count) in self._armed.items()]
             heapq.heapify(self._heap)
+
+    def turn(self) -> int:
+        """Return the turn, among equal deadlines, of what is armed now."""
+        self._count += 1
+        return self._count
+
+    def take(self, key: K) -> tuple[Nanos, int] | None:
+        """Disarm ``key``; return its deadline and its turn, or None if it was not armed."""
+        return self._armed.pop(key, None)
 
     def cancel(self, key: K) -> None:
         """Disarm ``key``; no harm if it is not armed."""
@@ -228,6 +241,15 @@ class TimerTable(Generic[K]):
 
     def __contains__(self, key: K) -> bool:
         return key in self._armed
+
+    def first(self) -> K | None:
+        """Return what expires first; None if nothing is armed."""
+        return self._heap[0][2] if self.next_deadline() is not None else None
+
+    def deadline(self, key: K) -> Nanos | None:
+        """Return when ``key`` expires; None if it is not armed."""
+        armed = self._armed.get(key)
+        return None if armed is None else armed[0]
 
     def keys(self) -> tuple[K, ...]:
         """Return what is armed."""

@@ -26,7 +26,7 @@ from overlay.machine import (
 from ring.circle.searches import Finding
 from ring.config import RingConfig
 from ring.coordination.deaths import Deaths
-from ring.coordination.dispatch import PASSIVE, PASSIVE_TIMERS, Dispatch
+from ring.coordination.dispatch import DOUBTFUL_TIMERS, PASSIVE, PASSIVE_TIMERS, Dispatch
 from ring.coordination.link_events import LinkEvents
 from ring.coordination.membership import Membership
 from ring.coordination.parts import Parts
@@ -235,8 +235,9 @@ class RingNode:
         passive = True
         while (key := core.timers.pop_expired(now)) is not None:
             kind, subject = key
-            self._on_timer[kind](subject)
-            passive = passive and kind in PASSIVE_TIMERS
+            moved = self._on_timer[kind](subject)
+            if kind not in PASSIVE_TIMERS and (moved or kind not in DOUBTFUL_TIMERS):
+                passive = False
         if not passive or self._hood.changes != changes:
             self._settle_down()
         return core.take()

@@ -27,7 +27,9 @@ it may have taken the old one for the end of its levels.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
+from typing import Protocol
 
 from overlay.ids import Nanos, Peer
 from ring.circle.links import RingLinks
@@ -42,6 +44,16 @@ MAX_LEVELS = 31
 MAX_ASKERS = 256
 RIGHT_RIGHT = 2  #: its rank
 LEAST, MOST = 0.75, 1.5  #: the tolerance: the rank of a chord that stays over the exact one
+
+
+class Shortcut(Protocol):
+    """Asks chords for theirs without messages, where a driver can look into other brokers."""
+
+    def ask(self, chords: Sequence[Member]) -> Sequence[tuple[Member | None, int]] | None:
+        """Return what each would answer, member and rank; None if they are to be asked."""
+
+    def done(self, chords: Sequence[Member]) -> None:
+        """All the answers were taken: both ends have heard each other."""
 
 
 class Chords:
@@ -63,6 +75,7 @@ class Chords:
         self._lost: dict[str, None] = {}  #: uids of dead chords that are not replaced yet
         self._moved_at: Nanos | None = None  #: when right-right last became another
         self._untold = False  #: askers do not know right-right as it is now
+        self.shortcut: Shortcut | None = None  #: of a driver that can look into other brokers
 
     @property
     def wanted(self) -> dict[str, Peer]:
@@ -73,15 +86,18 @@ class Chords:
         """Arm the timer of the next refresh, a jittered ``chord_refresh_ns`` from now."""
         self._core.arm(Timer.CHORDS, "", self._core.jitter(self._core.config.chord_refresh_ns))
 
-    def on_refresh_due(self) -> None:
-        """Ask every level's chord again."""
+    def on_refresh_due(self) -> bool:
+        """Ask every level's chord again; say whether it is done already, and has moved none."""
         self.start()
         if self._untold:
             self._untold = False
             self._tell_askers(0)
+        if self.shortcut is not None and self.confirm(self.shortcut):
+            return True
         self._asked.clear()
         self._answered.clear()
         self.follow()
+        return False
 
     def follow(self) -> None:
         """Make level 0 right-right as it is now, and ask for what is not known."""
@@ -129,6 +145,60 @@ class Chords:
             else:
                 self._place(level + 1, member, rank)
         self.follow()
+
+    def named(self, asker: str, level: int) -> tuple[Member | None, int] | None:
+        """Return what we answer to a query of ``asker``, which has asked before; else None."""
+        if level not in self._askers.get(asker, ()):
+            return None
+        if level < len(self._ranks):
+            return self.levels[level], self._ranks[level]
+        return (None, 0) if level >= len(self.levels) else None
+
+    def confirm(self, shortcut: Shortcut) -> bool:
+        """Ask all levels without messages; say whether it was done, and moved no chord.
+
+        Ranks are counted anew, as by :meth:`on_answer`. Where it would do more than that, nothing
+        is changed, and all are to be asked in earnest.
+        """
+        levels, hood = self.levels, self._neighbourhood
+        if self._lost or self._sought or self._untold:
+            return False
+        if not levels or hood.right[1:2] != (levels[0],):
+            return False
+        if len(self._asked) != len(levels) or len(self._answered) != len(levels):
+            return False
+        answers = shortcut.ask(levels)
+        if answers is None:
+            return False
+        here, ranks, last = self._core.member.ring_id, self._ranks.copy(), len(levels) - 1
+        reach = far = 0
+        for level, (member, counted) in enumerate(answers):
+            reach = (levels[level].ring_id - here) % RING_SIZE
+            if member is not None:
+                if hood.is_dead(member.uid, member.incarnation):
+                    return False
+                far = (member.ring_id - here) % RING_SIZE
+                if far <= reach:
+                    member = None  # it would come round
+            if level == last:
+                if member is not None:
+                    return False
+                break
+            chord = levels[level + 1]
+            rank = ranks[level] + (counted or _exact(level))
+            if member is not None and (member is chord or member == chord):
+                ranks[level + 1] = rank
+                continue
+            if not self._extends(level, chord):
+                return False
+            there = (chord.ring_id - here) % RING_SIZE
+            stands = ranks[level] * there / reach if member is None else rank * there / far
+            if not _is_within_tolerance(level + 1, stands):
+                return False
+            ranks[level + 1] = round(stands)
+        self._ranks = ranks
+        shortcut.done(levels)
+        return True
 
     def on_link_gone(self, uid: str) -> None:
         """Forget what was asked of, or by, a broker that is linked no more."""

@@ -48,7 +48,7 @@ class DrawnChords(Chords):
         """Return the peers to keep links to, by uid."""
         return {uid: member.peer for uid, member in self._drawn.items()}
 
-    def on_refresh_due(self) -> None:
+    def on_refresh_due(self) -> bool:
         """Ping all chords, give up those silent for three refreshes, and draw what is missing."""
         self.start()
         self._in_vain = 0
@@ -61,6 +61,7 @@ class DrawnChords(Chords):
             elif link is not None:
                 self._core.send(uid, Ping(0))
         self.follow()
+        return False
 
     def follow(self) -> None:
         """Bring the levels up to date, the nearest to the right first; draw what is missing."""

@@ -149,7 +149,21 @@ class Neighbourhood:
 
     def learn_again(self) -> None:
         """Look through the views we hold: whom we could not link before we may by now."""
-        self.learn(list(self._seen_by_neighbours()))
+        up, ordered, here = self._links.up, self._ordered(), self._core.member.ring_id
+        reach = _distances(here, (*ordered[1:2], *ordered[-2:-1]))
+        strangers = []
+        for uid in self.adjacent:
+            near = up.get(uid)
+            if near is None or near.view is None:
+                continue
+            for member in (*near.view.left, *near.view.right):
+                link = up.get(member.peer.uid)
+                if link is not None and link.member is not None:
+                    continue
+                # Beyond right-right and left-left nobody would stand in a pointer.
+                if not reach or not reach[0] < (member.ring_id - here) % RING_SIZE < reach[-1]:
+                    strangers.append(member)
+        self.learn(strangers)
 
     def shun(self, uid: str) -> None:
         """Forget a candidate that could not be linked, for a while: views may still name it."""
@@ -306,6 +320,10 @@ class Neighbourhood:
                         member.uid, member.incarnation
                     ):
                         yield member
+
+
+def _distances(here: int, members: Iterable[Member]) -> list[int]:
+    return [(member.ring_id - here) % RING_SIZE for member in members]
 
 
 def _places(*sides: tuple[Member, ...]) -> list[list[tuple[str, int]]]:

@@ -89,9 +89,11 @@ PASSIVE: frozenset[type[Message]] = frozenset(
     }
 )
 PASSIVE_TIMERS = frozenset({Timer.HEARTBEAT, Timer.SILENT, Timer.COPY, Timer.RECONCILE})
+DOUBTFUL_TIMERS = frozenset({Timer.CHORDS})  #: as passive as their handler says
 
 MessageHandlers = dict[type[Message], Callable[[str, Any], None]]
-TimerHandlers = dict[Timer, Callable[[str], None]]
+#: One of :data:`DOUBTFUL_TIMERS` returns whether anything may have changed.
+TimerHandlers = dict[Timer, Callable[[str], object]]
 
 
 class Dispatch:
@@ -216,11 +218,13 @@ class Dispatch:
         self._parts.detector.on_heartbeat_due(uid, self._parts.link_backups.tell)
         self._parts.link_backups.exchange()
 
-    def _on_chords_due(self) -> None:
+    def _on_chords_due(self) -> bool:
+        """Refresh the chords; say whether that may have changed anything that others follow."""
         parts = self._parts
         parts.chord_queries.watch()
-        parts.chords.on_refresh_due()
+        is_done = parts.chords.on_refresh_due()
         parts.merge.stabilise()
+        return not is_done or bool(parts.hood.candidates)
 
     def _on_carrier_due(self, uid: str) -> None:
         parts = self._parts

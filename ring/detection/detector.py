@@ -225,6 +225,31 @@ class Detector:
             return config.answer_ns
         return watch.round_trip.within(config.answer_ns // HASTE, config.answer_ns)
 
+    def beat_to(self, uid: str) -> Beat | None:
+        """Return our heartbeats to ``uid``, if it is our monitor."""
+        return self._beats.get(uid)
+
+    @property
+    def only_monitor(self) -> str | None:
+        """Uid of the one broker that hears our heartbeats; None if there are none or several."""
+        return next(iter(self._beats)) if len(self._beats) == 1 else None
+
+    def watch_of(self, uid: str) -> Watch | None:
+        """Return what is known of the signs of life of ``uid``, a ring neighbour that is linked."""
+        return self._watches.get(uid)
+
+    def is_in_time(self, watch: Watch) -> bool:
+        """Say whether heartbeats come as on the calmest of links, and no one is in doubt."""
+        config = self._core.config
+        late = watch.lateness.within(config.lateness_ns, config.lateness_max_ns)
+        return (
+            watch.is_expected
+            and watch.probes == 0
+            and self._health.score == 0
+            and late == config.lateness_ns
+            and not self._seems_long(watch)
+        )
+
     def watches(self, uid: str) -> bool:
         """Say whether that is a ring neighbour of ours, and linked."""
         return uid in self._watches
@@ -264,6 +289,20 @@ class Detector:
                 continue
             if between(here, member.ring_id, there):
                 self.hasten(member.uid, about)
+
+    def puts_off(self, uid: str, now: Nanos) -> bool:
+        """Wait on, where ``uid`` was heard meanwhile and :meth:`on_silent` would do no more.
+
+        Says whether it was so.
+        """
+        link, watch = self._links.up.get(uid), self._watches.get(uid)
+        if link is None or watch is None or watch.probes or self._seems_long(watch):
+            return False
+        at = self._quiet_until(link.heard_at, watch)
+        if at <= now:
+            return False
+        self._core.timers.set((Timer.SILENT, uid), at)
+        return True
 
     def on_silent(self, uid: str) -> Member | None:
         """Return the neighbour to suspect, or None if it was heard meanwhile, or is asked now."""

@@ -159,6 +159,15 @@ class WitnessTests:
         """The subject could not be linked; tell those who asked."""
         return self._answer(uid, alive=False) if uid in self._open else None
 
+    def concerns(self, uid: str) -> bool:
+        """Say whether a sign of life of ``uid`` would change anything here."""
+        return uid in self._open or uid in self._found_dead
+
+    @property
+    def is_at_rest(self) -> bool:
+        """No sign of life of anybody we are linked to would change anything here."""
+        return not self._open and not any(uid in self._links.up for uid in self._found_dead)
+
     def clear(self) -> None:
         """End all tests without an answer: this broker is off the ring."""
         for uid in self._open:

@@ -101,7 +101,7 @@ class ChordQueries:
         before, self._refreshed_at = self._refreshed_at, self._core.now
         pinged, self._pinged = self._pinged, set()
         for uid, link in list(self._links.up.items()):
-            if link.purpose is Purpose.RING or max(link.since, link.heard_at) >= before:
+            if link.heard_at >= before or link.since >= before or link.purpose is Purpose.RING:
                 continue
             if uid in pinged:
                 self._links.close(uid, Closed.LOST)  # and then opened again like any lost link

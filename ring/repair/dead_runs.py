@@ -106,6 +106,15 @@ class DeadRuns:
             del self._doubts[uid]
             self._core.disarm(Timer.DOUBT, uid)
 
+    def concerns(self, uid: str) -> bool:
+        """Say whether a sign of life of ``uid`` would change anything here."""
+        return uid in self._silent or uid in self._doubts
+
+    @property
+    def is_at_rest(self) -> bool:
+        """No sign of life of anybody would change anything here."""
+        return not self._silent and not self._doubts
+
     def on_due(self, name: str) -> None:
         """The row had its time: search, and again later."""
         side = self._sides[name]

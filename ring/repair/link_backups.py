@@ -24,7 +24,7 @@ from overlay.ids import Nanos, Peer
 from ring.circle.links import RingLink, RingLinks
 from ring.circle.neighbourhood import Neighbourhood
 from ring.core import Core
-from ring.wire.messages import MAX_HOLDERS, Backup, BackupRequest
+from ring.wire.messages import MAX_HOLDERS, Backup, BackupRequest, Member
 
 LATEST_PERIODS = 40  #: of heartbeats; a difference waits no longer for a ping
 
@@ -68,6 +68,8 @@ class LinkBackups:
         self._sent: dict[str, _Sent] = {}
         self._version = 0
         self._latest: dict[str, Peer] = {}
+        #: Generation of the links and our pointers, when all was last brought up to them.
+        self._followed: tuple[int, tuple[Member, ...], tuple[Member, ...]] = (-1, (), ())
 
     @property
     def beside(self) -> list[str]:
@@ -107,7 +109,8 @@ class LinkBackups:
 
     def _follow(self) -> None:
         """Note whom we are linked to, and who stands beside us, as it is now."""
-        up = self._links.up
+        up, hood = self._links.up, self._neighbourhood
+        self._followed = (self._links.generation, hood.left, hood.right)
         linked = {uid: up[uid].peer for uid in sorted(up)[:MAX_HOLDERS]}
         if linked != self._latest:
             self._latest, self._version = linked, self._version + 1
@@ -145,6 +148,41 @@ class LinkBackups:
         lately = self._core.now - self._latest_ns
         recent = frozenset(name for name, at in held.noted_at.items() if at > lately)
         return Listed(tuple(held.linked[name] for name in sorted(held.linked)), recent)
+
+    def has_news(self, uid: str) -> bool:
+        """Say whether :meth:`news` may return something for ``uid``."""
+        if not self._is_followed:
+            return True
+        sent = self._sent.get(uid)
+        return sent is not None and sent.version != self._version
+
+    def silent_until(self) -> Nanos | None:
+        """Return until when :meth:`tell` and :meth:`exchange` send nothing if no link changes.
+
+        None: for ever. What is past: not even now.
+        """
+        if not self._is_followed:
+            return 0
+        until: Nanos | None = None
+        monitor_hears = self._neighbourhood.left[:1]
+        for uid in self.beside:
+            sent, link = self._sent.get(uid), self._links.up.get(uid)
+            if link is None:
+                continue
+            if sent is None or sent.link is not link:
+                return 0
+            if sent.version == self._version or sent.linked == self._latest:
+                continue
+            if sent.stale_since is None or (monitor_hears and monitor_hears[0].uid == uid):
+                return 0
+            overdue = sent.stale_since + self._latest_ns
+            until = overdue if until is None else min(until, overdue)
+        return until
+
+    @property
+    def _is_followed(self) -> bool:
+        hood = self._neighbourhood
+        return self._followed == (self._links.generation, hood.left, hood.right)
 
     def clear(self) -> None:
         """Forget the lists of others, and what was sent of ours: this broker is off the ring."""

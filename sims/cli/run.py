@@ -77,6 +77,9 @@ def run(
     runs. A scenario takes --nodes, --seed, --set, --out and --json, a story --seed, --seeds and
     --json. Fails if a promise is broken, and says how to see it again.
 
+    In rings of 2,000 brokers or more, heartbeats and the like that change nothing are not simulated
+    one by one; '--set quiet=true' does so in smaller ones, and '--set quiet=false' in none.
+
     With --like there is no NAME: the strikes of 'chordal drill --out DIR' are played at the same
     size, with the round trips that the brokers had measured, and both are printed side by side.
     """

@@ -24,6 +24,7 @@ from sims.errors import InvariantViolated
 from sims.verdicts.ledger import Ledger
 from sims.world.network import DISTANCES, Latency
 from sims.world.partitions import Partition
+from sims.world.quiet import QuietWorld
 from sims.world.warm import start_warm
 from sims.world.world import CrashMode, CutMode, World
 
@@ -46,9 +47,12 @@ class Cluster:
         latency: Latency | None = None,
         *,
         distances: str = "lan",
+        quiet: bool = False,
     ) -> None:
+        """``quiet``: leave out what changes nothing; see :mod:`sims.world.quiet`."""
         self.config = config
-        self.world = World(latency or Latency(DISTANCES[distances], seed))
+        latency = latency or Latency(DISTANCES[distances], seed)
+        self.world = QuietWorld(latency) if quiet else World(latency)
         self.world.on_fact = self._on_fact
         self.world.on_sent = lambda uid, effect: self.ledger.on_sent(effect.about)
         self.ledger = Ledger()

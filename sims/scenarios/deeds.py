@@ -141,8 +141,7 @@ class Deeds:
             self.watch(uid, None)
 
     def _drawn(self, rng: random.Random, count: int) -> list[str]:
-        members = self.stage.in_order
-        return rng.sample(members, min(count, len(members)))
+        return self.stage.ledger.draw(rng, count)
 
 
 def spread_out(rng: random.Random, count: int, at_s: float, over_s: float) -> list[float]:

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from overlay.errors import ConfigError
 from overlay.ids import LinkClass, Nanos, nanos
 from overlay.rng import rng_for
 from ring.config import RingConfig, profile
 from sims.experiments.experiment import Progress
 from sims.scenarios.deeds import CONTACTS
 from sims.scenarios.matrix import read_matrix
-from sims.scenarios.schema import Forming, Scenario, Workload
+from sims.scenarios.schema import Forming, Mode, Scenario, Workload
 from sims.scenarios.stage import Stage
 from sims.scenarios.whole_stage import WholeStage
 from sims.workloads.traffic import Flowing
@@ -22,6 +23,7 @@ from sims.world.conditions import Conditions
 from sims.world.network import DISTANCES
 
 PARK_MS = 20_000  #: a secure event waits so long for an all-secure path
+QUIET_NODES = 2000  #: a ring of so many is simulated without what changes nothing, where it can be
 GROWTH = 10  #: while it forms a ring grows by such a part of itself at most at a time
 
 
@@ -59,6 +61,26 @@ def conditions_of(scenario: Scenario, seed: int, folder: Path) -> Conditions:
         slow_share=network.slow_share,
         slow_ns=nanos(network.slow_ms / 1000),
     )
+
+
+def is_quiet(scenario: Scenario) -> bool:
+    """Say whether what changes nothing is left out of a run: :mod:`sims.world.quiet`.
+
+    Raises:
+        ConfigError: the scenario wants it so, but with what else it says that cannot be.
+    """
+    network, why = scenario.network, ""
+    if scenario.mode is Mode.WHOLE:
+        why = 'it is for the ring alone, and mode = "whole"'
+    elif network.loss:
+        why = "with network.loss a heartbeat that is left out might have been lost"
+    elif network.mbit_s is not None:
+        why = "with network.mbit_s a heartbeat that is left out holds others up"
+    if scenario.quiet is None:
+        return not why and scenario.nodes >= QUIET_NODES
+    if scenario.quiet and why:
+        raise ConfigError(f"quiet = true makes no sense here: {why}")
+    return scenario.quiet
 
 
 def bandwidth_of(scenario: Scenario) -> Bandwidth | None:

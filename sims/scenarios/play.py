@@ -19,7 +19,7 @@ from overlay.trace_schema import Incident, Run, Source
 from sims.experiments.experiment import Progress, RunResult
 from sims.scenarios import arrivals, faults
 from sims.scenarios.deeds import Deed, Deeds
-from sims.scenarios.forming import attach, bandwidth_of, conditions_of, config_of, form
+from sims.scenarios.forming import attach, bandwidth_of, conditions_of, config_of, form, is_quiet
 from sims.scenarios.phases import Phases
 from sims.scenarios.ring_stage import RingStage
 from sims.scenarios.roaming import roam
@@ -197,9 +197,11 @@ class _Play:
         scenario = self._scenario
         bandwidth = bandwidth_of(scenario)
         if scenario.mode is Mode.RING:
-            ring = RingStage(self._seed, self._config, self._latency, bandwidth)
+            quiet = is_quiet(scenario)
+            ring = RingStage(self._seed, self._config, self._latency, bandwidth, quiet=quiet)
             ring.on_fact = self._hear
             return ring
+        is_quiet(scenario)  # it is refused here
         workload = scenario.workload
         secure = workload is not None and workload.link_class is LinkClass.SECURE
         self._whole = WholeStage(self._seed, self._config, self._latency, bandwidth, secure=secure)

@@ -14,6 +14,7 @@ from sims.experiments.cluster import Cluster
 from sims.scenarios.stage import Sent
 from sims.world.bandwidth import Bandwidth
 from sims.world.conditions import Conditions
+from sims.world.quiet import QuietWorld
 from sims.world.timeline import Timeline
 from sims.world.warm import spread_evenly
 from sims.world.world import CrashMode, CutMode
@@ -30,8 +31,10 @@ class RingStage:
         config: RingConfig,
         latency: Conditions,
         bandwidth: Bandwidth | None = None,
+        *,
+        quiet: bool = False,
     ) -> None:
-        self.cluster = Cluster(seed, config, latency)
+        self.cluster = Cluster(seed, config, latency, quiet=quiet)
         self._codec = MessageCodec(*RING_MESSAGES)
         self.cluster.world.bandwidth = bandwidth
         self.cluster.world.size_of = self._size_of
@@ -60,14 +63,20 @@ class RingStage:
                 self._messages[uid] += 1
                 self._bytes[uid] += self._size_of(effect.message)
 
-        self.cluster.world.on_sent = count
+        world = self.cluster.world
+        world.on_sent = count
+        if isinstance(world, QuietWorld):
+            world.count()
 
     def _size_of(self, message: Message) -> int:
         return len(self._codec.encode(message))
 
     def sent(self) -> dict[str, Sent]:
         """Return what each broker has sent, by uid, those that are dead among them."""
-        hosts = self.cluster.world.hosts
+        world = self.cluster.world
+        hosts = world.hosts
+        if isinstance(world, QuietWorld):
+            world.catch_up_all()
         return {uid: Sent(self._messages[uid], self._bytes[uid]) for uid in hosts}
 
     @property

@@ -343,6 +343,10 @@ class Scenario(Part, kw_only=True, frozen=True):
     seconds: Annotated[
         float, _doc("how long it goes on; 0: until all faults have struck", ge=0, le=1e6)
     ] = 60.0
+    quiet: Annotated[
+        bool | None,
+        _doc("heartbeats and the like that change nothing are left out; left out: in large rings"),
+    ] = None
     ring: Ring = Ring()
     network: Network = Network()
     churn: tuple[Churn, ...] = ()

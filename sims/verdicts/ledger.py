@@ -6,6 +6,7 @@ really whole, which it decides by comparing pointers with the ideal ring of thos
 
 from __future__ import annotations
 
+import random
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
@@ -141,6 +142,11 @@ class Ledger:
     def is_member(self, uid: str) -> bool:
         """Say whether a broker is on the ring and alive."""
         return uid in self._snapshots
+
+    def draw(self, rng: random.Random, count: int) -> list[str]:
+        """Draw so many different members that live, or all if there are fewer; returns uids."""
+        members = len(self._ring)
+        return [self._ring[at][1] for at in rng.sample(range(members), min(count, members))]
 
     @property
     def unrepaired(self) -> int:

@@ -5,8 +5,9 @@ Time and distance
     (latencies), ``conditions`` (a network that loses and delays), ``bandwidth`` (and the queues of
     links that are loaded).
 Rings
-    ``world`` (machines alone, whose messages are objects), ``faults`` (loss, separated pairs,
-    traffic), ``partitions``, ``warm`` (a ring that is whole at once).
+    ``world`` (machines alone, whose messages are objects), ``quiet`` (the same without heartbeats
+    that change nothing), ``calm_answers`` (pings and questions to chords there), ``faults`` (loss,
+    separated pairs, traffic), ``partitions``, ``warm`` (a ring that is whole at once).
 Whole brokers, whose messages and events are bytes
     ``processes`` (and the byte streams between them), ``connections`` (queues before these),
     ``greeting``, ``links``, ``sessions``, ``brokers`` (all of it in one process), ``clients``.

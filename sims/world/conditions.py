@@ -10,7 +10,7 @@ from __future__ import annotations
 from overlay.ids import Nanos
 from overlay.rng import rng_for
 from sims.world.faults import MAX_RETRANSMITS, RETRANSMIT_NS
-from sims.world.network import Distances, Latency
+from sims.world.network import Distances, Latency, Way
 
 
 class Matrix:
@@ -65,14 +65,22 @@ class Conditions(Latency):
 
     def one_way_ns(self, a: str, b: str) -> Nanos:
         """Draw the time a message from ``a`` needs to ``b``, sent again ones included."""
-        if self._matrix is None:
+        if self._matrix is None or self._clock is not None:
             way = super().one_way_ns(a, b)
         else:
             straight = self._matrix.ways[self._region(a)][self._region(b)]
             way = self._base_ns + straight + int(self._jitter.random() * self._jitter_ns)
-        if self._slow_share and self.is_slow(a):
+        if self._clock is None and self._slow_share and self.is_slow(a):
             way += self._slow_ns
         return way + self._sent_again_ns((a, b)) if self._loss else way
+
+    def way(self, a: str, b: str) -> Way:
+        """Return how long messages from ``a`` to ``b`` take, where jitter is drawn by key."""
+        base, slow = self._base_ns, self._slow_ns if self._slow_share and self.is_slow(a) else 0
+        if self._matrix is None:
+            return Way(base + slow, self._way_ns(a, b), self._jitter_ns, self._key(a, b))
+        straight = self._matrix.ways[self._region(a)][self._region(b)]
+        return Way(base + straight + slow, 0.0, self._jitter_ns, self._key(a, b))
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 

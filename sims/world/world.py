@@ -221,7 +221,7 @@ class World(Timeline):
                 wire = host.wires.get(effect.uid)
                 if wire is not None:
                     self.on_sent(uid, effect)
-                    self._later(uid, effect.uid, wire, self._arrive, effect.message)
+                    self._carry(uid, effect, wire)
             elif isinstance(effect, OpenLink):
                 self.on_sent(uid, effect)
                 self._connect(uid, effect)
@@ -237,6 +237,9 @@ class World(Timeline):
             clock = host.clock
             due = max(deadline, self.now) if clock is None else clock.true_time(deadline)
             self.at(due, self._on_deadline, uid, host, deadline)
+
+    def _carry(self, uid: str, effect: Send, wire: Pipe) -> None:
+        self._later(uid, effect.uid, wire, self._arrive, effect.message)
 
     def _time_of(self, host: Host) -> Nanos:
         clock = host.clock

@@ -32,6 +32,19 @@ class Timers(RuleBasedStateMachine):
         self.armed.pop(key, None)
         self.table.cancel(key)
 
+    @precondition(lambda self: self.armed)
+    @rule(data=st.data(), later=TIMES)
+    def take_and_put_back(self, data: st.DataObject, later: int) -> None:
+        """What was taken comes up in the turn it had, even if it is for another time now."""
+        key = data.draw(st.sampled_from(sorted(self.armed)))
+        taken = self.table.take(key)
+        assert taken is not None
+        assert taken[0] == self.armed[key][0]
+        assert self.table.take(key) is None
+        at = taken[0] + later
+        self.table.set(key, at, taken[1])
+        self.armed[key] = at, self.armed[key][1]
+
     @rule(now=TIMES)
     def pop(self, now: int) -> None:
         due = sorted((when, key) for key, when in self.armed.items() if when[0] <= now)
@@ -55,6 +68,9 @@ class Timers(RuleBasedStateMachine):
     def agrees(self) -> None:
         deadlines = [at for at, _ in self.armed.values()]
         assert self.table.next_deadline() == min(deadlines, default=None)
+        first = min(self.armed, key=lambda key: self.armed[key], default=None)
+        assert self.table.first() == first
+        assert all(self.table.deadline(key) == at for key, (at, _) in self.armed.items())
         assert [key for key in "abcd" if key in self.table] == sorted(self.armed)
 
 
@@ -68,6 +84,15 @@ def test_equal_deadlines_expire_in_the_order_they_were_set() -> None:
         table.set(key, 5)
     table.set("a", 5)  # set again: now the last
     assert [table.pop_expired(5) for _ in range(5)] == ["d", "c", "b", "a", None]
+
+
+def test_a_turn_is_that_of_the_moment_at_which_it_was_taken() -> None:
+    table: TimerTable[str] = TimerTable()
+    table.set("a", 5)
+    turn = table.turn()
+    table.set("c", 5)
+    table.set("b", 5, turn)
+    assert [table.pop_expired(5) for _ in range(3)] == ["a", "b", "c"]
 
 
 def test_a_timer_set_again_does_not_expire_at_its_earlier_deadline() -> None:
