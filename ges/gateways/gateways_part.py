@@ -19,12 +19,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from typing import Protocol
 
 from ges.gateways.costs import bucket_of
 from ges.gateways.graph import Graph, cluster_links, gate_links, outer_links
 from ges.gateways.link_state import LinkStates
 from ges.gateways.next_hops import Moves, NextHops
-from ges.statements.held import Statements
 from ges.topology.part import MessageHandler, Part
 from ges.topology.survey import Survey
 from ges.units.address import LEVELS
@@ -39,6 +39,7 @@ from ges.wire.gateway_messages import (
     StateLink,
     StateVersion,
 )
+from ges.wire.statement_messages import UnitEdge
 from ges.wire.unit_messages import Kind
 from overlay.circular import is_after
 from overlay.ids import LinkClass, Nanos, nanos
@@ -65,6 +66,18 @@ ALL_NODES = 2**256 - 1
 NORMAL, EXPRESS, SECURE = LinkClass.NORMAL, LinkClass.EXPRESS, LinkClass.SECURE
 
 
+class OuterEdges(Protocol):
+    """The links between other units; a :class:`ges.statements.held.Statements`."""
+
+    @property
+    def edges(self) -> Iterator[tuple[int, UnitEdge]]:
+        """Each link, with the node that has told of it."""
+
+    @property
+    def changes(self) -> int:
+        """A number that grows when they change."""
+
+
 class GatewaysPart(Part):
     """The links of the cluster, as one broker knows them."""
 
@@ -75,12 +88,12 @@ class GatewaysPart(Part):
         survey: Survey,
         post: Post,
         up: Mapping[LinkClass, set[str]],
-        statements: Statements,
+        outer: OuterEdges,
         is_revoked: Callable[[str], bool] = lambda uid: False,
     ) -> None:
         """``up``: uids at the other end of secure and express links, as they are now.
 
-        ``statements``: what other units have said of their links.
+        ``outer``: what other units have said of their links.
 
         ``is_revoked``: links of brokers that count no more are in no graph.
         """
@@ -95,7 +108,7 @@ class GatewaysPart(Part):
         self._up = up
         self._is_revoked = is_revoked
         self.states = self._states = LinkStates(ring.peer.uid)
-        self._statements = statements
+        self._outer = outer
         self._nodes = Nodes()
         self._rest_at: Nanos | None = None  #: units have changed; then all know of it
         self.namings = 0  #: grows when destinations are named otherwise than before
@@ -262,8 +275,8 @@ class GatewaysPart(Part):
             or units.nodes is not self._nodes
         ):
             effects += self._follow_members(now)
-        if self._statements.changes != self._outer_changes:
-            self._outer_changes, self._is_stale = self._statements.changes, True
+        if self._outer.changes != self._outer_changes:
+            self._outer_changes, self._is_stale = self._outer.changes, True
         if self._is_touched:
             self._is_touched = False
             effects += self._tell(now)
@@ -471,7 +484,7 @@ class GatewaysPart(Part):
         others = self._nodes.others
         if others:
             links += gate_links(self._states, self._slots, others, link_class)
-            edges = self._statements.edges
+            edges = self._outer.edges
             links += outer_links((e for e in edges if e[1].link_class is link_class), others)
         return Graph(links)
 

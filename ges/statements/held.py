@@ -43,11 +43,16 @@ class Statements:
 
     def __init__(self) -> None:
         self.nodes = Nodes()
-        self.changes = 0  #: grows when edges or units change
+        self._changes = 0
         self._held: dict[Unit, UnitStatement] = {}
         self._indices = {level: ProfileIndex() for level in UNIT_LEVELS}
         self._current: dict[Unit, int] = {}  #: other units, and their nodes
         self._own: tuple[Unit, ...] = ()
+
+    @property
+    def changes(self) -> int:
+        """A number that grows when edges or units change."""
+        return self._changes
 
     def get(self, unit: Unit) -> UnitStatement | None:
         """Return what is said of a unit; None: nothing is known."""
@@ -94,7 +99,7 @@ class Statements:
         What was said of units that are no more is forgotten: there may be one with that arc again.
         """
         self.nodes = nodes
-        self.changes += 1
+        self._changes += 1
         before = {*self._current, *self._own}
         self._own = tuple(own)
         self._current = {(level_of(node), arc): node for node, arc in nodes.arcs.items()}
@@ -125,7 +130,7 @@ class Statements:
         if unit in self._current:
             self._show(unit)
         if held is None or held.edges != statement.edges:
-            self.changes += 1
+            self._changes += 1
         return True
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
