@@ -7,7 +7,8 @@ The way itself
 To whom
     ``known`` (what the control machine knows), ``interests`` (what it is told of clients here),
     ``plan`` (what a plan is), ``plans`` (which one an event follows), ``mask_plan`` (to those that
-    want it). Where a cluster has too few slots: ``arc_plan`` (the tree over the ring),
+    want it), ``entering`` (whom it is for where it comes into a unit). While units change:
+    ``arc_plan`` (the tree over the ring),
     ``flood_plan`` (everybody), ``catch_up`` (who joined meanwhile), ``recent`` (what has come
     before).
 To one of many

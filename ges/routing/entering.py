@@ -39,17 +39,22 @@ class Entering:
         """
         level, cluster = duty.entering, self._cluster
         destinations = from_level(duty.destinations, level)
-        own = cluster.own_at(level)
-        # A unit that is not known here is a part of this one, by a later table than this broker's.
-        strange = destinations & ~(cluster.known | cluster.own)
-        if own is None or strange or destinations >> own & 1:
-            if own is not None:
-                destinations &= ~(1 << own)
-            destinations &= ~strange
+        if self.is_inside(duty):
+            destinations &= cluster.known & ~cluster.own
             destinations |= self._inside(duty, link_class, topic, level)
             destinations |= every & ~from_level(every, level) & ~cluster.own_units
         trace = from_level(duty.trace, level)
         return duty._replace(destinations=destinations, trace=trace, entering=0)
+
+    def is_inside(self, duty: Duty) -> bool:
+        """Say whether an event that has come in is for somebody in this broker's unit.
+
+        A unit that is not known here is a part of it, by a later table than this broker's.
+        """
+        cluster, own = self._cluster, self._cluster.own_at(duty.entering)
+        destinations = from_level(duty.destinations, duty.entering)
+        strange = destinations & ~(cluster.known | cluster.own)
+        return own is None or bool(strange) or bool(destinations >> own & 1)
 
     def _inside(self, duty: Duty, link_class: LinkClass, topic: bytes, level: int) -> int:
         if not duty.address:

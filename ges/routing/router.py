@@ -12,7 +12,7 @@ ring; then what has come before is not passed on again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ges.routing.delivery import Deliveries
 from ges.routing.entering import Entering, Wanting
@@ -134,15 +134,17 @@ class Router:
         """Take events from another broker."""
         head = run.head
         if head.express:
-            plans, duty = self._plans, self._duty_here(head)
-            onward = plans.onward(duty, 0, plans.express_class(duty))
-            is_for_us = plans.is_for_us(duty)
-            self._express.relay(line, run, onward, is_for_us=is_for_us)
+            plans = self._plans
+            for part, duty in self._duties_here(run):
+                onward = plans.onward(duty, 0, plans.express_class(duty))
+                is_for_us = plans.is_for_us(duty)
+                self._express.relay(line, part, onward, is_for_us=is_for_us)
             self._hand_on(now)
             return
         self._counters["events_received"] += run.count
         if head.duty.shape:
-            self._take_by_mask(run, now)
+            for part, duty in self._duties_here(run):
+                self._take_by_mask(part, duty, now)
         else:
             self._take_by_arc(run, head.duty, now, flood=head.flood, is_ours=False)
 
@@ -267,16 +269,14 @@ class Router:
             marked = head.marked or has_roamed
             self.deliver(self._admit(run, now, marked=marked, via=via, source=source), now)
 
-    def _take_by_mask(self, run: EventRun, now: Nanos) -> None:
+    def _take_by_mask(self, run: EventRun, duty: Duty, now: Nanos) -> None:
         head = run.head
-        duty = self._duty_here(head)
         self._passing.pass_on(run, duty, head.flags, head.link_class, now)
         if not self._plans.is_for_us(duty):
             self._counters["events_relayed"] += run.count
             return
-        if duty.shape > 1:
-            run = run.flat()
-            head = run.head
+        run = run.flat()
+        head = run.head
         if head.flags & GROUPS_FLAG and (serving := run.serving()) and serving.tried:
             self._deliveries.deliver_handed(run, serving)
             self._hand_on(now)
@@ -293,15 +293,26 @@ class Router:
         ready = self._admit(run, now, marked=head.marked, via=head.via, source=head.source)
         self.deliver(ready, now)
 
-    def _duty_here(self, head: Head) -> Duty:
-        """Return what this broker is to do for an event that has come."""
+    def _duties_here(self, run: EventRun) -> Iterator[tuple[EventRun, Duty]]:
+        """Yield events that have come, with what this broker is to do for them.
+
+        Where they come into a unit, it finds out who wants them in there, and which broker of the
+        cluster serves each queue group.
+        """
+        head = run.head
         duty = head.duty
         if not duty.entering:
-            return duty
-        self._counters["events_entered"] += 1
+            yield run, duty
+            return
+        self._counters["events_entered"] += run.count
         inside = self._all_members(head.link_class) | 1 << (self._plans.cluster.slot or 0)
         every = inside if head.retain else 0
-        return self._entering.duty(duty, head.link_class, head.topic, every)
+        entered = self._entering.duty(duty, head.link_class, head.topic, every)
+        if duty.address or not self._entering.is_inside(duty):
+            yield run, entered
+            return
+        for part, serving in self._assigned(run.flat().ungrouped()):
+            yield part, entered._replace(destinations=entered.destinations | serving)
 
     def _retain(self, run: EventRun) -> bool:
         """Keep what is to be retained; says whether it is a value, and no news."""

@@ -141,7 +141,9 @@ class Statements:
 
     def _show(self, unit: Unit) -> None:
         index, held = self._indices[unit[0]], self._held.get(unit)
-        index.replace(_key(unit), held.interests if held is not None else ())
+        wanted = held.interests if held is not None else ()
+        # Which member of a queue group gets an event is for its cluster to say.
+        index.replace(_key(unit), {msgspec.structs.replace(each, group=None) for each in wanted})
         index.set_behind(_key(unit), held is None)
 
 

@@ -7,7 +7,8 @@ Members
     (what one broker asks of it).
 Units above the cluster
     ``unit_rows`` (whose arc is where), ``planner`` (when units are split and folded), ``contexts``
-    (the tables that one broker holds, and which of two counts).
+    (the tables that one broker holds, and which of two counts), ``nodes`` (how one broker names
+    them).
 Telling
     ``arcs`` (a tree over arcs of the ring), ``spread`` (something is told to all members, and they
     say that they have it), ``held`` (ring neighbours compare what they hold), ``post`` (a message

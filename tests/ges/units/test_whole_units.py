@@ -10,7 +10,7 @@ import pytest
 from ges.units.arcs import Arc
 from ges.units.facts import LimitDiffers, TookOffice
 from ges.units.planner import UnitsConfig
-from ges.wire.unit_messages import Held, UnitReport
+from ges.wire.unit_messages import Held, Kind, Told, UnitReport
 from overlay.ids import nanos
 from overlay.machine import OpenLink, Send
 from sims.world.warm import spread_evenly
@@ -269,6 +269,9 @@ def test_a_steward_that_dies_after_any_message_leaves_units_in_order(
     assert deaths, "it has sent messages"
 
 
+TABLES = (Kind.MEMBERS, Kind.CLUSTERS, Kind.SUPER_CLUSTERS, Kind.SUPER_SUPER_CLUSTERS)
+
+
 def test_a_change_in_one_context_sends_nothing_to_another() -> None:
     """H30: a split concerns the context of the cluster; in others nobody is told."""
     ring = grown(14, UnitsConfig(limit=3), pause=0.3)
@@ -282,8 +285,9 @@ def test_a_change_in_one_context_sends_nothing_to_another() -> None:
 
     def on_sent(sender: str, effect: Send | OpenLink) -> None:
         before(sender, effect)
-        if isinstance(effect, Send) and type(effect.message).__name__ == "Told":
-            told.add(effect.uid)
+        message = effect.message if isinstance(effect, Send) else None
+        if isinstance(message, Told) and message.kind in TABLES:  # links concern both ends
+            told.add(f"{effect.uid}")
 
     ring.world.on_sent = on_sent
     dead = ring.in_order[5]

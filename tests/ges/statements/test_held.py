@@ -1,0 +1,90 @@
+"""The statements that one broker holds."""
+
+from __future__ import annotations
+
+from ges.profiles.interest import everything, interest_in
+from ges.statements.content import edges_above, minimal, stated
+from ges.statements.held import Statements
+from ges.units.arcs import Arc
+from ges.units.nodes import Nodes, node_at
+from ges.wire.statement_messages import MAX_STATED, UnitEdge, UnitStatement
+from overlay.ids import LinkClass
+
+NORMAL, SECURE = LinkClass.NORMAL, LinkClass.SECURE
+NEXT, FAR = node_at(1, 2), node_at(2, 5)
+NODES = Nodes({1: 64, 2: 128, 3: 192}, {NEXT: Arc(100, 200), FAR: Arc(1000, 0)})
+
+
+def said(lo: int, hi: int, *filters: str, level: int = 1, version: int = 1) -> UnitStatement:
+    interests = tuple(interest_in(text) for text in filters)
+    return UnitStatement(level, lo, hi, version, "a" * 32, interests, ())
+
+
+def known() -> Statements:
+    statements = Statements()
+    statements.set_nodes(NODES, ())
+    return statements
+
+
+def test_a_unit_of_which_nothing_is_known_may_want_all() -> None:
+    statements = known()
+    assert statements.mask_of(NORMAL, b"t") == 1 << NEXT | 1 << FAR
+    assert statements.unknown == 1 << NEXT | 1 << FAR
+    assert statements.take(said(100, 200, "a/#"))
+    assert statements.mask_of(NORMAL, b"t") == 1 << FAR
+    assert statements.mask_of(NORMAL, b"a/b") == 1 << NEXT | 1 << FAR
+
+
+def test_only_levels_below_are_asked_where_an_event_comes_in() -> None:
+    statements = known()
+    assert statements.mask_of(NORMAL, b"t", 2) == 1 << NEXT
+    assert statements.mask_of(NORMAL, b"t", 1) == 0
+
+
+def test_the_later_statement_counts() -> None:
+    statements = known()
+    assert statements.take(said(100, 200, "a", version=2))
+    assert not statements.take(said(100, 200, "b", version=1))
+    assert statements.mask_of(NORMAL, b"b", 2) == 0
+
+
+def test_a_statement_may_come_before_the_table_and_ends_with_its_unit() -> None:
+    statements = Statements()
+    statements.take(said(100, 200, "a"))
+    statements.set_nodes(NODES, ())
+    assert statements.mask_of(NORMAL, b"b", 2) == 0
+    split = Nodes(NODES.own, {NEXT: Arc(100, 150), node_at(1, 3): Arc(150, 200)})
+    statements.set_nodes(split, ())
+    assert statements.mask_of(NORMAL, b"b", 2) == 1 << NEXT | 1 << node_at(1, 3)
+    statements.set_nodes(NODES, ())
+    assert statements.mask_of(NORMAL, b"b", 2) == 1 << NEXT, "what was said before is forgotten"
+
+
+def test_equal_statements_have_one_digest() -> None:
+    one, other = known(), known()
+    assert one.digest(1, None) == other.digest(1, None)
+    one.take(said(100, 200, "a"))
+    assert one.digest(1, None) != other.digest(1, None)
+    other.take(said(100, 200, "a"))
+    assert one.digest(1, None) == other.digest(1, None)
+
+
+def test_what_is_stated_covers_all_and_is_bounded() -> None:
+    assert minimal({interest_in("a/b"), interest_in("a/#"), interest_in("c")}) == {
+        interest_in("a/#"),
+        interest_in("c"),
+    }
+    many = [interest_in(f"a/{n}/b") for n in range(2 * MAX_STATED)]
+    assert len(stated(many)) <= MAX_STATED
+    groups = [interest_in(f"a/{n}", group="g") for n in range(3 * MAX_STATED)]
+    assert stated(groups) == (everything(),)
+
+
+def test_links_of_a_larger_unit_are_those_that_lead_out_of_it() -> None:
+    edges = [
+        UnitEdge(NEXT, NORMAL, 3, 1),
+        UnitEdge(FAR, NORMAL, 5, 2),
+        UnitEdge(FAR, NORMAL, 4, 1),
+        UnitEdge(FAR, SECURE, 6, 1),
+    ]
+    assert edges_above(edges, 2) == (UnitEdge(FAR, NORMAL, 4, 3), UnitEdge(FAR, SECURE, 6, 1))

@@ -1,0 +1,130 @@
+"""Events between clusters: they go where they are wanted, once, in order, and nowhere else."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from ges.units.planner import UnitsConfig
+from overlay.ids import LinkClass, nanos
+from overlay.rng import rng_for
+from overlay.trace_schema import Fate
+from sims.experiments.service import Service
+from sims.workloads.traffic import Flowing
+from sims.world.world import CrashMode
+
+QUIET_S = 10.0  #: after which units have settled, and events name them
+
+
+def overlay(n: int, limit: int, seed: int = 1, *, secure: bool = False) -> Service:
+    """A ring in which units have formed, and know of each other."""
+    service = Service(seed, secure=secure, units=UnitsConfig(limit, nanos(3)))
+    service.start(())
+    while len(service.brokers) < n:
+        service.start(service.uids)
+        service.run(0.05)
+    for _ in range(12):
+        service.run(QUIET_S)
+        nodes = [service.brokers[uid].node for uid in service.alive]
+        if all(each.gateways.is_for_all and not each.statements.unknown for each in nodes):
+            return service
+    raise AssertionError("units have not settled")
+
+
+def units_of(service: Service, level: int) -> dict[str, tuple[int, ...]]:
+    """The numbers of each broker's unit of a level, from the top."""
+    found = {}
+    for uid in service.alive:
+        address = service.brokers[uid].node.units.address
+        assert address is not None
+        found[uid] = address.numbers[: 4 - level]
+    return found
+
+
+def received(service: Service) -> Counter[str]:
+    return Counter(
+        {uid: service.brokers[uid].stack.counters["events_received"] for uid in service.alive}
+    )
+
+
+@pytest.mark.parametrize(("n", "limit", "levels"), [(9, 3, 1), (20, 4, 2)])
+def test_an_event_goes_to_the_clusters_that_want_it_and_no_others(
+    n: int, limit: int, levels: int
+) -> None:
+    service = overlay(n, limit)
+    clusters = units_of(service, 1)
+    assert len(set(clusters.values())) >= 3
+    assert len(set(units_of(service, levels).values())) >= 2
+    source = service.uids[0]
+    wanting = next(uid for uid in service.uids if clusters[uid] != clusters[source])
+    service.subscribe(wanting)
+    service.run(1)
+    before = received(service)
+    service.publish(source, Flowing(rate=20))
+    service.run(3)
+    verdict = service.finish()
+    assert verdict.findings == []
+    assert verdict.fates[Fate.ONCE] >= 50
+    got = received(service) - before
+    assert got[wanting] >= 50
+    assert len(got) <= 4, "the way there; all others are spared"
+
+
+def test_a_subscription_is_active_when_all_clusters_know_of_it() -> None:
+    service = overlay(9, 3)
+    clusters = units_of(service, 1)
+    source = service.uids[0]
+    others = [uid for uid in service.uids if clusters[uid] != clusters[source]]
+    service.publish(source, Flowing(rate=200))
+    service.run(1)
+    for uid in others * 2:
+        service.subscribe(uid)
+        service.run(0.3)
+    service.run(1)
+    assert service.finish().findings == [], "what is published once it is active comes"
+
+
+@pytest.mark.parametrize("link_class", list(LinkClass))
+def test_events_of_all_classes_cross_clusters(link_class: LinkClass) -> None:
+    service = overlay(9, 3, secure=link_class is LinkClass.SECURE)
+    service.subscribe_everywhere()
+    service.run(1)
+    service.publish(service.uids[1], Flowing(rate=20, link_class=link_class, park_ms=1000))
+    service.run(3)
+    verdict = service.finish(settle_s=1)
+    assert (verdict.findings, verdict.lost) == ([], {})
+    assert verdict.fates[Fate.ONCE] >= 9 * 50
+
+
+def flowing(n: int, limit: int, seed: int) -> Service:
+    service = overlay(n, limit, seed)
+    service.subscribe_everywhere()
+    for uid in rng_for(seed, "levels").sample(service.alive, 3):
+        service.publish(uid, Flowing(rate=30))
+    service.run(2)
+    return service
+
+
+@pytest.mark.parametrize("seed", [1, *(pytest.param(s, marks=pytest.mark.soak) for s in (2, 4, 5))])
+def test_nothing_is_lost_while_brokers_of_several_clusters_die(seed: int) -> None:
+    service = flowing(12, 8, seed)
+    rng = rng_for(seed, "levels", "deaths")
+    for _ in range(4):
+        service.kill(rng.choice(service.alive), CrashMode.KILL)
+        service.run(rng.uniform(1, 5))
+    service.run(6)
+    verdict = service.finish(settle_s=5)
+    assert verdict.findings == []
+
+
+@pytest.mark.parametrize("seed", [1, *(pytest.param(s, marks=pytest.mark.soak) for s in (2, 3, 4))])
+def test_nothing_is_lost_while_clusters_are_split(seed: int) -> None:
+    service = flowing(6, 8, seed)
+    for _ in range(6):
+        service.start(rng_for(seed, len(service.brokers)).sample(service.alive, 2))
+        service.run(1)
+    service.run(12)
+    assert len(set(units_of(service, 1).values())) >= 2
+    verdict = service.finish(settle_s=3)
+    assert (verdict.findings, verdict.lost) == ([], {})
