@@ -28,7 +28,7 @@ from overlay.wording import counted
 if TYPE_CHECKING:
     from ges.operations.explain import Destination, Explanation
     from ges.operations.find_event import EventName
-    from ges.wire.why import WhyClient, WhyInterest, WhyMember
+    from ges.wire.why import WhyClient, WhyInterest, WhyMember, WhyUnit
 
 MAX_NAMED = 8  #: brokers in one line
 
@@ -152,6 +152,31 @@ def _tell(found: Explanation) -> None:
             names = ", ".join(short(member.uid) for member in others[:MAX_NAMED])
             more = f" and {len(others) - MAX_NAMED} more" if len(others) > MAX_NAMED else ""
             tell(f"not for {counted(len(others), 'broker')}, {reason}: {names}{more}")
+    _tell_units(found)
+
+
+def _tell_units(found: Explanation) -> None:
+    """Tell which other units the event would go into, and which not."""
+    spared = []
+    for unit in found.entry.units:
+        if not unit.is_for:
+            spared.append(unit.name)
+            continue
+        wants = ", ".join(f"'{each.filter}'" for each in unit.interests if each.filter is not None)
+        reason = f"it wants {wants}" if wants else "somebody in there wants it"
+        if unit.is_unknown:
+            reason = "it has not said yet what is wanted there, so it gets everything"
+        tell(f"unit {unit.name}: {reason}")
+        if unit.problem is not None:
+            tell(f"  not reached: {unit.problem}")
+        elif unit.next_uid is not None:
+            where = f" ({shown(unit.next_url)})" if unit.next_url is not None else ""
+            more = ", which finds out who wants it in there" if unit.is_gate else ""
+            tell(f"  by {short(unit.next_uid)}{where}{more}")
+    if spared:
+        names = ", ".join(spared[:MAX_NAMED])
+        more = f" and {len(spared) - MAX_NAMED} more" if len(spared) > MAX_NAMED else ""
+        tell(f"not for {counted(len(spared), 'unit')}, where nobody wants it: {names}{more}")
 
 
 def _tell_entry(found: Explanation) -> None:
@@ -163,7 +188,7 @@ def _tell_entry(found: Explanation) -> None:
     if entry.refusal is not None:
         tell(f"  it would be refused: {entry.refusal}")
     if entry.to_all:
-        tell("  it goes to every broker: not all of them have a slot in the cluster")
+        tell("  it goes to every broker, as units change or not all of them have a slot")
     if entry.withheld is not None:
         tell(f"  filters and clients are not shown: {entry.withheld}")
     for group in entry.groups:
@@ -286,6 +311,19 @@ def _as_json(found: Explanation) -> dict[str, Any]:
         "queues": [as_row(found, group) for group in entry.groups],
         "brokers": [_broker(found, each) for each in found.destinations],
         "not_for": [member.uid for member in found.others],
+        "units": [_unit(each) for each in entry.units],
+    }
+
+
+def _unit(unit: WhyUnit) -> dict[str, Any]:
+    return {
+        "unit": unit.name,
+        "is_for": unit.is_for,
+        "unknown": unit.is_unknown,
+        "interests": [each.filter for each in unit.interests],
+        "next": unit.next_uid,
+        "next_url": unit.next_url,
+        "problem": unit.problem,
     }
 
 

@@ -11,7 +11,7 @@ What is looked at and told for one question is bounded.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from ges.errors import TopicError
 from ges.gateways.next_hops import bits
@@ -23,6 +23,8 @@ from ges.routing.mask_plan import Split
 from ges.routing.subscriber import Membership
 from ges.sessions.session import Session
 from ges.stack import Stack
+from ges.units.address import LEVELS, UNIT_LIMIT
+from ges.units.nodes import level_of
 from ges.wire.events import NO_DUTY, Duty, Head
 from ges.wire.profile_messages import Interest
 from ges.wire.replies import why_not_to_be_read
@@ -42,6 +44,7 @@ from ges.wire.why import (
     WhyInterest,
     WhyMember,
     WhyRequest,
+    WhyUnit,
 )
 from overlay.ids import LinkClass, short
 
@@ -98,7 +101,8 @@ class _Answer:
         clients, count = self._clients()
         reason = refusal[:500] if refusal else None
         groups = () if request.clients_only or to_all else tuple(self._groups())
-        return Why(*told, reason, self._withheld, slot, members, clients, count, groups)
+        units = () if request.clients_only or to_all else tuple(self._units())
+        return Why(*told, reason, self._withheld, slot, members, clients, count, groups, units)
 
     def _head(self) -> Head:
         """Return the header of such an event, as far as it decides whether it is taken."""
@@ -129,6 +133,39 @@ class _Answer:
             about = (True, is_unknown, interests, has_more)
             yield WhyMember(row.slot, uid, url, *about, path, problem)
 
+    # ── other units ───────────────────────────────────────────────────────────────────────────
+
+    def _units(self) -> Iterator[WhyUnit]:
+        """Yield the other units, nearest first."""
+        stack, link_class = self._stack, self._request.link_class
+        address, statements = stack.node.units.address, stack.node.statements
+        if address is None:
+            return
+        wanted = statements.mask_of(link_class, self._topic)
+        split = stack.passing.plans.split(Duty(1, 0, wanted, 1 << address.slot), link_class)
+        for node, arc in sorted(stack.node.units.nodes.arcs.items()):
+            level = level_of(node)
+            number = node - UNIT_LIMIT * level
+            name = ".".join(map(str, (*address.numbers[: LEVELS - 1 - level], number)))
+            if not wanted >> node & 1:
+                yield WhyUnit(name)
+                continue
+            held = statements.get((level, arc))
+            interests, has_more = self._matching(held.interests if held is not None else ())
+            uid = next((u for u, duty in split.onward if duty.destinations >> node & 1), None)
+            member = stack.node.ring.linked.get(uid) if uid is not None else None
+            yield WhyUnit(
+                name,
+                True,
+                held is None,
+                interests,
+                has_more,
+                uid,
+                member is not None and stack.node.units.nodes.at(member.ring_id) == node,
+                member.peer.url if member is not None else None,
+                None if uid is not None else "no path leads there",
+            )
+
     # ── queue groups ──────────────────────────────────────────────────────────────────────────
 
     def _chosen(self) -> Iterator[tuple[Group, list[int]]]:
@@ -158,9 +195,13 @@ class _Answer:
 
     def _interests(self, uid: str) -> tuple[tuple[WhyInterest, ...], bool]:
         """Return the interests of a member that match, and whether there may be more."""
+        return self._matching(self._stack.node.profiles.index.interests_of(uid))
+
+    def _matching(self, interests: Iterable[Interest]) -> tuple[tuple[WhyInterest, ...], bool]:
+        """Return those that match, and whether there may be more."""
         found: list[WhyInterest] = []
         bit = CLASS_BITS[self._request.link_class]
-        for interest in self._stack.node.profiles.index.interests_of(uid):
+        for interest in interests:
             if self._to_look_at == 0:
                 return tuple(found), True
             self._to_look_at -= 1

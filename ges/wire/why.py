@@ -71,6 +71,20 @@ class WhyMember(msgspec.Struct, frozen=True, array_like=True):
     problem: str | None = None  #: why it would not go there now
 
 
+class WhyUnit(msgspec.Struct, frozen=True, array_like=True):
+    """Another unit, as the broker that answers names it, and what it has to do with the event."""
+
+    name: str  #: its address from the top, such as ``0.0.2``
+    is_for: bool = False  #: the event would be for it
+    is_unknown: bool = False  #: it has not said yet what it wants, so it gets everything
+    interests: tuple[WhyInterest, ...] = ()  #: why it is for it, the first few
+    has_more: bool = False  #: there may be others
+    next_uid: WireUid | None = None  #: broker to which the event would go on the way there
+    is_gate: bool = False  #: that one is in the unit, and finds out who wants it there
+    next_url: WireUrl | None = None  #: of that one
+    problem: str | None = None  #: why it would not go there now
+
+
 class WhyFilter(msgspec.Struct, frozen=True, array_like=True):
     """A filter of a client."""
 
@@ -112,3 +126,4 @@ class Why(Message, frozen=True):
     clients: Annotated[tuple[WhyClient, ...], msgspec.Meta(max_length=MAX_CLIENTS_TOLD)] = ()
     client_count: WireCount = 0  #: how many clients here would get it, told of or not
     groups: Annotated[tuple[WhyGroup, ...], msgspec.Meta(max_length=MAX_GROUPS_TOLD)] = ()
+    units: Annotated[tuple[WhyUnit, ...], msgspec.Meta(max_length=3 * MAX_SLOTS)] = ()
