@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks.stage.processes import Fleet, chordal
 from benchmarks.stage.waiting import eventually
+from ges.client.sync import connect
 
 pytestmark = pytest.mark.live
 
@@ -51,3 +52,28 @@ def test_nine_brokers_with_a_limit_of_three_form_three_clusters(brokers: Fleet) 
     status = first.status()
     assert status["address"].startswith(clusters[0]["path"] + ".")
     assert status["unit_limit"] == 3
+
+    # An event goes into the cluster that wants it, and nowhere else.
+    here, there, spared = clusters
+    source, edge = here["brokers"][0]["url"], there["brokers"][0]["url"]
+    published = ("pub", "sensors/7", "hot", "--broker", source)
+    with connect(edge) as client, client.subscribe("sensors/+") as events:
+        events.active.wait(timeout=30)
+
+        def units() -> dict[str, bool]:
+            why = json.loads(chordal("why", "sensors/7", "--broker", source, "--json").stdout)
+            return {} if why["to_all"] else {unit["unit"]: unit["is_for"] for unit in why["units"]}
+
+        eventually(lambda: units() == {there["path"]: True, spared["path"]: False})
+        before = [_received(each["url"]) for each in spared["brokers"]]
+        for _ in range(5):
+            chordal(*published)
+        assert [next(iter(events)).payload for _ in range(5)] == [b"hot"] * 5
+        assert [_received(each["url"]) for each in spared["brokers"]] == before
+    shown = chordal("why", "sensors/7", "--broker", source).stdout
+    assert "unit" in shown
+
+
+def _received(url: str) -> int:
+    with connect(url) as client:
+        return client.status().counters.get("events_received", 0)
