@@ -72,6 +72,21 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Clustered:
+    """Clusters that brokers formed by themselves, and events that two of them want."""
+
+    clusters: int
+    formed_s: float  #: from the start of the first process
+    wanted: Wanted
+
+    def __str__(self) -> str:
+        return (
+            f"{self.wanted.brokers} brokers formed {self.clusters} clusters in "
+            f"{self.formed_s:.1f} s; {self.wanted}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
     """What becomes of a secure event published over a hop that is not."""
 
@@ -180,6 +195,7 @@ class Findings:
     repair: Repaired
     after: Exchanged
     shutdown: Left
+    clusters: Clustered
     churn: Churned
     sweep: Swept
     analysis: Analysed

@@ -134,7 +134,7 @@ class _Ready(msgspec.Struct, frozen=True):
 
     uid: str
     url: str
-    secure_url: str
+    secure_url: str | None  #: None: it has no identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class Broker:
 
     uid: str
     url: str
-    secure_url: str
+    secure_url: str | None  #: None: it has no identity
     process: trio.Process
 
 

@@ -8,6 +8,7 @@ import msgspec
 import trio
 
 from ges.client import connect
+from ges.demo.clusters import form_clusters
 from ges.demo.events import ATTACH_SECONDS, exchange, secure_paths
 from ges.demo.findings import (
     Analysed,
@@ -71,6 +72,7 @@ async def demonstrate(stage: Stage, scale: Scale, out: Path, step: Telling) -> F
         repaired = await step("kill -9", kill_one(fleet, out / "data"))
         after = await step("events since", exchange(_urls(fleet), "demo/after", scale.events))
         left = await step("shutdown", dismiss(fleet))
+    clustered = await step("clusters", form_clusters(stage, scale.events))
     churned = await step("churn", churn(stage, scale, out / "churn"))
     swept = await step("sweep", sweep(stage, scale, out / "data"), SPARK_SECONDS)
     analysed = await step("analysis", analyse(stage, out / "data", out / "report"), SPARK_SECONDS)
@@ -84,6 +86,7 @@ async def demonstrate(stage: Stage, scale: Scale, out: Path, step: Telling) -> F
         repair=repaired,
         after=after,
         shutdown=left,
+        clusters=clustered,
         churn=churned,
         sweep=swept,
         analysis=analysed,
@@ -127,7 +130,7 @@ async def form(stage: Stage, fleet: Fleet, identities: Path, trace: Path) -> For
 
 async def exchange_secure(fleet: Fleet, events: int, identity: Path) -> Exchanged:
     """Exchange secure events, as soon as all brokers take them."""
-    urls = tuple(broker.secure_url for broker in fleet.brokers)
+    urls = tuple(url for broker in fleet.brokers if (url := broker.secure_url) is not None)
     await secure_paths(urls, identity)
     return await exchange(urls, "demo/secure", events, identity=identity)
 

@@ -124,6 +124,10 @@ def test_it_does_the_main_job_end_to_end(tmp_path: Path) -> None:
     assert 0 < repair["confirmed_s"] <= repair["repaired_s"] < 10
     assert 0 < repair["seen_whole_s"] < 30
     assert found["shutdown"]["brokers"] == 7
+    clusters = found["clusters"]
+    assert clusters["clusters"] == 3
+    assert (clusters["wanted"]["brokers"], clusters["wanted"]["wanting"]) == (9, 2)
+    assert clusters["wanted"]["unaware"] > 0
     churn = found["churn"]
     assert (churn["brokers"], churn["virtual_s"]) == (6, 20.0)
     assert churn["died"] == churn["joined"] > 0
@@ -136,7 +140,7 @@ def test_it_does_the_main_job_end_to_end(tmp_path: Path) -> None:
     told = [line.partition(": ")[0] for line in err.splitlines()]
     assert told == [
         *("identities", "ring", "normal events", "wanted events", "secure events", "a plain hop"),
-        *("kill -9", "events since", "shutdown", "churn"),
+        *("kill -9", "events since", "shutdown", "clusters", "churn"),
         *("sweep", "analysis"),
     ]
 
