@@ -30,7 +30,7 @@ from sims.verdicts.deliveries import Deliveries
 from sims.verdicts.judged import Excuse, Verdict
 from sims.workloads.traffic import Flowing, Publisher, Subscriber
 from sims.world.brokers import WholeBroker
-from sims.world.clients import SimulatedClient
+from sims.world.clients import ClientUser, SimulatedClient
 from sims.world.network import DISTANCES, Latency
 from sims.world.processes import Cut, Network
 from sims.world.timeline import Timeline
@@ -208,6 +208,12 @@ class Service:
         client.start()
         return client
 
+    def attach(self, uid: str, name: str, user: ClientUser) -> SimulatedClient:
+        """Attach a client with a user of its own to a broker."""
+        client = self._client(uid, name, user)
+        client.start()
+        return client
+
     def subscribe_everywhere(self, topic: str = "t") -> None:
         """Attach a subscriber to every broker, and wait until all are served."""
         for uid in self.alive:
@@ -315,7 +321,7 @@ class Service:
         self.network.add(broker)
         return broker
 
-    def _client(self, uid: str, name: str, user: Publisher | Subscriber) -> SimulatedClient:
+    def _client(self, uid: str, name: str, user: ClientUser) -> SimulatedClient:
         client = SimulatedClient(
             self.network,
             name,
