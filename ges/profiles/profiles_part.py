@@ -29,7 +29,7 @@ from ges.wire.profile_messages import (
 )
 from ges.wire.unit_messages import Kind
 from overlay.ids import Nanos
-from overlay.machine import Command, Effect, Message, Notify
+from overlay.machine import Command, Effect, Message
 from overlay.multigraph.weights import LinkKey
 
 
@@ -60,6 +60,7 @@ class ProfilesPart(Part):
         self._members: dict[str, int] = {}
         self._members_changes = 0
         self._slot: int | None = None
+        self._active: list[Hashable] = []  #: keys that nobody has taken yet
         self._digest = 0  #: of all profiles, when compared last
         units.spread.register(Kind.PROFILES, ProfileDelta, self._on_told)
         units.comparison.register(Kind.PROFILES, self)
@@ -84,6 +85,11 @@ class ProfilesPart(Part):
     def counters(self) -> Counter[str]:
         """What has befallen this broker so far."""
         return self.exchange.counters + self.exchange.profile.counters
+
+    def take_active(self) -> list[Hashable]:
+        """Return, once, the keys of the subscriptions that have become active in the cluster."""
+        active, self._active = self._active, []
+        return active
 
     # ── as a part ─────────────────────────────────────────────────────────────────────────────
 
@@ -172,7 +178,9 @@ class ProfilesPart(Part):
         return self._act(self.exchange.on_held(key[0], held, now), now)
 
     def _do(self, acts: list[Act], active: Iterable[Active[Any]], now: Nanos) -> list[Effect]:
-        return [*self._act(acts, now), *(Notify(each) for each in active)]
+        for each in active:
+            self._active += each.keys
+        return self._act(acts, now)
 
     def _act(self, acts: Iterable[Act], now: Nanos) -> list[Effect]:
         effects: list[Effect] = []

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from ges.gateways.gateways_part import GatewaysPart
-from ges.profiles.activity import Active
 from ges.profiles.interest import covers, everything
 from ges.profiles.profiles_part import ProfilesPart
 from ges.statements.content import Content, cluster_edges, edges_above, stated
@@ -101,14 +100,6 @@ class StatementsPart(Part):
         """Statements that were asked for, and questions for them."""
         return {UnitStatement: self._on_statement, StatementsWanted: self._on_wanted}
 
-    def on_fact(self, fact: Fact, now: Nanos) -> list[Effect]:
-        """Subscriptions are active in the cluster: follow them further up."""
-        if not isinstance(fact, Active):
-            return []
-        interests = self._profiles.exchange.interests_by_key
-        self._waiting |= {key: interests[key] for key in fact.keys if key in interests}
-        return self._look_active()
-
     def handle_timers(self, now: Nanos) -> list[Effect]:
         """State what has changed, or tell it again."""
         if self._due is None or self._due > now:
@@ -121,7 +112,16 @@ class StatementsPart(Part):
         return self._due
 
     def settle(self, now: Nanos) -> list[Effect]:
-        """Follow the units; see later whether there is something new to be stated."""
+        """Follow the units, and subscriptions that are active in the cluster now.
+
+        See later whether there is something new to be stated.
+        """
+        effects: list[Effect] = []
+        active = self._profiles.take_active()
+        if active:
+            interests = self._profiles.exchange.interests_by_key
+            self._waiting |= {key: interests[key] for key in active if key in interests}
+            effects += self._look_active()
         nodes = self._units.nodes
         if nodes is not self.statements.nodes:
             own = [unit for level in UNIT_LEVELS if (unit := self._own(level)) is not None]
@@ -129,7 +129,7 @@ class StatementsPart(Part):
             self._units.comparison.touch(now)
             self._is_touched = True
         if not nodes.arcs:
-            effects = self._look_active() if self._is_touched and self._waiting else []
+            effects += self._look_active() if self._is_touched else []
             self._is_touched = False
             return effects
         seen = (
@@ -141,8 +141,8 @@ class StatementsPart(Part):
         if seen != self._seen or self._is_touched:
             self._seen, self._is_touched = seen, False
             self._look_by(now + GATHER_NS)
-            return self._look_active() if self._waiting else []
-        return []
+            effects += self._look_active()
+        return effects
 
     # ── comparing ─────────────────────────────────────────────────────────────────────────────
 

@@ -19,7 +19,7 @@ from ges.routing.recall import RecallLog
 from ges.routing.recalls import Recalls
 from ges.routing.via import Tokens
 from ges.units.membership import Membership
-from ges.units.steward import Steward
+from ges.units.office import Office
 from ges.units.table import ClusterTable
 from ges.wire.event_runs import EventRun
 from ges.wire.events import Duty
@@ -90,7 +90,7 @@ EVENTS.add(
 EVENTS.add(
     "stewards-not-replaced",
     "where the steward has died nobody takes over",
-    (Steward, "_take_office", _none),
+    (Office, "_take", _none),
 )
 
 # ── the way ───────────────────────────────────────────────────────────────────────────────────────
