@@ -11,6 +11,6 @@ Sub-commands
 What they share
     ``options``, ``bench_options``, ``context_option`` (a connection by name), ``setting_options``
     (one for each setting of a broker), ``reloading`` (of a broker that runs), ``durations``
-    (numbers and times), ``identity_options``, ``logs``, ``names`` (of brokers), ``weights`` (as
-    they are printed).
+    (numbers and times), ``identity_options``, ``logs``, ``lean_logging`` (for brokers), ``names``
+    (of brokers), ``weights`` (as they are printed).
 """

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+import ges.cli.lean_logging  # noqa: F401  # before whatever logs
 from ges.cli.options import run_async, tell
 from ges.cli.setting_options import SettingsCommand, setting_options
 from ges.settings.gathering import DEFAULT_FILE, Sources, gather, odd_variables

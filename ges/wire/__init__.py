@@ -3,9 +3,9 @@
 Events
     ``topics`` (topics and filters as text), ``events`` (their header, and packing), ``event_runs``
     (many with one header), ``source_route`` (an event that names its path), ``groups`` (who serves
-    which queue group), ``levels`` (which units it is for), ``replies`` (where the reply to a request
-    goes), ``delivered`` (what a subscriber gets), ``trace_context`` (the trace that an event belongs
-    to).
+    which queue group), ``levels`` (which units it is for), ``replies`` (where the reply to a
+    request goes), ``delivered`` (what a subscriber gets), ``trace_context`` (the trace that an
+    event belongs to).
 Messages
     ``broker_messages`` (between brokers), ``unit_messages`` (about their units),
     ``gateway_messages`` (links inside a cluster, and out of it), ``recall_messages`` (what an edge
