@@ -112,7 +112,8 @@ def test_events_of_the_whole_overlay_can_be_tailed(ring: list[Broker]) -> None:
         done = chordal_here("pub", "sensors/7", "21.5", "--broker", ring[1].url)
         assert done.returncode == 0, done.stderr
         name, event = next(events)
-    assert (name, event["topic"], event["text"], event["hops"]) == ("event", "sensors/7", "21.5", 1)
+    assert (name, event["topic"], event["text"]) == ("event", "sensors/7", "21.5")
+    assert event["hops"] in (1, 2)  # a path over another broker may cost less
 
 
 def test_a_broker_that_was_scraped_and_watched_takes_little_memory(ring: list[Broker]) -> None:
