@@ -104,7 +104,9 @@ def quantile(values: list[float], share: float) -> float:
 
 def main() -> None:
     """Measure, and print."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.speed.activity", description=__doc__.partition("\n")[0]
+    )
     parser.add_argument("--nodes", type=at_least(1), default=LARGEST_CLUSTER)
     parser.add_argument("--unit-limit", type=at_least(3), default=64)
     parser.add_argument("--subscriptions", type=at_least(1), default=200)

@@ -129,7 +129,8 @@ async def test_without_an_all_secure_path_the_event_is_refused(
         far.subscribe("a"),
     ):
         _cut_tls(c, ring)
-        await until(lambda: a.node.gateways.tables[SECURE].next_hop(2) < 0)
+        slot = a.node.gateways.slots[c.node.peer.uid]
+        await until(lambda: a.node.gateways.tables[SECURE].next_hop(slot) < 0)
         await publisher.publish("other", b"for nobody there", link_class=SECURE, confirm=True)
         text = await reason(publisher)
         assert f"no all-secure path to broker {c.node.peer.uid[:8]}" in text
