@@ -86,19 +86,11 @@ async def measure(
         BenchFailed: a broker refuses it, or is lost; or there is none.
     """
     async with trio.open_nursery() as nursery:
-        subscribers = [
-            await nursery.start(_worker, order)
-            for order in _orders(Role.SUBSCRIBE, subscribe_at, load, load.subscribers, processes)
-        ]
-        publishers = [
-            await nursery.start(_worker, order)
-            for order in _orders(Role.PUBLISH, publish_at, load, load.publishers, processes)
-        ]
-        with trio.fail_after(START_SECONDS):
-            for worker in (*subscribers, *publishers):
-                assert isinstance(await worker.hear(), Ready)
-        for worker in publishers:
-            await worker.tell(Go())
+        subscribers, publishers = await _begun(
+            nursery,
+            _orders(Role.SUBSCRIBE, subscribe_at, load, load.subscribers, processes),
+            _orders(Role.PUBLISH, publish_at, load, load.publishers, processes),
+        )
         published = [said for w in publishers if isinstance(said := await w.hear(), Published)]
         if publishers or stop is None:
             stop = Stop(sum(each.events for each in published), QUIET_SECONDS)
@@ -124,25 +116,35 @@ async def measure_requests(
         BenchFailed: a broker refuses it, or is lost; or there is none.
     """
     async with trio.open_nursery() as nursery:
-        answering = [
-            await nursery.start(_worker, order)
-            for order in _orders(Role.ANSWER, answer_at, load, load.subscribers, processes)
-        ]
-        asking = [
-            await nursery.start(_worker, order)
-            for order in _orders(Role.REQUEST, ask_at, load, load.publishers, processes)
-        ]
-        with trio.fail_after(START_SECONDS):
-            for worker in (*answering, *asking):
-                assert isinstance(await worker.hear(), Ready)
-        for worker in asking:
-            await worker.tell(Go())
+        answering, asking = await _begun(
+            nursery,
+            _orders(Role.ANSWER, answer_at, load, load.subscribers, processes),
+            _orders(Role.REQUEST, ask_at, load, load.publishers, processes),
+        )
         asked = [said for w in asking if isinstance(said := await w.hear(), Asked)]
         for worker in answering:
             await worker.tell(Stop(None, 0.0))
         answered = [said for w in answering if isinstance(said := await w.hear(), Answered)]
         nursery.cancel_scope.cancel()
     return put_requests_together(load, asked, answered)
+
+
+async def _begun(
+    nursery: trio.Nursery, waiting: list[Order], acting: list[Order]
+) -> tuple[list[Worker], list[Worker]]:
+    """Start processes that wait for what others do, then those; these begin together.
+
+    Raises:
+        BenchFailed: one of them could not be started.
+    """
+    first = [await nursery.start(_worker, order) for order in waiting]
+    then = [await nursery.start(_worker, order) for order in acting]
+    with trio.fail_after(START_SECONDS):
+        for worker in (*first, *then):
+            assert isinstance(await worker.hear(), Ready)
+    for worker in then:
+        await worker.tell(Go())
+    return first, then
 
 
 def _orders(

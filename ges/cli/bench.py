@@ -9,17 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ges.cli.bench_options import (
-    Command,
-    common_options,
-    number,
-    shown,
-    size_option,
-    times_of,
-)
+from ges.cli.bench_options import Command, common_options, size_option
+from ges.cli.bench_report import Cells, number, print_columns, print_json, shown, times_of
 from ges.cli.bench_request import request
 from ges.cli.durations import NumberRange, duration
-from ges.cli.options import console, run_async, tell
+from ges.cli.options import run_async, tell
 from ges.wire.topics import check_filter, check_topic
 from overlay.ids import LinkClass
 from overlay.wording import counted
@@ -138,19 +132,11 @@ def _measure(
     confirm: bool = False,
 ) -> None:
     from ges.bench.figures import require_histograms
-    from ges.bench.load import Attach, Load
+    from ges.bench.load import Load, attaching
 
     require_histograms()
 
-    def attach(urls: str) -> Attach:
-        return Attach(
-            urls=urls,
-            identity=str(identity) if identity is not None else None,
-            overlay=overlay,
-            timeout_s=timeout,
-            token=token,
-        )
-
+    attach = attaching(identity, overlay, timeout, token)
     loads = [
         Load(
             topic=topic,
@@ -168,7 +154,7 @@ def _measure(
     there = attach(sub_broker or broker) if subscribers else None
     conditions, found = run_async(_run, loads, here, there, processes, stop)
     if as_json:
-        _print_json(conditions, loads, processes, found)
+        print_json(conditions, loads, processes, found)
     else:
         _print(conditions, loads[0], processes, found, has_sizes=sizes is not None)
 
@@ -187,25 +173,13 @@ async def _run(
     return conditions, [await measure(load, here, there, processes, stop) for load in loads]
 
 
-def _print_json(
-    conditions: Conditions, loads: list[Load], processes: int, found: list[Figures]
-) -> None:
-    import msgspec
-
-    rows = [{"load": load, "figures": figures} for load, figures in zip(loads, found, strict=True)]
-    document = {"conditions": conditions, "processes": processes, "runs": rows}
-    click.echo(msgspec.json.encode(document).decode())
-
-
 def _print(
     conditions: Conditions, load: Load, processes: int, found: list[Figures], *, has_sizes: bool
 ) -> None:
-    from rich.table import Table
-
     for line in conditions.in_words:
         tell(line)
     tell(_in_words(load, found[0], processes))
-    columns: dict[str, list[str | None]] = {
+    columns: dict[str, Cells] = {
         "class": [each.link_class for each in found],
         "bytes": [str(each.size) if has_sizes else None for each in found],
         "published": [number(each.published) for each in found],
@@ -218,11 +192,7 @@ def _print(
         **times_of("", [each.latency for each in found]),
         **times_of("confirm ", [each.confirm for each in found]),
     }
-    kept = {name: values for name, values in columns.items() if any(v is not None for v in values)}
-    table = Table(*kept, box=None)
-    for row in zip(*kept.values(), strict=True):
-        table.add_row(*(value or "-" for value in row))
-    console().print(table)
+    print_columns(columns)
 
 
 def _in_words(load: Load, figures: Figures, processes: int) -> str:

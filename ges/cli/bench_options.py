@@ -1,18 +1,15 @@
-"""Options that the measurements of ``chordal bench`` share, and how figures are shown."""
+"""Options that the measurements of ``chordal bench`` share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from ges.cli.options import client_options, json_option, token_option
 from ges.wire.events import MAX_PAYLOAD_BYTES
 from overlay.ids import LinkClass
-
-if TYPE_CHECKING:
-    from ges.bench.figures import Percentiles
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -74,22 +71,3 @@ def common_options(command: Command) -> Command:
     ):
         command = option(command)
     return client_options(command)
-
-
-def times_of(prefix: str, each: list[Percentiles | None]) -> dict[str, list[str | None]]:
-    """Return columns with percentiles, a row for each measurement; ``prefix`` is in each name."""
-    names = {"p50": "p50_ms", "p90": "p90_ms", "p99": "p99_ms", "p99.9": "p99_9_ms"}
-    return {
-        f"{prefix}{title}": [shown(getattr(p, name)) if p is not None else None for p in each]
-        for title, name in (names | {"max": "max_ms"}).items()
-    }
-
-
-def number(value: float | None) -> str | None:
-    """Return a whole number as it is shown."""
-    return None if value is None else f"{value:,.0f}"
-
-
-def shown(value: float | None) -> str | None:
-    """Return a time or a rate as it is shown."""
-    return None if value is None else f"{value:.3f}"

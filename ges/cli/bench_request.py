@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ges.cli.bench_options import common_options, number, size_option, times_of
+from ges.cli.bench_options import common_options, size_option
+from ges.cli.bench_report import Cells, number, print_columns, print_json, times_of
 from ges.cli.durations import NumberRange, duration
-from ges.cli.options import console, run_async, tell
+from ges.cli.options import run_async, tell
 from ges.wire.topics import check_topic
 from overlay.ids import LinkClass
 from overlay.wording import counted
@@ -94,7 +95,7 @@ def request(
     first request of each client is not counted: the client then subscribes to its replies.
     """
     from ges.bench.figures import require_histograms
-    from ges.bench.load import Attach, Load
+    from ges.bench.load import Load, attaching
 
     if not responders and topic is None:
         raise click.UsageError("--responders 0 needs --topic: say where others answer")
@@ -103,15 +104,7 @@ def request(
     require_histograms()
     name = check_topic(topic or f"bench/{secrets.token_hex(8)}")
 
-    def attach(urls: str) -> Attach:
-        return Attach(
-            urls=urls,
-            identity=str(identity) if identity is not None else None,
-            overlay=overlay,
-            timeout_s=timeout,
-            token=token,
-        )
-
+    attach = attaching(identity, overlay, timeout, token)
     loads = [
         Load(
             topic=name,
@@ -129,7 +122,7 @@ def request(
     there = attach(reply_broker or broker) if responders else None
     conditions, found = run_async(_run, loads, attach(broker), there, processes)
     if as_json:
-        _print_json(conditions, loads, processes, found)
+        print_json(conditions, loads, processes, found)
     else:
         _print(conditions, loads[0], processes, found)
 
@@ -144,26 +137,14 @@ async def _run(
     return conditions, [await measure_requests(load, here, there, processes) for load in loads]
 
 
-def _print_json(
-    conditions: Conditions, loads: list[Load], processes: int, found: list[RequestFigures]
-) -> None:
-    import msgspec
-
-    rows = [{"load": load, "figures": figures} for load, figures in zip(loads, found, strict=True)]
-    document = {"conditions": conditions, "processes": processes, "runs": rows}
-    click.echo(msgspec.json.encode(document).decode())
-
-
 def _print(conditions: Conditions, load: Load, processes: int, found: list[RequestFigures]) -> None:
-    from rich.table import Table
-
     for line in conditions.in_words:
         tell(line)
     pace = f"{load.rate:g} requests a second" if load.rate else f"{load.at_once} at once each"
     who = f"{counted(load.publishers, 'client')}, {pace}"
     others = counted(load.subscribers, "responder") if load.subscribers else "others answer"
     tell(f"{who}; {others}; {counted(processes, 'process', 'processes')} for each; times in ms")
-    columns: dict[str, list[str | None]] = {
+    columns: dict[str, Cells] = {
         "class": [each.link_class for each in found],
         "bytes": [str(each.size) for each in found],
         "requests": [number(each.requests) for each in found],
@@ -173,8 +154,4 @@ def _print(conditions: Conditions, load: Load, processes: int, found: list[Reque
         "nobody": [number(each.nobody or None) for each in found],
         **times_of("", [each.round_trip for each in found]),
     }
-    kept = {name: values for name, values in columns.items() if any(v is not None for v in values)}
-    table = Table(*kept, box=None)
-    for row in zip(*kept.values(), strict=True):
-        table.add_row(*(value or "-" for value in row))
-    console().print(table)
+    print_columns(columns)

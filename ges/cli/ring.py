@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
-from functools import lru_cache
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from ges.cli.durations import NumberRange
 from ges.cli.names import labelled, names_of
 from ges.cli.options import (
-    client_options,
     console,
-    json_option,
     run_async,
     tell,
-    tell_waiting,
     warn_of_partial,
 )
+from ges.cli.walking import check_together, checking_options, walk_until
 from overlay.address import shown
 from overlay.ids import short
 from overlay.wording import counted
@@ -32,24 +29,7 @@ UID_COLUMNS = 8  #: of the start of a uid
 
 
 @click.command()
-@click.option(
-    "--check", is_flag=True, help="Fail unless order, symmetry, completeness and backups are right."
-)
-@click.option(
-    "--wait",
-    type=NumberRange(min=0),
-    default=0.0,
-    metavar="SECONDS",
-    help="With --check: go on checking for so long until the ring is whole.",
-)
-@click.option(
-    "--expect",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="With --check: fail unless the ring has N brokers.",
-)
-@json_option
-@client_options
+@checking_options("order, symmetry, completeness and backups are right", "the ring is whole")
 def ring(
     check: bool,
     wait: float,
@@ -72,9 +52,10 @@ def ring(
     from ges.operations.backup_check import judge_backups
     from ring.errors import InvariantBroken
 
-    if (wait or expect) and not check:
-        raise click.UsageError("--wait and --expect go with --check")
-    walk, resilience = run_async(_walk, broker, check, wait, expect, identity, overlay, timeout)
+    check_together(check, wait, expect)
+    ask = partial(walk_until, identity=identity, overlay=overlay, timeout=timeout)
+    judge = partial(_judge, expect, measured=check)
+    walk, resilience = run_async(ask, broker, wait, judge)
     if as_json:
         click.echo(json.dumps(_as_json(walk, resilience)))
     else:
@@ -96,45 +77,17 @@ def ring(
         click.echo(f"the ring of {len(walk.brokers)} is whole: ordered, symmetric, complete")
 
 
-async def _walk(
-    broker: str,
-    check: bool,
-    wait: float,
-    expect: int | None,
-    identity: Path | None,
-    overlay: str,
-    timeout: float,
-) -> tuple[Walk, dict[str, Resilience]]:
-    import trio
-
-    from ges.errors import ConnectionLost
-    from ges.operations.walk import walk_ring
-
-    deadline = trio.current_time() + wait
-    once = lru_cache(tell_waiting)
-    while True:
-        is_over = trio.current_time() >= deadline
-        try:
-            walk = await walk_ring(
-                broker,
-                identity=identity,
-                overlay=overlay,
-                timeout_s=timeout,
-                on_waiting=once,
-            )
-        except ConnectionLost:
-            if is_over:
-                raise
-            await trio.sleep(0.1)
-            continue
-        if expect is not None:
-            walk = walk.expecting(expect)
-        if not walk.findings or is_over:
-            resilience = _resilience(walk) if check else {}
-            walk = walk.with_findings(_in_parts(resilience))
-            if not walk.findings or is_over:
-                return walk, resilience
-        await trio.sleep(0.1)
+def _judge(
+    expect: int | None, walk: Walk, is_last: bool, *, measured: bool
+) -> tuple[Walk, dict[str, Resilience]] | None:
+    """Return the walk with what is wrong, and what the links survive; None: it may be put right."""
+    if expect is not None:
+        walk = walk.expecting(expect)
+    if walk.findings and not is_last:
+        return None
+    resilience = _resilience(walk) if measured else {}
+    walk = walk.with_findings(_in_parts(resilience))
+    return (walk, resilience) if not walk.findings or is_last else None
 
 
 def _resilience(walk: Walk) -> dict[str, Resilience]:

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
-from functools import lru_cache
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from ges.cli.durations import NumberRange
 from ges.cli.options import (
-    client_options,
     console,
-    json_option,
     run_async,
     tell,
-    tell_waiting,
     warn_of_partial,
 )
+from ges.cli.walking import check_together, checking_options, walk_until
 from overlay.ids import short
 from overlay.wording import counted
 
@@ -28,22 +25,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--check", is_flag=True, help="Fail unless addresses and tables are right.")
-@click.option(
-    "--wait",
-    type=NumberRange(min=0),
-    default=0.0,
-    metavar="SECONDS",
-    help="With --check: go on checking for so long until all is right.",
-)
-@click.option(
-    "--expect",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="With --check: fail unless there are N brokers.",
-)
-@json_option
-@client_options
+@checking_options("addresses and tables are right", "all is right")
 def units(
     check: bool,
     wait: float,
@@ -64,9 +46,9 @@ def units(
     """
     from ges.errors import UnitsBroken
 
-    if (wait or expect) and not check:
-        raise click.UsageError("--wait and --expect go with --check")
-    walk, tree, found = run_async(_ask, broker, wait, expect, identity, overlay, timeout)
+    check_together(check, wait, expect)
+    ask = partial(walk_until, identity=identity, overlay=overlay, timeout=timeout)
+    walk, tree, found = run_async(ask, broker, wait, partial(_judge, expect))
     if as_json:
         click.echo(json.dumps(_as_json(walk, tree, found)))
     else:
@@ -87,41 +69,18 @@ def units(
         )
 
 
-async def _ask(
-    broker: str,
-    wait: float,
-    expect: int | None,
-    identity: Path | None,
-    overlay: str,
-    timeout: float,
-) -> tuple[Walk, list[Unit], list[str]]:
-    import trio
-
-    from ges.errors import ConnectionLost
+def _judge(
+    expect: int | None, walk: Walk, is_last: bool
+) -> tuple[Walk, list[Unit], list[str]] | None:
+    """Return the units, and what is wrong with them; None where that may be put right in time."""
     from ges.operations.unit_tree import unit_tree
-    from ges.operations.walk import walk_ring
 
-    deadline = trio.current_time() + wait
-    once = lru_cache(tell_waiting)
-    while True:
-        is_over = trio.current_time() >= deadline
-        try:
-            walk = await walk_ring(
-                broker, identity=identity, overlay=overlay, timeout_s=timeout, on_waiting=once
-            )
-        except ConnectionLost:
-            if is_over:
-                raise
-            await trio.sleep(0.1)
-            continue
-        tree, found = unit_tree(walk.brokers)
-        if walk.is_partial:
-            found = [*walk.silent, *([walk.ends_early] if walk.ends_early else []), *found]
-        elif expect is not None and len(walk.brokers) != expect:
-            found = [f"there are {counted(len(walk.brokers), 'broker')}, {expect} are expected"]
-        if not found or is_over:
-            return walk, tree, found
-        await trio.sleep(0.2)
+    tree, found = unit_tree(walk.brokers)
+    if walk.is_partial:
+        found = [*walk.silent, *([walk.ends_early] if walk.ends_early else []), *found]
+    elif expect is not None and len(walk.brokers) != expect:
+        found = [f"there are {counted(len(walk.brokers), 'broker')}, {expect} are expected"]
+    return (walk, tree, found) if not found or is_last else None
 
 
 def _print(tree: list[Unit]) -> None:

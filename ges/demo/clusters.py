@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator
 
+import msgspec
 import trio
 
 from ges.client import connect
@@ -37,10 +38,10 @@ async def form_clusters(stage: Stage, events: int) -> Clustered:
             *("units", "--check", "--expect", str(BROKERS), "--wait", str(FORM_SECONDS)),
             *("--broker", urls[0], "--json"),
         )
-        clusters = _clusters(json.loads(printed)["units"])
+        clusters = tuple(msgspec.json.decode(printed, type=_Unit).clusters())
         formed_s = trio.current_time() - start
         # One of each cluster comes first, and one of another half way.
-        in_order = [broker["url"] for cluster in clusters for broker in cluster["brokers"]]
+        in_order = [broker.url for cluster in clusters for broker in cluster.brokers]
         for url in (in_order[0], in_order[len(in_order) // 2]):
             await _until_named(url)
         wanted = await send_where_wanted(in_order, events)
@@ -48,15 +49,22 @@ async def form_clusters(stage: Stage, events: int) -> Clustered:
     return Clustered(clusters=len(clusters), formed_s=formed_s, wanted=wanted)
 
 
-def _clusters(units: list[dict[str, object]]) -> list[dict[str, list[dict[str, str]]]]:
-    """Return the units that have brokers, of a tree as ``chordal units --json`` prints it."""
-    found: list[dict[str, list[dict[str, str]]]] = []
-    for unit in units:
-        if "brokers" in unit:
-            found.append(unit)  # type: ignore[arg-type]
-        else:
-            found += _clusters(unit["units"])  # type: ignore[arg-type]
-    return found
+class _Broker(msgspec.Struct, frozen=True):
+    url: str
+
+
+class _Unit(msgspec.Struct, frozen=True):
+    """A unit of the tree that ``chordal units --json`` prints."""
+
+    units: tuple[_Unit, ...] = ()
+    brokers: tuple[_Broker, ...] = ()  #: of a cluster
+
+    def clusters(self) -> Iterator[_Unit]:
+        """Yield the clusters in it, or itself."""
+        if self.brokers:
+            yield self
+        for unit in self.units:
+            yield from unit.clusters()
 
 
 async def _until_named(url: str) -> None:

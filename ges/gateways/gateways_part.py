@@ -9,10 +9,8 @@ A link to a broker of another cluster is a *gate* to the unit in which that one 
 broker can name it (:mod:`ges.units.nodes`). Members tell of their gates as of their links. How
 other units are linked with each other is in their statements (:mod:`ges.statements`).
 
-A link counts as there for 0.4 s after it was lost, and while the ring goes round it, so that paths
-do not move for a link that is back in a moment. Links to ring neighbours count at once, others when
-they have lasted for 5 s: a broker that seeks a chord is linked to many for a moment. Changes of who
-is linked are told within 50 ms, changes of cost alone every 8 s at most.
+Which links count says :mod:`ges.gateways.lasting`; a link that the ring goes round does. Changes of
+who is linked are told within 50 ms, changes of cost alone every 8 s at most.
 """
 
 from __future__ import annotations
@@ -22,23 +20,19 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
 from ges.gateways.costs import bucket_of
+from ges.gateways.gates import GateKey, Gates
 from ges.gateways.graph import Graph, cluster_links, gate_links, outer_links
+from ges.gateways.lasting import Lasting
 from ges.gateways.link_state import LinkStates
+from ges.gateways.naming import Naming
 from ges.gateways.next_hops import Moves, NextHops
 from ges.topology.part import MessageHandler, Part
 from ges.topology.survey import Survey
 from ges.units.address import LEVELS
-from ges.units.nodes import Nodes
 from ges.units.post import Post
 from ges.units.units_part import UnitsPart
 from ges.units.view import LinkedRing
-from ges.wire.gateway_messages import (
-    LinkState,
-    LinkStatesWanted,
-    StateGate,
-    StateLink,
-    StateVersion,
-)
+from ges.wire.gateway_messages import LinkState, LinkStatesWanted, StateLink, StateVersion
 from ges.wire.statement_messages import UnitEdge
 from ges.wire.unit_messages import Kind
 from overlay.circular import is_after
@@ -57,10 +51,7 @@ from overlay.multigraph.weights import LinkKey
 UNMEASURED_NS = nanos(0.002)  #: cost of a link that is not measured yet
 GATHER_NS = nanos(0.05)  #: between two states told of who is linked ...
 COST_NS = nanos(8.0)  #: ... and of costs alone
-LASTED_NS = nanos(5.0)  #: a link to a broker that is no ring neighbour counts after so long
-GRACE_NS = nanos(0.4)  #: a link that was lost counts for so long, unless its other end is dead
 PULL_NS = nanos(0.3)  #: between two questions for states
-REST_NS = nanos(5.0)  #: so long after units have changed events name them
 
 ALL_NODES = 2**256 - 1
 NORMAL, EXPRESS, SECURE = LinkClass.NORMAL, LinkClass.EXPRESS, LinkClass.SECURE
@@ -107,18 +98,11 @@ class GatewaysPart(Part):
         self._post = post
         self._up = up
         self._is_revoked = is_revoked
-        self.states = self._states = LinkStates(ring.peer.uid)
+        self.states = LinkStates(ring.peer.uid)
         self._outer = outer
-        self._nodes = Nodes()
-        self._rest_at: Nanos | None = None  #: units have changed; then all know of it
-        self.namings = 0  #: grows when destinations are named otherwise than before
-        self._moved: dict[int, int] = {}  #: slots of those who are members of another cluster now
-        self._outer_changes = 0  #: of statements
-        self._gates: dict[LinkKey, list[str]] = {}  #: by node, as text, and class: uids, best first
-        self._slot: int | None = None
-        self._slots: dict[str, int] = {}
-        self._uids: dict[int, str] = {}
-        self._places: dict[int, str] = {}
+        self._outer_changes = 0
+        self._naming = Naming()
+        self._gates = Gates()
         self._moves: dict[LinkClass, Moves] = {}
         self._is_touched = False  #: links or members have changed
         self._is_again = False  #: this broker's own state is to be told even if it is known
@@ -126,9 +110,9 @@ class GatewaysPart(Part):
         self._members_changes = 0
         self._told_at: Nanos | None = None
         self._told_links: frozenset[LinkKey] = frozenset()
+        self._told_gates: frozenset[GateKey] = frozenset()
         self._look_at: Nanos | None = None
-        self._since: dict[str, Nanos] = {}  #: who is linked, and since when
-        self._lost: dict[str, Nanos] = {}  #: who was linked just now, and until when
+        self._lasting = Lasting()
         self._pulled_at: Nanos | None = None
         units.spread.register(Kind.LINK_STATES, LinkState, self._on_told)
         units.comparison.register(Kind.LINK_STATES, self)
@@ -138,7 +122,7 @@ class GatewaysPart(Part):
     @property
     def slot(self) -> int | None:
         """The slot of this broker; None: it has none, or is not on the ring."""
-        return self._slot
+        return self._naming.slot
 
     @property
     def is_for_all(self) -> bool:
@@ -147,82 +131,81 @@ class GatewaysPart(Part):
         Where all are one cluster, each has a slot. Else those that wait for one get it at once.
         While units are split or folded, and for a while after, events go to all.
         """
-        if self._slot is None or self._rest_at is not None:
+        if self._naming.slot is None or not self.is_at_rest:
             return False
-        return self._units.is_for_all if self._units.is_single else self._nodes.is_known
+        return self._units.is_for_all if self._units.is_single else self._naming.nodes.is_known
 
     @property
     def is_at_rest(self) -> bool:
         """Units have not changed of late."""
-        return self._rest_at is None
+        return self._naming.rest_at is None
 
     @property
     def slots(self) -> Mapping[str, int]:
         """The slots of the members, by uid."""
-        return self._slots
+        return self._naming.slots
 
     @property
     def uids(self) -> Mapping[int, str]:
         """The members, by slot."""
-        return self._uids
+        return self._naming.uids
 
     @property
     def places(self) -> Mapping[int, str]:
         """The members, by ring id."""
-        return self._places
+        return self._naming.places
 
     @property
     def digest(self) -> int:
         """63 bits that are equal where two members hold the same states of all members."""
-        return self._states.digest_of(self._slots)
+        return self.states.digest_of(self._naming.slots)
 
     @property
     def known(self) -> int:
         """The members and the units that an event can be for, as a mask."""
-        return sum(1 << slot for slot in self._uids) | self._nodes.others
+        return self._naming.known
 
     @property
     def own(self) -> int:
         """This broker and the units that it is in, as a mask."""
-        here = 1 << self._slot if self._slot is not None else 0
-        return here | self._nodes.own_units
+        return self._naming.own
 
     @property
     def own_units(self) -> int:
         """The units that this broker is in, as a mask."""
-        return self._nodes.own_units
+        return self._naming.own_units
+
+    @property
+    def namings(self) -> int:
+        """A number that grows when destinations are named otherwise than before."""
+        return self._naming.changes
 
     @property
     def levels(self) -> int:
         """How many levels of destinations there are: 1, or all."""
-        return LEVELS if self._nodes.arcs else 1
-
-    def own_at(self, level: int) -> int | None:
-        """Return the node of this broker's own unit of a level, as others see it."""
-        return self._nodes.own.get(level)
-
-    def gate(self, node: int, link_class: LinkClass, without: str = "") -> str | None:
-        """Return the uid of the broker of another unit to whom events for it go from here."""
-        found = self._gates.get((f"{node}", link_class), ())
-        return next((uid for uid in found if uid != without), None)
-
-    def now_at(self, slots: int) -> int:
-        """Return the units in which those stand now that had these slots, as a mask."""
-        found = 0
-        for slot, node in self._moved.items():
-            if slots >> slot & 1:
-                found |= 1 << node
-        return found
-
-    def toward(self, address: int) -> int:
-        """Return the node at which a packed address lies, as a mask; 0: here, or unknown."""
-        return self._nodes.towards(address, self._slot)
+        return LEVELS if self._naming.nodes.arcs else 1
 
     @property
     def address(self) -> int | None:
         """This broker's packed address."""
         address = self._units.address
         return address.packed if address is not None else None
+
+    def own_at(self, level: int) -> int | None:
+        """Return the node of this broker's own unit of a level, as others see it."""
+        return self._naming.nodes.own.get(level)
+
+    def gate(self, node: int, link_class: LinkClass, without: str = "") -> str | None:
+        """Return the uid of the broker of another unit to whom events for it go from here."""
+        return self._gates.first(node, link_class, without)
+
+    def now_at(self, slots: int) -> int:
+        """Return the units in which those stand now that had these slots, as a mask."""
+        return self._naming.now_at(slots)
+
+    def toward(self, address: int) -> int:
+        """Return the node at which a packed address lies, as a mask; 0: here, or unknown."""
+        return self._naming.nodes.towards(address, self._naming.slot)
 
     def take_moves(self) -> Mapping[LinkClass, Moves]:
         """Return, once, what has moved to other next hops."""
@@ -255,24 +238,24 @@ class GatewaysPart(Part):
         """See what links cost by now."""
         if self._look_at is not None and self._look_at <= now:
             self._is_touched = True
-        if self._rest_at is not None and self._rest_at <= now:
-            self._rest_at = None
+        self._naming.expire(now)
         return []
 
     def next_deadline(self) -> Nanos | None:
         """Return when to see what links cost, or None."""
-        if self._look_at is None or self._rest_at is None:
-            return self._look_at if self._rest_at is None else self._rest_at
-        return min(self._look_at, self._rest_at)
+        looked, rested = self._look_at, self._naming.rest_at
+        if looked is None or rested is None:
+            return rested if looked is None else looked
+        return min(looked, rested)
 
     def settle(self, now: Nanos) -> list[Effect]:
         """Tell of this broker's links, and compute the next hops."""
         effects: list[Effect] = []
-        units = self._units
+        units, naming = self._units, self._naming
         if (
             units.changes != self._members_changes
-            or units.slot != self._slot
-            or units.nodes is not self._nodes
+            or units.slot != naming.slot
+            or units.nodes is not naming.nodes
         ):
             effects += self._follow_members(now)
         if self._outer.changes != self._outer_changes:
@@ -295,36 +278,18 @@ class GatewaysPart(Part):
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
     def _follow_members(self, now: Nanos) -> list[Effect]:
-        units = self._units
-        slots = {uid: row.slot for uid, row in units.members.items()}
-        if self._nodes is not units.nodes or any(
-            slots.get(uid, slot) != slot for uid, slot in self._slots.items()
-        ):
-            self.namings += 1
-            if self._nodes.arcs or units.nodes.arcs:
-                self._rest_at = now + REST_NS
-            self._moves = dict.fromkeys(LinkClass, Moves(ALL_NODES, ALL_NODES))
-        self._members_changes, self._nodes = units.changes, units.nodes
-        for place, uid in self._places.items():
-            node = self._nodes.at(place)
-            if node is not None and uid not in units.members:
-                self._moved[self._slots[uid]] = node
-        self._slots = slots
-        self._uids = {slot: uid for uid, slot in self._slots.items()}
-        self._moved = {
-            slot: node
-            for slot, node in self._moved.items()
-            if slot not in self._uids and self._nodes.others >> node & 1
-        }
-        self._places = {row.member.ring_id: uid for uid, row in units.members.items()}
-        for state in self._states.states:
-            if state.origin not in self._slots and units.has_rested(state.origin):
-                self._states.forget(state.origin)
-        own = units.slot
-        is_new = own is not None and self._slot is None
-        if own != self._slot or not self.tables:
-            self._slot = own
+        units, naming = self._units, self._naming
+        self._members_changes, before = units.changes, naming.slot
+        is_renamed = naming.follow(units.members, units.slot, units.nodes, now)
+        for state in self.states.states:
+            if state.origin not in naming.slots and units.has_rested(state.origin):
+                self.states.forget(state.origin)
+        own = naming.slot
+        is_new = own is not None and before is None
+        if own != before or not self.tables:
             self.tables = {each: NextHops(own if own is not None else 0) for each in LinkClass}
+            is_renamed = True
+        if is_renamed:
             self._moves = dict.fromkeys(LinkClass, Moves(ALL_NODES, ALL_NODES))
         self._is_touched = self._is_stale = True
         self.version += 1
@@ -335,83 +300,50 @@ class GatewaysPart(Part):
         near = [m.uid for m in (*self._ring.right[:1], *self._ring.left[:1])]
         return [e for uid in dict.fromkeys(near) for e in self._post.send(uid, self._question())]
 
-    def _lasting(self, now: Nanos) -> set[str]:
+    def _counting(self, now: Nanos) -> set[str]:
         """Return who is linked and counts; those that will are looked at then."""
-        ring, since = self._ring, self._since
+        ring, units = self._ring, self._units
+
+        def is_kept(uid: str) -> bool:
+            was_told = (uid, NORMAL) in self._told_links
+            return was_told and uid in self._naming.slots and not units.is_gone(uid)
+
         near = {m.uid for m in (*ring.left, *ring.right)}
-        linked = ring.linked
-        self._lost = {
-            uid: self._lost.get(uid, now)
-            for uid in since
-            if uid not in linked
-            and (uid, NORMAL) in self._told_links
-            and uid in self._slots
-            and now < self._lost.get(uid, now) + GRACE_NS
-            and not self._units.is_gone(uid)
-        }
-        here = [*linked, *self._lost]  # it may be back in a moment
-        self._since = {uid: since.get(uid, now) for uid in here}
-        lasting = set(self._lost)
-        for lost_at in self._lost.values():
-            self._look_by(lost_at + GRACE_NS)
-        for uid, begun in self._since.items():
-            if uid in near or now >= begun + LASTED_NS:
-                lasting.add(uid)
-            else:
-                self._look_by(begun + LASTED_NS)
-        return lasting
+        counting = self._lasting.look(ring.linked, near, now, is_kept)
+        if self._lasting.look_at is not None:
+            self._look_by(self._lasting.look_at)
+        return counting
 
-    def _links(self, now: Nanos) -> Iterator[tuple[str, LinkClass]]:
-        slots, lasting = self._slots, self._lasting(now)
-        for uid in lasting:
-            if uid in slots:
-                yield uid, NORMAL
+    def _classes(self, uid: str) -> Iterator[LinkClass]:
+        """Yield the classes of links to a broker that count, where the normal one does."""
+        yield NORMAL
         for link_class, up in self._up.items():
-            for uid in up & lasting:
-                if uid in slots and not self._is_revoked(uid):
-                    if link_class is EXPRESS and not self._survey.is_express(uid):
-                        continue
-                    yield uid, link_class
-
-    def _find_gates(self, now: Nanos) -> dict[tuple[int, LinkClass], list[StateLink]]:
-        """Return the links to other units, the cheapest first."""
-        found: dict[tuple[int, LinkClass], list[StateLink]] = {}
-        if not self._nodes.arcs:
-            return found
-        ring = self._ring
-        for uid in self._lasting(now) - self._slots.keys():
-            member = ring.linked.get(uid)
-            node = self._nodes.at(member.ring_id) if member is not None else None
-            if node is None:
+            if uid not in up or self._is_revoked(uid):
                 continue
-            for link_class in (NORMAL, *self._up):
-                if link_class is not NORMAL and (
-                    uid not in self._up[link_class] or self._is_revoked(uid)
-                ):
-                    continue
-                if link_class is EXPRESS and not self._survey.is_express(uid):
-                    continue
-                link = self._link((uid, link_class))
-                found.setdefault((node, link_class), []).append(link)
-        for links in found.values():
-            links.sort(key=lambda link: (link.bucket, link.uid))
-        return found
+            if link_class is not EXPRESS or self._survey.is_express(uid):
+                yield link_class
 
-    def _set_gates(self, found: Mapping[tuple[int, LinkClass], list[StateLink]]) -> None:
-        """Events for other units go over these from now on; note what has moved."""
-        gates = {
-            (f"{node}", link_class): [link.uid for link in links]
-            for (node, link_class), links in found.items()
-        }
-        for node, link_class in found:
-            key = f"{node}", link_class
-            if gates[key][0] != (self._gates.get(key) or [""])[0]:
-                before = self._moves.get(link_class, Moves())
-                onto = before.onto | 1 << node
-                self._moves[link_class] = Moves(before.changed | 1 << node, onto)
-        if gates != self._gates:
-            self._gates = gates
+    def _beyond(self, counting: set[str]) -> Iterator[tuple[int, LinkKey]]:
+        """Yield the links to brokers of other units, each with the node at its other end."""
+        nodes, linked = self._naming.nodes, self._ring.linked
+        for uid in counting - self._naming.slots.keys() if nodes.arcs else ():
+            member = linked.get(uid)
+            node = nodes.at(member.ring_id) if member is not None else None
+            if node is not None:
+                for link_class in self._classes(uid):
+                    yield node, (uid, link_class)
+
+    def _follow_gates(self, counting: set[str]) -> None:
+        changes = self._gates.changes
+        moved = self._gates.update(self._beyond(counting), self._bucket)
+        for link_class, nodes in moved.items():
+            self._note(link_class, Moves(nodes, nodes))
+        if self._gates.changes != changes:
             self.version += 1
+
+    def _note(self, link_class: LinkClass, moves: Moves) -> None:
+        before = self._moves.get(link_class, Moves())
+        self._moves[link_class] = Moves(before.changed | moves.changed, before.onto | moves.onto)
 
     def _tell(self, now: Nanos) -> list[Effect]:
         self._look_at = None
@@ -419,27 +351,26 @@ class GatewaysPart(Part):
         if slot is None:
             return []
         self._look_at = now + COST_NS
-        found = self._find_gates(now)
-        self._set_gates(found)
-        gates = frozenset((f"{node}", link_class) for node, link_class in found)
-        keys = gates.union(self._links(now))
+        counting = self._counting(now)
+        self._follow_gates(counting)
+        members = counting & self._naming.slots.keys()
+        keys = frozenset((uid, each) for uid in members for each in self._classes(uid))
+        gates = self._gates.keys
         if self._told_at is not None:
-            pause = GATHER_NS if keys != self._told_links else COST_NS
+            is_same = (keys, gates) == (self._told_links, self._told_gates)
+            pause = COST_NS if is_same else GATHER_NS
             if now < self._told_at + pause:
                 self._look_by(self._told_at + pause)
                 return []
-        state = self._states.own(
+        state = self.states.own(
             slot,
             self._ring.peer.incarnation,
-            (self._link(key) for key in keys - gates),
-            (
-                StateGate(node, link_class, links[0].bucket, min(len(links), 2**16))
-                for (node, link_class), links in found.items()
-            ),
+            (StateLink(*key, self._bucket(key, self.states.bucket_told(key))) for key in keys),
+            self._gates.told,
             again=self._is_again,
         )
         self._is_again = False
-        self._told_links = keys
+        self._told_links, self._told_gates = keys, gates
         if state is None:
             return []
         self._told_at = now
@@ -451,17 +382,17 @@ class GatewaysPart(Part):
     def _look_by(self, at: Nanos) -> None:
         self._look_at = at if self._look_at is None else min(self._look_at, at)
 
-    def _link(self, key: LinkKey) -> StateLink:
+    def _bucket(self, key: LinkKey, held: int | None) -> int:
+        """Return the bucket of what a link costs, which is ``held`` while it wavers."""
         cost = self._survey.cost_ns(key)
         if cost is None and key[1] is SECURE:  # beside the normal one, and much like it
             cost = self._survey.cost_ns((key[0], NORMAL))
-        held = self._states.bucket_told(key)
         if cost is None and held is not None:
-            return StateLink(key[0], key[1], held)
-        return StateLink(*key, bucket_of(cost if cost is not None else UNMEASURED_NS, held))
+            return held
+        return bucket_of(cost if cost is not None else UNMEASURED_NS, held)
 
     def _compute(self) -> None:
-        if self._slot is None:
+        if self._naming.slot is None:
             return
         normal = self._graph(NORMAL)
         changed = False
@@ -471,19 +402,16 @@ class GatewaysPart(Part):
             moves = table.update(graph, fallback)
             if moves.changed or moves.onto:
                 changed = True
-                before = self._moves.get(link_class, Moves())
-                self._moves[link_class] = Moves(
-                    before.changed | moves.changed, before.onto | moves.onto
-                )
+                self._note(link_class, moves)
         if changed:
             self.counters["next_hops_changed"] += 1
             self.version += 1
 
     def _graph(self, link_class: LinkClass) -> Graph:
-        links = [*cluster_links(self._states, self._slots, link_class)]
-        others = self._nodes.others
+        links = [*cluster_links(self.states, self._naming.slots, link_class)]
+        others = self._naming.nodes.others
         if others:
-            links += gate_links(self._states, self._slots, others, link_class)
+            links += gate_links(self.states, self._naming.slots, others, link_class)
             edges = self._outer.edges
             links += outer_links((e for e in edges if e[1].link_class is link_class), others)
         return Graph(links)
@@ -495,7 +423,7 @@ class GatewaysPart(Part):
         return self._learn(state, now)
 
     def _learn(self, state: LinkState, now: Nanos) -> list[Effect]:
-        if self._states.learn(state):
+        if self.states.learn(state):
             self._is_stale = True
             if state.origin == self._ring.peer.uid:
                 self._is_touched = True  # of an earlier life: told anew
@@ -506,8 +434,8 @@ class GatewaysPart(Part):
     def _question(self) -> LinkStatesWanted:
         held = (
             StateVersion(state.origin, state.incarnation, state.version)
-            for state in self._states.states
-            if state.origin in self._slots
+            for state in self.states.states
+            if state.origin in self._naming.slots
         )
         return LinkStatesWanted(tuple(held))
 
@@ -515,8 +443,8 @@ class GatewaysPart(Part):
         held = {each.origin: (each.incarnation, each.version) for each in wanted.held}
         effects: list[Effect] = []
         is_behind = False
-        for state in self._states.states:
-            if state.origin not in self._slots:
+        for state in self.states.states:
+            if state.origin not in self._naming.slots:
                 continue
             theirs = held.pop(state.origin, None)
             mine = (state.incarnation, state.version)
@@ -524,7 +452,7 @@ class GatewaysPart(Part):
                 effects += self._post.send(key[0], state)
             elif _is_later(theirs, mine):
                 is_behind = True
-        if is_behind or any(origin in self._slots for origin in held):
+        if is_behind or any(origin in self._naming.slots for origin in held):
             effects += self.on_differs(key[0], now)
         return effects
 

@@ -33,6 +33,15 @@ class CoverTree:
         """Return how many interests are in it."""
         return self._size
 
+    def __contains__(self, interest: Interest) -> bool:
+        """Say whether an interest is in it."""
+        if interest.engine != Engine.TOPICS:
+            return interest in self._others
+        level: _Level | None = self._root
+        for name in interest.filter.split("/"):
+            level = level.children.get(name) if level is not None else None
+        return level is not None and interest in level.here
+
     def add(self, interest: Interest) -> None:
         """Put an interest in that is not in it."""
         self._size += 1

@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+import msgspec
+
 from ges.gateways.link_state import LinkStates
 from ges.profiles.covering import CoverTree
-from ges.profiles.interest import everything, order, size_of
+from ges.profiles.interest import order, size_of
 from ges.profiles.merging import merge
 from ges.units.nodes import level_of
 from ges.wire.profile_messages import Interest
@@ -30,22 +32,29 @@ Content = tuple[tuple[Interest, ...], tuple[UnitEdge, ...]]
 
 
 def stated(interests: Iterable[Interest]) -> tuple[Interest, ...]:
-    """Return the fewest interests that cover these; wider ones where that is still too much."""
-    found = minimal(set(interests))
+    """Return the fewest interests that cover these; wider ones where that is still too much.
+
+    Which member of a queue group gets an event is for its cluster to say, so groups are left out.
+    """
+    found = minimal({msgspec.structs.replace(each, group=None) for each in interests})
     size = sum(map(size_of, found))
     if len(found) > MAX_STATED or size > MAX_STATED_BYTES:
         wider = merge(found, MAX_STATED * 3 // 4, MAX_STATED_BYTES * 3 // 4)
         found = minimal(found | wider)
-        if len(found) > 2 * MAX_STATED or sum(map(size_of, found)) > MAX_STATED_BYTES:
-            found = {everything()}  # there are too many queue groups, which are not merged
     return tuple(sorted(found, key=order))
+
+
+def tree_of(interests: Iterable[Interest]) -> CoverTree:
+    """Return interests as a tree that knows what covers what."""
+    tree = CoverTree()
+    for interest in interests:
+        tree.add(interest)
+    return tree
 
 
 def minimal(interests: set[Interest]) -> set[Interest]:
     """Return those that no other one covers."""
-    tree = CoverTree()
-    for interest in interests:
-        tree.add(interest)
+    tree = tree_of(interests)
     return {each for each in interests if next(tree.covering(each), None) is None}
 
 

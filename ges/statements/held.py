@@ -16,11 +16,17 @@ from ges.profiles.index import ProfileIndex
 from ges.units.address import LEVELS
 from ges.units.arcs import Arc
 from ges.units.nodes import Nodes, level_of
-from ges.wire.statement_messages import StatementTaken, UnitEdge, UnitStatement
+from ges.wire.statement_messages import (
+    StatementTaken,
+    StatementVersion,
+    UnitEdge,
+    UnitStatement,
+)
+from overlay.circular import is_after
 from overlay.ids import LinkClass
 
 UNIT_LEVELS = range(1, LEVELS)
-MAX_KEPT = 4 * 64 * 2  #: statements, of units that there are and of some that there were
+MAX_EARLY = 16  #: statements of units that are in no table here yet
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -33,9 +39,13 @@ def unit_of(statement: UnitStatement | StatementTaken) -> Unit:
     return statement.level, Arc(statement.lo, statement.hi)
 
 
-def version_of(statement: UnitStatement | StatementTaken) -> tuple[int, str]:
-    """Return what says which of two statements about one unit counts: the greater."""
-    return statement.version, statement.steward
+def is_later(one: StatementVersion, other: StatementVersion) -> bool:
+    """Say whether one of two statements about one unit counts, and not the other."""
+    if one.epoch != other.epoch:
+        return is_after(one.epoch, other.epoch)
+    if one.count != other.count:
+        return is_after(one.count, other.count)
+    return one.steward > other.steward
 
 
 class Statements:
@@ -84,8 +94,7 @@ class Statements:
         hashed = hashlib.blake2b(digest_size=8)
         for unit in sorted(self._of(level, own), key=lambda unit: unit[1].lo):
             found = self._held.get(unit)
-            row = (unit[1].lo, unit[1].hi, *((found.version, found.steward) if found else ()))
-            hashed.update(_encode(row))
+            hashed.update(_encode((unit[1].lo, unit[1].hi, found.version if found else None)))
         return int.from_bytes(hashed.digest()) >> 1
 
     def of_level(self, level: int, own: Unit | None) -> list[UnitStatement]:
@@ -119,14 +128,13 @@ class Statements:
         """Hold a statement if it is later than what is held; says whether it is."""
         unit = unit_of(statement)
         held = self._held.get(unit)
-        if held is not None and version_of(held) >= version_of(statement):
+        if held is not None and not is_later(statement.version, held.version):
             return False
         self._held.pop(unit, None)
         self._held[unit] = statement
-        if len(self._held) > MAX_KEPT:
-            old = next((each for each in self._held if each not in self._current), None)
-            if old is not None:
-                del self._held[old]
+        early = [each for each in self._held if each not in self._current and each not in self._own]
+        for each in early[:-MAX_EARLY]:
+            del self._held[each]
         if unit in self._current:
             self._show(unit)
         if held is None or held.edges != statement.edges:
@@ -141,9 +149,7 @@ class Statements:
 
     def _show(self, unit: Unit) -> None:
         index, held = self._indices[unit[0]], self._held.get(unit)
-        wanted = held.interests if held is not None else ()
-        # Which member of a queue group gets an event is for its cluster to say.
-        index.replace(_key(unit), {msgspec.structs.replace(each, group=None) for each in wanted})
+        index.replace(_key(unit), held.interests if held is not None else ())
         index.set_behind(_key(unit), held is None)
 
 

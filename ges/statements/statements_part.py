@@ -16,11 +16,14 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+import msgspec
+
 from ges.gateways.gateways_part import GatewaysPart
-from ges.profiles.interest import covers, everything
+from ges.profiles.covering import CoverTree
+from ges.profiles.interest import everything
 from ges.profiles.profiles_part import ProfilesPart
-from ges.statements.content import Content, cluster_edges, edges_above, stated
-from ges.statements.held import UNIT_LEVELS, Statements, Unit, unit_of, version_of
+from ges.statements.content import Content, cluster_edges, edges_above, stated, tree_of
+from ges.statements.held import UNIT_LEVELS, Statements, Unit, is_later, unit_of
 from ges.topology.part import MessageHandler, Part
 from ges.units.arcs import Arc
 from ges.units.unit_rows import unit_arcs
@@ -30,9 +33,11 @@ from ges.wire.statement_messages import (
     HeldStatement,
     StatementsWanted,
     StatementTaken,
+    StatementVersion,
     UnitStatement,
 )
 from ges.wire.unit_messages import Kind, UnitTable
+from overlay.circular import following, is_after
 from overlay.ids import Nanos, nanos
 from overlay.machine import Effect, Fact, Message, Notify, Send
 from overlay.multigraph.weights import LinkKey
@@ -40,7 +45,6 @@ from overlay.multigraph.weights import LinkKey
 GATHER_NS = nanos(0.03)  #: changes are stated together after this
 PAUSE_NS = nanos(0.25)  #: between two statements of one unit
 AGAIN_NS = nanos(5.0)  #: a statement that not all have taken is told again
-EPOCH_SHIFT = 24  #: of the epoch of the table of units, in a version
 PULL_NS = nanos(0.3)  #: between two questions for statements of a level
 
 K = TypeVar("K", bound=Hashable)
@@ -58,7 +62,7 @@ class _Stated:
     """What this broker has stated as steward of a unit."""
 
     content: Content
-    version: int
+    version: StatementVersion
     told_at: Nanos
     is_taken: bool = False
 
@@ -80,7 +84,8 @@ class StatementsPart(Part):
         self._gateways = gateways
         self._profiles = profiles
         self._stated: dict[Unit, _Stated] = {}
-        self._taken: dict[Unit, tuple[int, str]] = {}  #: own units: which version all others hold
+        self._taken: dict[Unit, StatementVersion] = {}  #: of own units: what all others hold
+        self._covering: dict[Unit, tuple[StatementVersion, CoverTree]] = {}  #: what that covers
         self._waiting: dict[Hashable, Interest] = {}  #: not active everywhere yet
         self._is_touched = False
         self._seen: tuple[object, ...] = ()
@@ -116,20 +121,16 @@ class StatementsPart(Part):
 
         See later whether there is something new to be stated.
         """
-        effects: list[Effect] = []
-        active = self._profiles.take_active()
-        if active:
-            interests = self._profiles.exchange.interests_by_key
-            self._waiting |= {key: interests[key] for key in active if key in interests}
-            effects += self._look_active()
         nodes = self._units.nodes
-        if nodes is not self.statements.nodes:
-            own = [unit for level in UNIT_LEVELS if (unit := self._own(level)) is not None]
-            self.statements.set_nodes(nodes, own)
+        has_changed = nodes is not self.statements.nodes
+        if has_changed:
+            self.statements.set_nodes(nodes, self._own_units())
             self._units.comparison.touch(now)
             self._is_touched = True
+        effects = self._follow_active()
+        if has_changed:
+            effects += self._look_active(self._waiting)
         if not nodes.arcs:
-            effects += self._look_active() if self._is_touched else []
             self._is_touched = False
             return effects
         seen = (
@@ -141,7 +142,6 @@ class StatementsPart(Part):
         if seen != self._seen or self._is_touched:
             self._seen, self._is_touched = seen, False
             self._look_by(now + GATHER_NS)
-            effects += self._look_active()
         return effects
 
     # ── comparing ─────────────────────────────────────────────────────────────────────────────
@@ -169,6 +169,10 @@ class StatementsPart(Part):
             ((level, arc) for row, arc in unit_arcs(table) if row.number == node - 64 * level), None
         )
 
+    def _own_units(self) -> list[Unit]:
+        """Return this broker's own units that have others beside them."""
+        return [unit for level in UNIT_LEVELS if (unit := self._own(level)) is not None]
+
     def _table(self, level: int) -> UnitTable | None:
         return self._units.tables.get(level)
 
@@ -190,9 +194,10 @@ class StatementsPart(Part):
             if own is None or not self._units.is_steward_of(level):
                 continue
             effects += self._state_unit(level, own, now)
-        current = {unit for level in UNIT_LEVELS if (unit := self._own(level)) is not None}
+        current = self._own_units()
         self._stated = {unit: each for unit, each in self._stated.items() if unit in current}
         self._taken = {unit: each for unit, each in self._taken.items() if unit in current}
+        self._covering = {unit: each for unit, each in self._covering.items() if unit in current}
         return effects
 
     def _state_unit(self, level: int, own: Unit, now: Nanos) -> list[Effect]:
@@ -201,7 +206,7 @@ class StatementsPart(Part):
         is_held = (
             held is not None
             and stated is not None
-            and (held.version, held.steward) == (stated.version, self._uid)
+            and held.version == stated.version
             and stated.content == content
         )
         if stated is not None and (not is_held or not stated.is_taken):
@@ -211,12 +216,9 @@ class StatementsPart(Part):
                 return []
         if is_held and stated is not None and stated.is_taken:
             return []
-        table = self._table(level)
-        assert table is not None, "it says which unit is the own one"
-        least = table.epoch << EPOCH_SHIFT  # above all that was said of an arc before it was gone
-        version = max(held.version + (not is_held) if held is not None else 0, least)
         _, arc = own
-        statement = UnitStatement(level, arc.lo, arc.hi, version, self._uid, *content)
+        version = stated.version if is_held and stated is not None else self._next(level, held)
+        statement = UnitStatement(level, arc.lo, arc.hi, version, *content)
         self._stated[own] = _Stated(content, version, now)
         self.statements.take(statement)
         self._is_touched = True  # the unit above may have something to state now
@@ -228,14 +230,23 @@ class StatementsPart(Part):
             if missing or latest is None or latest.version != version:
                 return []
             latest.is_taken = True
-            taken = StatementTaken(level, arc.lo, arc.hi, version, self._uid)
-            self._taken[own] = version_of(taken)
+            taken = StatementTaken(level, arc.lo, arc.hi, version)
+            self._taken[own] = version
             told = self._units.spread.tell(Kind.STATEMENT_TAKEN, taken, now, arc=arc)
-            return [*told, *self._look_active()]
+            return [*told, *self._look_active(self._waiting)]
 
         kind = Kind.STATEMENTS + level - 1
         context = self._context_of(level)()
         return self._units.spread.tell(kind, statement, now, on_done, arc=context, whole=True)
+
+    def _next(self, level: int, held: UnitStatement | None) -> StatementVersion:
+        """Return a version that counts, whatever has been said of the unit before."""
+        table = self._table(level)
+        assert table is not None, "it says which unit is the own one"
+        epoch, count = table.epoch, 1
+        if held is not None and not is_after(epoch, held.version.epoch):
+            epoch, count = held.version.epoch, following(held.version.count)
+        return StatementVersion(epoch, count, self._uid)
 
     def _content(self, level: int) -> Content:
         """Return what is to be said of this broker's own unit of a level."""
@@ -257,25 +268,42 @@ class StatementsPart(Part):
         wanted = stated(each for part in known for each in part.interests)
         return wanted, edges_above((edge for part in known for edge in part.edges), level)
 
-    def _look_active(self) -> list[Effect]:
-        """Say which subscriptions are active everywhere now."""
-        if not self._waiting:
+    def _follow_active(self) -> list[Effect]:
+        """Subscriptions are active in the cluster: follow them further up."""
+        active = self._profiles.take_active()
+        if not active:
             return []
-        own = [unit for level in UNIT_LEVELS if (unit := self._own(level)) is not None]
+        interests = self._profiles.exchange.interests_by_key
+        fresh = {key: interests[key] for key in active if key in interests}
+        self._waiting |= fresh
+        return self._look_active(fresh)
+
+    def _look_active(self, waiting: Mapping[Hashable, Interest]) -> list[Effect]:
+        """Say which of these subscriptions are active everywhere now, and forget those that end."""
+        if not waiting:
+            return []
+        own, interests = self._own_units(), self._profiles.exchange.interests_by_key
+        over = [key for key in waiting if key not in interests]
         keys = tuple(
             key
-            for key, interest in self._waiting.items()
-            if all(self._is_covered(unit, interest) for unit in own)
+            for key, interest in waiting.items()
+            if key in interests and all(self._is_covered(unit, interest) for unit in own)
         )
-        for key in keys:
+        for key in (*over, *keys):
             del self._waiting[key]
         return [Notify(ActiveEverywhere(keys))] if keys else []
 
     def _is_covered(self, unit: Unit, interest: Interest) -> bool:
+        """Say whether all of the context know that something is wanted in a unit."""
         held = self.statements.get(unit)
-        if held is None or self._taken.get(unit) != version_of(held):
+        if held is None or self._taken.get(unit) != held.version:
             return False
-        return any(wide == interest or covers(wide, interest) for wide in held.interests)
+        version, tree = self._covering.get(unit, (None, CoverTree()))
+        if version != held.version:
+            tree = tree_of(held.interests)
+            self._covering[unit] = held.version, tree
+        wanted = msgspec.structs.replace(interest, group=None)
+        return wanted in tree or next(tree.covering(wanted), None) is not None
 
     # ── what others say ───────────────────────────────────────────────────────────────────────
 
@@ -293,25 +321,25 @@ class StatementsPart(Part):
         return []
 
     def _on_taken(self, taken: StatementTaken, uid: str, now: Nanos) -> tuple[bool, list[Effect]]:
-        self._taken[unit_of(taken)] = version_of(taken)
+        self._taken[unit_of(taken)] = taken.version
         while len(self._taken) > 4 * len(UNIT_LEVELS):
             del self._taken[next(iter(self._taken))]
-        return True, self._look_active()
+        return True, self._look_active(self._waiting)
 
     def _question(self, level: int) -> StatementsWanted:
         held = self.statements.of_level(level, self._own(level))
-        rows = (HeldStatement(each.lo, each.hi, each.version, each.steward) for each in held)
+        rows = (HeldStatement(each.lo, each.hi, each.version) for each in held)
         return StatementsWanted(level, tuple(rows))
 
     def _on_wanted(self, key: LinkKey, wanted: StatementsWanted, now: Nanos) -> list[Effect]:
-        theirs = {(each.lo, each.hi): (each.version, each.steward) for each in wanted.held}
+        theirs = {(each.lo, each.hi): each.version for each in wanted.held}
         effects: list[Effect] = []
         is_behind = False
         for statement in self.statements.of_level(wanted.level, self._own(wanted.level)):
             other = theirs.pop((statement.lo, statement.hi), None)
-            if other is None or other < version_of(statement):
+            if other is None or is_later(statement.version, other):
                 effects.append(Send(key[0], statement))
-            elif other > version_of(statement):
+            elif is_later(other, statement.version):
                 is_behind = True
         if is_behind or theirs:
             effects += self.on_differs(wanted.level, key[0], now)

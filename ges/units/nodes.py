@@ -55,10 +55,6 @@ class Nodes:
         """The broker's own units, as a mask."""
         return sum(1 << node for node in self.own.values())
 
-    def level(self, level: int) -> dict[int, Arc]:
-        """Return the other units of a level."""
-        return {node: arc for node, arc in self.arcs.items() if level_of(node) == level}
-
     def at(self, place: int) -> int | None:
         """Return the unit in which a place lies; None: in the broker's own cluster, or unknown."""
         # Arcs of one broker's nodes do not overlap, as each is beside one of its own units.

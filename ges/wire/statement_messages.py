@@ -24,6 +24,17 @@ MAX_EDGES = 384  #: to other units, of all classes
 UnitNode = Annotated[int, msgspec.Meta(ge=MAX_SLOTS, lt=4 * MAX_SLOTS)]
 
 
+class StatementVersion(msgspec.Struct, frozen=True, array_like=True):
+    """Which of two statements about one unit counts (:func:`ges.statements.held.is_later`).
+
+    Epoch and count go round (:mod:`overlay.circular`): no forged one is the last.
+    """
+
+    epoch: WireCount  #: of the table of units by which it was made
+    count: WireCount  #: of statements about the unit since
+    steward: WireUid
+
+
 class UnitEdge(msgspec.Struct, frozen=True, array_like=True):
     """Links of one class from inside a unit to another one that its context has beside it."""
 
@@ -34,17 +45,13 @@ class UnitEdge(msgspec.Struct, frozen=True, array_like=True):
 
 
 class UnitStatement(Message, frozen=True):
-    """What is wanted in a unit, and which other units it has links to.
-
-    Of two about one arc the one with the higher version counts, then that of the greater steward.
-    """
+    """What is wanted in a unit, and which other units it has links to."""
 
     level: UnitLevel
     lo: RingId
     hi: RingId
-    version: WireCount
-    steward: WireUid
-    interests: Annotated[tuple[Interest, ...], msgspec.Meta(max_length=2 * MAX_STATED)]
+    version: StatementVersion
+    interests: Annotated[tuple[Interest, ...], msgspec.Meta(max_length=MAX_STATED)]
     edges: Annotated[tuple[UnitEdge, ...], msgspec.Meta(max_length=MAX_EDGES)]
     capability = PROFILES
 
@@ -55,8 +62,7 @@ class StatementTaken(msgspec.Struct, frozen=True, array_like=True):
     level: UnitLevel
     lo: RingId
     hi: RingId
-    version: WireCount
-    steward: WireUid
+    version: StatementVersion
 
 
 class HeldStatement(msgspec.Struct, frozen=True, array_like=True):
@@ -64,8 +70,7 @@ class HeldStatement(msgspec.Struct, frozen=True, array_like=True):
 
     lo: RingId
     hi: RingId
-    version: WireCount
-    steward: WireUid
+    version: StatementVersion
 
 
 class StatementsWanted(Message, frozen=True):

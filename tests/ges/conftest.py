@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from benchmarks.stage.brokers import Brokers, running
 from benchmarks.stage.virtual import Weather
+from ges.access.token_file import issue_token
 from overlay.authority.authority import Authority, create_authority, issue_identity
 from overlay.net.transport import MakeTransport, TcpTransport
 from overlay.security.identity import Role
@@ -56,3 +58,15 @@ def issue(authority: Authority, tmp_path: Path) -> Issue:
         return issued[-1]
 
     return issue
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Path:
+    """Where the tokens of brokers are to be."""
+    return tmp_path / "tokens.json"
+
+
+@pytest.fixture
+def token(book: Path) -> str:
+    """A token of that book."""
+    return issue_token(book, "line-1", int(time.time()), None)

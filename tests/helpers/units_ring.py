@@ -60,6 +60,18 @@ class UnitsRing(Cluster):
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
+    def meet(self, some: int, others: int, pause_s: float) -> None:
+        """Form two rings of these sizes, then link them; ``pause_s`` between two joins."""
+        firsts = []
+        for place, size in ((0, some), (1000, others)):
+            half = [self.found(place)]
+            while len(half) < size:
+                half.append(self.start(half))
+                self.run(pause_s)
+            firsts.append(half[0])
+        self.run(15)
+        self.link(*firsts)
+
     def _on_sent(self, uid: str, effect: Send | OpenLink) -> None:
         self.ledger.on_sent(effect.about)
         if isinstance(effect, Send) and effect.message.capability in ("units", "hierarchy"):

@@ -9,6 +9,7 @@ from typing import Self
 
 import trio
 
+from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from ges.http.tls import AdminTls
 from ges.mqtt.codec import Fields, PacketReader, packed_binary, packed_text, packed_u16, packet
@@ -19,6 +20,16 @@ from ges.mqtt.settings import MqttSettings
 
 DEADLINE_SECONDS = 10.0
 PINGREQ = b"\xc0\x00"
+#: What comes to a port that is open to strangers.
+GARBAGE = {
+    "nothing that is known": b"\x00\x01\x02\xff" * 100,
+    "another protocol": b"SSH-2.0-OpenSSH_9.9\r\n",
+    "TLS": bytes.fromhex("16030100f8010000f40303") + bytes(240),
+    "HTTP": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "a length without end": b"\x10\xff\xff\xff\xff\xff",
+    "a packet of 256 MB": b"\x10\xff\xff\xff\x7f" + b"x" * 1000,
+    "our own greeting": b"\x00\x00\x00\x10\x02\x01hello",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,3 +312,8 @@ async def device(
     told = await found.ask(connect_packet(client_id, level, **more), Kind.CONNACK)  # type: ignore[arg-type]
     assert told.codes == (0, 0), told
     return found
+
+
+async def counted(broker: Broker, name: str, most: int = 1) -> None:
+    """Wait until a counter of a broker is so high."""
+    await until(lambda: broker.driver.counters[name] >= most, DEADLINE_SECONDS)

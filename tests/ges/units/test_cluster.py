@@ -209,15 +209,7 @@ def test_after_a_partition_most_have_the_addresses_of_before(pause_s: float) -> 
 )
 def test_two_rings_become_one(some: int, others: int) -> None:
     ring = UnitsRing(seed=some)
-    halves = []
-    for place, size in ((0, some), (1000, others)):
-        half = [ring.found(place)]
-        while len(half) < size:
-            half.append(ring.start(half))
-            ring.run(0.05)
-        halves.append(half)
-    ring.run(5)
-    ring.link(halves[0][0], halves[1][0])
+    ring.meet(some, others, 0.05)
     ring.rest(200)
     ring.agree(30)
 

@@ -304,15 +304,7 @@ def test_a_change_in_one_context_sends_nothing_to_another() -> None:
 def test_two_rings_of_several_clusters_become_one(some: int, others: int) -> None:
     """H07, small: the table of one of the two counts, and all others ask for slots."""
     ring = UnitsRing(some, units=FOUR)
-    halves = []
-    for place, size in ((0, some), (1000, others)):
-        half = [ring.found(place)]
-        while len(half) < size:
-            half.append(ring.start(half))
-            ring.run(0.2)
-        halves.append(half)
-    ring.run(15)
-    ring.link(halves[0][0], halves[1][0])
+    ring.meet(some, others, 0.2)
     ring.rest(200)
     ring.agree(30)
 

@@ -49,16 +49,6 @@ subscribe = ["sensors/secret/#"]
 
 
 @pytest.fixture
-def book(tmp_path: Path) -> Path:
-    return tmp_path / "tokens.json"
-
-
-@pytest.fixture
-def token(book: Path) -> str:
-    return issue_token(book, "line-1", int(time.time()), None)
-
-
-@pytest.fixture
 def access(tmp_path: Path) -> Path:
     path = tmp_path / "access.toml"
     path.write_text(RULES)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -14,7 +13,6 @@ import trio
 from benchmarks.stage.brokers import Brokers
 from benchmarks.stage.greetings import NONCE, client_hello
 from benchmarks.stage.waiting import until
-from ges.access.token_file import issue_token
 from ges.broker import Broker
 from ges.client import connect
 from ges.errors import ConnectionLost
@@ -30,16 +28,6 @@ from tests.ges.sessions.test_clients import Raw
 
 DEADLINE_SECONDS = 20
 FALSE_UID = "f" * 32
-
-
-@pytest.fixture
-def book(tmp_path: Path) -> Path:
-    return tmp_path / "tokens.json"
-
-
-@pytest.fixture
-def token(book: Path) -> str:
-    return issue_token(book, "line-1", int(time.time()), None)
 
 
 class FalseBroker:
