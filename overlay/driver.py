@@ -77,7 +77,7 @@ class Driver:
         self.counted_log = CountedLog(self.counters, log, self.now)
         self.first_seen = FirstSeen(log, self.now)
         self.severed = Severed()
-        self._bulkhead = Bulkhead(self.counters, log, self.counted_log)
+        self.bulkhead = Bulkhead(self.counters, log, self.counted_log)
         table = LinkTable(machine.peer.uid)
         self._links = Links(
             table,
@@ -86,7 +86,7 @@ class Driver:
             give=self.give,
             now=self.now,
             incarnation=lambda: machine.peer.incarnation,
-            bulkhead=self._bulkhead,
+            bulkhead=self.bulkhead,
             counted_log=self.counted_log,
             first_seen=self.first_seen,
         )
@@ -198,7 +198,7 @@ class Driver:
         """Serve until cancelled."""
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
-            accept = partial(self._bulkhead.contain, self._acceptor.accept)
+            accept = partial(self.bulkhead.contain, self._acceptor.accept)
             await nursery.start(self._transport.serve, accept)
             nursery.start_soon(self._alarm.run)
             nursery.start_soon(self._acceptor.heap_trim.run)
@@ -247,7 +247,7 @@ class Driver:
                 if effect.about is not None:
                     self.sent_about[effect.about] += 1
                 assert self._nursery is not None
-                self._nursery.start_soon(self._bulkhead.contain, self._caller.call, effect)
+                self._nursery.start_soon(self.bulkhead.contain, self._caller.call, effect)
             elif isinstance(effect, CloseLink):
                 self._links.close(effect)
                 is_changed = True

@@ -11,9 +11,9 @@ from __future__ import annotations
 import secrets
 import socket
 from contextlib import suppress
+from functools import partial
 from time import time_ns
 
-import structlog
 import trio
 
 from ges.broker import Broker
@@ -86,7 +86,6 @@ class MqttDoor:
         self._strangers = Slots(strangers, of_one=of_one, reserved=0)
         #: By who it is, as rules know it, and by its client id.
         self._served: dict[tuple[str, str], MqttStream] = {}
-        self._log = structlog.get_logger("chordal.mqtt")
 
     @property
     def url(self) -> str:
@@ -115,13 +114,13 @@ class MqttDoor:
             if not self._broker.driver.has_room:
                 self._counted_log.note("mqtt_turned_away", "too many connections", host=host)
                 return
-            try:
-                with self._broker.driver.counted():
-                    await self._converse(stream, host)
-            except BROKEN:
-                return
-            except Exception as error:  # noqa: BLE001 - one client's fault is nobody else's
-                self._log.error("MQTT client failed", host=host, why=printable(repr(error)))
+            driver = self._broker.driver
+            with driver.counted():
+                await driver.bulkhead.contain(partial(self._until_gone, stream), host)
+
+    async def _until_gone(self, stream: trio.SocketStream, host: str) -> None:
+        with suppress(*BROKEN):
+            await self._converse(stream, host)
 
     async def _converse(self, plain: trio.SocketStream, host: str) -> None:
         source = source_of(host, None)

@@ -305,8 +305,9 @@ class Router:
             yield run, duty
             return
         self._counters["events_entered"] += run.count
-        inside = self._all_members(head.link_class) | 1 << (self._plans.cluster.slot or 0)
-        every = inside if head.retain else 0
+        every = 0
+        if head.retain:
+            every = self._all_members(head.link_class) | 1 << (self._plans.cluster.slot or 0)
         entered = self._entering.duty(duty, head.link_class, head.topic, every)
         if duty.address or not self._entering.is_inside(duty):
             yield run, entered

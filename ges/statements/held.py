@@ -114,6 +114,8 @@ class Statements:
         self._current = {(level_of(node), arc): node for node, arc in nodes.arcs.items()}
         for unit in before.difference(self._current, self._own):
             self._held.pop(unit, None)
+        for unit in before.difference(self._current):
+            self._hide(unit)
         for level, index in self._indices.items():
             slots = {
                 _key(unit): node - 64 * level
@@ -151,6 +153,11 @@ class Statements:
         index, held = self._indices[unit[0]], self._held.get(unit)
         index.replace(_key(unit), held.interests if held is not None else ())
         index.set_behind(_key(unit), held is None)
+
+    def _hide(self, unit: Unit) -> None:
+        index = self._indices[unit[0]]
+        index.replace(_key(unit), ())
+        index.set_behind(_key(unit), is_behind=False)
 
 
 def _key(unit: Unit) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ges.client.watermarks import Watermarks
-from ges.gateways.gateways_part import GatewaysPart
+from ges.gateways.link_state import LinkStates
 from ges.profiles.exchange import ProfileExchange
 from ges.profiles.held import MemberProfiles
 from ges.profiles.index import ProfileIndex
@@ -23,6 +23,7 @@ from ges.units.office import Office
 from ges.units.table import ClusterTable
 from ges.wire.event_runs import EventRun
 from ges.wire.events import Duty
+from ges.wire.gateway_messages import LinkState
 from overlay.ids import Nanos
 from tests.mutants.mutant import Chapter, Method, around, nothing
 
@@ -127,10 +128,19 @@ EVENTS.add(
     "an event goes to the first of its next hops alone",
     around(MaskPlan, "_split", _first_hop_only),
 )
+
+
+def _first_state_only(original: Method) -> Method:
+    def learn(self: LinkStates, state: LinkState) -> bool:
+        return self.get(state.origin) is None and bool(original(self, state))
+
+    return learn
+
+
 EVENTS.add(
-    "links-not-told",
-    "what links there are is told once, and no change of it",
-    (GatewaysPart, "_links", lambda self, now: iter(())),
+    "links-not-taken",
+    "what links a member has is taken once, and no change of it",
+    around(LinkStates, "learn", _first_state_only),
 )
 
 # ── order, and what is asked again ────────────────────────────────────────────────────────────────

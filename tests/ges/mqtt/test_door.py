@@ -50,6 +50,25 @@ async def test_garbage_harms_nobody(door: MqttDoor, sent: bytes) -> None:
         assert (await good.expect(Kind.PUBLISH)).payload == b"x"
 
 
+async def test_a_fault_of_ours_ends_one_client_and_is_counted(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*args: object) -> None:
+        raise ZeroDivisionError
+
+    broker = await brokers.start()
+    async with door_of(broker) as door, await device(door, "good") as good:
+        await good.subscribe("t")
+        with monkeypatch.context() as patch:
+            patch.setattr("ges.mqtt.door.greet", broken)
+            async with await dial(door) as unlucky:
+                await unlucky.send(connect_packet())
+                assert await unlucky.end() == []
+        assert broker.driver.counters["internal_errors"] == 1
+        await good.publish("t", b"x")
+        assert (await good.expect(Kind.PUBLISH)).payload == b"x"
+
+
 async def test_who_does_not_greet_in_time_is_dropped(brokers: Brokers) -> None:
     broker = await brokers.start(limits=Limits(handshake_seconds=0.2))
     async with door_of(broker) as door:

@@ -20,7 +20,7 @@ import trio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.stage.brokers import Brokers, running
+from benchmarks.stage.brokers import Brokers, running, secure_uids
 from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from ges.client import Client, Subscription, connect
@@ -149,12 +149,27 @@ class Play:
         await until(self._is_secured, what=f"secure links of {scene}")
 
     def _is_secured(self) -> bool:
-        """Every link between two brokers with an identity has a secure one beside it."""
+        """Every link between two brokers with an identity has a secure one, and all know of it."""
         return all(
             (uid, SECURE) in broker.driver.links
             for broker in self.ring
             for (uid, _), link in broker.driver.links.items()
             if link.peer.secure and broker.identity is not None
+        ) and all(self._knows_its_reach(broker) for broker in self.ring)
+
+    def _knows_its_reach(self, broker: Broker) -> bool:
+        """Whether a broker has a way over secure links to all to whom there is one."""
+        by_uid = {each.node.peer.uid: each for each in self.ring}
+        reached, new = {broker}, [broker]
+        while new:
+            near = secure_uids(new.pop())
+            new += [by_uid[uid] for uid in near if by_uid[uid] not in reached]
+            reached.update(new)
+        gateways = broker.node.gateways
+        slots = {gateways.slots.get(each.node.peer.uid) for each in reached - {broker}}
+        table = gateways.tables.get(SECURE)
+        return gateways.is_for_all and all(
+            slot is not None and table is not None and table.reached >> slot & 1 for slot in slots
         )
 
     async def _attach(self, url: str, identity: Path | None) -> Attached:
