@@ -47,6 +47,7 @@ from sims.scenarios.deeds import Deeds
 from sims.scenarios.ring_stage import RingStage
 from sims.scenarios.schema import SessionChurn
 from sims.workloads.traffic import Flowing
+from sims.world.collecting import seldom_collected
 from sims.world.conditions import Conditions
 from sims.world.network import DISTANCES
 
@@ -117,7 +118,8 @@ def main() -> int:
 def _print_quiet(bars: Bars, nodes: int, span: float) -> None:
     """Measure a quiet ring; judge the bar of that size, or say what it comes to at others."""
     load = os.getloadavg()[0]
-    forming, seconds, events, gib = _measure_quiet(nodes, span)
+    with seldom_collected():
+        forming, seconds, events, gib = _measure_quiet(nodes, span)
     speed = span / seconds
     print_line(
         f"{nodes:8} brokers, quiet, 1 % churn a minute: formed in {forming:.0f} s; then "
