@@ -216,7 +216,7 @@ def _say_nothing_of_the_end(session: SparkSession) -> None:
         if not isinstance(sys.exc_info()[1], EOFError | ConnectionError):
             print_stack(request, address)
 
-    server.handle_error = handle_error  # type: ignore[method-assign]
+    server.handle_error = handle_error  # type: ignore[assignment, method-assign]
 
 
 @contextmanager
