@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from structlog.typing import FilteringBoundLogger as Log
 
+from ges.gateways.losses import Severity
+from ges.gateways.losses_part import GatewayLost
 from ges.topology.uid_in_use import UidInUse
 from ges.units.facts import Addressed, LimitDiffers, TookOffice, Unaddressed
 from overlay.ids import short
@@ -90,6 +92,10 @@ def tell(log: Log, fact: Fact) -> None:
                 limit=limit,
                 given=given,
             )
+        case GatewayLost(level, (a, b), severity, left):
+            say = {Severity.HARMLESS: log.debug, Severity.DEGRADED: log.info}
+            told = say.get(severity, log.warning)
+            told("links between units lost", a=a, b=b, level=level, kind=severity.value, left=left)
         case Alone():
             log.warning("alone: nobody can be reached; serving on, and knocking")
         case _:
