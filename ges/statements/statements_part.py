@@ -5,9 +5,9 @@ brokers of the super-cluster are told. From these statements the steward of the 
 one of its own, for all of the super-super-cluster, and so on. A statement is told again until all
 have taken it. Then the unit is told that it is *taken*.
 
-A subscription is active in its cluster when all members have acknowledged it. Here it becomes
-active *everywhere*: when the statements of all units that it is in cover it, and are taken. So it
-goes as far up as nothing covers it yet, and no broker counts who asked for it.
+A subscription is active in its cluster when all members have acknowledged it. It is active in the
+super-cluster when the statement of the cluster covers it, and is taken; and so on, up to the whole
+system. So it goes as far up as nothing covers it yet, and no broker counts who asked for it.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from ges.topology.part import MessageHandler, Part
 from ges.units.arcs import Arc
 from ges.units.unit_rows import unit_arcs
 from ges.units.units_part import UnitsPart
+from ges.wire.client_messages import Level
 from ges.wire.profile_messages import Interest
 from ges.wire.statement_messages import (
     HeldStatement,
@@ -51,10 +52,19 @@ K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
-class ActiveEverywhere(Fact, Generic[K]):
-    """These subscriptions are active in all of the overlay: the keys that they were given."""
+class ActiveIn(Fact, Generic[K]):
+    """These subscriptions are active in the unit of a level: the keys that they were given."""
 
+    level: Level
     keys: tuple[K, ...]
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A subscription that is active in the cluster, and not in the whole system yet."""
+
+    interest: Interest
+    level: int = 0  #: the one that was told last
 
 
 @dataclass(slots=True)
@@ -86,7 +96,7 @@ class StatementsPart(Part):
         self._stated: dict[Unit, _Stated] = {}
         self._taken: dict[Unit, StatementVersion] = {}  #: of own units: what all others hold
         self._covering: dict[Unit, tuple[StatementVersion, CoverTree]] = {}  #: what that covers
-        self._waiting: dict[Hashable, Interest] = {}  #: not active everywhere yet
+        self._waiting: dict[Hashable, _Waiting] = {}
         self._is_touched = False
         self._seen: tuple[object, ...] = ()
         self._due: Nanos | None = None
@@ -274,24 +284,38 @@ class StatementsPart(Part):
         if not active:
             return []
         interests = self._profiles.exchange.interests_by_key
-        fresh = {key: interests[key] for key in active if key in interests}
+        fresh = {key: _Waiting(interests[key]) for key in active if key in interests}
         self._waiting |= fresh
         return self._look_active(fresh)
 
-    def _look_active(self, waiting: Mapping[Hashable, Interest]) -> list[Effect]:
-        """Say which of these subscriptions are active everywhere now, and forget those that end."""
+    def _look_active(self, waiting: Mapping[Hashable, _Waiting]) -> list[Effect]:
+        """Say how far these subscriptions are active now, and forget those that end."""
         if not waiting:
             return []
-        own, interests = self._own_units(), self._profiles.exchange.interests_by_key
-        over = [key for key in waiting if key not in interests]
-        keys = tuple(
-            key
-            for key, interest in waiting.items()
-            if key in interests and all(self._is_covered(unit, interest) for unit in own)
-        )
-        for key in (*over, *keys):
+        own = {level: self._own(level) for level in UNIT_LEVELS}
+        interests = self._profiles.exchange.interests_by_key
+        reached: dict[Level, list[Hashable]] = {}
+        over: list[Hashable] = []
+        for key, each in waiting.items():
+            if key not in interests:
+                over.append(key)
+            elif (level := self._active_in(own, each.interest)) > each.level:
+                each.level = level
+                reached.setdefault(level, []).append(key)
+        for key in (*over, *reached.get(Level.SYSTEM, ())):
             del self._waiting[key]
-        return [Notify(ActiveEverywhere(keys))] if keys else []
+        return [Notify(ActiveIn(level, tuple(keys))) for level, keys in sorted(reached.items())]
+
+    def _active_in(self, own: Mapping[int, Unit | None], interest: Interest) -> Level:
+        """Return how far one is active that all of the cluster have acknowledged.
+
+        ``own``: the units that this broker is in, by level, where there are others beside them.
+        """
+        for level in UNIT_LEVELS:
+            unit = own[level]
+            if unit is not None and not self._is_covered(unit, interest):
+                return Level(level)
+        return Level.SYSTEM
 
     def _is_covered(self, unit: Unit, interest: Interest) -> bool:
         """Say whether all of the context know that something is wanted in a unit."""
