@@ -103,7 +103,7 @@ class BrokerNode:
         )
         self.losses = LossesPart(self.units, self.gateways, self.statements)
         self.profiles = ProfilesPart(self.ring, self.units, post)
-        statements_part = StatementsPart(
+        self.statements_part = StatementsPart(
             peer.uid, self.units, self.gateways, self.profiles, self.statements
         )
         self.retained = RetainedPart(self.units, self.gateways, post)
@@ -122,7 +122,7 @@ class BrokerNode:
             self.gateways,
             self.losses,
             self.profiles,
-            statements_part,
+            self.statements_part,
             self.retained,
         )
         self._on_message: dict[type[Message], MessageHandler] = {}

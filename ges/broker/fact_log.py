@@ -95,7 +95,8 @@ def tell(log: Log, fact: Fact) -> None:
         case GatewayLost(level, (a, b), severity, left):
             say = {Severity.HARMLESS: log.debug, Severity.DEGRADED: log.info}
             told = say.get(severity, log.warning)
-            told("links between units lost", a=a, b=b, level=level, kind=severity.value, left=left)
+            where = {"a": a, "b": b, "unit_level": level}
+            told("links between units lost", **where, kind=severity.value, left=left)
         case Alone():
             log.warning("alone: nobody can be reached; serving on, and knocking")
         case _:

@@ -7,7 +7,7 @@ from collections import Counter
 from ges.broker.link_status import link_statuses, relay_path_statuses
 from ges.broker.parts import Parts
 from ges.gateways.losses import Severity
-from ges.gateways.losses_part import LossesPart
+from ges.node import BrokerNode
 from ges.wire.status import (
     IncidentStatus,
     LevelStatus,
@@ -90,13 +90,19 @@ def describe(parts: Parts) -> Status:
             )
             for at_ns, lost in node.losses.recent
         ),
-        levels=_levels(node.losses),
+        levels=_levels(node),
     )
 
 
-def _levels(found: LossesPart) -> tuple[LevelStatus, ...]:
+def _levels(node: BrokerNode) -> tuple[LevelStatus, ...]:
+    found = node.losses
     return tuple(
-        LevelStatus(level, missing, {each.value: found.counts[level, each] for each in Severity})
+        LevelStatus(
+            level,
+            missing,
+            {each.value: found.counts[level, each] for each in Severity},
+            node.statements_part.health(level).value if level else "",
+        )
         for level, missing in found.cut_off.items()
     )
 

@@ -17,11 +17,10 @@ from typing import Protocol
 
 from ges.gateways.connections import claims_of, connections
 from ges.gateways.gateways_part import GatewaysPart, OuterEdges
-from ges.gateways.graph import UNIT_BITS, level_of
 from ges.gateways.losses import Connections, Loss, Severity, cut_off, losses
 from ges.topology.part import Part
 from ges.units.address import LEVELS
-from ges.units.nodes import node_at
+from ges.units.nodes import name_of, node_at
 from ges.units.unit_rows import unit_arcs
 from ges.units.units_part import UnitsPart
 from overlay.ids import Nanos, nanos
@@ -30,8 +29,6 @@ from overlay.machine import Effect, Fact, Notify
 LOOK_NS = nanos(1.0)  #: between two looks at what has changed; the same twice is judged
 PATIENCE_NS = nanos(20.0)  #: where changes go on for longer than this, they are judged all the same
 RECENT = 16  #: losses kept to be told
-
-_NUMBERS = (1 << UNIT_BITS) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +109,7 @@ class LossesPart(Part):
     def _is_known(self) -> bool:
         """This broker has an address, and knows all units of its contexts."""
         gateways = self._gateways
-        is_named = gateways.slot is not None and self._units.nodes.is_known
+        is_named = self._units.address is not None and self._units.nodes.is_known
         return is_named and gateways.is_at_rest and not self._outer.unknown
 
     def _look(self) -> Connections:
@@ -124,7 +121,7 @@ class LossesPart(Part):
         return connections(self._gateways.states, slots, units.nodes.own, names, claims)
 
     def _told(self, loss: Loss) -> GatewayLost:
-        cluster = self._units.cluster
-        above = [] if cluster is None else [*map(str, cluster[: 3 - loss.level])]
-        a, b = (".".join([*above, str(node & _NUMBERS)]) for node in (loss.a, loss.b))
-        return GatewayLost(level_of(loss.a), (a, b), loss.severity, loss.left)
+        address = self._units.address
+        assert address is not None, "it is known who is compared"
+        units = name_of(loss.a, address), name_of(loss.b, address)
+        return GatewayLost(loss.level, units, loss.severity, loss.left)

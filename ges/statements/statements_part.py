@@ -23,15 +23,18 @@ from ges.profiles.covering import CoverTree
 from ges.profiles.interest import everything
 from ges.profiles.profiles_part import ProfilesPart
 from ges.statements.content import Content, cluster_edges, edges_above, stated, tree_of
+from ges.statements.health import cluster_health, unit_health, wants_secure
 from ges.statements.held import UNIT_LEVELS, Statements, Unit, is_later, unit_of
 from ges.topology.part import MessageHandler, Part
 from ges.units.arcs import Arc
+from ges.units.nodes import from_level, node_at
 from ges.units.unit_rows import unit_arcs
 from ges.units.units_part import UnitsPart
 from ges.wire.client_messages import Level
 from ges.wire.profile_messages import Interest
 from ges.wire.statement_messages import (
     HeldStatement,
+    SecureHealth,
     StatementsWanted,
     StatementTaken,
     StatementVersion,
@@ -154,6 +157,25 @@ class StatementsPart(Part):
             self._look_by(now + GATHER_NS)
         return effects
 
+    def health(self, level: int) -> SecureHealth:
+        """Return how the secure part of this broker's own unit of a level is, as it knows."""
+        if level > 1:
+            found = self._parts(level)
+            if found is None:
+                return self.health(level - 1)
+            known = {node: each for node, each in found.items() if each is not None}
+            return unit_health(known, level, has_others=self._has_others(level))
+        members, index = self._units.members, self._profiles.index
+        holders = {uid for uid, row in members.items() if row.member.peer.secure}
+        slots = {uid: row.slot for uid, row in members.items()}
+        wanting = {
+            uid
+            for uid in holders
+            if index.unknown >> slots[uid] & 1 or wants_secure(index.interests_of(uid))
+        }
+        states, others = self._gateways.states, self._has_others(1)
+        return cluster_health(states, slots, holders, wanting, has_others=others)
+
     # ── comparing ─────────────────────────────────────────────────────────────────────────────
 
     def digest(self, level: int) -> int:
@@ -263,20 +285,35 @@ class StatementsPart(Part):
         if level == 1:
             members = self._units.members
             index = self._profiles.index
-            interests = {each for uid in members for each in index.interests_of(uid)}
+            wanted = {each for uid in members for each in index.interests_of(uid)}
             if index.unknown and not self._gateways.is_at_rest:
-                interests = {everything()}  # of who has come from another unit with subscriptions
-            return stated(interests), cluster_edges(self._gateways.states, members)
+                wanted = {everything()}  # of who has come from another unit with subscriptions
+            edges = cluster_edges(self._gateways.states, members)
+            return Content(stated(wanted), edges, self.health(1))
+        found = self._parts(level)
+        if found is None:
+            inner = self._content(level - 1)
+            return inner._replace(edges=edges_above(inner.edges, level))
+        known = [each for each in found.values() if each is not None]
+        edges = edges_above((edge for part in known for edge in part.edges), level)
+        if len(known) < len(found):
+            return Content((everything(),), edges, self.health(level))
+        interests = stated(each for part in known for each in part.interests)
+        return Content(interests, edges, self.health(level))
+
+    def _parts(self, level: int) -> dict[int, UnitStatement | None] | None:
+        """Return what is said of the units in the own one, by node; None: there is only one."""
         table = self._table(level - 1)
         if table is None or len(table.rows) == 1:
-            wanted, links = self._content(level - 1)
-            return wanted, edges_above(links, level)
-        found = [self.statements.get((level - 1, arc)) for _, arc in unit_arcs(table)]
-        if None in found:
-            return (everything(),), edges_above((e for f in found if f for e in f.edges), level)
-        known = [each for each in found if each is not None]
-        wanted = stated(each for part in known for each in part.interests)
-        return wanted, edges_above((edge for part in known for edge in part.edges), level)
+            return None
+        return {
+            node_at(level - 1, row.number): self.statements.get((level - 1, arc))
+            for row, arc in unit_arcs(table)
+        }
+
+    def _has_others(self, level: int) -> bool:
+        """Say whether there are other units, of a level or above."""
+        return bool(from_level(self._units.nodes.others, level))
 
     def _follow_active(self) -> list[Effect]:
         """Subscriptions are active in the cluster: follow them further up."""

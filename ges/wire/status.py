@@ -130,6 +130,7 @@ class LevelStatus(msgspec.Struct, frozen=True):
     level: int  #: 0 to 3
     cut_off: int  #: units to which no path leads at present; at level 0 brokers of its cluster
     lost: dict[str, int]  #: pairs of units that have lost links so far, by the kind of loss
+    secure: str = ""  #: how the secure part of its own unit is; empty at level 0
 
 
 class Status(Message, frozen=True):
