@@ -6,9 +6,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ges.gateways.connections import claims_of, connections
+from ges.gateways.graph import Graph, cluster_links, gate_links, outer_links
 from ges.gateways.link_state import LinkStates
 from ges.gateways.losses import Connections, Severity
+from ges.gateways.next_hops import Moves, NextHops
 from ges.statements.content import cluster_edges, edges_above
+from ges.units.address import Address, unpack_address
 from ges.wire.gateway_messages import LinkState, StateGate, StateLink
 from ges.wire.statement_messages import UnitEdge
 from overlay.ids import LinkClass
@@ -144,3 +147,70 @@ def network(links: Iterable[tuple[str, str]], *more: str) -> Network:
     pairs = tuple((places(a)[0], places(b)[0]) for a, b in links)
     brokers = {each for pair in pairs for each in pair} | set(places(*more))
     return Network(tuple(sorted(brokers)), pairs)
+
+
+def graph_at(network: Network, broker: Place) -> Graph:
+    """Return the connectivity graph that a broker has, from what members and units tell."""
+    cluster = broker[:3]
+    states = network.states(cluster)
+    slots = {str(each): each[-1] for each in network.units(0, cluster)}
+    units = [u for level in (1, 2, 3) for u in network.units(level, broker[: 3 - level])]
+    others = [unit for unit in units if broker[: len(unit)] != unit]
+    mask = sum(1 << node(unit) for unit in others)
+    told = [(node(unit), edge) for unit in others for edge in network.edges(unit)]
+    return Graph(
+        [
+            *cluster_links(states, slots, LinkClass.NORMAL),
+            *gate_links(states, slots, mask, LinkClass.NORMAL),
+            *outer_links(told, mask),
+        ]
+    )
+
+
+class Stand:
+    """One broker of a network, as routing sees it: a :class:`ges.routing.mask_plan.Cluster`."""
+
+    def __init__(self, network: Network, broker: Place) -> None:
+        graph = graph_at(network, broker)
+        members = network.units(0, broker[:3])
+        self._network = network
+        self._broker = broker
+        self.slot = broker[-1]
+        self.is_for_all = True
+        self.slots = {str(each): each[-1] for each in members}
+        self.uids = {each[-1]: str(each) for each in members}
+        self.places = {each[-1]: str(each) for each in members}
+        self.tables = {LinkClass.NORMAL: NextHops(self.slot)}
+        self.tables[LinkClass.NORMAL].update(graph)
+        self.version = self.namings = 1
+        self.levels = 4
+        units = {node(u) for n in (1, 2, 3) for u in network.units(n, broker[: 3 - n])}
+        self.own_units = sum(1 << node(broker[: 4 - level]) for level in (1, 2, 3))
+        self.own = self.own_units | 1 << self.slot
+        self.known = sum(1 << each for each in units | {*self.uids}) & ~self.own_units
+        d, c, b, a = broker
+        self.address = Address((d, c, b, a)).packed
+
+    def own_at(self, level: int) -> int | None:
+        """Return the node of the broker's own unit of a level."""
+        return node(self._broker[: 4 - level])
+
+    def gate(self, node_of: int, link_class: LinkClass, without: str = "") -> str | None:
+        """Return the broker of another unit to whom events for it go from here."""
+        for other in self._network.linked(self._broker):
+            if other[:3] != self._broker[:3] and node(as_seen(other, self._broker[:3])) == node_of:
+                return str(other)
+        return None
+
+    def now_at(self, slots: int) -> int:
+        """Nobody has moved."""
+        return 0
+
+    def toward(self, address: int) -> int:
+        """Return the node at which an address lies, as a mask."""
+        there = unpack_address(address).numbers
+        return 1 << node(as_seen(there, self._broker[:3]))
+
+    def take_moves(self) -> dict[LinkClass, Moves]:
+        """Nothing moves."""
+        return {}
