@@ -44,6 +44,7 @@ def unit_splits(seed: int) -> list[str]:
         service.run(rng.uniform(0.5, 2))
         if service.brokers[uid].node.units.address is not None:
             service.subscribe(uid, rng.choice(("t", "u")))
+            service.publish(uid, Flowing(rate=RATE, topics=("t", "u")))
     service.run(12)
     return findings + _findings(service.finish(settle_s=5))
 
@@ -64,6 +65,8 @@ def unit_topics(seed: int) -> list[str]:
         service.subscribe(rng.choice(service.alive), topic)
         service.run(rng.uniform(0.05, 1))
     service.run(2)
+    if stuck := service.counters["events_stuck"]:
+        findings.append(f"{stuck} events found no way")
     return findings + _findings(service.finish(settle_s=5))
 
 

@@ -1,38 +1,17 @@
-"""Broken rules of the hierarchy: what units state, how events enter them, when they name them."""
+"""Broken rules of the hierarchy: what units state, and how events get into them."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ges.gateways import naming
 from ges.gateways.gates import Gates
-from ges.gateways.naming import Naming
-from ges.profiles.index import ProfileIndex
 from ges.routing.entering import Entering
-from ges.routing.mask_plan import MaskPlan
-from ges.statements import held, statements_part
-from ges.statements.held import Statements
 from ges.statements.statements_part import StatementsPart
-from ges.units.nodes import from_level
-from ges.wire.events import Duty
 from tests.mutants.mutant import Chapter, Method, around
 
 LEVELS = Chapter(first="units")
 
 # ── what units state ──────────────────────────────────────────────────────────────────────────────
-
-
-def _shown(self: Statements, unit: Any) -> None:  # noqa: ANN401
-    found = self.get(unit)
-    index: ProfileIndex = self._indices[unit[0]]
-    index.replace(held._key(unit), found.interests if found is not None else ())
-
-
-LEVELS.add(
-    "unknown-units-want-nothing",
-    "a unit of which nothing is known wants nothing",
-    (Statements, "_show", _shown),
-)
 
 
 def _settled_once(original: Method) -> Method:
@@ -56,19 +35,13 @@ LEVELS.add(
     (StatementsPart, "_learn", lambda self, statement, now: []),
 )
 LEVELS.add(
-    "any-statement-counts",
-    "an older statement takes the place of a later one",
-    (held, "is_later", lambda one, other: True),
-    (statements_part, "is_later", lambda one, other: True),
-)
-LEVELS.add(
     "active-too-early",
     "a subscription is active everywhere as soon as its cluster knows of it",
     (StatementsPart, "_is_covered", lambda self, unit, interest: True),
 )
 
 
-def _nothing_wanted(original: Method) -> Method:
+def _first_alone(original: Method) -> Method:
     def content(self: StatementsPart, level: int) -> Any:  # noqa: ANN401
         wanted, links = original(self, level)
         return wanted[:1], links
@@ -79,7 +52,7 @@ def _nothing_wanted(original: Method) -> Method:
 LEVELS.add(
     "one-filter-stated",
     "a unit states the first of its filters alone",
-    around(StatementsPart, "_content", _nothing_wanted),
+    around(StatementsPart, "_content", _first_alone),
 )
 
 # ── the way into a unit, and inside ───────────────────────────────────────────────────────────────
@@ -88,37 +61,6 @@ LEVELS.add(
     "nobody-inside",
     "who lets an event into a unit does not ask who wants it inside",
     (Entering, "_inside", lambda self, duty, link_class, topic, level: 0),
-)
-
-
-def _not_struck(original: Method) -> Method:
-    def duty(self: Entering, duty: Duty, *args: Any) -> Duty:  # noqa: ANN401
-        found: Duty = original(self, duty, *args)
-        kept = found.destinations | from_level(duty.destinations, duty.entering)
-        return found._replace(destinations=kept)
-
-    return duty
-
-
-LEVELS.add(
-    "own-unit-not-struck-out",
-    "an event that has come into a unit is still for that unit",
-    around(Entering, "duty", _not_struck),
-)
-
-
-def _named_inside(original: Method) -> Method:
-    def copy(self: MaskPlan, duty: Duty, node: int, served: int) -> Duty:
-        found: Duty = original(self, duty, node, served)
-        return found._replace(destinations=found.destinations | served | duty.destinations)
-
-    return copy
-
-
-LEVELS.add(
-    "inside-named-outside",
-    "over a gate an event takes along whom it is for inside the unit that it leaves",
-    around(MaskPlan, "_copy", _named_inside),
 )
 
 
@@ -135,32 +77,4 @@ LEVELS.add(
     "gates-not-told",
     "members do not tell each other of their links to other units",
     around(Gates, "update", _untold),
-)
-
-
-def _never_lost(original: Method) -> Method:
-    def update(self: Gates, links: Any, bucket_of: Any) -> Any:  # noqa: ANN401
-        known = [(key[0], (uid, key[1])) for key, uids in self._uids.items() for uid in uids]
-        return original(self, dict.fromkeys([*known, *links]), bucket_of)
-
-    return update
-
-
-LEVELS.add(
-    "gates-kept",
-    "a link to another unit that is lost is still taken",
-    around(Gates, "update", _never_lost),
-)
-
-# ── units that change ─────────────────────────────────────────────────────────────────────────────
-
-LEVELS.add(
-    "named-at-once",
-    "events name units as soon as one broker knows them",
-    (naming, "REST_NS", 0),
-)
-LEVELS.add(
-    "moved-forgotten",
-    "nobody remembers in which unit those are who have left this one",
-    (Naming, "now_at", lambda self, slots: 0),
 )
