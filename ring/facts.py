@@ -60,6 +60,16 @@ class Leave(Command):
 
 
 @dataclass(frozen=True, slots=True)
+class Move(Command):
+    """Leave this place, and join again at another one, which the guide finds.
+
+    Nothing happens to a broker that is not on the ring, or alone on it.
+    """
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class PutRecord(Command):
     """Own this record, or change it; copies go to ring neighbours.
 

@@ -100,6 +100,7 @@ class UnitStatus(msgspec.Struct, frozen=True):
     number: int
     lo: int  #: where its arc begins; it ends where that of the next one does
     size: int  #: its sub-units, as its steward has said last
+    name: str = ""  #: that operators have given it; empty: none
 
 
 class ContextStatus(msgspec.Struct, frozen=True):
@@ -153,6 +154,8 @@ class Status(Message, frozen=True):
     incidents: tuple[IncidentStatus, ...] = ()  #: the latest, oldest first
     unit_limit: int = 0  #: sub-units that a unit may have; 0: an earlier version does not say
     contexts: tuple[ContextStatus, ...] = ()  #: tables of units, the highest level first
+    unit: str = ""  #: names of the units it stands in, such as eu/fra/a; empty: they have none
+    unit_wanted: str = ""  #: names that it was given
 
 
 class MoreStatus(Message, frozen=True):

@@ -198,6 +198,7 @@ class UnitReport(Message, frozen=True):
     hops: Hops
     second: RingId | None = None  #: where its second sub-unit begins; None: it has one
     last: RingId | None = None  #: where its last sub-unit begins; None: it has one
+    end: RingId | None = None  #: where the last broker in it stands; None: that is not known
     capability = HIERARCHY
 
 
