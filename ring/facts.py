@@ -130,6 +130,7 @@ class JoinWaits(Fact):
     """This broker is on no ring yet; told every few seconds."""
 
     answers: tuple[tuple[str, str], ...]  #: URL of each seed, and what it has answered
+    why: str = ""  #: what a member has said that is to be waited for; empty: nothing
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from ges.discovery.targets import LocalTarget, Target
 from ges.discovery.watching import require
 from ges.units.address import UNIT_LIMIT
 from ges.units.planner import UnitsConfig
+from ges.units.unit_names import UnitNames, parse_unit, written
 from ges.wire.events import DEFAULT_BUDGET_US, MAX_BUDGET_US
 from ges.wire.status import NAME_PATTERN
 from ges.wire.unit_messages import SMALLEST_LIMIT
@@ -56,6 +57,7 @@ class BrokerConfig:
     gap_rule: GapRule = GapRule.WIDEST
     backups: int = DEFAULT_BACKUPS  #: ring neighbours that keep copies of this broker's records
     unit_limit: int = UNIT_LIMIT  #: of brokers in a cluster, clusters in a super-cluster, ...
+    unit: UnitNames = ()  #: names of the unit that it is to be in, from the top
     advertise: tuple[str, int | None] | None = None  #: how others reach it; None: as it listens
     directory: Path | None = None  #: None: a new broker each time, and no trace
     identity: Path | None = None
@@ -204,7 +206,7 @@ def _units(config: BrokerConfig) -> UnitsConfig:
         raise ConfigError(
             f"a unit limit of {config.unit_limit}: give {SMALLEST_LIMIT} to {UNIT_LIMIT}"
         )
-    return UnitsConfig(config.unit_limit)
+    return UnitsConfig(config.unit_limit, names=parse_unit(written(config.unit)))
 
 
 def _ring(config: BrokerConfig) -> RingConfig:

@@ -6,6 +6,7 @@ from collections import Counter
 
 from ges.broker.link_status import link_statuses, relay_path_statuses
 from ges.broker.parts import Parts
+from ges.units.unit_names import written
 from ges.wire.status import IncidentStatus, MemoryStatus, Status, VerdictStatus
 from overlay.ids import NANOS_PER_SECOND, Nanos
 from overlay.release import software_version
@@ -70,6 +71,8 @@ def describe(parts: Parts) -> Status:
         incidents=tuple(_incident(*decided) for decided in parts.recorder.recent),
         unit_limit=units.limit,
         contexts=units.contexts,
+        unit=written(units.names),
+        unit_wanted=written(units.placement.wish),
     )
 
 

@@ -100,6 +100,10 @@ def _print(found: Status) -> None:
         f"{'with' if found.secure else 'without'} identity"
     )
     out.print(f"  {_unit(found)}")
+    if found.unit or found.unit_wanted:
+        is_elsewhere = found.unit != found.unit_wanted
+        wished = f", and is to be in {found.unit_wanted or 'one without a name'}"
+        out.print(f"  unit {found.unit or 'without a name'}{wished if is_elsewhere else ''}")
     if found.identity is not None:
         own = found.identity
         out.print(

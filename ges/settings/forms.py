@@ -8,6 +8,7 @@ from typing import Any
 from ges.discovery.targets import parse_announce, parse_join
 from ges.settings.quantities import bytes_of, bytes_text, seconds_of, time_text
 from ges.settings.setting import Form
+from ges.units.unit_names import parse_unit
 from overlay.address import parse_endpoint
 from overlay.wire.greetings import check_overlay
 
@@ -66,6 +67,13 @@ def _read_announce(written: Any) -> str:  # noqa: ANN401
     return text
 
 
+def _read_unit(written: Any) -> str:  # noqa: ANN401
+    if not isinstance(written, str):
+        raise ValueError
+    parse_unit(written)
+    return written
+
+
 def _read_overlay(written: Any) -> str:  # noqa: ANN401
     if not isinstance(written, str):
         raise ValueError
@@ -88,5 +96,6 @@ BROKERS = Form(
     is_list=True,
 )
 ANNOUNCE = Form("mdns: or mdns:ADDRESS", _read_announce, str, alone="mdns:")
+UNIT = Form("one to three names, such as eu/fra/a", _read_unit, str)
 OVERLAY = Form("the name of an overlay", _read_overlay, str)
 PATH = Form("a path", _read_path, str)

@@ -15,7 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal
 
-from ges.settings.forms import ANNOUNCE, BROKERS, ENDPOINT, LISTEN, OVERLAY, PATH, TIME
+from ges.settings.forms import ANNOUNCE, BROKERS, ENDPOINT, LISTEN, OVERLAY, PATH, TIME, UNIT
 from ges.settings.limits import Limits
 from ges.settings.setting import Part, setting
 from ges.units.address import UNIT_LIMIT
@@ -297,6 +297,16 @@ class Settings(Part, frozen=True):
     overlay: Annotated[str, setting("Name of the overlay.", "--overlay", "NAME", form=OVERLAY)] = (
         "chordal"
     )
+    unit: Annotated[
+        str,
+        setting(
+            "Names of the unit that this broker is to be in, from the top: super-super-cluster, "
+            "super-cluster, cluster; one to three. Levels that are not named form by themselves. "
+            "None: any unit without a name.",
+            *("--unit", "NAME[/NAME[/NAME]]"),
+            form=UNIT,
+        ),
+    ] = ""
     data: Annotated[
         Path | None,
         setting(

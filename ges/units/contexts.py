@@ -318,10 +318,8 @@ class Contexts:
         parts = max(2, -(-size // self._cluster.limit))
         split_at = places[size * (parts // 2) // parts] if may_split else None
         counted = size + (is_urgent and level > 1)  # the one for which there is no number
-        if level == 1:
-            end = places[-1] if places else None
-        else:
-            end = self.planners[level - 1].end(now)
+        last_broker = places[-1] if places else None
+        end = last_broker if level == 1 else self.planners[level - 1].end(now)
         edges = second, last, end
         report = UnitReport(level, arc.lo, arc.hi, counted, split_at, is_urgent, 0, *edges)
         return report, is_wanted, effects

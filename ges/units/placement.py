@@ -24,7 +24,15 @@ from ges.units.membership import Beside
 from ges.units.planner import Planner
 from ges.units.steward import Steward
 from ges.units.table import ClusterTable
-from ges.units.unit_names import LEVEL_NAMES, UnitNames, at_level, listed, without_end, written
+from ges.units.unit_names import (
+    LEVEL_NAMES,
+    UnitNames,
+    at_level,
+    is_name,
+    listed,
+    without_end,
+    written,
+)
 from ges.units.unit_rows import unit_arcs, unit_at
 from ges.wire.unit_messages import TOP_LEVEL, UnitTable
 from overlay.ids import NANOS_PER_SECOND, Nanos, Peer, nanos
@@ -168,6 +176,8 @@ class Placement:
         """Make a unit of a name, or lead to who may."""
         if not planner.office.is_in_office:
             return self._ask_steward(planner)
+        if name and not is_name(name):  # a broker of this software does not wish that
+            return Lead(Way.NEVER, reason="a unit cannot be called so")
         if len(table.rows) >= table.limit:
             context = written(wish[: TOP_LEVEL - table.level]) or "the overlay"
             what = f"{LEVEL_NAMES[table.level]}s"

@@ -62,6 +62,7 @@ from ring.geometry import RING_SIZE, gap
 PAUSE_NS = nanos(30.0)  #: between two changes of one unit
 URGENT_NS = nanos(1.0)  #: the same, where a broker waits
 FRESH_NS = nanos(25.0)  #: what a unit has reported counts for so long
+CUT_NS = nanos(5.0)  #: a newcomer in the middle of a gap is there, or comes no more
 MIN_ROOM = 2**14  #: places of the narrowest gap in which a unit is begun
 HEARD_NS = nanos(4.0)  #: from a change until units that have not reported count as full
 
@@ -139,6 +140,9 @@ class Planner:
         self._config = config
         self._reports: dict[int, tuple[UnitReport, Nanos]] = {}  #: by the place of the unit
         self._changed: dict[int, Nanos] = {}  #: by the place of the unit
+        #: By the place of a unit to the right of which one was begun: the middle of the gap there,
+        #: and when.
+        self._cut: dict[int, tuple[int, Nanos]] = {}
         self._put_at: Nanos = 0  #: when this broker made a table last
         self._split_wanted: Nanos | None = None  #: a unit is to be split for which is no number
 
@@ -172,29 +176,30 @@ class Planner:
     def add(self, name: str, now: Nanos) -> tuple[Arc, list[Effect]] | None:
         """Begin a new unit of a name, and return its arc; None: no gap for it is known.
 
-        Only for one in office, where there is a number left. The unit begins at 3/4 of the widest
-        gap between the last broker of a unit and the end of that unit's arc, so a newcomer that is
-        being put into the middle of that gap is not cut off.
+        Only for one in office, where there is a number left. The unit begins in the widest gap
+        between the last broker of a unit and the end of that unit's arc: at 5/8 of it on level 1,
+        at 6/8 on level 2, at 7/8 on level 3. So a newcomer that is being put into the middle of
+        that gap is not cut off, and nor is the beginning of a unit of a lower level.
         """
         table = self.held.table
         number = free_number(table.rows, table.limit) if table is not None else None
         if table is None or number is None:
             return None
-        gaps = [
-            (gap(report.end, arc.hi), report, arc)
+        gaps = (
+            (gap(end, arc.hi), end, arc)
             for row, arc in unit_arcs(table)
-            if (report := self._known(row.lo, now)) is not None
-            if report.end is not None and arc.holds(report.end)
-        ]
-        width, left, arc = max(gaps, key=lambda each: each[0], default=(0, None, None))
-        if left is None or arc is None or left.end is None or width < MIN_ROOM:
+            if (end := self._end_of(row.lo, arc, now)) is not None
+        )
+        width, end, arc = max(gaps, key=lambda each: each[0], default=(0, 0, WHOLE))
+        if width < MIN_ROOM:
             return None
-        at = (left.end + width * 3 // 4) % RING_SIZE
+        at = (end + width * (4 + self.held.level) // 8) % RING_SIZE
         row = UnitRow(number, at, 0, name)
         rows = tuple(sorted((*table.rows, row), key=lambda each: self.held.arc.at(each.lo)))
-        heard = self._reports[arc.lo][1]
+        left = self._reports[arc.lo]
         effects = self._change(rows, now, at)
-        self._reports[arc.lo] = replace(left, hi=at), heard  # it is as large as before
+        self._reports[arc.lo] = replace(left[0], hi=at), left[1]  # it is as large as before
+        self._cut[arc.lo] = (end + width // 2) % RING_SIZE, now
         return Arc(at, arc.hi), effects
 
     def is_full(self, lo: int, now: Nanos) -> bool:
@@ -240,6 +245,15 @@ class Planner:
         return None if self.held.table is None else UnitHandover(self.held.table)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _end_of(self, lo: int, arc: Arc, now: Nanos) -> int | None:
+        """Return where the last broker of a unit stands, or one that is being put there."""
+        report = self._known(lo, now)
+        if report is None or report.end is None or not arc.holds(report.end):
+            return None
+        middle, cut_at = self._cut.get(lo, (lo, 0))
+        is_taken = now < cut_at + CUT_NS and arc.at(middle) > arc.at(report.end)
+        return middle if is_taken and arc.holds(middle) else report.end
 
     def _split(self, table: UnitTable, report: UnitReport, arc: Arc, now: Nanos) -> list[Effect]:
         at = report.split_at
@@ -320,6 +334,7 @@ class Planner:
 
     def _forget(self, arcs: dict[int, Arc]) -> None:
         self._reports = {lo: each for lo, each in self._reports.items() if lo in arcs}
+        self._cut = {lo: each for lo, each in self._cut.items() if lo in arcs}
         self._changed = {lo: at for lo, at in self._changed.items() if lo in arcs or lo == -1}
 
     def _change(self, rows: Rows, now: Nanos, *changed: int) -> list[Effect]:

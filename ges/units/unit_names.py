@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ges.wire.unit_messages import MAX_UNIT_NAME, TOP_LEVEL
+from ges.wire.unit_messages import MAX_UNIT_NAME, TOP_LEVEL, UNIT_NAME_PATTERN
 from overlay.errors import ConfigError
 from overlay.wording import printable
 
@@ -19,7 +19,7 @@ from overlay.wording import printable
 LEVEL_NAMES = ("broker", "cluster", "super-cluster", "super-super-cluster")
 NAMES_SHOWN = 10  #: in a message for people
 
-_NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_UNIT_NAME - 1}}}")
+_NAME = re.compile(UNIT_NAME_PATTERN)
 
 UnitNames = tuple[str, ...]
 
@@ -40,12 +40,17 @@ def parse_unit(text: str) -> UnitNames:
             "eu/fra/a"
         )
     for name in names:
-        if not _NAME.fullmatch(name):
+        if not is_name(name):
             raise ConfigError(
                 f"{shown} cannot name a unit: each name has 1 to {MAX_UNIT_NAME} letters, digits, "
                 "'.', '_' and '-', and begins with a letter or digit, such as eu/fra/a"
             )
     return names
+
+
+def is_name(text: str) -> bool:
+    """Say whether a unit can be called so."""
+    return _NAME.fullmatch(text) is not None
 
 
 def at_level(names: UnitNames, level: int) -> str:

@@ -24,13 +24,15 @@ def rejected(ring: NamedRing) -> dict[str, str]:
     return {uid: f.reason for _, uid, f in ring.facts if isinstance(f, JoinRejected)}
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_eight_brokers_at_once_make_one_row_for_each_of_twenty_names(seed: int) -> None:
+@pytest.mark.parametrize(
+    ("seed", "more"), [(0, 0), *(pytest.param(n, 20, marks=pytest.mark.soak) for n in range(4))]
+)
+def test_eight_brokers_at_once_make_one_row_for_each_of_twenty_names(seed: int, more: int) -> None:
     """H09: each broker stands in its unit, and no name has two rows."""
     ring = NamedRing(seed)
     first = ring.found()
     rng = random.Random(seed)
-    wishes = [*NAMES, *rng.choices(NAMES, k=20)]
+    wishes = [*NAMES, *rng.choices(NAMES, k=more)]
     rng.shuffle(wishes)
     while wishes:
         for _ in range(8):
