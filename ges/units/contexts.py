@@ -341,7 +341,7 @@ class Contexts:
         assert member is not None, "only for who has a place"
         here = member.ring_id
         gaps = [(here, right.ring_id if right is not None else here)]
-        if left is not None and left != right:
+        if left is not None:
             gaps.append((left.ring_id, here))
         for level in LEVELS:
             held = self.planners[level].held

@@ -16,12 +16,13 @@ steward. The first broker in the arc of a new unit makes the tables of what is i
 
 from __future__ import annotations
 
+from collections import Counter
 from zlib import crc32
 
 from ges.units.arcs import Arc
 from ges.units.contexts import LEVELS, Contexts
 from ges.units.membership import Beside
-from ges.units.planner import Planner
+from ges.units.planner import Planner, UnitsConfig
 from ges.units.steward import Steward
 from ges.units.table import ClusterTable
 from ges.units.unit_names import (
@@ -35,8 +36,9 @@ from ges.units.unit_names import (
 )
 from ges.units.unit_rows import unit_arcs, unit_at
 from ges.wire.unit_messages import TOP_LEVEL, UnitTable
-from overlay.ids import NANOS_PER_SECOND, Nanos, Peer, nanos
+from overlay.ids import NANOS_PER_SECOND, Nanos, Peer, nanos, short
 from overlay.machine import Effect
+from overlay.wording import counted
 from ring.geometry import gap
 from ring.joining.guide import ANYWHERE, Lead, Way
 
@@ -46,6 +48,7 @@ MOVE_SPREAD_S = 10  #: ... so many seconds more, doubled each time ...
 LONGEST_MOVE_NS = nanos(600.0)  #: ... up to this
 
 NAMELESS = "units without names"
+_ADMITTING = "have its operator admit it ([units] admit), or give --unit another name"
 FORMING = "the units there are being formed"
 
 
@@ -58,14 +61,15 @@ class Placement:
         contexts: Contexts,
         cluster: ClusterTable,
         steward: Steward,
-        names: UnitNames,
+        config: UnitsConfig,
     ) -> None:
-        """``names``: what this broker wishes."""
+        """``config`` says what this broker wishes, and whom it lets in."""
         self._around = around
         self._contexts = contexts
         self._cluster = cluster
         self._steward = steward
-        self._names = names
+        self._names = config.names
+        self.entry = config.entry  #: may change
         self._promised: dict[str, Nanos] = {}  #: uids led to this cluster, and until when
         self._untold: list[Effect] = []
         self._wrong_since: Nanos | None = None
@@ -114,6 +118,23 @@ class Placement:
                 return _led(Way.ASK, arc)
         return self._into_cluster(newcomer, wish, now)
 
+    def judge(self, newcomer: Peer, place: int, *, is_led: bool) -> Lead | None:
+        """Say whether this broker takes a newcomer beside it; None: it does."""
+        level = self._level_of(place)
+        why = self.entry.why_not(newcomer) if level == 0 else None
+        if why is not None:
+            arc = self._cluster.arc
+            if not is_led and not arc.is_whole:
+                return Lead(Way.INSIDE, arc.hi, arc.lo, f"{self._called}: {why}")
+            return Lead(Way.NEVER, reason=f"{self._called}: {why}; {_ADMITTING}")
+        if not self.entry.gateways:
+            return None
+        links = Counter(map(self._level_of, self._around.linked.values()))
+        if not self.entry.is_at_threshold(level, links):
+            return None
+        count = f"{counted(links[level], 'gateway')} of level {level}, as many as it may have"
+        return Lead(Way.OTHER, reason=f"broker {short(self._around.peer.uid)} has {count}")
+
     def take(self) -> list[Effect]:
         """Return what is to be told of units that were made."""
         effects, self._untold = self._untold, []
@@ -149,6 +170,22 @@ class Placement:
         return f"it stands in {stands}, and is to stand in {wished}"
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def _called(self) -> str:
+        """This broker's cluster, for people."""
+        names, numbers = written(self.standing or ()), self._contexts.numbers
+        path = ".".join(map(str, numbers or ()))
+        return f"cluster {names or path}"
+
+    def _level_of(self, place: int) -> int:
+        """Return the level of a gateway from here to who stands at a place; 0: in this cluster."""
+        for level in LEVELS:
+            table, own = self._contexts.table(level), self._contexts.unit(level)
+            found = unit_at(table, place) if table is not None else None
+            if found is None or found[0] != own:
+                return level
+        return 0
 
     def _without_name(
         self, newcomer: Peer, planner: Planner, table: UnitTable, wish: UnitNames, now: Nanos
@@ -208,6 +245,9 @@ class Placement:
         live = cluster.live
         coming = [uid for uid in self._promised if uid not in live and uid != newcomer.uid]
         others = len(steward.places(now)[0]) + len(coming)
+        why = self.entry.why_not(newcomer)
+        if why is not None:
+            return Lead(Way.NEVER, reason=f"cluster {written(wish)}: {why}; {_ADMITTING}")
         if newcomer.uid not in live and others >= cluster.limit:
             count = f"it has {cluster.limit} brokers, the most that it may have"
             reason = f"cluster {written(wish)} is full: {count}; {self._siblings(wish, 1)}"

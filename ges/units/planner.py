@@ -31,6 +31,7 @@ from msgspec.structs import replace
 
 from ges.units.address import UNIT_LIMIT
 from ges.units.arcs import WHOLE, Arc
+from ges.units.entry_rules import EVERYBODY, EntryRules
 from ges.units.facts import UnitsChanged
 from ges.units.office import AnyTable, Office, OnArc
 from ges.units.spread import Spread
@@ -74,6 +75,7 @@ class UnitsConfig:
     limit: int = UNIT_LIMIT  #: of sub-units of a unit, and of members of a cluster
     pause_ns: Nanos = PAUSE_NS  #: between two changes of one unit
     names: UnitNames = ()  #: of the unit that this broker wishes to be in, from the top
+    entry: EntryRules = EVERYBODY  #: for newcomers; each broker may have its own
 
 
 class UnitsHeld:

@@ -86,7 +86,7 @@ class UnitsPart(Part):
         self._contexts = contexts = Contexts(
             self._view, self._table, self._steward, self.spread, self.comparison, config
         )
-        self.placement = Placement(self._view, contexts, self._table, self._steward, config.names)
+        self.placement = Placement(self._view, contexts, self._table, self._steward, config)
         ring.be_guided(self.placement)
         self._nodes: Nodes | None = None
         self._nodes_of: tuple[tuple[UnitTable, ...], int | None] = ((), None)

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from overlay.ids import Peer
 from ring.circle.chords import Chords
 from ring.circle.links import RingLinks
 from ring.circle.neighbourhood import ROW, Neighbourhood
@@ -63,10 +62,12 @@ class GapOwner:
             return
         elif newcomer.uid in self._reserved and self._reserved[newcomer.uid].peer == newcomer:
             self._accept(self._reserved[newcomer.uid])
-        elif request.insert or request.lo != request.hi:
-            self._place(request)
-        else:
+        elif request.asks and not Span(request.lo, request.hi).holds(core.member.ring_id):
+            self._ask(request, Span(request.lo, request.hi))
+        elif request.asks or not (request.insert or request.lo != request.hi):
             self._follow(request, self.guide.lead(newcomer, request.wish, core.now))
+        else:
+            self._place(request)
 
     def inherit(self, reserved: tuple[Member, ...]) -> None:
         """Keep the ids that were reserved to the right of ours before we got it.
@@ -90,11 +91,12 @@ class GapOwner:
     def _follow(self, request: JoinRequest, lead: Lead) -> None:
         """Do what the guide says."""
         if lead.way is Way.ASK:
-            self._ask(request, Span(lead.lo, lead.hi))
+            asking = replace(request, lo=lead.lo, hi=lead.hi, asks=True)
+            self._ask(asking, Span(lead.lo, lead.hi))
         elif lead.way in (Way.LATER, Way.NEVER):
             self._refuse(request, lead.reason, is_final=lead.way is Way.NEVER)
         else:
-            self._place(replace(request, lo=lead.lo, hi=lead.hi))
+            self._place(replace(request, lo=lead.lo, hi=lead.hi, asks=False))
 
     def _ask(self, request: JoinRequest, span: Span) -> None:
         """Pass a request on to who stands first in an arc; nobody does: the newcomer will."""
@@ -112,7 +114,7 @@ class GapOwner:
         elif any(span.holds(member.ring_id) for member in self._reserved.values()):
             self._refuse(request, "another broker is about to form that unit")
         else:
-            self._give(request.newcomer, span.lo)
+            self._give(request, span.lo)
 
     def _place(self, request: JoinRequest) -> None:
         sight, members = self._sight()
@@ -137,6 +139,20 @@ class GapOwner:
         hops = min(request.hops + 1, MAX_HOPS)
         onward = replace(request, hops=hops, insert=insert)
         self._links.tell(member.peer, onward)
+
+    def _turn_away(self, request: JoinRequest, judgement: Lead) -> None:
+        """The guide does not let a newcomer in here: it goes where the guide says."""
+        right, is_led = self._neighbourhood.right[:1], request.lo != request.hi
+        is_over = request.hops >= GUIDED_HOPS
+        if judgement.way is Way.INSIDE and not is_over:
+            self._place(replace(request, lo=judgement.lo, hi=judgement.hi, hops=request.hops + 1))
+        elif judgement.way is Way.OTHER and not is_over and right:
+            if is_led and not Span(request.lo, request.hi).holds(right[0].ring_id):
+                self._refuse(request, judgement.reason)
+            else:
+                self._pass_on(request, right[0], insert=True)
+        else:
+            self._refuse(request, judgement.reason, is_final=judgement.way is Way.NEVER)
 
     def _refuse(self, request: JoinRequest, reason: str, *, is_final: bool = False) -> None:
         self._links.tell(request.newcomer, JoinRefuse(full=is_final, reason=reason))
@@ -183,9 +199,14 @@ class GapOwner:
             inside = Span(request.lo, request.hi).middle(here, gap(here, end))
             assert inside is not None, "only where there is room"
             place = inside
-        self._give(request.newcomer, place)
+        self._give(request, place)
 
-    def _give(self, newcomer: Peer, place: int) -> None:
+    def _give(self, request: JoinRequest, place: int) -> None:
+        newcomer, is_led = request.newcomer, request.lo != request.hi
+        judgement = self.guide.judge(newcomer, place, is_led=is_led or bool(request.wish))
+        if judgement is not None:
+            self._turn_away(request, judgement)
+            return
         member = Member(newcomer, place)
         self._reserve(member)
         self._accept(member)

@@ -26,6 +26,7 @@ class Way(Enum):
     ASK = auto()
     LATER = auto()  #: nobody can say at the moment; the newcomer asks again
     NEVER = auto()  #: there is no such place, and there will be none
+    OTHER = auto()  #: the member to the right is to take the newcomer
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Lead:
     way: Way
     lo: int = 0  #: of the arc
     hi: int = 0
-    reason: str = ""  #: for LATER and NEVER
+    reason: str = ""  #: for LATER, NEVER and OTHER
 
 
 ANYWHERE = Lead(Way.ANYWHERE)
@@ -51,6 +52,12 @@ class Guide(Protocol):
     def lead(self, newcomer: Peer, wish: Wish, now: Nanos) -> Lead:
         """Say where a newcomer is to stand."""
 
+    def judge(self, newcomer: Peer, place: int, *, is_led: bool) -> Lead | None:
+        """Say what is to become of a newcomer that would get a place beside this member.
+
+        None: it gets it. ``is_led``: it is to stand in a certain arc; others may stand elsewhere.
+        """
+
 
 class NoGuide:
     """Every place is as good as another."""
@@ -60,3 +67,7 @@ class NoGuide:
     def lead(self, newcomer: Peer, wish: Wish, now: Nanos) -> Lead:
         """Let the ring choose."""
         return ANYWHERE
+
+    def judge(self, newcomer: Peer, place: int, *, is_led: bool) -> Lead | None:
+        """Let everybody in."""
+        return None

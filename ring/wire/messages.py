@@ -164,6 +164,7 @@ class JoinRequest(Message, frozen=True):
     wish: Wish = ()
     lo: RingId = 0  #: its place is to be in the arc from here ...
     hi: RingId = 0  #: ... to here, this one left out; equal: anywhere, or nobody has said yet
+    asks: bool = False  #: no place has been chosen yet: who stands first in that arc is to be asked
 
 
 class JoinAccept(Message, frozen=True):

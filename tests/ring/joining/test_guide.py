@@ -30,9 +30,13 @@ class Guide:
 
     says: Lead = ANYWHERE
     wish: Wish = ()
+    judges: Lead | None = None
 
     def lead(self, newcomer: Peer, wish: Wish, now: Nanos) -> Lead:
         return self.says
+
+    def judge(self, newcomer: Peer, place: int, *, is_led: bool) -> Lead | None:
+        return self.judges
 
 
 def guided(here: int, says: Lead) -> Bench:
