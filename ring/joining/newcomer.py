@@ -80,7 +80,7 @@ class Newcomer:
         self._doors: tuple[str, ...] = ()  #: URLs where the ring is looked for now
         self._patient = False
         self._was_there = False  #: on the ring, in this life or one before
-        self._waits_for = ""  #: as a member has said
+        self.waits_for = ""  #: as a member has said; empty: for nothing
         self._has_no_wish = False  #: what is wished is refused to one that was on the ring
         self._attempts = 0
         self._unanswered = 0  #: requests in a row to which nobody had an answer
@@ -264,7 +264,7 @@ class Newcomer:
     def _on_reason(self, refuse: JoinRefuse) -> None:
         """The layer above has said why there is no place for us, now or ever."""
         self._unanswered = 0
-        self._waits_for = refuse.reason
+        self.waits_for = refuse.reason
         if not refuse.full:
             self._attempts = min(self._attempts, SHORT_ATTEMPTS)
             self._start_again(refuse.reason)
@@ -288,7 +288,7 @@ class Newcomer:
     def on_waits_due(self) -> None:
         """Say that this broker is on no ring yet, and why not."""
         if self.phase is not Phase.IDLE:
-            self._core.notify(JoinWaits(self.founding.answers(), self._waits_for))
+            self._core.notify(JoinWaits(self.founding.answers(), self.waits_for))
             self._core.arm(Timer.WAITS, "", SAY_NS)
 
     def on_taken(self) -> None:
@@ -305,7 +305,7 @@ class Newcomer:
         """The broker is on the ring."""
         self._was_there = True
         self._has_no_wish = False
-        self._waits_for = ""
+        self.waits_for = ""
 
     def finish(self) -> None:
         """The broker is on the ring, or gives up."""
