@@ -9,7 +9,10 @@ Members
 Units above the cluster
     ``unit_rows`` (whose arc is where), ``planner`` (when units are split and folded), ``contexts``
     (the tables that one broker holds, and which of two counts), ``nodes`` (how one broker names
-    them), ``placement`` (in which unit a newcomer is to stand).
+    them).
+Newcomers
+    ``placement`` (in which unit one is to stand), ``entry_rules`` (whom a broker lets in),
+    ``request_vector`` (what the papers' newcomers ask for).
 Telling
     ``arcs`` (a tree over arcs of the ring), ``spread`` (something is told to all members, and they
     say that they have it), ``held`` (ring neighbours compare what they hold), ``post`` (a message

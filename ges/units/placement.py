@@ -165,9 +165,32 @@ class Placement:
         if due is None or now < due:
             return None
         self._wrong_since = None
+        if self._rename(now):
+            return None
         self._moves += 1
         stands, wished = (written(each) or NAMELESS for each in (self.standing or (), self._names))
         return f"it stands in {stands}, and is to stand in {wished}"
+
+    def _rename(self, now: Nanos) -> bool:
+        """Call the unit otherwise in which this broker is alone, if it is steward of the context.
+
+        It would come back to the same place else, as nobody else takes the unit's table.
+        """
+        left, right = self._around.left, self._around.right
+        for level in LEVELS:
+            planner, wished = self._contexts.planners[level], at_level(self._names, level)
+            unit, table = self._contexts.unit(level), planner.held.table
+            if unit is not None and unit.name == wished:
+                continue
+            if unit is None or table is None or not planner.office.is_in_office:
+                return False
+            arc = next(arc for row, arc in unit_arcs(table) if row == unit)
+            is_alone = not any(each and arc.holds(each.ring_id) for each in (left, right))
+            is_taken = bool(wished) and any(row.name == wished for row in table.rows)
+            if is_alone and not is_taken:
+                self._untold += planner.rename(unit.lo, wished, now)
+            return is_alone and not is_taken
+        return False
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import signal
 
 import pytest
 
 from benchmarks.stage.processes import Fleet, chordal, whole
+from benchmarks.stage.waiting import eventually
 from ges.client.sync import connect
 
 pytestmark = pytest.mark.live
@@ -76,3 +78,20 @@ def test_a_name_that_is_none_is_refused_at_the_start() -> None:
     [line] = found.stderr.splitlines()
     assert "'eu/fra a' cannot name a unit" in line
     assert found.stdout == ""
+
+
+def test_a_cluster_admits_whom_its_file_names_and_others_after_a_hang_up(brokers: Fleet) -> None:
+    file = brokers.folder / "chordal.toml"
+    file.write_text('[units]\nadmit = ["192.0.2.0/24"]\n')
+    first = brokers.broker("--config", str(file))
+    joining = ("--join", first.url)
+    refused = brokers.broker(*joining)
+    assert refused.ended() == 1
+    assert "does not admit" in refused.err
+    assert "at 127.0.0.1" in refused.err
+    assert "[units] admit" in refused.err
+    file.write_text('[units]\nadmit = ["192.0.2.0/24", "127.0.0.0/8"]\n')
+    first.signal(signal.SIGHUP)
+    eventually(lambda: "setting changed" in first.err)
+    assert brokers.broker(*joining).ready["ready"]
+    whole(first.url, 2)

@@ -186,6 +186,20 @@ def test_brokers_of_a_ring_whose_names_do_not_count_move() -> None:
     assert moved, "some stood where they did not wish to"
 
 
+def test_a_broker_that_is_alone_in_a_unit_called_otherwise_calls_it_as_it_wishes() -> None:
+    """It would get the same place and the same table again, if it moved."""
+    ring = NamedRing()
+    ring.found()
+    alone = ring.start_in("eu/fra")
+    ring.rest()
+    ring.agree(SETTLED_S)
+    placement = ring.brokers[alone].units.placement
+    placement._names, ring.wanted[alone] = ("eu", "fra", "a"), "eu/fra/a"
+    ring.run(40)
+    ring.agree(1)
+    assert [fact for _, _, fact in ring.facts if isinstance(fact, Rejoining)] == []
+
+
 def play(seed: int, steps: int) -> NamedRing:
     """Let brokers with and without names come and go in any order."""
     rng = random.Random(seed)
