@@ -145,7 +145,7 @@ def _judge_cluster(cluster: Unit, limit: int, found: list[str]) -> None:
         if status.unit_wanted != written(cluster.given):
             stands = f"stands in {written(cluster.given) or 'units without names'}"
             wish = status.unit_wanted or "units without names"
-            found.append(f"{short(status.uid)} {stands}, and is to stand in {wish}")
+            found.append(f"{where} {short(status.uid)} {stands}, and is to stand in {wish}")
         if status.members != len(cluster.brokers):
             known = f"knows {counted(status.members, 'member')}"
             found.append(f"{where} {short(status.uid)} {known}, {len(cluster.brokers)} stand there")

@@ -30,7 +30,9 @@ Digest = WireCount  #: 63 bits
 UnitLevel = Annotated[int, msgspec.Meta(ge=1, le=TOP_LEVEL)]
 UnitLimit = Annotated[int, msgspec.Meta(ge=SMALLEST_LIMIT, le=MAX_SLOTS)]
 UNIT_NAME_PATTERN = rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_UNIT_NAME - 1}}}"
-UnitName = Annotated[str, msgspec.Meta(pattern=rf"^({UNIT_NAME_PATTERN})?\Z")]
+UnitName = Annotated[
+    str, msgspec.Meta(pattern=rf"^({UNIT_NAME_PATTERN})?\Z", max_length=MAX_UNIT_NAME)
+]
 Uids = Annotated[tuple[WireUid, ...], msgspec.Meta(max_length=MAX_TAKEN)]
 
 
