@@ -169,7 +169,7 @@ async def _tell_active(events: Subscription) -> None:
     """Say once in which units nothing is missed any more, up to all, or why nobody knows."""
     from ges.client import Level
     from ges.errors import ActivityUnknown, EventError
-    from ges.operations.unit_tree import LEVEL_NAMES
+    from ges.units.unit_names import LEVEL_NAMES
 
     told = 0
     try:
