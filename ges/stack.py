@@ -21,11 +21,12 @@ from ges.routing.parts import ExpressRules, RoutingParts
 from ges.routing.paths import Paths
 from ges.routing.recalls import Outbound
 from ges.routing.subscriber import Subscriber
-from ges.statements.statements_part import ActiveEverywhere
+from ges.statements.statements_part import ActiveIn
 from ges.topology.survey_part import Misled
 from ges.units.address import LEVELS
 from ges.units.facts import Addressed, UnitsChanged
 from ges.units.mailbox import Mailed
+from ges.wire.client_messages import Level
 from ges.wire.event_runs import EventRun, event_runs
 from ges.wire.events import DEFAULT_BUDGET_US, Head, read_head
 from ges.wire.recall_messages import PastDone, PastWanted
@@ -89,8 +90,10 @@ class Stack:
         self._topics = KnownTopics()
         self._graph = node.secure_graph
         self.interests = Interests(give)
-        #: Told of subscriptions that are active now.
-        self.on_active: Callable[[Iterable[tuple[Any, int]]], None] = lambda keys: None
+        #: Told of subscriptions that are active now, and how far.
+        self.on_active: Callable[[Iterable[tuple[Any, int]], Level], None] = lambda keys, level: (
+            None
+        )
         #: Told of events with attributes as they are published here, or come; None: nobody is.
         self.on_event: Callable[[str, EventRun], None] | None = None
         self._timed: list[Timed] = []
@@ -99,7 +102,13 @@ class Stack:
             lines,
             Paths(node.relay_paths.relays, node.ring.detours, node.relay_paths.path),
             Holding(streams, node.ring.is_dead),
-            Known(node.gateways, self.mask_of, node.secure_graph, node.profiles.index.groups),
+            Known(
+                node.gateways,
+                self.mask_of,
+                node.secure_graph,
+                node.profiles.index.groups,
+                node.statements,
+            ),
             self.interests,
             counters,
             ExpressRules(budget_us, survey.express_range.is_inside, self._one_way_us),
@@ -255,8 +264,8 @@ class Stack:
                 self.on_cut(uid, LinkClass.NORMAL)
             case Addressed() | UnitsChanged():
                 self.recalls.follow(self.now())
-            case ActiveEverywhere(keys):
-                self.on_active(self.interests.activated(keys))
+            case ActiveIn(level, keys):
+                self.on_active(self.interests.activated(keys, level), level)
             case ValuesAsked(uid, secure, marks):
                 values = self.retaining.answer(marks, secure=secure)
                 self.router.tell_values(uid, values, self.now())

@@ -68,11 +68,10 @@ class Subscriptions:
             return
         self._charge(session, filter_cost(request.filter))
         number = request.number
+        self._notices.begin(session, number, self._stack.now())
         self._deliveries.subscribe(
             session, number, request.filter, request.link_class, request.queue
         )
-        is_active = not self._stack.interests.is_pending(session, number)
-        self._notices.begin(session, number, self._stack.now(), is_active=is_active)
 
     def unsubscribe(self, session: Session, number: int) -> None:
         """Serve a filter no longer, if there is one of that number."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import msgspec
 
@@ -23,12 +24,18 @@ from ges.wire.statement_messages import (
     MAX_EDGES,
     MAX_STATED,
     MAX_STATED_BYTES,
+    SecureHealth,
     UnitEdge,
 )
 from overlay.ids import LinkClass
 
-#: What is wanted in a unit, and its links to others.
-Content = tuple[tuple[Interest, ...], tuple[UnitEdge, ...]]
+
+class Content(NamedTuple):
+    """What is said of a unit."""
+
+    wanted: tuple[Interest, ...]
+    edges: tuple[UnitEdge, ...]  #: its links to others
+    secure: SecureHealth
 
 
 def stated(interests: Iterable[Interest]) -> tuple[Interest, ...]:
