@@ -28,6 +28,7 @@ from ges.units.facts import Addressed, UnitsChanged
 from ges.units.mailbox import Mailed
 from ges.wire.event_runs import EventRun, event_runs
 from ges.wire.events import DEFAULT_BUDGET_US, Head, read_head
+from ges.wire.realms import Realm
 from ges.wire.recall_messages import PastDone, PastWanted
 from ges.wire.source_route import read_route
 from ges.wire.topics import KnownTopics
@@ -99,7 +100,13 @@ class Stack:
             lines,
             Paths(node.relay_paths.relays, node.ring.detours, node.relay_paths.path),
             Holding(streams, node.ring.is_dead),
-            Known(node.gateways, self.mask_of, node.secure_graph, node.profiles.index.groups),
+            Known(
+                node.gateways,
+                self.mask_of,
+                node.secure_graph,
+                node.profiles.index.groups,
+                node.statements,
+            ),
             self.interests,
             counters,
             ExpressRules(budget_us, survey.express_range.is_inside, self._one_way_us),
@@ -140,10 +147,13 @@ class Stack:
         """Return why an event from a client cannot be taken, or None."""
         return self.reach.why_not(client, head)
 
-    def mask_of(self, link_class: LinkClass, topic: bytes, below: int = LEVELS) -> int:
+    def mask_of(
+        self, link_class: LinkClass, topic: bytes, below: int = LEVELS, common: int = Realm.CLUSTER
+    ) -> int:
         """Return the slots of the members that want an event, as a mask, and other units.
 
-        ``below``: units of lower levels than this alone.
+        ``below``: units of lower levels than this alone; ``common``: the level of the smallest unit
+        that has both its source and this broker in it.
 
         Of one of which nothing is known it may be. But secure events are only for those that
         have a secure link: others cannot have subscribed to any.
@@ -152,19 +162,19 @@ class Stack:
         unknown = index.unknown
         if unknown and link_class is LinkClass.SECURE:
             unknown &= self.node.gateways.tables[link_class].nodes
-        found = index.certain_mask_of(link_class, topic) | unknown
-        return found | statements.mask_of(link_class, topic, below)
+        found = index.certain_mask_of(link_class, topic, common) | unknown
+        return found | statements.mask_of(link_class, topic, below, common)
 
     def has_nobody_for(self, head: Head) -> bool:
-        """Say whether it is known that nobody in the cluster has subscribed to an event.
+        """Say whether it is known that nobody in its realm has subscribed to an event.
 
         Where not all brokers have a slot, or something is not known of one, it is not.
         """
-        index, link_class, topic = self.node.profiles.index, head.link_class, head.topic
+        link_class, topic = head.link_class, head.topic
         return not (
             not self.node.gateways.is_for_all
-            or self.mask_of(link_class, topic)
-            or index.groups.of(link_class, topic)
+            or self.mask_of(link_class, topic, head.realm)
+            or self.deliveries.sharing.choosing.of(link_class, topic, head.realm)
             or self.deliveries.wants(link_class, topic)
         )
 

@@ -16,6 +16,7 @@ from ges.cli.durations import duration
 from ges.cli.options import (
     CLASSES,
     client_options,
+    event_realm_option,
     is_default,
     json_option,
     run_async,
@@ -76,6 +77,7 @@ READ_BYTES = 64 * 1024
     metavar="00-TRACE-SPAN-FLAGS",
     help="Trace that the event belongs to, as W3C Trace Context names it.",
 )
+@event_realm_option
 @json_option
 @token_option
 @client_options
@@ -91,6 +93,7 @@ def pub(
     retain: bool,
     ttl: float | None,
     traceparent: str | None,
+    realm: str,
     as_json: bool,
     token: str | None,
     broker: str,
@@ -127,6 +130,7 @@ def pub(
         park=park or 0.0,
         retain=retain,
         ttl=ttl,
+        realm=realm,
         identity=identity,
         overlay=overlay,
         timeout=timeout,
@@ -207,6 +211,7 @@ async def _publish(
     park: float,
     retain: bool,
     ttl: float | None,
+    realm: str,
     identity: Path | None,
     overlay: str,
     timeout: float,
@@ -234,6 +239,7 @@ async def _publish(
                     park=park,
                     retain=retain,
                     ttl=ttl,
+                    realm=realm,
                 )
             done += len(batch)
         await client.flush()

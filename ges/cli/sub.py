@@ -16,6 +16,7 @@ from ges.cli.options import (
     json_option,
     long_lived_client_options,
     queue_option,
+    realm_option,
     run_async,
     tell_waiting,
     token_option,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 @click.argument("filter")
 @click.option("--class", "link_class", type=CLASSES, help="Only events of that class.")
 @queue_option
+@realm_option("Only events that are published in the same unit of that kind.")
 @click.option("--count", type=click.IntRange(min=1), help="Stop after that many events.")
 @click.option(
     "--wait",
@@ -53,6 +55,7 @@ def sub(
     filter: str,
     link_class: str | None,
     queue: str | None,
+    realm: str,
     count: int | None,
     wait: float | None,
     raw: bool | None,
@@ -84,6 +87,7 @@ def sub(
         filter,
         LinkClass(link_class) if link_class is not None else None,
         queue,
+        realm,
         count,
         wait,
         as_json,
@@ -100,6 +104,7 @@ async def _subscribe(
     text: str,
     link_class: LinkClass | None,
     queue: str | None,
+    realm: str,
     count: int | None,
     wait: float | None,
     as_json: bool,
@@ -133,7 +138,7 @@ async def _subscribe(
         ) as client:
             scope.deadline = end
             async with (
-                client.subscribe(text, link_class=link_class, queue=queue) as events,
+                client.subscribe(text, link_class=link_class, queue=queue, realm=realm) as events,
                 trio.open_nursery() as nursery,
             ):
                 is_subscribed = True

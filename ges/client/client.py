@@ -61,6 +61,7 @@ from ges.wire.events import (
     pack_attributes,
 )
 from ges.wire.operator_messages import ClientList, ClientsRequest, Drain, Kick, Operated
+from ges.wire.realms import Realm, realm_named
 from ges.wire.status import Status
 from ges.wire.topics import check_filter, check_queue, check_topic
 from ges.wire.trace_context import traced
@@ -139,6 +140,7 @@ class Client:
         retain: bool = False,
         ttl: float | None = None,
         traceparent: str | None = None,
+        realm: str = "all",
     ) -> None:
         """Publish an event; returns when it is queued, or, with ``confirm``, taken by the broker.
 
@@ -154,15 +156,17 @@ class Client:
         first; an empty payload clears the value. ``ttl``: seconds after which it is delivered to
         nobody any more, and is no last value; ``max_hops``: so many hops between brokers it may
         take. ``traceparent``: the trace that the event belongs to, as W3C Trace Context names it.
+        ``realm``: how far it goes, ``cluster``, ``super-cluster``, ``super-super-cluster`` or
+        ``all``.
 
         Raises:
             TopicError: the topic is malformed.
             TraceparentError: ``traceparent`` is none.
             ConfigError: the payload is not bytes (text has to be encoded); payload or attributes
                 are too large; attributes are not text; the budget is no such time; ``ttl``,
-                ``max_hops``, ``priority`` or ``correlation`` is none; ``retain`` or ``ttl`` are
-                asked for an express event; or ``park`` is negative, more than MAX_PARK_SECONDS, or
-                asked for an event that is not secure.
+                ``max_hops``, ``priority``, ``correlation`` or ``realm`` is none; ``retain`` or
+                ``ttl`` are asked for an express event; or ``park`` is negative, more than
+                MAX_PARK_SECONDS, or asked for an event that is not secure.
             ClientClosed: the client's block has ended.
             PublishRefused: the broker refused this event or an earlier one; nobody got it.
             ConnectionLost: no broker was found in time, or it went away before it confirmed an
@@ -179,13 +183,16 @@ class Client:
             and max_hops is None
             and ttl is None
             and traceparent is None
+            and realm == "all"
         ):
             # As the event before, of which all has been checked.
             run.room -= size
             run.payloads.append(payload)
             run.times.append(time_ns())
             return
-        options = checked_options(max_hops, priority, correlation, retain=retain, ttl=ttl)
+        options = checked_options(
+            max_hops, priority, correlation, retain=retain, ttl=ttl, realm=realm
+        )
         if traceparent is not None:
             attributes = traced(attributes, traceparent)
         await self._publish(topic, payload, attributes, link_class, park, budget, options)
@@ -220,6 +227,11 @@ class Client:
         park_ms = _park_ms(park, link_class) if park else 0
         if options is not None and (options.retain or options.ttl_ms):
             self._check_lasting(link_class)
+        if options is not None and options.realm < Realm.ALL and not self._state.takes_realms:
+            raise PublishRefused(
+                f"{self._state.url}: this broker keeps no events to a realm; it is of an earlier "
+                "version"
+            )
         if budget is not None and link_class is not EXPRESS:
             raise ConfigError(f"a budget is for express events, this one is {link_class}")
         if self._state.refusals:
@@ -314,15 +326,16 @@ class Client:
         link_class: LinkClass = LinkClass.NORMAL,
         budget: float | None = None,
         priority: int = 0,
+        realm: str = "all",
     ) -> Event:
         """Publish an event that asks for a reply, and return the first one.
 
-        ``timeout``: seconds for all of it. Whoever has subscribed to the topic may answer with
-        :meth:`reply`, one of each queue group. The first request of a client takes longer, as it
-        subscribes to the address for its replies.
+        ``timeout``: seconds for all of it. ``realm``: how far the request goes. Whoever has
+        subscribed to the topic may answer with :meth:`reply`, one of each queue group. The first
+        request of a client takes longer, as it subscribes to the address for its replies.
 
         Raises:
-            NoResponders: nobody in the cluster has a subscription that matches; raised at once.
+            NoResponders: nobody has a subscription that matches; raised at once.
             RequestTimedOut: no reply has come in time; somebody may act on the request all the
                 same.
             SubscribeRefused: the broker does not let this client get replies.
@@ -333,7 +346,7 @@ class Client:
             raise ConfigError(f"timeout={timeout}: give seconds, more than 0")
         self._core.check_open()
         check_topic(topic)
-        options = checked_options(None, priority, b"") or Options()
+        options = checked_options(None, priority, b"", realm=realm) or Options()
 
         async def ask() -> Event:
             return await self._request(topic, payload, attributes, link_class, budget, options)
@@ -404,19 +417,25 @@ class Client:
 
     @asynccontextmanager
     async def subscribe(
-        self, text: str, *, link_class: LinkClass | None = None, queue: str | None = None
+        self,
+        text: str,
+        *,
+        link_class: LinkClass | None = None,
+        queue: str | None = None,
+        realm: str = "all",
     ) -> AsyncIterator[Subscription]:
         """Subscribe for the length of the block. ``link_class``: only events of that class.
 
         ``queue``: name of a queue group. Of all subscriptions with this filter and this name, at
-        whatever brokers of the cluster, one gets each event.
+        whatever brokers, one gets each event. ``realm``: only events that are published in the same
+        ``cluster``, ``super-cluster`` or ``super-super-cluster``; ``all``: wherever.
 
         Once it is active, nothing published anywhere is missed while nothing fails; wait for that
         with ``await subscription.active.wait()`` (:class:`~ges.client.subscription.Activity`).
 
         Raises:
             TopicError: the filter is malformed.
-            ConfigError: ``queue`` is no name.
+            ConfigError: ``queue`` is no name, or ``realm`` no realm.
             SubscribeRefused: the broker does not serve it, and why.
             ConnectionLost: there is no broker.
             ClientClosed: the client's block has ended.
@@ -426,7 +445,9 @@ class Client:
         if queue is not None:
             check_queue(queue)
         self._number += 1
-        subscription = Subscription(self._attachment.loop, self._number, text, link_class, queue)
+        level = realm_named(realm)
+        loop = self._attachment.loop
+        subscription = Subscription(loop, self._number, text, link_class, queue, level)
         reason = await self._attachment.subscribe(subscription)
         if reason is not None:
             raise SubscribeRefused(why_refused(text, reason))
@@ -500,11 +521,12 @@ class Client:
         link_class: LinkClass = LinkClass.NORMAL,
         subscriber: str | None = None,
         clients_only: bool = False,
+        realm: str = "all",
     ) -> Why:
         """Ask the broker what it would do with an event, and why; nothing is published.
 
         ``subscriber``: of the broker's clients, tell only of the one with this uid.
-        ``clients_only``: tell of its clients, and not of other brokers.
+        ``clients_only``: tell of its clients, and not of other brokers. ``realm``: of the event.
 
         Raises:
             TopicError: the topic is malformed.
@@ -513,7 +535,8 @@ class Client:
             ClientClosed: the client's block has ended.
         """
         self._core.check_open()
-        question = WhyRequest(check_topic(topic), link_class, subscriber, clients_only)
+        about = check_topic(topic), link_class, subscriber, clients_only
+        question = WhyRequest(*about, realm_named(realm))
         answer = await self._attachment.why(question)
         assert isinstance(answer, Why)
         return answer

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ges.profiles.group_index import GroupIndex
+from ges.routing.choosing import OuterGroups
 from ges.routing.entering import Wanting
 from ges.routing.mask_plan import Cluster
 from ges.topology.secure_graph import SecureGraph
@@ -18,3 +19,4 @@ class Known:
     mask_of: Wanting
     graph: SecureGraph  #: of the secure links between brokers
     groups: GroupIndex  #: queue groups, and which members have clients in them
+    outer_groups: OuterGroups  #: and which other units

@@ -90,6 +90,7 @@ class Session:
         "publisher",
         "queues",
         "reader",
+        "realms",
         "retains",
         "since",
         "status",
@@ -149,6 +150,7 @@ class Session:
         self.status: bytes | None = None  #: answers all requests that come in one read
         self.is_detached = False  #: it is served no more
         self.filters: dict[int, tuple[str, LinkClass | None]] = {}  #: by subscription number
+        self.realms: dict[int, int] = {}  #: of filters for events of some units alone
         self.queues: dict[int, Membership] = {}  #: subscriptions in queue groups
         self.asks = asks
         self.hears_missed = hears_missed

@@ -69,7 +69,7 @@ class Subscriptions:
         self._charge(session, filter_cost(request.filter))
         number = request.number
         self._deliveries.subscribe(
-            session, number, request.filter, request.link_class, request.queue
+            session, number, request.filter, request.link_class, request.queue, request.realm
         )
         is_active = not self._stack.interests.is_pending(session, number)
         self._notices.begin(session, number, self._stack.now(), is_active=is_active)
@@ -128,7 +128,11 @@ class Subscriptions:
         if not request.queue.isprintable():
             return f"queue {request.queue!r} has characters in it that do not show"
         interest = interest_in(
-            request.filter, request.link_class, request.queue, secure=session.secure
+            request.filter,
+            request.link_class,
+            request.queue,
+            secure=session.secure,
+            realm=request.realm,
         )
         return self._stack.node.profiles.why_full(interest)
 

@@ -16,13 +16,11 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-import msgspec
-
 from ges.gateways.gateways_part import GatewaysPart
 from ges.profiles.covering import CoverTree
 from ges.profiles.interest import everything
 from ges.profiles.profiles_part import ProfilesPart
-from ges.statements.content import Content, cluster_edges, edges_above, stated, tree_of
+from ges.statements.content import Content, cluster_edges, edges_above, is_full, stated, tree_of
 from ges.statements.held import UNIT_LEVELS, Statements, Unit, is_later, unit_of
 from ges.topology.part import MessageHandler, Part
 from ges.units.arcs import Arc
@@ -256,16 +254,16 @@ class StatementsPart(Part):
             interests = {each for uid in members for each in index.interests_of(uid)}
             if index.unknown and not self._gateways.is_at_rest:
                 interests = {everything()}  # of who has come from another unit with subscriptions
-            return stated(interests), cluster_edges(self._gateways.states, members)
+            return stated(interests, level), cluster_edges(self._gateways.states, members)
         table = self._table(level - 1)
         if table is None or len(table.rows) == 1:
             wanted, links = self._content(level - 1)
-            return wanted, edges_above(links, level)
+            return stated(wanted, level), edges_above(links, level)
         found = [self.statements.get((level - 1, arc)) for _, arc in unit_arcs(table)]
         if None in found:
             return (everything(),), edges_above((e for f in found if f for e in f.edges), level)
         known = [each for each in found if each is not None]
-        wanted = stated(each for part in known for each in part.interests)
+        wanted = stated((each for part in known for each in part.interests), level)
         return wanted, edges_above((edge for part in known for edge in part.edges), level)
 
     def _follow_active(self) -> list[Effect]:
@@ -287,7 +285,8 @@ class StatementsPart(Part):
         keys = tuple(
             key
             for key, interest in waiting.items()
-            if key in interests and all(self._is_covered(unit, interest) for unit in own)
+            if key in interests
+            and all(self._is_covered(unit, interest) for unit in own if unit[0] < interest.realm)
         )
         for key in (*over, *keys):
             del self._waiting[key]
@@ -302,8 +301,10 @@ class StatementsPart(Part):
         if version != held.version:
             tree = tree_of(held.interests)
             self._covering[unit] = held.version, tree
-        wanted = msgspec.structs.replace(interest, group=None)
-        return wanted in tree or next(tree.covering(wanted), None) is not None
+        if interest in tree or next(tree.covering(interest), None) is not None:
+            return True
+        # A group that a full statement has no room for is active: it gets what is published inside.
+        return interest.group is not None and is_full(held.interests, interest)
 
     # ── what others say ───────────────────────────────────────────────────────────────────────
 

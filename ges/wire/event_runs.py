@@ -225,10 +225,13 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
         return EventRun.of(plain, front + middle + rest)
 
     def as_stored(self) -> bytes:
-        """Return the frame of a single event that is retained, as a value and not as news."""
+        """Return the frame of a single event that is retained, as a value and not as news.
+
+        It says where it was published.
+        """
         flags = self.head.flags & (SECURE_FLAG | CORRELATION_FLAG | TIMED_FLAGS | AT_MOST_ONCE_FLAG)
         flags |= STORED_FLAG
-        return bytes(self.patched(pack_front(flags, 0, 0, 0, NO_DUTY)))
+        return bytes(self.patched(pack_front(flags, 0, 0, self.head.source, NO_DUTY)))
 
     def patched(self, front: bytes, end: bytes = b"") -> bytearray:
         """Return all frames with another front (:func:`ges.wire.events.pack_front`).

@@ -23,7 +23,8 @@ and the rest is as the publisher wrote it::
     60 u64 sequence       from 1, without gaps, for each publisher, incarnation and class
     68 u64 published      unix time in nanoseconds, by the publisher's clock
     76 u8  max hops       brokers that may pass it on; 0: as many as it takes
-    77 u8  priority       0 to 9, for whoever gets it
+    77 u8  priority       0 to 9 in bits 0 to 3, for whoever gets it; bits 4 and 5: the realm
+                          (:mod:`ges.wire.realms`), 0: all
     78 u16 topic bytes
     80 u16 attribute bytes
     82 topic (UTF-8) | attributes (msgpack map of strings) | payload
@@ -66,6 +67,7 @@ import msgspec
 
 from ges.wire.groups import MAX_GROUPS_BYTES
 from ges.wire.levels import CLUSTER_MASK, UPPER_BYTES, pack_upper, read_upper
+from ges.wire.realms import Realm, realm_named
 from ges.wire.topics import MAX_TOPIC_BYTES
 from overlay.errors import CodecError, ConfigError
 from overlay.ids import LinkClass
@@ -102,6 +104,8 @@ CLIENT_FLAGS = SECURE_FLAG | EXPRESS_FLAG | AGAIN_FLAG | CORRELATION_FLAG | REQU
 CLIENT_FLAGS |= TIMED_FLAGS | AT_MOST_ONCE_FLAG
 MAX_HOPS = 255
 MAX_PRIORITY = 9
+PRIORITY_BITS = 15  #: of its byte; the realm is above
+REALM_SHIFT = 4
 MAX_SHAPE = 4  #: levels of units, the broker's included
 CORRELATION_BYTES = 16
 MAX_PAYLOAD_BYTES = 1024 * 1024
@@ -171,6 +175,7 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     spent_us: int = 0
     stamp: int = 0
     ends_ms: int = 0  #: unix time; 0: never; from a client: milliseconds from now on
+    realm: int = Realm.ALL  #: how far it goes
 
     @property
     def secure(self) -> bool:
@@ -306,6 +311,7 @@ class Options(NamedTuple):
     is_request: bool = False  #: it has a correlation id that says where the reply goes
     retain: bool = False
     ttl_ms: int = 0  #: milliseconds after which nobody is to get it; 0: there is no such time
+    realm: Realm = Realm.ALL
 
 
 def checked_options(
@@ -315,12 +321,13 @@ def checked_options(
     *,
     retain: bool = False,
     ttl: float | None = None,
+    realm: str = "all",
 ) -> Options | None:
     """Return what a publisher adds to an event, or None if that is nothing.
 
     Raises:
         ConfigError: ``max_hops`` is not 1 to 255, ``priority`` not 0 to 9, ``correlation`` not 16
-            bytes, or ``ttl`` no time in seconds.
+            bytes, ``ttl`` no time in seconds, or ``realm`` none.
     """
     if max_hops is not None and not (type(max_hops) is int and 1 <= max_hops <= MAX_HOPS):
         raise ConfigError(f"max_hops is 1 to {MAX_HOPS} hops between brokers, not {max_hops!r}")
@@ -336,9 +343,12 @@ def checked_options(
         if not is_number or not 0.001 <= ttl <= MAX_TTL_MS // 1000:
             raise ConfigError(f"ttl is a time in seconds, from 0.001 to 2**32 - 1; not {ttl!r}")
         ttl_ms = round(ttl * 1000)
-    if not (max_hops or priority or correlation or retain or ttl_ms):
+    chosen = realm_named(realm)
+    if not (max_hops or priority or correlation or retain or ttl_ms or chosen < Realm.ALL):
         return None
-    return Options(max_hops or 0, priority, correlation, retain=bool(retain), ttl_ms=ttl_ms)
+    return Options(
+        max_hops or 0, priority, correlation, retain=bool(retain), ttl_ms=ttl_ms, realm=chosen
+    )
 
 
 def pack_event(
@@ -359,6 +369,7 @@ def pack_event(
     retain: bool = False,
     ttl_ms: int = 0,
     at_most_once: bool = False,
+    realm: int = Realm.ALL,
 ) -> bytes:
     """Return the body of an event frame as a client sends it; all parts have been checked."""
     flags = (SECURE_FLAG if secure else 0) | _more_flags(correlation, is_request)
@@ -373,7 +384,8 @@ def pack_event(
         times += STAMP.pack(ttl_ms)
     who = (publisher, incarnation, sequence, published_ns)
     sizes = (len(topic), len(attributes))
-    head = HEADER.pack(flags, 0, 0, 0, 0, park_ms, 0, 0, 0, *who, max_hops, priority, *sizes)
+    level = priority | _realm_bits(realm)
+    head = HEADER.pack(flags, 0, 0, 0, 0, park_ms, 0, 0, 0, *who, max_hops, level, *sizes)
     return b"".join((head, correlation, times, topic, attributes, payload))
 
 
@@ -391,17 +403,23 @@ def pack_express(
     priority: int = 0,
     correlation: bytes = b"",
     is_request: bool = False,
+    realm: int = Realm.ALL,
 ) -> bytes:
     """Return the body of the frame of an express event; all parts have been checked."""
     flags = EXPRESS_FLAG | _more_flags(correlation, is_request)
     who = (publisher, incarnation, sequence, published_ns)
     sizes = (len(topic), len(attributes))
-    head = HEADER.pack(flags, 0, 0, 0, 0, 0, 0, 0, 0, *who, max_hops, priority, *sizes)
+    level = priority | _realm_bits(realm)
+    head = HEADER.pack(flags, 0, 0, 0, 0, 0, 0, 0, 0, *who, max_hops, level, *sizes)
     return b"".join((head, BUDGET.pack(budget_us, 0), correlation, topic, attributes, payload))
 
 
 def _more_flags(correlation: bytes, is_request: bool) -> int:
     return (CORRELATION_FLAG if correlation else 0) | (REQUEST_FLAG if is_request else 0)
+
+
+def _realm_bits(realm: int) -> int:
+    return realm % Realm.ALL << REALM_SHIFT
 
 
 def topic_offset(flags: int) -> int:
@@ -474,7 +492,8 @@ def read_head(data: bytes, start: int = 0, end: int | None = None) -> Head:
         or sequence == 0
         or shape > MAX_SHAPE
         or (shape > 1) != bool(flags & LEVELS_FLAG)
-        or priority > MAX_PRIORITY
+        or priority & PRIORITY_BITS > MAX_PRIORITY
+        or priority >> REALM_SHIFT >= Realm.ALL
     ):
         raise CodecError("event frame whose lengths make no sense")
     return Head(
@@ -497,12 +516,13 @@ def read_head(data: bytes, start: int = 0, end: int | None = None) -> Head:
         published,
         data[topic_at : topic_at + topics],
         max_hops,
-        priority,
+        priority & PRIORITY_BITS,
         attributes,
         budget,
         spent,
         stamp,
         ends,
+        priority >> REALM_SHIFT or Realm.ALL,
     )
 
 

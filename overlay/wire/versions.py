@@ -62,9 +62,10 @@ LEAVING = "leaving"  #: a client goes to another broker when its own says that i
 
 QUEUES = "queues"  #: a broker takes clients into queue groups
 REQUESTS = "requests"  #: a broker takes requests, and says when nobody is there to answer
+REALMS = "realms"  #: a broker keeps events and subscriptions to their units
 
 #: What a broker tells its clients that it has ...
-FOR_CLIENTS = (KEPT_EVENTS, ACTIVE, WHY, OPERATE, DRILL, RETAINED, QUEUES, REQUESTS)
+FOR_CLIENTS = (KEPT_EVENTS, ACTIVE, WHY, OPERATE, DRILL, RETAINED, QUEUES, REQUESTS, REALMS)
 #: ... and what a client tells its broker, beside what it has in common with brokers.
 OF_CLIENTS = (ASKS, MISSED, ACTIVE, PAGES, LEAVING, RETAINED)
 

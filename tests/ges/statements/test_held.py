@@ -110,9 +110,9 @@ def test_what_is_stated_covers_all_and_is_bounded() -> None:
         interest_in("c"),
     }
     many = [interest_in(f"a/{n}/b") for n in range(2 * MAX_STATED)]
-    assert len(stated(many)) <= MAX_STATED
+    assert len(stated(many, 1)) <= MAX_STATED
     groups = [interest_in("a/b", group="g"), interest_in("a/b", group="h")]
-    assert stated(groups) == (interest_in("a/b"),), "who of a group gets it, its cluster says"
+    assert stated(groups, 1) == (interest_in("a/b"),), "who of a group gets it, its cluster says"
 
 
 def test_links_of_a_larger_unit_are_those_that_lead_out_of_it() -> None:
