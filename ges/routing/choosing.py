@@ -107,6 +107,34 @@ class Choosing:
             slots = {key: self._drawn(found) for key, found in choices.items()}
             yield part.grouped(Serving(slots)), _mask_of(slots.values())
 
+    def own_place(self, places: Iterable[int]) -> int | None:
+        """Return which of some ring ids is that of this broker, if one is."""
+        uid = self._cluster.uids.get(self.own) if self.own is not None else None
+        known = self._cluster.places
+        return next((place for place in places if uid and known.get(place) == uid), None)
+
+    def to_all(self, run: EventRun) -> Iterable[EventRun]:
+        """Return events that go to all brokers; they name by place who of this cluster serves.
+
+        Of groups that have no members in this cluster they say nothing.
+        """
+        link_class = run.head.link_class
+        choices = {
+            group.key: found
+            for group in self._index.of(link_class, run.head.topic)[:MAX_GROUPS]
+            if (found := self.candidates(link_class, group.key, below=Realm.CLUSTER))
+        }
+        if not choices:
+            return (run,)
+        uids, places = self._cluster.uids, {u: p for p, u in self._cluster.places.items()}
+        is_drawn = any(len(slots) > 1 for slots in choices.values())
+        events: list[EventRun] = []
+        for part in run.split() if is_drawn else (run,):
+            drawn = {key: uids.get(self._drawn(slots)) for key, slots in choices.items()}
+            named = {key: places[uid] for key, uid in drawn.items() if uid in places}
+            events.append(part.grouped(Serving(named, has_places=True)))
+        return events
+
     def another(
         self, link_class: LinkClass, key: int, tried: int, below: int = LEVELS
     ) -> int | None:

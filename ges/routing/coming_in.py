@@ -43,8 +43,10 @@ class ComingIn:
             yield run, entered
         elif duty.address:  # it is recalled: its broker finds out whom in its unit it was for
             level = node_at(duty.entering, 0)
-            named = {key: node for key, node in serving.slots.items() if node >= level}
-            yield run.flat().ungrouped().grouped(Serving(named)), entered
+            if not serving.has_places:
+                named = {key: node for key, node in serving.slots.items() if node >= level}
+                run = run.flat().ungrouped().grouped(Serving(named))
+            yield run, entered
         else:
             for part, chosen in self._shared(run, serving):
                 yield part, entered._replace(destinations=entered.destinations | chosen)

@@ -50,6 +50,7 @@ from ring.wire.messages import Member
 
 #: What stays of the flags of an event that goes by arcs; how it is laid out is in one of them.
 _STAYING = MARK_FLAG | CORRELATION_FLAG | REQUEST_FLAG | TIMED_FLAGS | AT_MOST_ONCE_FLAG
+_STAYING |= GROUPS_FLAG
 
 
 class Router:
@@ -132,7 +133,8 @@ class Router:
             for part, serving in self._assigned(run):
                 self._send_out(part, serving, now)
         else:
-            self._take_by_arc(run, self._plans.whole, now, flood=flood, is_ours=True)
+            for each in self._deliveries.sharing.choosing.to_all(run):
+                self._take_by_arc(each, self._plans.whole, now, flood=flood, is_ours=True)
 
     def relay(self, line: Line, run: EventRun, now: Nanos) -> None:
         """Take events from another broker."""
@@ -220,8 +222,10 @@ class Router:
     def _assigned(self, run: EventRun) -> Iterable[tuple[EventRun, int]]:
         """Let events say which broker serves each queue group; these brokers stand beside them."""
         choosing = self._deliveries.sharing.choosing
+        if not self._plans.by_destination:
+            return ((each, 0) for each in choosing.to_all(run))
         groups = choosing.of(run.head.link_class, run.head.topic, run.head.realm)
-        if not groups or not self._plans.by_destination:
+        if not groups:
             return ((run, 0),)
         return choosing.assigned(run, groups)
 

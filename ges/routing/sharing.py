@@ -28,6 +28,7 @@ from overlay.ids import LinkClass
 from overlay.wire.frames import DELIVERY, frame_start
 
 MAX_SLOT = 63
+ALL_NODES = 256
 MAX_HANDED = 4096  #: events that were handed on to this broker, of which each comes once
 
 
@@ -69,6 +70,8 @@ class Sharing:
             return ()
         named: Mapping[int, int] = serving.slots if serving is not None else {}
         own = self.choosing.own
+        if serving is not None and serving.has_places:
+            own = self.choosing.own_place(named.values())
         return [
             *(key for key, node in named.items() if node == own or self._is_chosen(run, key, node)),
             # The source did not know of these.
@@ -87,7 +90,9 @@ class Sharing:
 
         Where an event comes into a unit, a broker is named; but not of one that is recalled.
         """
-        return node > MAX_SLOT and run.head.recalled and self.choosing.is_chosen(run, key, node)
+        if not (MAX_SLOT < node < ALL_NODES and run.head.recalled):
+            return False
+        return self.choosing.is_chosen(run, key, node)
 
     def _is_first(self, head: Head, key: int, common: int) -> bool:
         if common == Realm.CLUSTER:

@@ -104,9 +104,7 @@ class WhyGroup(msgspec.Struct, frozen=True, array_like=True):
     name: str | None  #: likewise
     nearest: tuple[Slot, ...]  #: one of these brokers would serve it
     others: tuple[Slot, ...]  #: those that have members as well
-    units: tuple[
-        str, ...
-    ] = ()  #: one of these would serve it, as no broker of the cluster has members
+    units: tuple[str, ...] = ()  #: or one of these would, where no broker of the cluster can
 
 
 class WhyClient(msgspec.Struct, frozen=True, array_like=True):

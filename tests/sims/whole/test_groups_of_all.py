@@ -43,6 +43,10 @@ def publish(
     return payloads
 
 
+def counted(service: Service) -> Counter[str]:
+    return sum((each.stack.counters for each in service.brokers.values()), Counter())
+
+
 def got(members: list[Member]) -> Counter[bytes]:
     return Counter(payload for each in members for payload in each.notes.payloads)
 
@@ -87,26 +91,25 @@ def test_one_of_all_gets_an_event_and_the_nearest_first(
 
 
 def test_an_event_whose_unit_has_lost_its_members_is_handed_on(service: Service) -> None:
-    clusters = units_of(service, 1)
-    here = service.alive[0]
-    names = sorted({clusters[u] for u in service.alive if clusters[u] != clusters[here]})
-    members = {
-        name: member(service, next(u for u in service.alive if clusters[u] == name), "handed")
-        for name in names[:2]
-    }
+    supers = units_of(service, 2)
+    here = next(u for u in service.alive if list(supers.values()).count(supers[u]) > 4)
+    beside = in_another(service, 1, here, within=2)
+    gone, other = (member(service, u, "handed") for u in (beside, in_another(service, 2, here)))
     client, _ = attach(service, here)
     service.run(3)
-    client.publish("handed", [b"first"])
-    service.run(1)
-    chosen = next(name for name, each in members.items() if each.notes.payloads)
-    (other,) = (each for name, each in members.items() if name != chosen)
-    before = service.counters["group_events_handed_on"]
-    members[chosen].client.unsubscribe()
-    service.run(0.01)
-    client.publish("handed", [b"second"])
+    sent = publish(service, client, "handed", 10)
+    assert gone.notes.payloads == sent, "the nearest"
+    before, counters = len(other.notes.payloads), counted(service)
+    gone.client.unsubscribe()
+    service.run(0.001)
+    client.publish("handed", [b"later"])
     service.run(2)
-    assert other.notes.payloads == [b"second"]
-    assert service.counters["group_events_handed_on"] > before
+    client.publish("handed", [b"more"] * 10)
+    service.run(2)
+    more = counted(service) - counters
+    assert other.notes.payloads[before:] == [b"later"] + [b"more"] * 10
+    assert more["group_events_lost"] == 0
+    assert more["group_events_handed_on"] == 1
 
 
 def test_a_request_finds_who_answers_in_another_cluster(service: Service) -> None:
