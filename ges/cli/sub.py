@@ -31,7 +31,12 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("filter")
+@click.argument("filter", required=False)
+@click.option(
+    "--name",
+    metavar="NAME",
+    help="In place of FILTER: be attached under this name, and print what is published to it.",
+)
 @click.option("--class", "link_class", type=CLASSES, help="Only events of that class.")
 @queue_option
 @realm_option("Only events that are published in the same unit of that kind.")
@@ -52,7 +57,8 @@ if TYPE_CHECKING:
 @token_option
 @long_lived_client_options
 def sub(
-    filter: str,
+    filter: str | None,
+    name: str | None,
     link_class: str | None,
     queue: str | None,
     realm: str,
@@ -75,7 +81,16 @@ def sub(
 
     With --queue it shares events with all others that have this FILTER and this queue: each event
     goes to one of them.
+
+    With --name it prints what 'chordal pub --to' publishes to that name.
     """
+    if (filter is None) == (name is None):
+        raise click.UsageError("give FILTER, or --name")
+    if name is not None:
+        if queue is not None or realm != "all":
+            raise click.UsageError("--name goes neither with --queue nor with --realm")
+        filter = name_filter(check_name(name))
+    assert filter is not None
     check_filter(filter)  # before a broker is looked for
     if queue is not None:
         check_queue(queue)

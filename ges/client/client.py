@@ -30,8 +30,8 @@ batch, not once an event, and ``publish`` once in a while.
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from secrets import token_bytes
 from time import time_ns
 
@@ -60,6 +60,7 @@ from ges.wire.events import (
     checked_options,
     pack_attributes,
 )
+from ges.wire.names import check_name, name_filter
 from ges.wire.operator_messages import ClientList, ClientsRequest, Drain, Kick, Operated
 from ges.wire.realms import Realm, realm_named
 from ges.wire.status import Status
@@ -141,6 +142,7 @@ class Client:
         ttl: float | None = None,
         traceparent: str | None = None,
         realm: str = "all",
+        to: str | Sequence[str] = (),
     ) -> None:
         """Publish an event; returns when it is queued, or, with ``confirm``, taken by the broker.
 
@@ -157,7 +159,8 @@ class Client:
         nobody any more, and is no last value; ``max_hops``: so many hops between brokers it may
         take. ``traceparent``: the trace that the event belongs to, as W3C Trace Context names it.
         ``realm``: how far it goes, ``cluster``, ``super-cluster``, ``super-super-cluster`` or
-        ``all``.
+        ``all``. ``to``: names of clients, up to 64 (:meth:`inbox`): it is for these alone, wherever
+        they are, and whatever others have subscribed to.
 
         Raises:
             TopicError: the topic is malformed.
@@ -168,7 +171,8 @@ class Client:
                 ``ttl`` are asked for an express event; or ``park`` is negative, more than
                 MAX_PARK_SECONDS, or asked for an event that is not secure.
             ClientClosed: the client's block has ended.
-            PublishRefused: the broker refused this event or an earlier one; nobody got it.
+            PublishRefused: the broker refused this event or an earlier one; nobody got it. So it
+                does where one of the names in ``to`` is that of no client.
             ConnectionLost: no broker was found in time, or it went away before it confirmed an
                 express event.
         """
@@ -184,6 +188,7 @@ class Client:
             and ttl is None
             and traceparent is None
             and realm == "all"
+            and not to
         ):
             # As the event before, of which all has been checked.
             run.room -= size
@@ -191,7 +196,7 @@ class Client:
             run.times.append(time_ns())
             return
         options = checked_options(
-            max_hops, priority, correlation, retain=retain, ttl=ttl, realm=realm
+            max_hops, priority, correlation, retain=retain, ttl=ttl, realm=realm, to=to
         )
         if traceparent is not None:
             attributes = traced(attributes, traceparent)
@@ -232,6 +237,8 @@ class Client:
                 f"{self._state.url}: this broker keeps no events to a realm; it is of an earlier "
                 "version"
             )
+        if options is not None and options.to:
+            self._check_named(link_class)
         if budget is not None and link_class is not EXPRESS:
             raise ConfigError(f"a budget is for express events, this one is {link_class}")
         if self._state.refusals:
@@ -287,6 +294,16 @@ class Client:
             raise PublishRefused(
                 f"{self._state.url}: this broker knows no retained events and no ttl; it is of an "
                 "earlier version"
+            )
+
+    def _check_named(self, link_class: LinkClass) -> None:
+        """Check that an event can be for named clients."""
+        if link_class is not NORMAL:
+            raise ConfigError(f"an event to named clients is of class normal, not {link_class}")
+        if not self._state.takes_names:
+            raise PublishRefused(
+                f"{self._state.url}: this broker knows no named clients; it is of an earlier "
+                "version"
             )
 
     def _publish_express(
@@ -456,6 +473,21 @@ class Client:
         finally:
             subscription.end()
             self._core.unsubscribe(subscription)
+
+    def inbox(self, name: str) -> AbstractAsyncContextManager[Subscription]:
+        """Be attached under a name for the length of the block, and get the events for it.
+
+        These are the events that are published with ``to`` this name, on whatever topic. Others may
+        have the same name, and each gets them. Where brokers have access rules, the name has to be
+        that of this client's token, or its uid.
+
+        Raises:
+            ConfigError: it is no name.
+            SubscribeRefused: the broker does not let this client have the name, and why.
+            ConnectionLost: there is no broker.
+            ClientClosed: the client's block has ended.
+        """
+        return self.subscribe(name_filter(check_name(name)))
 
     async def spread(self, revoked: RevocationList) -> None:
         """Hand a list of revoked identities to the broker, which spreads it to all others.

@@ -29,6 +29,7 @@ from ges.wire.client_messages import (
     Unsubscribe,
 )
 from ges.wire.delivered import read_delivery
+from ges.wire.names import is_name_filter
 from ges.wire.realms import Realm
 from overlay.errors import ProtocolError
 from overlay.machine import Message
@@ -219,6 +220,8 @@ class ClientCore:
                 lack = "queue groups"
             elif request.realm < Realm.ALL and not self.state.takes_realms:
                 lack = "realms"
+            elif is_name_filter(request.filter) and not self.state.takes_names:
+                lack = "named clients"
         if isinstance(request, Subscribe) and lack:
             problem = f"{self.state.url}: this broker has no {lack}; it is of an earlier version"
             self.take(SubscriptionRefused(request.number, problem), now)

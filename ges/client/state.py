@@ -48,6 +48,7 @@ from overlay.wire.versions import (
     ACTIVE,
     DRILL,
     KEPT_EVENTS,
+    NAMES,
     OPERATE,
     QUEUES,
     REALMS,
@@ -134,6 +135,7 @@ class ClientState:
         self.takes_queues = True  #: it takes clients into queue groups
         self.takes_requests = True  #: it takes requests
         self.takes_realms = True  #: it keeps events and subscriptions to their units
+        self.takes_names = True  #: it knows named clients
         self.pending = PendingRequests(publisher.hex())  #: requests that wait for a reply
         self._addresses = tuple(addresses)
         self._has_token = has_token
@@ -175,6 +177,7 @@ class ClientState:
         self.takes_queues = QUEUES in attached.capabilities
         self.takes_requests = REQUESTS in attached.capabilities
         self.takes_realms = REALMS in attached.capabilities
+        self.takes_names = NAMES in attached.capabilities
         self.watermarks.move()
         return None if self._lost_at is None else now - self._lost_at
 

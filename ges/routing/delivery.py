@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection
 from ges.retained.values import RetainedValues
 from ges.routing.audience import Audience
 from ges.routing.interests import Interests
+from ges.routing.named import Named
 from ges.routing.realms import Realms
 from ges.routing.replays import Replays
 from ges.routing.retaining import Retaining
@@ -52,6 +53,7 @@ class Deliveries:
         self._realms = realms
         self.audience = Audience()
         self.sharing = sharing
+        self.named = Named(counters)
         self.replays = Replays(counters, now, self.audience, wall_ns)
         self.retaining = Retaining(values, self.audience, counters, realms, wall_ns, now)
 
@@ -81,8 +83,16 @@ class Deliveries:
             self.audience.add(client, number, text, only, realm)
         self._interests.want(client, number, text, only, group, realm)
 
+    def take_name(self, client: Subscriber, number: int, name: str) -> None:
+        """Serve a subscription that takes a name; the same number again replaces it."""
+        self.unsubscribe(client, number)
+        self.named.add(client, number, name)
+        self._interests.want_name(client, number, name)
+
     def unsubscribe(self, client: Subscriber, number: int) -> None:
         """Serve a filter no longer; a number that is not in use changes nothing."""
+        if self.named.remove(client, number):
+            self._interests.unwant_names(client, (number,))
         if self._drop(client, number):
             self._interests.unwant(client, (number,))
 
@@ -93,6 +103,10 @@ class Deliveries:
         self.audience.forget(client)
         for number, membership in client.queues.items():
             self.sharing.members.remove(client, number, membership)
+        names = [*client.names]
+        for number in names:
+            self.named.remove(client, number)
+        self._interests.unwant_names(client, names)
         self._interests.unwant(client, [*client.filters, *client.queues])
         client.filters.clear()
         client.realms.clear()
@@ -101,7 +115,7 @@ class Deliveries:
     @property
     def subscriptions(self) -> int:
         """How many filters are served."""
-        return self.audience.size + self.sharing.members.size
+        return self.audience.size + self.sharing.members.size + self.named.size
 
     def deliver(self, run: EventRun, now: Nanos) -> None:
         """Send events that are not express to all who want them, and to one of each queue group."""
@@ -111,6 +125,10 @@ class Deliveries:
             self._counters["events_out_of_realm"] += run.count
             return
         if self._is_over(head):
+            return
+        if head.is_named:
+            for event in run.split():
+                self.named.deliver(event)
             return
         due = self.sharing.due(run, common)
         run = run.ungrouped()

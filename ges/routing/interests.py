@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from ges.directory.directory_part import NamesDropped, NameTaken
 from ges.profiles.interest import interest_in
 from ges.profiles.profiles_part import Unwanted, Wanted
 from ges.routing.subscriber import Subscriber
@@ -48,6 +49,19 @@ class Interests:
         self._pending.add(key)
         interest = interest_in(text, only, group, secure=client.secure, realm=realm)
         self._give(Wanted(key, interest))
+
+    def want_name(self, client: Subscriber, number: int, name: str) -> None:
+        """A client has taken a name by a subscription."""
+        key = client, number
+        self._pending.add(key)
+        self._give(NameTaken(key, name))
+
+    def unwant_names(self, client: Subscriber, numbers: Iterable[int]) -> None:
+        """A client has these names no more."""
+        keys = tuple((client, number) for number in numbers)
+        self._pending.difference_update(keys)
+        if keys:
+            self._give(NamesDropped(keys))
 
     def unwant(self, client: Subscriber, numbers: Iterable[int]) -> None:
         """A client has these subscriptions no more."""

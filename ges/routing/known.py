@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ges.profiles.group_index import GroupIndex
@@ -9,6 +10,7 @@ from ges.routing.choosing import OuterGroups
 from ges.routing.entering import Wanting
 from ges.routing.mask_plan import Cluster
 from ges.topology.secure_graph import SecureGraph
+from ges.wire.directory_messages import Holder
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,3 +22,5 @@ class Known:
     graph: SecureGraph  #: of the secure links between brokers
     groups: GroupIndex  #: queue groups, and which members have clients in them
     outer_groups: OuterGroups  #: and which other units
+    #: Which brokers have clients of a name; None: nobody has been asked.
+    holders: Callable[[str], Sequence[Holder] | None] = lambda name: None

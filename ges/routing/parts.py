@@ -109,9 +109,7 @@ class RoutingParts:
         past = Past(cluster, recalls.log, interests, replays.fetched)
         replays.fetch = past.begin
         replays.forgotten = past.forget
-        router = Router(
-            known.mask_of, tokens, recalls, past, passing, deliveries, express, counters
-        )
+        router = Router(known, tokens, recalls, past, passing, deliveries, express, counters)
         reach = Reach(plans, known, deliveries)
         tables = FlowTables((ordering, router.recent, router.flooded, express.recent))
         return cls(router, passing, deliveries, express, recalls, past, reach, tables)

@@ -175,6 +175,16 @@ class RecallLog:
             if entry.at >= at:
                 yield entry.run, entry.at
 
+    def get(self, flow: Flow, sequence: int) -> EventRun | None:
+        """Return one event, if it is still kept."""
+        log = self._flows.get(flow)
+        for number in log.numbers if log is not None else ():
+            entry = self._entries[number][1]
+            if entry.first <= sequence < entry.end:
+                at = sequence - entry.first
+                return entry.run.part(at, at + 1)
+        return None
+
     def shed(self, most: int) -> None:
         """Drop the oldest until at most so many bytes are kept."""
         while self._entries and self.bytes > most:
@@ -284,6 +294,8 @@ class RecallLog:
         if number >= self._renamed or entry.destinations < 0:
             return entry.destinations
         head = entry.run.head
+        if head.is_named:
+            return entry.destinations
         return entry.destinations | self._mask_of(head.link_class, head.topic, head.realm)
 
     def _parts(

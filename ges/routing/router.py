@@ -16,9 +16,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ges.routing.coming_in import ComingIn
 from ges.routing.delivery import Deliveries
-from ges.routing.entering import Wanting
 from ges.routing.express import Express
 from ges.routing.forwarding import Stream
+from ges.routing.known import Known
 from ges.routing.outlets import Line
 from ges.routing.passing import Passing
 from ges.routing.past import Past
@@ -28,6 +28,7 @@ from ges.routing.recalls import Outbound, Recalls
 from ges.routing.recent import Recent
 from ges.routing.subscriber import Subscriber
 from ges.routing.via import Tokens
+from ges.wire.directory_messages import Holder
 from ges.wire.event_runs import EventRun
 from ges.wire.events import (
     AGAIN_FLAG,
@@ -41,6 +42,7 @@ from ges.wire.events import (
     SECURE_FLAG,
     TIMED_FLAGS,
     Duty,
+    Flow,
     Head,
 )
 from ges.wire.groups import Serving
@@ -58,7 +60,7 @@ class Router:
 
     def __init__(
         self,
-        mask_of: Wanting,
+        known: Known,
         tokens: Tokens[Stream],
         recalls: Recalls,
         past: Past,
@@ -67,14 +69,15 @@ class Router:
         express: Express,
         counters: Counter[str],
     ) -> None:
-        self._mask_of = mask_of
+        self._mask_of = known.mask_of
+        self._holders = known.holders
         self._tokens = tokens
         self._recalls = recalls
         self._ordering = recalls.ordering
         self._past = past
         self._passing = passing
         self._plans = passing.plans
-        self._coming_in = ComingIn(passing.plans.cluster, mask_of, deliveries.sharing)
+        self._coming_in = ComingIn(passing.plans.cluster, known.mask_of, deliveries.sharing)
         self._deliveries = deliveries
         self._retaining = deliveries.retaining
         self._express = express
@@ -129,11 +132,15 @@ class Router:
             self._tokens.attach(head.flow)  # it may have published elsewhere before
             self._recalls.log.attach(head.flow, None, now)
         client.last[head.link_class] = head.sequence + run.count - 1
-        if self._plans.by_destination:
+        if self._plans.by_destination and head.is_named:
+            for event in run.split():
+                self._send_named(event, now)
+        elif self._plans.by_destination:
             for part, serving in self._assigned(run):
                 self._send_out(part, serving, now)
         else:
-            for each in self._deliveries.sharing.choosing.to_all(run):
+            choosing = self._deliveries.sharing.choosing
+            for each in (run,) if head.is_named else choosing.to_all(run):
                 self._take_by_arc(each, self._plans.whole, now, flood=flood, is_ours=True)
 
     def relay(self, line: Line, run: EventRun, now: Nanos) -> None:
@@ -278,6 +285,51 @@ class Router:
                 via = self._tokens.stray()
             marked = head.marked or has_roamed
             self.deliver(self._admit(run, now, marked=marked, via=via, source=source), now)
+
+    def _send_named(self, event: EventRun, now: Nanos) -> None:
+        """An event of a client here for named clients: send each broker that has some a copy."""
+        cluster, flow = self._plans.cluster, event.head.flow
+        own = 1 << (cluster.slot or 0)
+        copies: dict[Holder, list[str]] = {}
+        for name in event.names():
+            for holder in self._holders(name) or ():
+                copies.setdefault(holder, []).append(name)
+        duties = {holder: self._duty_towards(holder) for holder in copies}
+        wanted = own
+        for duty in duties.values():
+            wanted |= duty.destinations
+        self._recalls.log.keep(event, wanted, now)
+        via, source = self._tokens.start(flow), self._plans.here or 0
+        for holder, names in copies.items():
+            copy = event.named(names).under(via, source)
+            self._send_copy(copy, duties[holder], copy.head.flags, now)
+        if any(cluster.slots.get(holder.uid) == cluster.slot for holder in copies):
+            run = event.under(via, source)
+            self.deliver(self._admit(run, now, marked=False, via=via, source=source), now)
+
+    def send_named_again(self, flow: Flow, sequence: int, to: Holder, names: Sequence[str]) -> bool:
+        """Send an event to a broker where clients have gone; says whether it is still kept."""
+        event = self._recalls.log.get(flow, sequence)
+        if event is None:
+            return False
+        copy = event.named(names).under(self._tokens.stray(), self._plans.here or 0)
+        self._send_copy(copy, self._duty_towards(to), copy.head.flags | AGAIN_FLAG, Nanos(0))
+        return True
+
+    def _duty_towards(self, holder: Holder) -> Duty:
+        """Return the duty of a copy for one broker; without destinations if it is this one."""
+        cluster = self._plans.cluster
+        own, slot = 1 << (cluster.slot or 0), cluster.slots.get(holder.uid)
+        if slot is not None:
+            return Duty(1, 0, (1 << slot) & ~own, own)
+        if holder.address is None:
+            return Duty(1, 0, 0, own)
+        return Duty(1, 0, cluster.toward(holder.address) & ~own, own, holder.address + 1)
+
+    def _send_copy(self, copy: EventRun, duty: Duty, flags: int, now: Nanos) -> None:
+        if duty.destinations:
+            self._counters["named_events_sent"] += copy.count
+            self._passing.pass_on(copy, duty, flags, copy.head.link_class, now)
 
     def _take_by_mask(self, run: EventRun, duty: Duty, now: Nanos) -> None:
         head = run.head

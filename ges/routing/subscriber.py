@@ -33,6 +33,10 @@ class Subscriber(Protocol):
         """The realms of those of its filters that are for events of some units alone."""
 
     @property
+    def names(self) -> dict[int, str]:
+        """The names that it has taken, by the number of the subscription."""
+
+    @property
     def queues(self) -> dict[int, Membership]:
         """Its subscriptions in queue groups, by number."""
 

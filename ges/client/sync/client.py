@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from types import TracebackType
@@ -126,6 +126,7 @@ class Client:
         ttl: float | None = None,
         traceparent: str | None = None,
         realm: str = "all",
+        to: str | Sequence[str] = (),
     ) -> None:
         """Publish an event; arguments and errors are those of :meth:`ges.client.Client.publish`."""
         self._thread.call(
@@ -144,6 +145,7 @@ class Client:
                 ttl=ttl,
                 traceparent=traceparent,
                 realm=realm,
+                to=to,
             )
         )
 
@@ -218,6 +220,14 @@ class Client:
             ClientClosed: the client is closed.
         """
         block = self._client.subscribe(text, link_class=link_class, queue=queue, realm=realm)
+        return Subscription(self._thread, block, self._thread.call(_enter(block)))
+
+    def inbox(self, name: str) -> Subscription:
+        """Be attached under a name, and get the events for it; as :meth:`ges.client.Client.inbox`.
+
+        The name is held until the subscription is closed, or left by its ``with`` block.
+        """
+        block = self._client.inbox(name)
         return Subscription(self._thread, block, self._thread.call(_enter(block)))
 
     def spread(self, revoked: RevocationList) -> None:

@@ -47,6 +47,7 @@ class Client:
         self.filters: dict[int, tuple[str, LinkClass | None]] = {}
         self.queues: dict[int, Membership] = {}
         self.realms: dict[int, int] = {}
+        self.names: dict[int, str] = {}
         self.last: dict[LinkClass, int] = {}
         self.secure = secure
         self.retains = True

@@ -60,6 +60,7 @@ class Client:
         self.filters: dict[int, tuple[str, LinkClass | None]] = {}
         self.queues: dict[int, Membership] = {}
         self.realms: dict[int, int] = {}
+        self.names: dict[int, str] = {}
         self.secure = secure
         self.retains = True
         self.last: dict[LinkClass, int] = {}
