@@ -21,6 +21,7 @@ from ges.cli.options import (
     tell_waiting,
     token_option,
 )
+from ges.wire.names import check_name, name_filter
 from ges.wire.topics import check_filter, check_queue
 from overlay.ids import LinkClass
 from overlay.wording import counted, printable

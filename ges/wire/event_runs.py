@@ -306,9 +306,8 @@ def event_runs(data: bytes, bounds: list[int]) -> Iterator[EventRun]:
         head = read_head(data, start + FRAME_HEADER.size, bounds[index + 1])
         first = index
         index += 1
-        if (
-            head.flags & _ALONE or head.is_named
-        ):  # these are few, and each has a budget or an id of its own
+        # These are few, and each has a budget, an id or names of its own.
+        if head.flags & _ALONE or head.is_named:
             yield EventRun(head, data, bounds[first : index + 1], 1)
             continue
         most = bisect_right(bounds, start + RUN_BYTES, index) - 1
