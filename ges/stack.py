@@ -388,7 +388,7 @@ class Stack:
                         copies.setdefault(holder, []).append(name)
             self.counters["named_events_lost"] += sum(not holders for holders in found)
             for holder, names in copies.items():
-                self.router.send_named_again(flow, wrong.sequence, holder, names)
+                self.router.send_again(flow, wrong.sequence, holder, names, self.now())
 
     def _send(self, out: Outbound, now: Nanos) -> None:
         self.router.answer(out, now)

@@ -19,6 +19,7 @@ NOBODY_NS = nanos(1.0)  #: ... and one that there is nobody after this
 AGAIN_NS = nanos(0.5)
 TRIES = 4
 MAX_KNOWN = 16_384  #: names; then those go that were found first
+MAX_QUESTIONS = 1024  #: open at once; further names are asked for when some are answered
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,7 @@ class Lookups:
     def ask(self, names: Iterable[str], now: Nanos) -> list[str]:
         """Return which of some names are to be asked for now."""
         fresh = [n for n in names if self.get(n, now) is None and n not in self._questions]
+        del fresh[max(0, MAX_QUESTIONS - len(self._questions)) :]
         for name in fresh:
             self._questions[name] = _Question(now + AGAIN_NS)
         return fresh

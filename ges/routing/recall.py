@@ -274,14 +274,16 @@ class RecallLog:
         listed: list[ListedEvent] = []
         for part in self._parts(log, wanted, floor, asker, common):
             size = _bytes_of(part)
-            # The names of secure events are told nobody, so all of these are sent.
-            is_small = size <= room or wanted.link_class is LinkClass.SECURE
+            # The topics of secure events are told nobody, and by its topic an edge cannot say
+            # whether it wants an event for named clients. So all of these are sent.
+            is_listed = wanted.link_class is not LinkClass.SECURE and not part.head.is_named
+            is_small = size <= room or not is_listed
             is_small = is_small and len(events) < MAX_SENT
             if not listed and (is_small or (is_first and not events)):
                 room -= size
                 events.append(part)
                 continue
-            if len(listed) == MAX_LISTED or wanted.link_class is LinkClass.SECURE:
+            if len(listed) == MAX_LISTED or not is_listed:
                 last = part.head.sequence - 1
                 break
             listed.append(ListedEvent(part.head.sequence, part.head.topic))

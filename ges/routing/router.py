@@ -19,6 +19,7 @@ from ges.routing.delivery import Deliveries
 from ges.routing.express import Express
 from ges.routing.forwarding import Stream
 from ges.routing.known import Known
+from ges.routing.named_sending import NamedSending
 from ges.routing.outlets import Line
 from ges.routing.passing import Passing
 from ges.routing.past import Past
@@ -70,13 +71,13 @@ class Router:
         counters: Counter[str],
     ) -> None:
         self._mask_of = known.mask_of
-        self._holders = known.holders
         self._tokens = tokens
         self._recalls = recalls
         self._ordering = recalls.ordering
         self._past = past
         self._passing = passing
         self._plans = passing.plans
+        self.named_sending = NamedSending(passing, recalls.log, known.holders, counters)
         self._coming_in = ComingIn(passing.plans.cluster, known.mask_of, deliveries.sharing)
         self._deliveries = deliveries
         self._retaining = deliveries.retaining
@@ -134,7 +135,7 @@ class Router:
         client.last[head.link_class] = head.sequence + run.count - 1
         if self._plans.by_destination and head.is_named:
             for event in run.split():
-                self._send_named(event, now)
+                self.deliver(self._to_named(event, now), now)
         elif self._plans.by_destination:
             for part, serving in self._assigned(run):
                 self._send_out(part, serving, now)
@@ -286,50 +287,25 @@ class Router:
             marked = head.marked or has_roamed
             self.deliver(self._admit(run, now, marked=marked, via=via, source=source), now)
 
-    def _send_named(self, event: EventRun, now: Nanos) -> None:
-        """An event of a client here for named clients: send each broker that has some a copy."""
-        cluster, flow = self._plans.cluster, event.head.flow
-        own = 1 << (cluster.slot or 0)
-        copies: dict[Holder, list[str]] = {}
-        for name in event.names():
-            for holder in self._holders(name) or ():
-                copies.setdefault(holder, []).append(name)
-        duties = {holder: self._duty_towards(holder) for holder in copies}
-        wanted = own
-        for duty in duties.values():
-            wanted |= duty.destinations
-        self._recalls.log.keep(event, wanted, now)
-        via, source = self._tokens.start(flow), self._plans.here or 0
-        for holder, names in copies.items():
-            copy = event.named(names).under(via, source)
-            self._send_copy(copy, duties[holder], copy.head.flags, now)
-        if any(cluster.slots.get(holder.uid) == cluster.slot for holder in copies):
-            run = event.under(via, source)
-            self.deliver(self._admit(run, now, marked=False, via=via, source=source), now)
+    def _to_named(self, event: EventRun, now: Nanos) -> Sequence[EventRun]:
+        """An event of a client here is for named clients; return what those here get."""
+        via, source = self._tokens.start(event.head.flow), self._plans.here or 0
+        sent = event.under(via, source)
+        self._recalls.log.keep(event, self.named_sending.send(sent, now) | self._own_bit, now)
+        if not self.named_sending.is_for_us(event):
+            return ()
+        return self._admit(sent, now, marked=event.head.marked, via=via, source=source)
 
-    def send_named_again(self, flow: Flow, sequence: int, to: Holder, names: Sequence[str]) -> bool:
-        """Send an event to a broker where clients have gone; says whether it is still kept."""
-        event = self._recalls.log.get(flow, sequence)
-        if event is None:
-            return False
-        copy = event.named(names).under(self._tokens.stray(), self._plans.here or 0)
-        self._send_copy(copy, self._duty_towards(to), copy.head.flags | AGAIN_FLAG, Nanos(0))
-        return True
+    def send_again(
+        self, flow: Flow, sequence: int, holder: Holder, names: Iterable[str], now: Nanos
+    ) -> None:
+        """Send an event for named clients to a broker to which these have moved."""
+        via = self._tokens.stray()
+        self.named_sending.send_again(flow, sequence, holder, names, via, now)
 
-    def _duty_towards(self, holder: Holder) -> Duty:
-        """Return the duty of a copy for one broker; without destinations if it is this one."""
-        cluster = self._plans.cluster
-        own, slot = 1 << (cluster.slot or 0), cluster.slots.get(holder.uid)
-        if slot is not None:
-            return Duty(1, 0, (1 << slot) & ~own, own)
-        if holder.address is None:
-            return Duty(1, 0, 0, own)
-        return Duty(1, 0, cluster.toward(holder.address) & ~own, own, holder.address + 1)
-
-    def _send_copy(self, copy: EventRun, duty: Duty, flags: int, now: Nanos) -> None:
-        if duty.destinations:
-            self._counters["named_events_sent"] += copy.count
-            self._passing.pass_on(copy, duty, flags, copy.head.link_class, now)
+    @property
+    def _own_bit(self) -> int:
+        return 1 << (self._plans.cluster.slot or 0)
 
     def _take_by_mask(self, run: EventRun, duty: Duty, now: Nanos) -> None:
         head = run.head

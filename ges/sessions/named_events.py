@@ -17,7 +17,8 @@ from ges.wire.events import Head
 from ges.wire.realms import Realm
 from overlay.ids import LinkClass, Nanos
 
-MAX_WAITING_BYTES = 1024 * 1024  #: of one client
+MAX_WAITING_BYTES = 1024 * 1024  #: of one client ...
+MAX_ALL_BYTES = 16 * 1024 * 1024  #: ... and of all
 MAX_NAMED = 8  #: names in one refusal
 NO_SUCH_CLIENT = "no such client"
 
@@ -46,6 +47,7 @@ class NamedEvents:
         self._settle = settle
         self._waiting: dict[Session, deque[EventRun]] = {}
         self._bytes: dict[Session, int] = {}
+        self._all_bytes = 0
         self._is_stirred = False
         stack.on_names = self._stir
         stack.watch(self)
@@ -55,12 +57,15 @@ class NamedEvents:
         if session not in self._waiting and not self._is_open(run):
             return False
         self._waiting.setdefault(session, deque()).append(run.alone())
-        self._bytes[session] = self._bytes.get(session, 0) + run.bounds[-1] - run.bounds[0]
+        size = run.bounds[-1] - run.bounds[0]
+        self._bytes[session] = self._bytes.get(session, 0) + size
+        self._all_bytes += size
         return True
 
     def is_full(self, session: Session) -> bool:
         """Say whether no more events of a client may wait."""
-        return self._bytes.get(session, 0) > MAX_WAITING_BYTES
+        waiting = self._bytes.get(session, 0)
+        return waiting > MAX_WAITING_BYTES or (waiting > 0 and self._all_bytes > MAX_ALL_BYTES)
 
     def why_not(self, run: EventRun) -> str | None:
         """Return why an event whose names are known cannot be taken, or None."""
@@ -73,7 +78,7 @@ class NamedEvents:
     def forget(self, session: Session) -> None:
         """The publisher is gone: it publishes again, elsewhere, what was not confirmed."""
         self._waiting.pop(session, None)
-        self._bytes.pop(session, None)
+        self._all_bytes -= self._bytes.pop(session, 0)
 
     def next_deadline(self) -> Nanos | None:
         """Return when :meth:`expire` has something to do."""
