@@ -377,6 +377,8 @@ class Connection:
                 return data
         while True:
             if self._is_drained:
+                if self._socket.fileno() < 0:  # trio would remember that this task waits for it
+                    raise trio.ClosedResourceError("this connection was closed here")
                 await trio.lowlevel.wait_readable(self._socket)
             else:
                 await trio.lowlevel.checkpoint()

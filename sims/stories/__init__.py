@@ -7,7 +7,7 @@ By what happens
     fail), ``partitions``, ``records`` (who owns them afterwards), ``churn`` (a bit of everything),
     ``quiet`` (nothing).
 Whole brokers
-    ``events`` (that flow while links and brokers fail).
+    ``events`` (that flow while links and brokers fail), ``units`` (events between clusters).
 Without seeds
     ``scopes`` (small rings, explored in many orders).
 """

@@ -52,6 +52,7 @@ from sims.stories.records import (
     slow_handovers,
 )
 from sims.stories.scopes import scopes
+from sims.stories.units import unit_kills, unit_splits, unit_topics
 
 Story = Callable[[int], list[str]]
 
@@ -107,6 +108,9 @@ STORIES: tuple[Story, ...] = (
     event_roams,
     event_topics,
     event_forgeries,
+    unit_topics,
+    unit_kills,
+    unit_splits,
 )
 
 SCOPES: Story = scopes  #: has no seeds, so ``chordal sim explore`` is the command for it

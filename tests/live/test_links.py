@@ -90,6 +90,7 @@ def test_a_subscriber_that_is_stopped_holds_up_nobody(brokers: Fleet, policy: st
         eventually(is_told)
 
 
+@pytest.mark.soak
 def test_the_benchmark_prints_ratios_beside_thresholds() -> None:
     command = [sys.executable, "-m", "benchmarks.speed.links", "throughput", "latency"]
     command += ["--sizes", "256", "--events", "20000", "--seconds", "1", "--rounds", "1"]

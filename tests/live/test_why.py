@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ def test_it_says_whom_an_event_is_for_because_of_what_and_who_gets_it(brokers: F
     assert there["interests"] == [
         {"filter": "why/+", "queue": None, "classes": ["normal", "express"]}
     ]
-    assert there["hops"] == [{"uid": second.uid, "class": "normal", "cipher": None}]
+    assert there["hops"][-1] == {"uid": second.uid, "class": "normal", "cipher": None}
     [client] = there["clients"]
     assert client["filters"] == [{"filter": "why/+", "queue": None, "class": None}]
     assert client["problem"] is None
@@ -68,7 +69,7 @@ def test_it_says_whom_an_event_is_for_because_of_what_and_who_gets_it(brokers: F
     # The same for people, and where nobody wants it.
     told = chordal_here("why", "why/a", "--broker", first.url)
     assert f"broker {second.uid[:8]} ({second.url}): it wants 'why/+'" in told.stdout
-    assert f"by {first.uid[:8]} -> {second.uid[:8]} (normal)" in told.stdout
+    assert re.search(rf"by {first.uid[:8]} .*-> {second.uid[:8]} \(normal\)", told.stdout)
     assert f"client {client['uid']} has 'why/+'" in told.stdout
     assert f"not for 1 broker, where nobody wants it: {third.uid[:8]}" in told.stdout
     assert asked(first, "why/a/b")[1]["brokers"][1:] == []

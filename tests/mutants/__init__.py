@@ -10,7 +10,7 @@ Playing
     ``__main__`` (the command), ``hunt`` (who notices), ``mutant`` (what one is), ``test_mutants``.
 Broken rules, by what they are about
     ``pointers``, ``joins``, ``suspicion``, ``deaths``, ``links``, ``chords``, ``merge``,
-    ``records``; of the event service ``events``.
+    ``records``; of the event service ``events``, and ``levels``: between clusters.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from tests.mutants.chords import CHORDS
 from tests.mutants.deaths import DEATHS
 from tests.mutants.events import EVENTS
 from tests.mutants.joins import JOINS
+from tests.mutants.levels import LEVELS
 from tests.mutants.links import LINKS
 from tests.mutants.merge import MERGE
 from tests.mutants.mutant import Mutant, OutOfDate
@@ -38,4 +39,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *MERGE,
     *RECORDS,
     *EVENTS,
+    *LEVELS,
 )

@@ -14,7 +14,13 @@ from tests.mutants.hunt import catch, judge
 BY_NAME = {mutant.name: mutant for mutant in MUTANTS}
 
 
-@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+def _once(story: Story) -> object:
+    """Stories of whole brokers are played by ``tests/sims/whole`` as well."""
+    is_of_brokers = story.__module__.rpartition(".")[2] in ("events", "units")
+    return pytest.param(story, id=story.__name__, marks=[pytest.mark.soak] * is_of_brokers)
+
+
+@pytest.mark.parametrize("story", [_once(story) for story in STORIES])
 def test_the_protocol_as_it_is_passes(story: Story) -> None:
     assert story(1) == []
 

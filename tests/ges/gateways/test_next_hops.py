@@ -163,7 +163,7 @@ def test_up_to_five_brokers_one_message_and_one_hop_for_each_interested(n: int) 
 BARS = {100: 1.0, 50: 1.3, 25: 1.5, 10: 1.5, 1: 1.7}
 
 
-@pytest.mark.parametrize("n", [8, 32, 64])
+@pytest.mark.parametrize("n", [8, 32, pytest.param(64, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("percent", BARS)
 def test_messages_over_the_minimum_tree(n: int, percent: int) -> None:
     rng = random.Random(n * 100 + percent)

@@ -113,7 +113,11 @@ async def measured(
 
 @pytest.mark.parametrize(
     ("policy", "place"),
-    [(Policy.DISCONNECT, "here"), (Policy.DROP_OLDEST, "here"), (Policy.DISCONNECT, "there")],
+    [
+        (Policy.DISCONNECT, "here"),
+        pytest.param(Policy.DROP_OLDEST, "here", marks=pytest.mark.soak),
+        pytest.param(Policy.DISCONNECT, "there", marks=pytest.mark.soak),
+    ],
 )
 async def test_a_pair_has_the_rate_that_it_has_beside_quick_readers(
     autojump_clock: MockClock, weather: Weather, brokers: Brokers, policy: Policy, place: str
@@ -126,7 +130,7 @@ async def test_a_pair_has_the_rate_that_it_has_beside_quick_readers(
     assert counters[acted] >= READERS
 
 
-@pytest.mark.parametrize("place", ["here", "there"])
+@pytest.mark.parametrize("place", ["here", pytest.param("there", marks=pytest.mark.soak)])
 async def test_its_events_are_not_late(
     autojump_clock: MockClock, weather: Weather, brokers: Brokers, place: str
 ) -> None:

@@ -231,3 +231,21 @@ async def test_many_may_hold_back_for_one_reader_at_a_time(
                 waiting.start_soon(connection.hold)
     assert not connection.may_hold
     nursery.cancel_scope.cancel()
+
+
+async def test_who_reads_on_after_it_was_closed_is_told_and_harms_nobody() -> None:
+    """The kernel knows no such file any more; that one reader must not keep all others waiting."""
+    [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    port = listener.socket.getsockname()[1]
+    with trio.fail_after(DEADLINE_SECONDS):
+        for _ in range(2):
+            far = await trio.open_tcp_stream("127.0.0.1", port)
+            near = await listener.accept()
+            connection = Connection(near, secure=False, limit_bytes=1000)
+            await far.send_all(b"word")
+            assert await connection.receive() == b"word"
+            await near.aclose()
+            with pytest.raises(trio.ClosedResourceError):
+                await connection.receive()
+            await far.aclose()
+    await listener.aclose()

@@ -367,7 +367,9 @@ def test_many_that_leave_at_once_lose_nothing() -> None:
     check_owners(ring, keys)
 
 
-@pytest.mark.parametrize("seed", range(100, 104))
+@pytest.mark.parametrize(
+    "seed", [100, 101, *(pytest.param(seed, marks=pytest.mark.soak) for seed in (102, 103))]
+)
 @pytest.mark.parametrize("records", [0, 2])
 def test_nine_of_ten_that_leave_at_one_moment_leave_a_whole_ring(records: int, seed: int) -> None:
     """They go one after another: those that stay lose nobody before they know the next."""

@@ -81,7 +81,7 @@ def test_a_step_that_changes_what_it_did_not_look_at_is_refused(
     ("name", "brokers", "grain"),
     [
         ("crash-of-tester", 3, Granularity.PACKETS),
-        ("crash-of-tester", 4, Granularity.TURNS),
+        pytest.param("crash-of-tester", 4, Granularity.TURNS, marks=pytest.mark.soak),
         pytest.param("join-crash", 4, Granularity.TURNS, marks=pytest.mark.soak),
     ],
 )

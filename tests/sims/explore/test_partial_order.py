@@ -28,7 +28,12 @@ def _compare(name: str, brokers: int) -> None:
 
 @pytest.mark.parametrize(
     ("name", "brokers"),
-    [("crash", 3), ("join", 3), ("crash-of-tester", 3), ("crash", 4), ("cut", 3)],
+    [
+        ("crash", 3),
+        ("join", 3),
+        ("crash", 4),
+        *(pytest.param(name, 3, marks=pytest.mark.soak) for name in ("crash-of-tester", "cut")),
+    ],
 )
 def test_all_ends_are_come_to(name: str, brokers: int) -> None:
     _compare(name, brokers)
@@ -108,7 +113,17 @@ def test_larger_scopes_hold_in_any_order_of_coarse_steps(
     assert report.findings == ()
 
 
-@pytest.mark.parametrize(("name", "brokers"), [("crash", 4), ("join", 4), ("crash-of-tester", 3)])
+@pytest.mark.parametrize(
+    ("name", "brokers"),
+    [
+        ("crash", 3),
+        ("join", 4),
+        *(
+            pytest.param(*scope, marks=pytest.mark.soak)
+            for scope in (("crash", 4), ("crash-of-tester", 3))
+        ),
+    ],
+)
 def test_coarser_steps_come_to_some_of_the_same_ends(name: str, brokers: int) -> None:
     ends = []
     for grain in (Granularity.TURNS, Granularity.READS, Granularity.PACKETS):

@@ -81,7 +81,15 @@ def printed(name: str, hash_seed: str, *changes: str) -> bytes:
     return run.stdout
 
 
-@pytest.mark.parametrize("name", ["lossy", "delivery-under-churn", "flash-crowd", "adversary"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "lossy",
+        "delivery-under-churn",
+        pytest.param("flash-crowd", marks=pytest.mark.soak),
+        pytest.param("adversary", marks=pytest.mark.soak),
+    ],
+)
 def test_a_run_can_be_repeated_to_the_byte(name: str) -> None:
     changes = SMALL.get(name, ["nodes=24", "seconds=20"])
     assert printed(name, "1", *changes) == printed(name, "2", *changes)
@@ -351,6 +359,7 @@ def test_a_secure_link_that_one_end_has_lost_is_made_anew() -> None:
         for_s = 3
         over_s = 20
         [workload]
+        rate = 2
         link_class = "secure"
         [promises]
         nothing_lost = true

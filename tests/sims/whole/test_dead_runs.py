@@ -73,7 +73,7 @@ def test_no_link_to_a_broker_without_power_is_kept(seed: int) -> None:
     assert [uid for uid in cluster.alive if dead in cluster.nodes[uid].linked] == []
 
 
-@pytest.mark.parametrize("run", [1, 2])
+@pytest.mark.parametrize("run", [pytest.param(1, marks=pytest.mark.soak), 2])
 @pytest.mark.parametrize("mode", [KILL, POWER])
 def test_all_that_were_linked_to_the_dead_are_told(run: int, mode: CrashMode) -> None:
     cluster = Cluster(run)

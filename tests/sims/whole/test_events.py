@@ -44,7 +44,7 @@ PER_RUN = 25  #: seeds
 RUNS = range(10, 260, PER_RUN)
 
 
-@pytest.mark.parametrize("seed", [2, 3])
+@pytest.mark.parametrize("seed", [2, pytest.param(3, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
 def test_nothing_is_lost_without_a_reason(story: Story, seed: int) -> None:
     assert story(seed) == []

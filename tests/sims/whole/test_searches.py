@@ -98,7 +98,7 @@ def test_who_is_not_on_the_ring_is_not_reached(n: int) -> None:
 
 
 @pytest.mark.parametrize("mode", [KILL, POWER], ids=["kill", "power"])
-@pytest.mark.parametrize("share", [0.1, 0.3])
+@pytest.mark.parametrize("share", [pytest.param(0.1, marks=pytest.mark.soak), 0.3])
 @SIZES
 def test_the_living_are_reached_before_the_ring_is_repaired(
     n: int, share: float, mode: CrashMode
