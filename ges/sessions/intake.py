@@ -204,8 +204,6 @@ class Intake:
             run.check_attributes()
         if head.is_named:
             run.names()  # they make sense
-        if head.hops or head.duty != NO_DUTY or head.flags & ~CLIENT_FLAGS:
-            run = run.unpatched()
         if self._named.is_full(session):
             self._refuse(session, run, "too much waits for answers where named clients are")
         elif not self._named.waits(session, run):
@@ -214,6 +212,8 @@ class Intake:
     def _take_now(self, session: Session, run: EventRun) -> None:
         """Take events for which nothing need be asked any more."""
         head = run.head
+        if head.hops or head.duty != NO_DUTY or head.flags & ~CLIENT_FLAGS:
+            run = run.unpatched()
         problem = self._topics.problem(head.topic) or self._why_too_large(run)
         if head.is_named:
             problem = problem or why_never(head)
