@@ -36,6 +36,7 @@ class Content(NamedTuple):
     wanted: tuple[Interest, ...]
     edges: tuple[UnitEdge, ...]  #: its links to others
     secure: SecureHealth
+    is_crowded: bool = False  #: brokers in it wait for slots
 
 
 def stated(interests: Iterable[Interest], level: int) -> tuple[Interest, ...]:

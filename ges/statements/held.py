@@ -65,7 +65,7 @@ class Statements:
 
     @property
     def changes(self) -> int:
-        """A number that grows when edges or units change."""
+        """A number that grows when edges or units change, or brokers wait for slots."""
         return self._changes
 
     @property
@@ -121,6 +121,12 @@ class Statements:
     def unknown(self) -> int:
         """Other units of which nothing is known, as a mask."""
         return sum(1 << node for unit, node in self._current.items() if unit not in self._held)
+
+    @property
+    def is_crowded(self) -> bool:
+        """In another unit brokers wait for slots."""
+        held = (self._held.get(unit) for unit in self._current)
+        return any(each.is_crowded for each in held if each is not None)
 
     @property
     def edges(self) -> Iterator[tuple[int, UnitEdge]]:
@@ -181,7 +187,8 @@ class Statements:
             del self._held[each]
         if unit in self._current:
             self._show(unit)
-        if held is None or held.edges != statement.edges:
+        told = statement.edges, statement.is_crowded
+        if held is None or (held.edges, held.is_crowded) != told:
             self._changes += 1
         if held is None or held.secure != statement.secure:
             self._reckon_health()

@@ -148,6 +148,7 @@ class StatementsPart(Part):
             self._profiles.index.changes,
             self._gateways.states.digest,
             self._units.changes,
+            self._units.is_crowded,
             *(self._units.is_steward_of(level) for level in UNIT_LEVELS),
         )
         if seen != self._seen or self._is_touched:
@@ -287,18 +288,19 @@ class StatementsPart(Part):
             if index.unknown and not self._gateways.is_at_rest:
                 wanted = {everything()}  # of who has come from another unit with subscriptions
             edges = cluster_edges(self._gateways.states, members)
-            return Content(stated(wanted, level), edges, self.health(1))
+            return Content(stated(wanted, level), edges, self.health(1), self._units.is_crowded)
         found = self._parts(level)
         if found is None:
             inner = self._content(level - 1)
             edges = edges_above(inner.edges, level)
-            return Content(stated(inner.wanted, level), edges, inner.secure)
+            return inner._replace(wanted=stated(inner.wanted, level), edges=edges)
         known = [each for each in found.values() if each is not None]
         edges = edges_above((edge for part in known for edge in part.edges), level)
+        wanted = {each for part in known for each in part.interests}
         if len(known) < len(found):
-            return Content((everything(),), edges, self.health(level))
-        interests = stated((each for part in known for each in part.interests), level)
-        return Content(interests, edges, self.health(level))
+            wanted = {everything()}
+        is_crowded = any(each.is_crowded for each in known)
+        return Content(stated(wanted, level), edges, self.health(level), is_crowded)
 
     def _parts(self, level: int) -> dict[int, UnitStatement | None] | None:
         """Return what is said of the units in the own one, by node; None: there is only one."""

@@ -127,6 +127,11 @@ class UnitsPart(Part):
         """All brokers are one cluster, and each has a slot or gets one at once."""
         return self._table.is_for_all and self._contexts.is_single
 
+    @property
+    def is_crowded(self) -> bool:
+        """In this cluster brokers wait for slots, or nobody knows whether any do."""
+        return not self._table.is_for_all
+
     # ── the units above ───────────────────────────────────────────────────────────────────────
 
     @property

@@ -65,6 +65,7 @@ class UnitStatement(Message, frozen=True):
     interests: Annotated[tuple[Interest, ...], msgspec.Meta(max_length=MAX_STATED)]
     edges: Annotated[tuple[UnitEdge, ...], msgspec.Meta(max_length=MAX_EDGES)]
     secure: SecureHealth = SecureHealth.WHOLE  #: an earlier version does not say
+    is_crowded: bool = False  #: brokers in it wait for slots, so no event can name them
     capability = PROFILES
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from ges.profiles.interest import interest_in
 from ges.statements.content import edges_above, minimal, stated
@@ -73,6 +74,18 @@ def test_no_version_is_the_last() -> None:
     forged = StatementVersion(HIGHEST, HIGHEST, "f")
     assert is_later(StatementVersion(following(HIGHEST), 1, "a"), forged)
     assert is_later(StatementVersion(HIGHEST, following(HIGHEST), "a"), forged)
+
+
+def test_a_unit_says_that_brokers_wait_for_slots_in_it() -> None:
+    statements = known()
+    statements.take(said(100, 200, "a"))
+    assert not statements.is_crowded
+    before = statements.changes
+    statements.take(replace(said(100, 200, "a", version=2), is_crowded=True))
+    assert statements.is_crowded
+    assert statements.changes > before, "who follows the units is to look again"
+    statements.set_nodes(Nodes(), ())
+    assert not statements.is_crowded
 
 
 def test_a_statement_may_come_before_the_table_and_ends_with_its_unit() -> None:
