@@ -14,6 +14,7 @@ import random
 
 from ges.directory.directory_part import DirectoryPart
 from ges.gateways.gateways_part import GatewaysPart
+from ges.gateways.losses_part import LossesPart
 from ges.profiles.profiles_part import ProfilesPart
 from ges.retained.retained_part import RetainedPart
 from ges.statements.held import Statements
@@ -103,8 +104,9 @@ class BrokerNode:
         self.gateways = GatewaysPart(
             self.ring, self.units, self.survey, post, up, self.statements, lists.forbids
         )
+        self.losses = LossesPart(self.units, self.gateways, self.statements)
         self.profiles = ProfilesPart(self.ring, self.units, post)
-        statements_part = StatementsPart(
+        self.statements_part = StatementsPart(
             peer.uid, self.units, self.gateways, self.profiles, self.statements
         )
         self.retained = RetainedPart(self.units, self.gateways, post)
@@ -122,8 +124,9 @@ class BrokerNode:
             post,
             Mailbox(),
             self.gateways,
+            self.losses,
             self.profiles,
-            statements_part,
+            self.statements_part,
             self.retained,
             self.directory,
         )

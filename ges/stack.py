@@ -22,12 +22,13 @@ from ges.routing.parts import ExpressRules, RoutingParts
 from ges.routing.paths import Paths
 from ges.routing.recalls import Outbound
 from ges.routing.subscriber import Subscriber
-from ges.statements.statements_part import ActiveEverywhere
+from ges.statements.statements_part import ActiveIn
 from ges.topology.survey_part import Misled
 from ges.units.address import LEVELS
 from ges.units.facts import Addressed, UnitsChanged
 from ges.units.mailbox import Mailed
 from ges.units.post import ANYBODY, Mail
+from ges.wire.client_messages import Level
 from ges.wire.directory_messages import Holder, NameWrong
 from ges.wire.event_runs import EventRun, event_runs
 from ges.wire.events import DEFAULT_BUDGET_US, Head, read_head
@@ -95,8 +96,10 @@ class Stack:
         self._topics = KnownTopics()
         self._graph = node.secure_graph
         self.interests = Interests(give)
-        #: Told of subscriptions that are active now.
-        self.on_active: Callable[[Iterable[tuple[Any, int]]], None] = lambda keys: None
+        #: Told of subscriptions that are active now, and how far.
+        self.on_active: Callable[[Iterable[tuple[Any, int]], Level], None] = lambda keys, level: (
+            None
+        )
         #: Told of events with attributes as they are published here, or come; None: nobody is.
         self.on_event: Callable[[str, EventRun], None] | None = None
         #: Told when something was found out of names that were asked for.
@@ -113,6 +116,7 @@ class Stack:
                 self.mask_of,
                 node.secure_graph,
                 node.profiles.index.groups,
+                node.statements,
                 node.statements,
                 self.holders,
             ),
@@ -283,13 +287,13 @@ class Stack:
                 self.on_cut(uid, LinkClass.NORMAL)
             case Addressed() | UnitsChanged():
                 self.recalls.follow(self.now())
-            case ActiveEverywhere(keys):
-                self.on_active(self.interests.activated(keys))
+            case ActiveIn(level, keys):
+                self.on_active(self.interests.activated(keys, level), level)
             case ValuesAsked(uid, secure, marks):
                 values = self.retaining.answer(marks, secure=secure)
                 self.router.tell_values(uid, values, self.now())
             case NamesActive(keys):
-                self.on_active(self.interests.activated(keys))
+                self.on_active(self.interests.activated(keys, Level.SYSTEM), Level.SYSTEM)
             case NamesAnswered():
                 self._correct()
                 self.on_names()

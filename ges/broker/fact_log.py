@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from structlog.typing import FilteringBoundLogger as Log
 
+from ges.gateways.losses import Severity
+from ges.gateways.losses_part import GatewayLost
 from ges.topology.uid_in_use import UidInUse
 from ges.units.facts import Addressed, LimitDiffers, TookOffice, Unaddressed
 from overlay.ids import short
@@ -33,8 +35,9 @@ def tell(log: Log, fact: Fact) -> None:
     match fact:
         case Joined(member, contact):
             log.info("joined", ring_id=member.ring_id, contact=short(contact or "nobody"))
-        case JoinWaits(answers):
-            log.warning("not joined yet", seeds=dict(answers))
+        case JoinWaits(answers, why):
+            waits = {"waits_for": why} if why else {}
+            log.warning("not joined yet", seeds=dict(answers), **waits)
         case JoinDelayed(reason, retry_ns):
             log.debug("join delayed", why=reason, retry_in_s=round(retry_ns / 1e9, 2))
         case JoinRejected(reason):
@@ -90,6 +93,11 @@ def tell(log: Log, fact: Fact) -> None:
                 limit=limit,
                 given=given,
             )
+        case GatewayLost(level, (a, b), severity, left):
+            say = {Severity.HARMLESS: log.debug, Severity.DEGRADED: log.info}
+            told = say.get(severity, log.warning)
+            where = {"a": a, "b": b, "unit_level": level}
+            told("links between units lost", **where, kind=severity.value, left=left)
         case Alone():
             log.warning("alone: nobody can be reached; serving on, and knocking")
         case _:

@@ -187,17 +187,26 @@ def _write(lines: bytes) -> None:
 
 
 async def _tell_active(events: Subscription) -> None:
-    """Say once when nothing that anybody publishes is missed any more, or why nobody knows."""
+    """Say once in which units nothing is missed any more, up to all, or why nobody knows."""
+    from ges.client import Level
     from ges.errors import ActivityUnknown, EventError
+    from ges.units.unit_names import LEVEL_NAMES
 
+    told = 0
     try:
-        await events.active.wait()
+        while told < Level.SYSTEM:
+            await events.active.wait(Level(told + 1))
+            for level in events.active.levels:
+                if level > told:
+                    told = level
+                    where = "" if level is Level.SYSTEM else f" in the {LEVEL_NAMES[level]}"
+                    who = "all brokers" if level is Level.SYSTEM else "all brokers there"
+                    said = f"{events.filter} is active{where}: {who} know of it"
+                    click.echo(f"chordal: {said}", err=True)
     except ActivityUnknown as error:
         click.echo(f"chordal: {printable(str(error))}", err=True)
     except EventError:
         pass  # whoever reads the events says so
-    else:
-        click.echo(f"chordal: {events.filter} is active: all brokers know of it", err=True)
 
 
 def _tell_gap(gap: Gap) -> None:

@@ -39,7 +39,10 @@ def units(
     """Show the units of the overlay: clusters, super-clusters and so on.
 
     Asks all brokers, from the one given to the right. Each unit is an arc of the ring, with the
-    brokers whose ring ids lie in it; the first of these is its steward. With --check the tables of
+    brokers whose ring ids lie in it; the first of these is its steward. Its gatekeepers are the
+    brokers in it with links to other units of its context. Its secure part is none (nobody in it
+    holds an identity), whole, or broken: then secure events that are wanted in there are refused,
+    or parked, where they are published. With --check the tables of
     all brokers are compared with where the brokers stand: addresses are unique, no unit is above
     the limit, each broker is in the unit in whose arc it stands, and all of a context hold one
     table. Exit code 1 says that something is wrong, and what.
@@ -86,21 +89,28 @@ def _judge(
 def _print(tree: list[Unit]) -> None:
     from rich.table import Table
 
-    from ges.operations.unit_tree import LEVEL_NAMES
+    from ges.units.unit_names import LEVEL_NAMES
 
-    table = Table("unit", "is a", "members", "steward", "from", "to", box=None)
+    units = [unit for top in tree for unit in top.walk()]
+    named = ("name",) if any(unit.given_name for unit in units) else ()
+    columns = ("is a", "members", "steward", "from", "to", "gatekeepers", "secure part")
+    table = Table("unit", *named, *columns, box=None)
     for top in tree:
         for unit in top.walk():
             inside = len(unit.brokers)
             table.add_row(
                 unit.name,
+                *((unit.given_name or "-",) if named else ()),
                 LEVEL_NAMES[unit.level],
                 counted(inside, "broker")
                 if unit.level == 1
-                else f"{counted(len(unit.units), LEVEL_NAMES[unit.level - 1])}, {inside} brokers",
+                else f"{counted(len(unit.units), LEVEL_NAMES[unit.level - 1])}, "
+                f"{counted(inside, 'broker')}",
                 unit.steward.name or short(unit.steward.uid),
                 str(unit.arc.lo),
                 str(unit.arc.hi),
+                str(len(unit.gatekeepers)),
+                unit.secure or "-",
             )
     console().print(table)
 
@@ -116,11 +126,14 @@ def _as_json(walk: Walk, tree: list[Unit], found: list[str]) -> dict[str, object
 def _unit_as_json(unit: Unit) -> dict[str, object]:
     made: dict[str, object] = {
         "path": unit.name,
+        "name": unit.given_name,
         "level": unit.level,
         "lo": unit.arc.lo,
         "hi": unit.arc.hi,
         "steward": unit.steward.uid,
         "members": len(unit.brokers),
+        "gatekeepers": [status.uid for status in unit.gatekeepers],
+        "secure": unit.secure or None,
     }
     if unit.level > 1:
         made["units"] = [_unit_as_json(inner) for inner in unit.units]

@@ -26,6 +26,7 @@ from ges.wire.client_messages import (
     EventRefused,
     KeepAlive,
     Leaving,
+    Level,
     Missed,
     NoResponder,
     RevocationTaken,
@@ -46,6 +47,7 @@ from overlay.ids import LinkClass
 from overlay.machine import Message
 from overlay.wire.versions import (
     ACTIVE,
+    ACTIVE_LEVELS,
     DRILL,
     KEPT_EVENTS,
     NAMES,
@@ -81,7 +83,7 @@ class Activated:
     """A subscription is active, so far."""
 
     number: int
-    level: int
+    level: Level
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,8 @@ class ClientState:
         self.requests: dict[int, Subscribe] = {}  #: to be made of every broker
         self._served: dict[int, float] = {}  #: by number of request, when one first served it
         self._keeps_events = False  #: the broker can send what was missed before
-        self.tells_active = True  #: it says when a subscription is active
+        self.tells_active = True  #: it says when a subscription is active ...
+        self._tells_levels = True  #: ... and before that, how far
         self.refusals: list[str] = []  #: of the client's events
         self.statuses: list[Status] = []
         self._pages = StatusPages()
@@ -172,6 +175,7 @@ class ClientState:
         self.can_operate = OPERATE in attached.capabilities
         self.can_drill = DRILL in attached.capabilities
         self.tells_active = ACTIVE in attached.capabilities
+        self._tells_levels = ACTIVE_LEVELS in attached.capabilities
         self.answers_why = WHY in attached.capabilities
         self.retains = RETAINED in attached.capabilities
         self.takes_queues = QUEUES in attached.capabilities
@@ -303,7 +307,8 @@ class ClientState:
                 if number in self._unsettled:
                     self._decisions.setdefault(number, None)
             case Active(number, level) if number in self.requests:
-                return Activated(number, level)
+                is_far = not self._tells_levels or level >= Level.SYSTEM
+                return Activated(number, Level.SYSTEM if is_far else Level(level))
             case SubscriptionRefused(number, told):
                 reason = printable(told)
                 if number in self._unsettled:

@@ -196,8 +196,14 @@ class GatewaysPart(Part):
         return self._naming.nodes.own.get(level)
 
     def gate(self, node: int, link_class: LinkClass, without: str = "") -> str | None:
-        """Return the uid of the broker of another unit to whom events for it go from here."""
-        return self._gates.first(node, link_class, without)
+        """Return the uid of the broker of another unit to whom events for it go from here.
+
+        Express events go to one with a normal link where there is no express one.
+        """
+        found = self._gates.first(node, link_class, without)
+        if found is None and link_class is EXPRESS:
+            return self._gates.first(node, NORMAL, without)
+        return found
 
     def now_at(self, slots: int) -> int:
         """Return the units in which those stand now that had these slots, as a mask."""

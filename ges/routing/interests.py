@@ -1,7 +1,7 @@
 """What the clients of this broker want, as the cluster is told of it.
 
-A subscription is *active* when every broker of the cluster sends here what it asks for
-(:mod:`ges.profiles.activity`). Until then it is pending.
+A subscription is *active* when every broker of the overlay sends here what it asks for
+(:mod:`ges.profiles.activity`, :mod:`ges.statements`). Until then it is pending.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from ges.directory.directory_part import NamesDropped, NameTaken
 from ges.profiles.interest import interest_in
 from ges.profiles.profiles_part import Unwanted, Wanted
 from ges.routing.subscriber import Subscriber
+from ges.wire.client_messages import Level
 from ges.wire.realms import Realm
 from overlay.ids import LinkClass
 from overlay.machine import Input
@@ -74,8 +75,9 @@ class Interests:
         """Say whether a subscription is not active yet."""
         return (client, number) in self._pending
 
-    def activated(self, keys: Iterable[Key]) -> list[Key]:
-        """These are active now; return those that were pending."""
+    def activated(self, keys: Iterable[Key], level: Level) -> list[Key]:
+        """These are active now, so far; return those that were pending."""
         found = [key for key in keys if key in self._pending]
-        self._pending.difference_update(found)
+        if level is Level.SYSTEM:
+            self._pending.difference_update(found)
         return found

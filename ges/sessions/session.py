@@ -76,6 +76,7 @@ class Session:
         "filters",
         "hears_active",
         "hears_leaving",
+        "hears_levels",
         "hears_missed",
         "host",
         "identity",
@@ -116,6 +117,7 @@ class Session:
         asks: bool = False,
         hears_missed: bool = False,
         hears_active: bool = False,
+        hears_levels: bool = False,
         takes_pages: bool = False,
         only_looks: bool = False,
         hears_leaving: bool = False,
@@ -129,7 +131,8 @@ class Session:
         Args:
             asks: it says when it waits for its events to be confirmed.
             hears_missed: it knows what :class:`Missed` says.
-            hears_active: it is told when its subscriptions are active.
+            hears_active: it is told when its subscriptions are active ...
+            hears_levels: ... and before that, how far they are.
             takes_pages: it can put a status together that comes in pages.
             only_looks: it may ask for the status, and no more.
             hears_leaving: it goes to another broker when it is told that this one leaves.
@@ -158,6 +161,7 @@ class Session:
         self.asks = asks
         self.hears_missed = hears_missed
         self.hears_active = hears_active
+        self.hears_levels = hears_levels
         self.takes_pages = takes_pages
         self.only_looks = only_looks
         self.hears_leaving = hears_leaving

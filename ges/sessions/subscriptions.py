@@ -74,14 +74,13 @@ class Subscriptions:
             return
         self._charge(session, filter_cost(request.filter))
         number = request.number
+        self._notices.begin(session, number, self._stack.now())
         if (name := name_in(request.filter)) is not None:
             self._deliveries.take_name(session, number, name)
-            self._begin(session, number)
             return
         self._deliveries.subscribe(
             session, number, request.filter, request.link_class, request.queue, request.realm
         )
-        self._begin(session, number)
 
     def unsubscribe(self, session: Session, number: int) -> None:
         """Serve a filter no longer, if there is one of that number."""
@@ -111,10 +110,6 @@ class Subscriptions:
         self._deliveries.forget(session)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
-
-    def _begin(self, session: Session, number: int) -> None:
-        is_active = not self._stack.interests.is_pending(session, number)
-        self._notices.begin(session, number, self._stack.now(), is_active=is_active)
 
     def _end(self, session: Session, number: int) -> None:
         text = session.filter_of(number)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from ges.gateways.link_state import LinkStates
 from ges.profiles.covering import CoverTree
@@ -23,12 +24,18 @@ from ges.wire.statement_messages import (
     MAX_STATED_BYTES,
     MAX_STATED_GROUPS,
     MAX_STATED_GROUPS_BYTES,
+    SecureHealth,
     UnitEdge,
 )
 from overlay.ids import LinkClass
 
-#: What is wanted in a unit, and its links to others.
-Content = tuple[tuple[Interest, ...], tuple[UnitEdge, ...]]
+
+class Content(NamedTuple):
+    """What is said of a unit."""
+
+    wanted: tuple[Interest, ...]
+    edges: tuple[UnitEdge, ...]  #: its links to others
+    secure: SecureHealth
 
 
 def stated(interests: Iterable[Interest], level: int) -> tuple[Interest, ...]:

@@ -18,6 +18,7 @@ from ges.units.address import LEVELS
 from ges.units.arcs import Arc
 from ges.units.nodes import Nodes, level_of
 from ges.wire.statement_messages import (
+    SecureHealth,
     StatementTaken,
     StatementVersion,
     UnitEdge,
@@ -55,6 +56,8 @@ class Statements:
     def __init__(self) -> None:
         self.nodes = Nodes()
         self._changes = 0
+        self._health_changes = 0
+        self._by_health = dict.fromkeys(SecureHealth, 0)
         self._held: dict[Unit, UnitStatement] = {}
         self._indices = {level: ProfileIndex() for level in UNIT_LEVELS}
         self._current: dict[Unit, int] = {}  #: other units, and their nodes
@@ -64,6 +67,15 @@ class Statements:
     def changes(self) -> int:
         """A number that grows when edges or units change."""
         return self._changes
+
+    @property
+    def health_changes(self) -> int:
+        """A number that grows when the secure part of a unit is in another state than before."""
+        return self._health_changes
+
+    def in_health(self, health: SecureHealth) -> int:
+        """Return the other units whose secure part is in a state, as a mask."""
+        return self._by_health[health]
 
     def get(self, unit: Unit) -> UnitStatement | None:
         """Return what is said of a unit; None: nothing is known."""
@@ -81,7 +93,7 @@ class Statements:
             for level in range(1, below):
                 index = self._indices[level]
                 found |= index.mask_of(link_class, topic, max(common, level + 1)) << 64 * level
-        return found
+        return self._able(link_class, found)
 
     def groups_of(
         self, link_class: LinkClass, topic: bytes, below: int = LEVELS, common: int = 1
@@ -97,6 +109,12 @@ class Statements:
         if self._current:
             for level in range(1, below):
                 found |= self._indices[level].groups.mask(link_class, key) << 64 * level
+        return self._able(link_class, found)
+
+    def _able(self, link_class: LinkClass, found: int) -> int:
+        """Leave out the units in which nobody can take events of a class."""
+        if link_class is LinkClass.SECURE:
+            found &= ~self._by_health[SecureHealth.NONE]
         return found
 
     @property
@@ -148,6 +166,7 @@ class Statements:
             index.set_slots(slots)
         for unit in self._current:
             self._show(unit)
+        self._reckon_health()
 
     def take(self, statement: UnitStatement) -> bool:
         """Hold a statement if it is later than what is held; says whether it is."""
@@ -164,6 +183,8 @@ class Statements:
             self._show(unit)
         if held is None or held.edges != statement.edges:
             self._changes += 1
+        if held is None or held.secure != statement.secure:
+            self._reckon_health()
         return True
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
@@ -171,6 +192,15 @@ class Statements:
     def _of(self, level: int, own: Unit | None) -> list[Unit]:
         units = [unit for unit in self._current if unit[0] == level]
         return units if own is None else [*units, own]
+
+    def _reckon_health(self) -> None:
+        found = dict.fromkeys(SecureHealth, 0)
+        for unit, node in self._current.items():
+            if (held := self._held.get(unit)) is not None:
+                found[held.secure] |= 1 << node
+        if found != self._by_health:
+            self._by_health = found
+            self._health_changes += 1
 
     def _show(self, unit: Unit) -> None:
         index, held = self._indices[unit[0]], self._held.get(unit)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ges.units.address import LEVELS, UNIT_LIMIT, unpack_address
+from ges.units.address import LEVELS, UNIT_LIMIT, Address, unpack_address
 from ges.units.arcs import Arc
 from ges.units.unit_rows import unit_arcs, unit_at
 from ges.wire.unit_messages import UnitTable
@@ -25,6 +25,12 @@ def node_at(level: int, number: int) -> int:
 def level_of(node: int) -> int:
     """Return the level of a node: 0 is a broker."""
     return node // UNIT_LIMIT
+
+
+def name_of(node: int, address: Address) -> str:
+    """Return a node as it is printed, such as ``0.0.2``; ``address``: of a broker that names it."""
+    above = address.numbers[: LEVELS - 1 - level_of(node)]
+    return ".".join(map(str, (*above, node % UNIT_LIMIT)))
 
 
 def from_level(mask: int, level: int) -> int:

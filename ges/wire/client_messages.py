@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Annotated
 
 import msgspec
@@ -122,11 +123,21 @@ class Subscribed(Message, frozen=True):
     number: Number
 
 
+class Level(IntEnum):
+    """How far a subscription is active: in which unit around its broker all brokers know of it."""
+
+    CLUSTER = 1
+    SUPER_CLUSTER = 2
+    SUPER_SUPER_CLUSTER = 3
+    SYSTEM = 4  #: all of the overlay
+
+
 class Active(Message, frozen=True):
     """All brokers of a unit know of it: no event published there from now on is missed.
 
-    Only to a client that has said :data:`overlay.wire.versions.ACTIVE`. Level 1 is the cluster,
-    level 2 the super-cluster, and so on; a wider one may follow.
+    Only to a client that has said :data:`overlay.wire.versions.ACTIVE`. One that has also said
+    ``ACTIVE_LEVELS`` is told each :class:`Level` as it is reached, but for units that are all of
+    the next one. Any other is told level 1 once, which means the whole system.
     """
 
     number: Number

@@ -10,7 +10,7 @@ import random
 from functools import partial
 from typing import Protocol
 
-from ges.client.state import Away, ClientState
+from ges.client.state import Activated, Away, ClientState
 from ges.client.tries import ATTACH_SECONDS, RETRY_MAX_SECONDS, RETRY_SECONDS
 from ges.wire.client_messages import (
     CLIENT_CODEC,
@@ -27,7 +27,7 @@ from ges.wire.events import SPENT_AT, Options
 from ges.wire.realms import Realm
 from overlay.address import Address, parse_url
 from overlay.errors import ProtocolError
-from overlay.ids import NANOS_PER_SECOND, LinkClass, nanos, uid_of
+from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, nanos, uid_of
 from overlay.wire.codec import FrameReader, MessageCodec
 from overlay.wire.frames import CONTROL, DELIVERY, HEADER, MAX_CONTROL_BYTES, MAX_FRAME_BYTES
 from overlay.wire.greetings import GREETINGS, Hello, Refusal
@@ -108,6 +108,8 @@ class SimulatedClient(Process):
         self._token = 0
         self._filters = 0
         self.protocol_errors: list[str] = []
+        #: When subscriptions were active, and how far, as told.
+        self.activated: list[tuple[Nanos, Activated]] = []
         self.gaps: list[float] = []  #: seconds in which its broker's place was in doubt, as told
 
     # ── for its user ──────────────────────────────────────────────────────────────────────────
@@ -296,6 +298,8 @@ class SimulatedClient(Process):
         action = self.state.take(message, self._seconds())
         if isinstance(action, KeepAlive):
             connection.send(CLIENT_CODEC.encode(action))
+        elif isinstance(action, Activated):
+            self.activated.append((self.timeline.now, action))
         elif isinstance(action, Away):
             self.gaps.append(action.seconds)
         elif isinstance(message, Accepted):

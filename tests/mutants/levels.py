@@ -43,8 +43,8 @@ LEVELS.add(
 
 def _first_alone(original: Method) -> Method:
     def content(self: StatementsPart, level: int) -> Any:  # noqa: ANN401
-        wanted, links = original(self, level)
-        return wanted[:1], links
+        found = original(self, level)
+        return found._replace(wanted=found.wanted[:1])
 
     return content
 
