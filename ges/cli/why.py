@@ -326,6 +326,10 @@ def _as_json(found: Explanation) -> dict[str, Any]:
     }
 
 
+def _realm_of(realm: int) -> dict[str, str]:
+    return {} if realm == Realm.ALL else {"realm": name_of(realm)}
+
+
 def _unit(unit: WhyUnit) -> dict[str, Any]:
     return {
         "unit": unit.name,
@@ -344,7 +348,7 @@ def _broker(found: Explanation, destination: Destination) -> dict[str, Any]:
         {
             "filter": each.filter,
             "queue": each.group,
-            "realm": name_of(each.realm),
+            **_realm_of(each.realm),
             "classes": [c.value for c in each.classes],
         }
         for each in (member.interests if member is not None else ())
@@ -366,7 +370,7 @@ def _broker(found: Explanation, destination: Destination) -> dict[str, Any]:
                     {
                         "filter": f.filter,
                         "queue": f.group,
-                        "realm": name_of(f.realm),
+                        **_realm_of(f.realm),
                         "class": f.link_class.value if f.link_class else None,
                     }
                     for f in client.filters

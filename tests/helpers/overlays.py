@@ -10,7 +10,8 @@ from overlay.ids import LinkClass, nanos
 from sims.experiments.service import Service
 from sims.world.clients import SimulatedClient
 
-QUIET_S = 10.0  #: after which units have settled, and events name them
+QUIET_S = 10.0  #: after which units may have settled, and events name them
+CALM = 4  #: so often nothing has changed: units may wait for half a minute before they do
 
 
 def overlay(n: int, limit: int, seed: int = 1, *, secure: bool = False) -> Service:
@@ -26,13 +27,15 @@ def overlay(n: int, limit: int, seed: int = 1, *, secure: bool = False) -> Servi
 
 def rest_units(service: Service) -> None:
     """Let units settle, and see that they stay as they are."""
-    namings: list[int] = []
-    for _ in range(15):
+    last: list[int] = []
+    calm = 0
+    for _ in range(24):
         service.run(QUIET_S)
         nodes = [service.brokers[uid].node for uid in service.alive]
-        before, namings = namings, [each.gateways.namings for each in nodes]
+        before, last = last, [each.gateways.namings for each in nodes]
         are_known = all(each.gateways.is_for_all and not each.statements.unknown for each in nodes)
-        if are_known and namings == before:
+        calm = calm + 1 if are_known and last == before else 0
+        if calm == CALM:
             return
     raise AssertionError("units have not settled")
 

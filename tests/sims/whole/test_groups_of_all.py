@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
+from ges.wire.events import pack_event, read_head
+from ges.wire.realms import Realm
 from overlay.ids import LinkClass
 from overlay.rng import rng_for
 from sims.experiments.service import Service
@@ -116,9 +118,16 @@ def test_a_request_finds_who_answers_in_another_cluster(service: Service) -> Non
     here = service.alive[0]
     there = in_another(service, 1, here)
     replier = member(service, there, "ask", "adders")
-    stack = service.brokers[here].stack
     service.run(3)
-    assert stack.deliveries.sharing.choosing.of(LinkClass.NORMAL, b"ask")
+
+    def is_alone(topic: bytes, realm: Realm = Realm.ALL) -> bool:
+        """Whether a request would be told at once that nobody answers."""
+        body = pack_event(False, bytes(16), 1, 1, 0, topic, b"", b"", realm=realm)
+        return service.brokers[here].stack.has_nobody_for(read_head(body))
+
+    assert not is_alone(b"ask")
+    assert is_alone(b"ask", Realm.CLUSTER), "who answers is beyond"
+    assert is_alone(b"nobody")
     client, _ = attach(service, here)
     service.run(0.5)
     publish(service, client, "ask", 1)
