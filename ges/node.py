@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import random
 
+from ges.directory.directory_part import DirectoryPart
 from ges.gateways.gateways_part import GatewaysPart
+from ges.gateways.losses_part import LossesPart
 from ges.profiles.profiles_part import ProfilesPart
 from ges.retained.retained_part import RetainedPart
 from ges.statements.held import Statements
@@ -29,6 +31,7 @@ from ges.units.mailbox import Mailbox
 from ges.units.planner import UnitsConfig
 from ges.units.post import Post
 from ges.units.units_part import UnitsPart
+from ges.wire.directory_messages import DIRECTORY_MESSAGES
 from ges.wire.gateway_messages import GATEWAY_MESSAGES
 from ges.wire.link_codec import LINK_CODEC
 from ges.wire.profile_messages import PROFILE_MESSAGES
@@ -57,6 +60,7 @@ from ring.node import RingNode
 
 #: What members send each other by :mod:`ges.units.post`, whether they are linked or not.
 BY_POST = (*PROFILE_MESSAGES, *GATEWAY_MESSAGES, *RECALL_MESSAGES, *RETAINED_MESSAGES)
+BY_POST += DIRECTORY_MESSAGES
 
 
 class BrokerNode:
@@ -100,11 +104,13 @@ class BrokerNode:
         self.gateways = GatewaysPart(
             self.ring, self.units, self.survey, post, up, self.statements, lists.forbids
         )
+        self.losses = LossesPart(self.units, self.gateways, self.statements)
         self.profiles = ProfilesPart(self.ring, self.units, post)
-        statements_part = StatementsPart(
+        self.statements_part = StatementsPart(
             peer.uid, self.units, self.gateways, self.profiles, self.statements
         )
         self.retained = RetainedPart(self.units, self.gateways, post)
+        self.directory = DirectoryPart(self.ring, self.units, post)
         self._uid_watch = UidWatch(self.ring)
         #: In the order in which they hear of links and facts, run their timers and settle: later
         #: ones see what those before them have changed.
@@ -118,9 +124,11 @@ class BrokerNode:
             post,
             Mailbox(),
             self.gateways,
+            self.losses,
             self.profiles,
-            statements_part,
+            self.statements_part,
             self.retained,
+            self.directory,
         )
         self._on_message: dict[type[Message], MessageHandler] = {}
         self._on_command: dict[type[Command], CommandHandler] = {}

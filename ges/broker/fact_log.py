@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from structlog.typing import FilteringBoundLogger as Log
 
+from ges.gateways.losses import Severity
+from ges.gateways.losses_part import GatewayLost
 from ges.topology.uid_in_use import UidInUse
 from ges.units.facts import Addressed, LimitDiffers, TookOffice, Unaddressed
 from overlay.ids import short
@@ -91,6 +93,11 @@ def tell(log: Log, fact: Fact) -> None:
                 limit=limit,
                 given=given,
             )
+        case GatewayLost(level, (a, b), severity, left):
+            say = {Severity.HARMLESS: log.debug, Severity.DEGRADED: log.info}
+            told = say.get(severity, log.warning)
+            where = {"a": a, "b": b, "unit_level": level}
+            told("links between units lost", **where, kind=severity.value, left=left)
         case Alone():
             log.warning("alone: nobody can be reached; serving on, and knocking")
         case _:

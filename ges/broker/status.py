@@ -6,8 +6,17 @@ from collections import Counter
 
 from ges.broker.link_status import link_statuses, relay_path_statuses
 from ges.broker.parts import Parts
+from ges.gateways.losses import Severity
+from ges.node import BrokerNode
 from ges.units.unit_names import written
-from ges.wire.status import IncidentStatus, MemoryStatus, Status, VerdictStatus
+from ges.wire.status import (
+    IncidentStatus,
+    LevelStatus,
+    LossStatus,
+    MemoryStatus,
+    Status,
+    VerdictStatus,
+)
 from overlay.ids import NANOS_PER_SECOND, Nanos
 from overlay.release import software_version
 from overlay.trace_schema import Incident, Verdict
@@ -24,6 +33,7 @@ def describe(parts: Parts) -> Status:
     counters += parts.clients.dropped
     survey, paths, units = node.survey, node.relay_paths, node.units
     counters += units.counters + node.gateways.counters + node.profiles.counters
+    counters += node.losses.counters
     counters["path_changes"] = paths.choice.changes
     counters["express_demotions"] = survey.express_range.demotions
     counters["express_promotions"] = survey.express_range.promotions
@@ -71,8 +81,32 @@ def describe(parts: Parts) -> Status:
         incidents=tuple(_incident(*decided) for decided in parts.recorder.recent),
         unit_limit=units.limit,
         contexts=units.contexts,
+        losses=tuple(
+            LossStatus(
+                lost.level,
+                lost.units,
+                lost.severity.value,
+                lost.left,
+                round(at_ns / NANOS_PER_SECOND, 3),
+            )
+            for at_ns, lost in node.losses.recent
+        ),
+        levels=_levels(node),
         unit=written(units.names),
         unit_wanted=written(units.placement.wish),
+    )
+
+
+def _levels(node: BrokerNode) -> tuple[LevelStatus, ...]:
+    found = node.losses
+    return tuple(
+        LevelStatus(
+            level,
+            missing,
+            {each.value: found.counts[level, each] for each in Severity},
+            node.statements_part.health(level).value if level else "",
+        )
+        for level, missing in found.cut_off.items()
     )
 
 

@@ -84,6 +84,25 @@ def _mib(size: int) -> str:
     return f"{size / MIB:.1f}"
 
 
+def _print_losses(found: Status) -> None:
+    """Show units that are cut off, and the last lost connections between units."""
+    from rich.table import Table
+
+    from ges.units.unit_names import LEVEL_NAMES
+
+    out = console()
+    for at in found.levels:
+        if at.cut_off:
+            out.print(f"  no path to {counted(at.cut_off, LEVEL_NAMES[at.level])} at present")
+    if not found.losses:
+        return
+    losses = Table("links lost between", "and", "kind", "links left", "s ago", box=None)
+    for loss in found.losses:
+        ago = f"{max(0.0, found.uptime_s - loss.at_s):.1f}"
+        losses.add_row(*loss.units, loss.kind, str(loss.left), ago)
+    out.print(losses)
+
+
 def _print(found: Status) -> None:
     from rich.table import Table
 
@@ -183,6 +202,7 @@ def _print(found: Status) -> None:
                 f"{ruling.at_s:.1f}",
             )
         out.print(verdicts)
+    _print_losses(found)
     counters = Table("counter", "value", box=None)
     for name, value in found.counters.items():
         counters.add_row(name, str(value))

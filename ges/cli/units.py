@@ -39,7 +39,10 @@ def units(
     """Show the units of the overlay: clusters, super-clusters and so on.
 
     Asks all brokers, from the one given to the right. Each unit is an arc of the ring, with the
-    brokers whose ring ids lie in it; the first of these is its steward. With --check the tables of
+    brokers whose ring ids lie in it; the first of these is its steward. Its gatekeepers are the
+    brokers in it with links to other units of its context. Its secure part is none (nobody in it
+    holds an identity), whole, or broken: then secure events that are wanted in there are refused,
+    or parked, where they are published. With --check the tables of
     all brokers are compared with where the brokers stand: addresses are unique, no unit is above
     the limit, each broker is in the unit in whose arc it stands, and all of a context hold one
     table. Exit code 1 says that something is wrong, and what.
@@ -90,7 +93,8 @@ def _print(tree: list[Unit]) -> None:
 
     units = [unit for top in tree for unit in top.walk()]
     named = ("name",) if any(unit.given_name for unit in units) else ()
-    table = Table("unit", *named, "is a", "members", "steward", "from", "to", box=None)
+    columns = ("is a", "members", "steward", "from", "to", "gatekeepers", "secure part")
+    table = Table("unit", *named, *columns, box=None)
     for top in tree:
         for unit in top.walk():
             inside = len(unit.brokers)
@@ -105,6 +109,8 @@ def _print(tree: list[Unit]) -> None:
                 unit.steward.name or short(unit.steward.uid),
                 str(unit.arc.lo),
                 str(unit.arc.hi),
+                str(len(unit.gatekeepers)),
+                unit.secure or "-",
             )
     console().print(table)
 
@@ -126,6 +132,8 @@ def _unit_as_json(unit: Unit) -> dict[str, object]:
         "hi": unit.arc.hi,
         "steward": unit.steward.uid,
         "members": len(unit.brokers),
+        "gatekeepers": [status.uid for status in unit.gatekeepers],
+        "secure": unit.secure or None,
     }
     if unit.level > 1:
         made["units"] = [_unit_as_json(inner) for inner in unit.units]

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 from ges.client.client import Client
 from ges.client.gaps import Gap
 from ges.client.subscription import Activity, Subscription
+from ges.wire.client_messages import Level
 from ges.wire.delivered import Event
 from ges.wire.status import Status
 from overlay.ids import LinkClass
@@ -33,7 +34,17 @@ from overlay.ids import LinkClass
 if TYPE_CHECKING:
     from ges.client.connecting import connect
 
-__all__ = ["Activity", "Client", "Event", "Gap", "LinkClass", "Status", "Subscription", "connect"]
+__all__ = [
+    "Activity",
+    "Client",
+    "Event",
+    "Gap",
+    "Level",
+    "LinkClass",
+    "Status",
+    "Subscription",
+    "connect",
+]
 
 
 def __getattr__(name: str) -> object:

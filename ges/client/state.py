@@ -26,6 +26,7 @@ from ges.wire.client_messages import (
     EventRefused,
     KeepAlive,
     Leaving,
+    Level,
     Missed,
     NoResponder,
     RevocationTaken,
@@ -35,6 +36,7 @@ from ges.wire.client_messages import (
 )
 from ges.wire.drill_messages import Drilled
 from ges.wire.operator_messages import ClientList, Operated
+from ges.wire.realms import Realm
 from ges.wire.status import MoreStatus, Status
 from ges.wire.status_pages import StatusPages
 from ges.wire.why import Why
@@ -45,10 +47,13 @@ from overlay.ids import LinkClass
 from overlay.machine import Message
 from overlay.wire.versions import (
     ACTIVE,
+    ACTIVE_LEVELS,
     DRILL,
     KEPT_EVENTS,
+    NAMES,
     OPERATE,
     QUEUES,
+    REALMS,
     REQUESTS,
     RETAINED,
     WHY,
@@ -78,7 +83,7 @@ class Activated:
     """A subscription is active, so far."""
 
     number: int
-    level: int
+    level: Level
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +123,8 @@ class ClientState:
         self.requests: dict[int, Subscribe] = {}  #: to be made of every broker
         self._served: dict[int, float] = {}  #: by number of request, when one first served it
         self._keeps_events = False  #: the broker can send what was missed before
-        self.tells_active = True  #: it says when a subscription is active
+        self.tells_active = True  #: it says when a subscription is active ...
+        self._tells_levels = True  #: ... and before that, how far
         self.refusals: list[str] = []  #: of the client's events
         self.statuses: list[Status] = []
         self._pages = StatusPages()
@@ -131,6 +137,8 @@ class ClientState:
         self.can_drill = False  #: ... and drills
         self.takes_queues = True  #: it takes clients into queue groups
         self.takes_requests = True  #: it takes requests
+        self.takes_realms = True  #: it keeps events and subscriptions to their units
+        self.takes_names = True  #: it knows named clients
         self.pending = PendingRequests(publisher.hex())  #: requests that wait for a reply
         self._addresses = tuple(addresses)
         self._has_token = has_token
@@ -167,10 +175,13 @@ class ClientState:
         self.can_operate = OPERATE in attached.capabilities
         self.can_drill = DRILL in attached.capabilities
         self.tells_active = ACTIVE in attached.capabilities
+        self._tells_levels = ACTIVE_LEVELS in attached.capabilities
         self.answers_why = WHY in attached.capabilities
         self.retains = RETAINED in attached.capabilities
         self.takes_queues = QUEUES in attached.capabilities
         self.takes_requests = REQUESTS in attached.capabilities
+        self.takes_realms = REALMS in attached.capabilities
+        self.takes_names = NAMES in attached.capabilities
         self.watermarks.move()
         return None if self._lost_at is None else now - self._lost_at
 
@@ -204,7 +215,10 @@ class ClientState:
         served = [
             (request, now - self._served[number])
             for number, request in self.requests.items()
-            if self._keeps_events and number in self._served and request.queue is None
+            if self._keeps_events
+            and number in self._served
+            and request.queue is None
+            and (request.realm == Realm.ALL or self.takes_realms)
         ]
         if served:
             yield from resume(served, self.watermarks.marks())
@@ -293,7 +307,8 @@ class ClientState:
                 if number in self._unsettled:
                     self._decisions.setdefault(number, None)
             case Active(number, level) if number in self.requests:
-                return Activated(number, level)
+                is_far = not self._tells_levels or level >= Level.SYSTEM
+                return Activated(number, Level.SYSTEM if is_far else Level(level))
             case SubscriptionRefused(number, told):
                 reason = printable(told)
                 if number in self._unsettled:

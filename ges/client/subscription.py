@@ -7,7 +7,9 @@ from collections.abc import Callable
 
 from ges.client.loop import Flag, Loop
 from ges.errors import ClientClosed, EventError, SubscribeRefused
+from ges.wire.client_messages import Level
 from ges.wire.delivered import Event
+from ges.wire.realms import Realm
 from overlay.ids import LinkClass
 
 MAX_UNREAD = 1_000_000  #: events kept for a subscription that is not read; then the oldest go
@@ -17,22 +19,30 @@ class Activity:
     """Whether a subscription is active: a flag to be asked and waited for, as an event of trio is.
 
     A subscription is *active* when all brokers know of it: then no event is missed that anybody
-    publishes from now on, wherever it is. After the broker is lost it is not active until the next
-    one says that it is.
+    publishes from now on, wherever it is. Before that it is active in the cluster of the client's
+    broker, and so on: nothing is missed that is published there (:class:`Level`). After the broker
+    is lost it is not active until the next one says that it is.
     """
 
     def __init__(self, loop: Loop) -> None:
-        self.level = 0  #: how far, as told: 1 is the cluster of the broker; 0: it is not active
+        #: How far, as told since it was not active at all; the last one counts. Units that are
+        #: all of the next larger one are left out.
+        self.levels: tuple[Level, ...] = ()
         self._loop = loop
         self._problem: EventError | None = None
         self._changed = loop.event()
 
-    def is_set(self) -> bool:
-        """Say whether it is active now; always no where the broker does not tell."""
-        return self.level > 0
+    @property
+    def level(self) -> Level | None:
+        """How far it is active now; None: not at all."""
+        return self.levels[-1] if self.levels else None
 
-    async def wait(self) -> None:
-        """Wait until it is active.
+    def is_set(self, level: Level = Level.SYSTEM) -> bool:
+        """Say whether it is active now, so far; always no where the broker does not tell."""
+        return (self.level or 0) >= level
+
+    async def wait(self, level: Level = Level.SYSTEM) -> None:
+        """Wait until it is active, so far; at once if it is active farther than that.
 
         Raises:
             ActivityUnknown: the broker is of an earlier version, and does not tell when it is.
@@ -41,21 +51,22 @@ class Activity:
             ClientClosed: the subscription's block, or the client's, has ended.
         """
         await self._loop.let_others()
-        while not self.level:
+        while not self.is_set(level):
             if self._problem is not None:
                 raise type(self._problem)(str(self._problem))
             await self._changed.wait()
 
-    def set(self, level: int) -> None:
+    def set(self, level: Level) -> None:
         """Called by the connection: the broker says so."""
-        self._become(max(level, self.level), None)
+        if not self.is_set(level):
+            self._become((*self.levels, level), None)
 
     def clear(self, problem: EventError | None = None) -> None:
         """Called by the connection: it is not active, and with ``problem`` nobody will say so."""
-        self._become(0, problem)
+        self._become((), problem)
 
-    def _become(self, level: int, problem: EventError | None) -> None:
-        self.level, self._problem = level, problem
+    def _become(self, levels: tuple[Level, ...], problem: EventError | None) -> None:
+        self.levels, self._problem = levels, problem
         self._changed.set()
         self._changed = self._loop.event()
 
@@ -70,11 +81,13 @@ class Subscription:
         text: str,
         link_class: LinkClass | None,
         queue: str | None = None,
+        realm: Realm = Realm.ALL,
     ) -> None:
         self.number = number
         self.filter = text
         self.link_class = link_class
         self.queue = queue  #: the queue group that it is in
+        self.realm = realm  #: only events published in the same unit of that level
         self.active = Activity(loop)
         self.dropped = 0  #: events thrown away because this was not read fast enough
         self._events: deque[Event] = deque(maxlen=MAX_UNREAD)
@@ -82,6 +95,10 @@ class Subscription:
         self._arrived = loop.event()
         self._closed = False
         self._refusal: str | None = None
+
+    async def wait_active(self, level: Level = Level.SYSTEM) -> None:
+        """Wait until it is active, so far; the same as :meth:`Activity.wait`."""
+        await self.active.wait(level)
 
     def __aiter__(self) -> Subscription:
         return self

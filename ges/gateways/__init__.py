@@ -9,5 +9,8 @@ Paths
     ``next_hops`` (the cached decision for a destination mask).
 Names
     ``naming`` (what destinations are called, and what has become of those of before).
+Losses
+    ``connections`` (the links between units, as those at both ends have told), ``losses`` (how bad
+    it is that one is lost), ``losses_part`` (watches for them).
 ``gateways_part`` is the part of a broker's machine that joins them.
 """

@@ -196,8 +196,14 @@ class GatewaysPart(Part):
         return self._naming.nodes.own.get(level)
 
     def gate(self, node: int, link_class: LinkClass, without: str = "") -> str | None:
-        """Return the uid of the broker of another unit to whom events for it go from here."""
-        return self._gates.first(node, link_class, without)
+        """Return the uid of the broker of another unit to whom events for it go from here.
+
+        Express events go to one with a normal link where there is no express one.
+        """
+        found = self._gates.first(node, link_class, without)
+        if found is None and link_class is EXPRESS:
+            return self._gates.first(node, NORMAL, without)
+        return found
 
     def now_at(self, slots: int) -> int:
         """Return the units in which those stand now that had these slots, as a mask."""
@@ -206,6 +212,14 @@ class GatewaysPart(Part):
     def toward(self, address: int) -> int:
         """Return the node at which a packed address lies, as a mask; 0: here, or unknown."""
         return self._naming.nodes.towards(address, self._naming.slot)
+
+    def node_at(self, place: int) -> int | None:
+        """Return the other unit in which a ring id lies; None: this cluster, or unknown."""
+        return self._naming.nodes.at(place)
+
+    def common_level(self, place: int) -> int:
+        """Return the level of the smallest unit in which both this broker and a ring id are."""
+        return self._naming.nodes.common_level(place)
 
     def take_moves(self) -> Mapping[LinkClass, Moves]:
         """Return, once, what has moved to other next hops."""

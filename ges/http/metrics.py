@@ -120,6 +120,17 @@ class _Scrape(Collector):
             if context.level:
                 known.add_metric((*self._labels, str(context.level)), len(context.units))
         yield known
+        about = "Units of a level to which no path leads; level 0: brokers of its cluster."
+        missing = GaugeMetricFamily("chordal_units_cut_off", about, labels=("broker", "level"))
+        about = "Pairs of units that have lost links, by level and kind of the loss."
+        lost = CounterMetricFamily(
+            "chordal_gateways_lost", about, labels=("broker", "level", "kind")
+        )
+        for at in status.levels:
+            missing.add_metric((*self._labels, str(at.level)), at.cut_off)
+            for kind, count in at.lost.items():
+                lost.add_metric((*self._labels, str(at.level), kind), count)
+        yield from (missing, lost)
 
     def _links(self) -> Iterator[Metric]:
         status = self._status

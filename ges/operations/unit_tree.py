@@ -30,6 +30,8 @@ class Unit:
     steward: Status
     brokers: list[Status]
     units: list[Unit] = field(default_factory=list)  #: in it; none in a cluster
+    #: Brokers in it with links to other units of its context.
+    gatekeepers: list[Status] = field(default_factory=list)
     given: tuple[str, ...] = ()  #: names from the top, empty where it has none
 
     @property
@@ -41,6 +43,12 @@ class Unit:
     def name(self) -> str:
         """The path as it is printed."""
         return ".".join(map(str, self.path))
+
+    @property
+    def secure(self) -> str:
+        """How its secure part is, as its steward says; empty: that is of an earlier version."""
+        found = (at.secure for at in self.steward.levels if at.level == self.level)
+        return next(found, "")
 
     def walk(self) -> Iterator[Unit]:
         """Yield it and all in it, from the left."""
@@ -107,7 +115,19 @@ def _units(
         found.append(f"{where} the table is of {short(table.steward)}, first is {short(first.uid)}")
     if any(arc.at(left.lo) >= arc.at(right.lo) for left, right in pairwise(table.units)):
         found.append(f"{where} units do not stand in order")
+    _find_gatekeepers(units)
     return units
+
+
+def _find_gatekeepers(units: list[Unit]) -> None:
+    """Note who has links from one unit of a context to another one."""
+    home = {status.uid: unit for unit in units for status in unit.brokers}
+    for unit in units:
+        unit.gatekeepers = [
+            status
+            for status in unit.brokers
+            if any(home.get(link.uid, unit) is not unit for link in status.links)
+        ]
 
 
 def _agreed(

@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from ges.profiles.group_index import GroupIndex
+from ges.routing.choosing import OuterGroups
 from ges.routing.entering import Wanting
 from ges.routing.mask_plan import Cluster
 from ges.topology.secure_graph import SecureGraph
+from ges.wire.directory_messages import Holder
+from ges.wire.statement_messages import SecureHealth
+
+
+class UnitHealths(Protocol):
+    """The secure parts of other units; a :class:`ges.statements.held.Statements`."""
+
+    @property
+    def unknown(self) -> int:
+        """Other units of which nothing is known, as a mask."""
+
+    @property
+    def health_changes(self) -> int:
+        """A number that grows when one is in another state than before."""
+
+    def in_health(self, health: SecureHealth) -> int:
+        """Return the units whose secure part is in a state, as a mask."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,3 +38,7 @@ class Known:
     mask_of: Wanting
     graph: SecureGraph  #: of the secure links between brokers
     groups: GroupIndex  #: queue groups, and which members have clients in them
+    outer_groups: OuterGroups  #: and which other units
+    healths: UnitHealths | None = None  #: None: there are no other units
+    #: Which brokers have clients of a name; None: nobody has been asked.
+    holders: Callable[[str], Sequence[Holder] | None] = lambda name: None

@@ -8,7 +8,10 @@ from ges.routing.known import Known
 from ges.routing.plans import Plans
 from ges.routing.subscriber import Subscriber
 from ges.topology.secure_graph import describe
+from ges.units.address import ALL_SLOTS, unpack_address
+from ges.units.nodes import name_of
 from ges.wire.events import Head
+from ges.wire.statement_messages import SecureHealth
 from overlay.ids import LinkClass, short
 
 MAX_NAMED = 3  #: brokers named in a refusal
@@ -21,14 +24,16 @@ class Reach:
         self._plans = plans
         self._cluster = known.cluster
         self._mask_of = known.mask_of
-        self._groups = known.groups
+        self._choosing = deliveries.sharing.choosing
         self._graph = known.graph
+        self._healths = known.healths
         self._deliveries = deliveries
 
     @property
-    def version(self) -> tuple[int, int]:
+    def version(self) -> tuple[int, ...]:
         """Something else whenever another answer is possible, but for what clients want."""
-        return self._graph.version, self._cluster.version
+        healths = self._healths.health_changes if self._healths is not None else 0
+        return self._graph.version, self._cluster.version, healths
 
     def why_not(self, client: Subscriber, head: Head) -> str | None:
         """Return why an event from a client cannot be taken, or None."""
@@ -54,9 +59,12 @@ class Reach:
         """Return what is in the way to those who want it, and whether anybody is reached."""
         cluster = self._cluster
         reached = cluster.tables[LinkClass.SECURE].reached
-        wanted = self._mask_of(LinkClass.SECURE, head.topic) & ~(1 << (cluster.slot or 0))
+        wanted = self._mask_of(LinkClass.SECURE, head.topic, head.realm)
+        wanted &= ~(1 << (cluster.slot or 0))
         beyond = wanted & ~reached | self._groups_beyond(head, reached)
         missing = [cluster.uids[slot] for slot in bits(beyond) if slot in cluster.uids]
+        if not missing and (problem := self._beyond_units(wanted, reached)) is not None:
+            return problem, bool(reached)
         if not missing:
             return None, bool(reached) or self._graph.reaches_anybody()
         places = {uid: place for place, uid in cluster.places.items()}
@@ -64,12 +72,31 @@ class Reach:
         more = f" and {len(missing) - MAX_NAMED} more" if len(missing) > MAX_NAMED else ""
         return f"no all-secure path to broker {', '.join(names)}{more}", bool(reached)
 
+    def _beyond_units(self, wanted: int, reached: int) -> str | None:
+        """Return why an event does not get to all in other units who want it, or None."""
+        healths, address = self._healths, self._cluster.address
+        if healths is None or address is None:
+            return None
+        units = wanted & ~ALL_SLOTS & ~healths.unknown
+        for beyond, problem in (
+            (units & ~reached, "no all-secure path to unit {}"),
+            (
+                units & healths.in_health(SecureHealth.BROKEN),
+                "in unit {} not all that want it reach each other over secure links",
+            ),
+        ):
+            if beyond:
+                names = [name_of(node, unpack_address(address)) for node in bits(beyond)]
+                more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+                return problem.format(", ".join(names[:MAX_NAMED]) + more)
+        return None
+
     def _groups_beyond(self, head: Head, reached: int) -> int:
         """Return the brokers of queue groups of which none is reached, as a mask."""
         here = reached | (1 << (self._cluster.slot or 0))
         beyond = 0
-        for group in self._groups.of(LinkClass.SECURE, head.topic):
-            mask = self._groups.mask(LinkClass.SECURE, group.key)
+        for group in self._choosing.of(LinkClass.SECURE, head.topic, head.realm):
+            mask = self._choosing.mask(LinkClass.SECURE, group.key, head.realm)
             beyond |= 0 if mask & here else mask
         return beyond
 

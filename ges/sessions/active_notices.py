@@ -1,9 +1,10 @@
 """Tells clients that their subscriptions are active.
 
-A subscription is *active* when every broker of the cluster sends here what it asks for
-(:mod:`ges.profiles.activity`). Its client hears that it is accepted at the same time, or after a
-second where some broker does not answer: so nothing is missed that is published after ``subscribe``
-has returned, while nothing fails.
+A subscription is *active* when every broker of the overlay sends here what it asks for
+(:mod:`ges.profiles.activity`, :mod:`ges.statements`). Its client hears that it is accepted at the
+same time, or after a second where some broker does not answer: so nothing is missed that is
+published after ``subscribe`` has returned, while nothing fails. Before that it hears that it is
+active in the cluster, in the super-cluster and so on, as soon as it is.
 """
 
 from __future__ import annotations
@@ -11,38 +12,33 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ges.sessions.session import Session
-from ges.wire.client_messages import Active, Subscribed
+from ges.wire.client_messages import Active, Level, Subscribed
 from overlay.ids import Nanos, nanos
 
-CLUSTER = 1  #: level of the unit that is all of the overlay, as long as there is one cluster
-PATIENCE_NS = nanos(1.0)  #: for the brokers of the cluster, before a subscription is accepted
+PATIENCE_NS = nanos(1.0)  #: for the brokers of the overlay, before a subscription is accepted
 
 #: A client, and the number of one of its subscriptions.
 Key = tuple[Session, int]
 
 
 class ActiveNotices:
-    """Subscriptions that are served here, and of which the cluster does not know yet."""
+    """Subscriptions that are served here, and of which not all brokers know yet."""
 
     def __init__(self) -> None:
         self._unsaid: dict[Key, Nanos] = {}  #: not accepted yet, and when they will be; rising
 
-    def begin(self, session: Session, number: int, now: Nanos, *, is_active: bool) -> None:
-        """A subscription is served here from now on."""
+    def begin(self, session: Session, number: int, now: Nanos) -> None:
+        """A subscription is about to be served here; it may be active at once."""
         key = session, number
-        self._unsaid.pop(key, None)
-        if is_active:
-            self._accept(key)
-            self._tell(key)
-        else:
-            self._unsaid[key] = now + PATIENCE_NS
+        self._unsaid.pop(key, None)  # those that are due first stand first
+        self._unsaid[key] = now + PATIENCE_NS
 
-    def on_active(self, keys: Iterable[Key]) -> None:
-        """These are active now."""
+    def on_active(self, keys: Iterable[Key], level: Level) -> None:
+        """These are active now, so far."""
         for key in keys:
-            if self._unsaid.pop(key, None) is not None:
+            if level is Level.SYSTEM and self._unsaid.pop(key, None) is not None:
                 self._accept(key)
-            self._tell(key)
+            self._tell(key, level)
 
     def end(self, session: Session, number: int) -> None:
         """A subscription has ended."""
@@ -51,7 +47,7 @@ class ActiveNotices:
 
     def forget(self, session: Session) -> None:
         """The client is gone."""
-        for number in (*session.filters, *session.queues):
+        for number in (*session.filters, *session.queues, *session.names):
             self._unsaid.pop((session, number), None)
 
     def next_deadline(self) -> Nanos | None:
@@ -59,7 +55,7 @@ class ActiveNotices:
         return next(iter(self._unsaid.values()), None)
 
     def expire(self, now: Nanos) -> None:
-        """Accept what the cluster is slow to hear of."""
+        """Accept what others are slow to hear of."""
         while self._unsaid and (key := next(iter(self._unsaid))) and self._unsaid[key] <= now:
             del self._unsaid[key]
             self._accept(key)
@@ -73,11 +69,9 @@ class ActiveNotices:
             session.tell(Subscribed(number))
 
     @staticmethod
-    def _tell(key: Key) -> None:
+    def _tell(key: Key, level: Level) -> None:
         session, number = key
-        if (
-            session.hears_active
-            and session.filter_of(number) is not None
-            and not session.is_detached
-        ):
-            session.tell(Active(number, CLUSTER))
+        is_heard = session.hears_active and (session.hears_levels or level is Level.SYSTEM)
+        if is_heard and session.filter_of(number) is not None and not session.is_detached:
+            # Who knows no levels takes the first one for the whole system.
+            session.tell(Active(number, level if session.hears_levels else Level.CLUSTER))

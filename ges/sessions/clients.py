@@ -33,7 +33,17 @@ from overlay.security.identity import PeerIdentity
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import MAX_FRAME_BYTES
 from overlay.wire.greetings import GREETINGS, Hello, Refusal
-from overlay.wire.versions import ACTIVE, ASKS, FOR_CLIENTS, LEAVING, LOOKS, MISSED, PAGES, RETAINED
+from overlay.wire.versions import (
+    ACTIVE,
+    ACTIVE_LEVELS,
+    ASKS,
+    FOR_CLIENTS,
+    LEAVING,
+    LOOKS,
+    MISSED,
+    PAGES,
+    RETAINED,
+)
 from overlay.wording import counted
 
 NOTHING = AccessRules(())  #: allows nothing
@@ -133,6 +143,7 @@ class Clients:
             asks=ASKS in hello.capabilities,
             hears_missed=MISSED in hello.capabilities,
             hears_active=ACTIVE in hello.capabilities,
+            hears_levels=ACTIVE_LEVELS in hello.capabilities,
             takes_pages=PAGES in hello.capabilities,
             only_looks=only_looks,
             hears_leaving=LEAVING in hello.capabilities,

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from ges.access.admission import Admitted
 from ges.access.rules import NOBODY
+from ges.routing.named import filter_of
 from ges.routing.subscriber import Membership
 from ges.wire.client_messages import CLIENT_CODEC, Leaving, Missed
 from overlay.address import is_loopback
@@ -75,6 +76,7 @@ class Session:
         "filters",
         "hears_active",
         "hears_leaving",
+        "hears_levels",
         "hears_missed",
         "host",
         "identity",
@@ -84,12 +86,14 @@ class Session:
         "is_local",
         "last",
         "last_word",
+        "names",
         "number",
         "only_looks",
         "published",
         "publisher",
         "queues",
         "reader",
+        "realms",
         "retains",
         "since",
         "status",
@@ -113,6 +117,7 @@ class Session:
         asks: bool = False,
         hears_missed: bool = False,
         hears_active: bool = False,
+        hears_levels: bool = False,
         takes_pages: bool = False,
         only_looks: bool = False,
         hears_leaving: bool = False,
@@ -126,7 +131,8 @@ class Session:
         Args:
             asks: it says when it waits for its events to be confirmed.
             hears_missed: it knows what :class:`Missed` says.
-            hears_active: it is told when its subscriptions are active.
+            hears_active: it is told when its subscriptions are active ...
+            hears_levels: ... and before that, how far they are.
             takes_pages: it can put a status together that comes in pages.
             only_looks: it may ask for the status, and no more.
             hears_leaving: it goes to another broker when it is told that this one leaves.
@@ -149,10 +155,13 @@ class Session:
         self.status: bytes | None = None  #: answers all requests that come in one read
         self.is_detached = False  #: it is served no more
         self.filters: dict[int, tuple[str, LinkClass | None]] = {}  #: by subscription number
+        self.realms: dict[int, int] = {}  #: of filters for events of some units alone
+        self.names: dict[int, str] = {}  #: that it has taken, by subscription number
         self.queues: dict[int, Membership] = {}  #: subscriptions in queue groups
         self.asks = asks
         self.hears_missed = hears_missed
         self.hears_active = hears_active
+        self.hears_levels = hears_levels
         self.takes_pages = takes_pages
         self.only_looks = only_looks
         self.hears_leaving = hears_leaving
@@ -238,11 +247,11 @@ class Session:
     @property
     def subscriptions(self) -> int:
         """How many it has."""
-        return len(self.filters) + len(self.queues)
+        return len(self.filters) + len(self.queues) + len(self.names)
 
     def filter_of(self, number: int) -> str | None:
         """Return the filter of a subscription; None: there is none of that number."""
         if (entry := self.filters.get(number)) is not None:
             return entry[0]
         membership = self.queues.get(number)
-        return membership.filter if membership is not None else None
+        return membership.filter if membership is not None else filter_of(self, number)

@@ -12,11 +12,13 @@ from collections.abc import Collection, Iterator
 
 import msgspec
 
+from ges.profiles.group_index import Group
 from ges.profiles.index import ProfileIndex
 from ges.units.address import LEVELS
 from ges.units.arcs import Arc
 from ges.units.nodes import Nodes, level_of
 from ges.wire.statement_messages import (
+    SecureHealth,
     StatementTaken,
     StatementVersion,
     UnitEdge,
@@ -54,6 +56,8 @@ class Statements:
     def __init__(self) -> None:
         self.nodes = Nodes()
         self._changes = 0
+        self._health_changes = 0
+        self._by_health = dict.fromkeys(SecureHealth, 0)
         self._held: dict[Unit, UnitStatement] = {}
         self._indices = {level: ProfileIndex() for level in UNIT_LEVELS}
         self._current: dict[Unit, int] = {}  #: other units, and their nodes
@@ -64,16 +68,53 @@ class Statements:
         """A number that grows when edges or units change."""
         return self._changes
 
+    @property
+    def health_changes(self) -> int:
+        """A number that grows when the secure part of a unit is in another state than before."""
+        return self._health_changes
+
+    def in_health(self, health: SecureHealth) -> int:
+        """Return the other units whose secure part is in a state, as a mask."""
+        return self._by_health[health]
+
     def get(self, unit: Unit) -> UnitStatement | None:
         """Return what is said of a unit; None: nothing is known."""
         return self._held.get(unit)
 
-    def mask_of(self, link_class: LinkClass, topic: bytes, below: int = LEVELS) -> int:
-        """Return the other units of the levels below ``below`` that want an event, as a mask."""
+    def mask_of(
+        self, link_class: LinkClass, topic: bytes, below: int = LEVELS, common: int = 1
+    ) -> int:
+        """Return the other units of the levels below ``below`` that want an event, as a mask.
+
+        ``common``: the level of the smallest unit that has both its source and this broker in it.
+        """
         found = 0
         if self._current:
             for level in range(1, below):
-                found |= self._indices[level].mask_of(link_class, topic) << 64 * level
+                index = self._indices[level]
+                found |= index.mask_of(link_class, topic, max(common, level + 1)) << 64 * level
+        return self._able(link_class, found)
+
+    def groups_of(
+        self, link_class: LinkClass, topic: bytes, below: int = LEVELS, common: int = 1
+    ) -> Iterator[Group]:
+        """Yield the queue groups in other units of these levels that want an event."""
+        if self._current:
+            for level in range(1, below):
+                yield from self._indices[level].groups.of(link_class, topic, max(common, level + 1))
+
+    def group_mask(self, link_class: LinkClass, key: int, below: int = LEVELS) -> int:
+        """Return the other units of these levels that have members of a group, as a mask."""
+        found = 0
+        if self._current:
+            for level in range(1, below):
+                found |= self._indices[level].groups.mask(link_class, key) << 64 * level
+        return self._able(link_class, found)
+
+    def _able(self, link_class: LinkClass, found: int) -> int:
+        """Leave out the units in which nobody can take events of a class."""
+        if link_class is LinkClass.SECURE:
+            found &= ~self._by_health[SecureHealth.NONE]
         return found
 
     @property
@@ -125,6 +166,7 @@ class Statements:
             index.set_slots(slots)
         for unit in self._current:
             self._show(unit)
+        self._reckon_health()
 
     def take(self, statement: UnitStatement) -> bool:
         """Hold a statement if it is later than what is held; says whether it is."""
@@ -141,6 +183,8 @@ class Statements:
             self._show(unit)
         if held is None or held.edges != statement.edges:
             self._changes += 1
+        if held is None or held.secure != statement.secure:
+            self._reckon_health()
         return True
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
@@ -148,6 +192,15 @@ class Statements:
     def _of(self, level: int, own: Unit | None) -> list[Unit]:
         units = [unit for unit in self._current if unit[0] == level]
         return units if own is None else [*units, own]
+
+    def _reckon_health(self) -> None:
+        found = dict.fromkeys(SecureHealth, 0)
+        for unit, node in self._current.items():
+            if (held := self._held.get(unit)) is not None:
+                found[held.secure] |= 1 << node
+        if found != self._by_health:
+            self._by_health = found
+            self._health_changes += 1
 
     def _show(self, unit: Unit) -> None:
         index, held = self._indices[unit[0]], self._held.get(unit)

@@ -5,9 +5,9 @@ brokers of the super-cluster are told. From these statements the steward of the 
 one of its own, for all of the super-super-cluster, and so on. A statement is told again until all
 have taken it. Then the unit is told that it is *taken*.
 
-A subscription is active in its cluster when all members have acknowledged it. Here it becomes
-active *everywhere*: when the statements of all units that it is in cover it, and are taken. So it
-goes as far up as nothing covers it yet, and no broker counts who asked for it.
+A subscription is active in its cluster when all members have acknowledged it. It is active in the
+super-cluster when the statement of the cluster covers it, and is taken; and so on, up to the whole
+system. So it goes as far up as nothing covers it yet, and no broker counts who asked for it.
 """
 
 from __future__ import annotations
@@ -16,21 +16,23 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-import msgspec
-
 from ges.gateways.gateways_part import GatewaysPart
 from ges.profiles.covering import CoverTree
 from ges.profiles.interest import everything
 from ges.profiles.profiles_part import ProfilesPart
-from ges.statements.content import Content, cluster_edges, edges_above, stated, tree_of
+from ges.statements.content import Content, cluster_edges, edges_above, is_full, stated, tree_of
+from ges.statements.health import cluster_health, unit_health, wants_secure
 from ges.statements.held import UNIT_LEVELS, Statements, Unit, is_later, unit_of
 from ges.topology.part import MessageHandler, Part
 from ges.units.arcs import Arc
+from ges.units.nodes import from_level, node_at
 from ges.units.unit_rows import unit_arcs
 from ges.units.units_part import UnitsPart
+from ges.wire.client_messages import Level
 from ges.wire.profile_messages import Interest
 from ges.wire.statement_messages import (
     HeldStatement,
+    SecureHealth,
     StatementsWanted,
     StatementTaken,
     StatementVersion,
@@ -51,10 +53,19 @@ K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
-class ActiveEverywhere(Fact, Generic[K]):
-    """These subscriptions are active in all of the overlay: the keys that they were given."""
+class ActiveIn(Fact, Generic[K]):
+    """These subscriptions are active in the unit of a level: the keys that they were given."""
 
+    level: Level
     keys: tuple[K, ...]
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A subscription that is active in the cluster, and not in the whole system yet."""
+
+    interest: Interest
+    level: int = 0  #: the one that was told last
 
 
 @dataclass(slots=True)
@@ -86,7 +97,7 @@ class StatementsPart(Part):
         self._stated: dict[Unit, _Stated] = {}
         self._taken: dict[Unit, StatementVersion] = {}  #: of own units: what all others hold
         self._covering: dict[Unit, tuple[StatementVersion, CoverTree]] = {}  #: what that covers
-        self._waiting: dict[Hashable, Interest] = {}  #: not active everywhere yet
+        self._waiting: dict[Hashable, _Waiting] = {}
         self._is_touched = False
         self._seen: tuple[object, ...] = ()
         self._due: Nanos | None = None
@@ -143,6 +154,25 @@ class StatementsPart(Part):
             self._seen, self._is_touched = seen, False
             self._look_by(now + GATHER_NS)
         return effects
+
+    def health(self, level: int) -> SecureHealth:
+        """Return how the secure part of this broker's own unit of a level is, as it knows."""
+        if level > 1:
+            found = self._parts(level)
+            if found is None:
+                return self.health(level - 1)
+            known = {node: each for node, each in found.items() if each is not None}
+            return unit_health(known, level, has_others=self._has_others(level))
+        members, index = self._units.members, self._profiles.index
+        holders = {uid for uid, row in members.items() if row.member.peer.secure}
+        slots = {uid: row.slot for uid, row in members.items()}
+        wanting = {
+            uid
+            for uid in holders
+            if index.unknown >> slots[uid] & 1 or wants_secure(index.interests_of(uid))
+        }
+        states, others = self._gateways.states, self._has_others(1)
+        return cluster_health(states, slots, holders, wanting, has_others=others)
 
     # ── comparing ─────────────────────────────────────────────────────────────────────────────
 
@@ -253,20 +283,36 @@ class StatementsPart(Part):
         if level == 1:
             members = self._units.members
             index = self._profiles.index
-            interests = {each for uid in members for each in index.interests_of(uid)}
+            wanted = {each for uid in members for each in index.interests_of(uid)}
             if index.unknown and not self._gateways.is_at_rest:
-                interests = {everything()}  # of who has come from another unit with subscriptions
-            return stated(interests), cluster_edges(self._gateways.states, members)
+                wanted = {everything()}  # of who has come from another unit with subscriptions
+            edges = cluster_edges(self._gateways.states, members)
+            return Content(stated(wanted, level), edges, self.health(1))
+        found = self._parts(level)
+        if found is None:
+            inner = self._content(level - 1)
+            edges = edges_above(inner.edges, level)
+            return Content(stated(inner.wanted, level), edges, inner.secure)
+        known = [each for each in found.values() if each is not None]
+        edges = edges_above((edge for part in known for edge in part.edges), level)
+        if len(known) < len(found):
+            return Content((everything(),), edges, self.health(level))
+        interests = stated((each for part in known for each in part.interests), level)
+        return Content(interests, edges, self.health(level))
+
+    def _parts(self, level: int) -> dict[int, UnitStatement | None] | None:
+        """Return what is said of the units in the own one, by node; None: there is only one."""
         table = self._table(level - 1)
         if table is None or len(table.rows) == 1:
-            wanted, links = self._content(level - 1)
-            return wanted, edges_above(links, level)
-        found = [self.statements.get((level - 1, arc)) for _, arc in unit_arcs(table)]
-        if None in found:
-            return (everything(),), edges_above((e for f in found if f for e in f.edges), level)
-        known = [each for each in found if each is not None]
-        wanted = stated(each for part in known for each in part.interests)
-        return wanted, edges_above((edge for part in known for edge in part.edges), level)
+            return None
+        return {
+            node_at(level - 1, row.number): self.statements.get((level - 1, arc))
+            for row, arc in unit_arcs(table)
+        }
+
+    def _has_others(self, level: int) -> bool:
+        """Say whether there are other units, of a level or above."""
+        return bool(from_level(self._units.nodes.others, level))
 
     def _follow_active(self) -> list[Effect]:
         """Subscriptions are active in the cluster: follow them further up."""
@@ -274,24 +320,38 @@ class StatementsPart(Part):
         if not active:
             return []
         interests = self._profiles.exchange.interests_by_key
-        fresh = {key: interests[key] for key in active if key in interests}
+        fresh = {key: _Waiting(interests[key]) for key in active if key in interests}
         self._waiting |= fresh
         return self._look_active(fresh)
 
-    def _look_active(self, waiting: Mapping[Hashable, Interest]) -> list[Effect]:
-        """Say which of these subscriptions are active everywhere now, and forget those that end."""
+    def _look_active(self, waiting: Mapping[Hashable, _Waiting]) -> list[Effect]:
+        """Say how far these subscriptions are active now, and forget those that end."""
         if not waiting:
             return []
-        own, interests = self._own_units(), self._profiles.exchange.interests_by_key
-        over = [key for key in waiting if key not in interests]
-        keys = tuple(
-            key
-            for key, interest in waiting.items()
-            if key in interests and all(self._is_covered(unit, interest) for unit in own)
-        )
-        for key in (*over, *keys):
+        own = {level: self._own(level) for level in UNIT_LEVELS}
+        interests = self._profiles.exchange.interests_by_key
+        reached: dict[Level, list[Hashable]] = {}
+        over: list[Hashable] = []
+        for key, each in waiting.items():
+            if key not in interests:
+                over.append(key)
+            elif (level := self._active_in(own, each.interest)) > each.level:
+                each.level = level
+                reached.setdefault(level, []).append(key)
+        for key in (*over, *reached.get(Level.SYSTEM, ())):
             del self._waiting[key]
-        return [Notify(ActiveEverywhere(keys))] if keys else []
+        return [Notify(ActiveIn(level, tuple(keys))) for level, keys in sorted(reached.items())]
+
+    def _active_in(self, own: Mapping[int, Unit | None], interest: Interest) -> Level:
+        """Return how far one is active that all of the cluster have acknowledged.
+
+        ``own``: the units that this broker is in, by level, where there are others beside them.
+        """
+        for level in UNIT_LEVELS[: interest.realm - 1]:
+            unit = own[level]
+            if unit is not None and not self._is_covered(unit, interest):
+                return Level(level)
+        return Level.SYSTEM
 
     def _is_covered(self, unit: Unit, interest: Interest) -> bool:
         """Say whether all of the context know that something is wanted in a unit."""
@@ -302,8 +362,10 @@ class StatementsPart(Part):
         if version != held.version:
             tree = tree_of(held.interests)
             self._covering[unit] = held.version, tree
-        wanted = msgspec.structs.replace(interest, group=None)
-        return wanted in tree or next(tree.covering(wanted), None) is not None
+        if interest in tree or next(tree.covering(interest), None) is not None:
+            return True
+        # A group that a full statement has no room for is active: it gets what is published inside.
+        return interest.group is not None and is_full(held.interests, interest)
 
     # ── what others say ───────────────────────────────────────────────────────────────────────
 

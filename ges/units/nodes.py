@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ges.units.address import LEVELS, UNIT_LIMIT, unpack_address
+from ges.units.address import LEVELS, UNIT_LIMIT, Address, unpack_address
 from ges.units.arcs import Arc
 from ges.units.unit_rows import unit_arcs, unit_at
 from ges.wire.unit_messages import UnitTable
@@ -25,6 +25,12 @@ def node_at(level: int, number: int) -> int:
 def level_of(node: int) -> int:
     """Return the level of a node: 0 is a broker."""
     return node // UNIT_LIMIT
+
+
+def name_of(node: int, address: Address) -> str:
+    """Return a node as it is printed, such as ``0.0.2``; ``address``: of a broker that names it."""
+    above = address.numbers[: LEVELS - 1 - level_of(node)]
+    return ".".join(map(str, (*above, node % UNIT_LIMIT)))
 
 
 def from_level(mask: int, level: int) -> int:
@@ -59,6 +65,16 @@ class Nodes:
         """Return the unit in which a place lies; None: in the broker's own cluster, or unknown."""
         # Arcs of one broker's nodes do not overlap, as each is beside one of its own units.
         return next((node for node, arc in self.arcs.items() if arc.holds(place)), None)
+
+    def common_level(self, place: int) -> int:
+        """Return the level of the smallest unit in which both the broker and a place are.
+
+        Where the tables of units are not known yet, it is that of the whole overlay.
+        """
+        if not self.is_known:
+            return LEVELS
+        node = self.at(place) if self.arcs else None
+        return 1 if node is None else level_of(node) + 1
 
     def towards(self, address: int, own_slot: int | None) -> int:
         """Return the node at which a packed address lies, as a mask; 0: unknown, or here."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Annotated
 
 import msgspec
@@ -9,7 +10,7 @@ import msgspec
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.drill_messages import DRILL_MESSAGES, Drilled
 from ges.wire.operator_messages import OPERATOR_MESSAGES, ClientList, Operated
-from ges.wire.profile_messages import GroupName
+from ges.wire.profile_messages import GroupName, WireRealm
 from ges.wire.status import MoreStatus, Status
 from ges.wire.topics import MAX_TOPIC_BYTES
 from ges.wire.why import Why, WhyRequest
@@ -41,6 +42,9 @@ class Subscribe(Message, frozen=True):
     #: that has said :data:`overlay.wire.versions.QUEUES`
     queue: GroupName | None = None
     values: bool = True
+    #: only events published in the same unit of that level (:mod:`ges.wire.realms`); only to a
+    #: broker that has said :data:`overlay.wire.versions.REALMS`
+    realm: WireRealm = 4
 
 
 class Mark(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -59,6 +63,7 @@ class Resubscription(msgspec.Struct, frozen=True, array_like=True, gc=False):
     filter: FilterText
     link_class: LinkClass | None
     age_ms: Number  #: milliseconds since it was served first
+    realm: WireRealm = 4
 
 
 class Resubscribe(Message, frozen=True):
@@ -118,11 +123,21 @@ class Subscribed(Message, frozen=True):
     number: Number
 
 
+class Level(IntEnum):
+    """How far a subscription is active: in which unit around its broker all brokers know of it."""
+
+    CLUSTER = 1
+    SUPER_CLUSTER = 2
+    SUPER_SUPER_CLUSTER = 3
+    SYSTEM = 4  #: all of the overlay
+
+
 class Active(Message, frozen=True):
     """All brokers of a unit know of it: no event published there from now on is missed.
 
-    Only to a client that has said :data:`overlay.wire.versions.ACTIVE`. Level 1 is the cluster,
-    level 2 the super-cluster, and so on; a wider one may follow.
+    Only to a client that has said :data:`overlay.wire.versions.ACTIVE`. One that has also said
+    ``ACTIVE_LEVELS`` is told each :class:`Level` as it is reached, but for units that are all of
+    the next one. Any other is told level 1 once, which means the whole system.
     """
 
     number: Number

@@ -5,6 +5,7 @@ A statement is made by the steward of its unit, and all brokers of the context h
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import msgspec
@@ -19,6 +20,8 @@ from ring.wire.messages import RingId
 
 MAX_STATED = 1024  #: interests of a unit; more are merged to wider ones, ...
 MAX_STATED_BYTES = 40 * 1024  #: ... as are those that take more bytes
+MAX_STATED_GROUPS = 256  #: of these: how many are for queue groups, which are not merged ...
+MAX_STATED_GROUPS_BYTES = 16 * 1024  #: ... and what they may take; of others nobody is told
 MAX_EDGES = 384  #: to other units, of all classes
 
 UnitNode = Annotated[int, msgspec.Meta(ge=MAX_SLOTS, lt=4 * MAX_SLOTS)]
@@ -44,6 +47,14 @@ class UnitEdge(msgspec.Struct, frozen=True, array_like=True):
     count: Annotated[int, msgspec.Meta(ge=1, le=2**16)]  #: how many there are
 
 
+class SecureHealth(StrEnum):
+    """How the secure part of a unit is (:mod:`ges.statements.health`)."""
+
+    NONE = "none"  #: nobody in it holds an identity
+    WHOLE = "whole"  #: who wants secure events in it gets what is let in
+    BROKEN = "broken"
+
+
 class UnitStatement(Message, frozen=True):
     """What is wanted in a unit, and which other units it has links to."""
 
@@ -53,6 +64,7 @@ class UnitStatement(Message, frozen=True):
     version: StatementVersion
     interests: Annotated[tuple[Interest, ...], msgspec.Meta(max_length=MAX_STATED)]
     edges: Annotated[tuple[UnitEdge, ...], msgspec.Meta(max_length=MAX_EDGES)]
+    secure: SecureHealth = SecureHealth.WHOLE  #: an earlier version does not say
     capability = PROFILES
 
 

@@ -115,6 +115,25 @@ class ContextStatus(msgspec.Struct, frozen=True):
     units: tuple[UnitStatus, ...] = ()  #: none at level 0
 
 
+class LossStatus(msgspec.Struct, frozen=True):
+    """Links between two units of one level were lost, as this broker saw it."""
+
+    level: int  #: of the units: 0 for brokers of one cluster, 1 for clusters, and so on
+    units: tuple[str, str]  #: as they are printed; of brokers their addresses
+    kind: str  #: harmless, degraded or partition
+    left: int  #: links that still joined the two
+    at_s: float  #: since the start of this broker
+
+
+class LevelStatus(msgspec.Struct, frozen=True):
+    """The connections of this broker's own contexts, at one level."""
+
+    level: int  #: 0 to 3
+    cut_off: int  #: units to which no path leads at present; at level 0 brokers of its cluster
+    lost: dict[str, int]  #: pairs of units that have lost links so far, by the kind of loss
+    secure: str = ""  #: how the secure part of its own unit is; empty at level 0
+
+
 class Status(Message, frozen=True):
     """One broker, as it is."""
 
@@ -154,6 +173,8 @@ class Status(Message, frozen=True):
     incidents: tuple[IncidentStatus, ...] = ()  #: the latest, oldest first
     unit_limit: int = 0  #: sub-units that a unit may have; 0: an earlier version does not say
     contexts: tuple[ContextStatus, ...] = ()  #: tables of units, the highest level first
+    losses: tuple[LossStatus, ...] = ()  #: of connections between units; the latest, oldest first
+    levels: tuple[LevelStatus, ...] = ()  #: an earlier version does not say
     unit: str = ""  #: names of the units it stands in, such as eu/fra/a; empty: they have none
     unit_wanted: str = ""  #: names that it was given
 

@@ -47,6 +47,7 @@ ASKS = "asks"  #: a client asks where it waits for its events to be confirmed
 
 MISSED = "missed"  #: a client wants to hear when its broker's place on the ring was in doubt
 ACTIVE = "active"  #: a broker tells when a subscription is active, to clients that have this too
+ACTIVE_LEVELS = "active_levels"  #: ... and how far it is, before it is active everywhere
 WHY = "why"  #: a broker says what it would do with an event, and why
 
 PAGES = "status_pages"  #: a client takes a status in pages
@@ -62,14 +63,28 @@ LEAVING = "leaving"  #: a client goes to another broker when its own says that i
 
 QUEUES = "queues"  #: a broker takes clients into queue groups
 REQUESTS = "requests"  #: a broker takes requests, and says when nobody is there to answer
+NAMES = "names"  #: brokers find named clients; one takes events for them from its clients
+REALMS = "realms"  #: a broker keeps events and subscriptions to their units
 
 #: What a broker tells its clients that it has ...
-FOR_CLIENTS = (KEPT_EVENTS, ACTIVE, WHY, OPERATE, DRILL, RETAINED, QUEUES, REQUESTS)
+FOR_CLIENTS = (
+    KEPT_EVENTS,
+    ACTIVE,
+    ACTIVE_LEVELS,
+    WHY,
+    OPERATE,
+    DRILL,
+    RETAINED,
+    QUEUES,
+    REQUESTS,
+    REALMS,
+    NAMES,
+)
 #: ... and what a client tells its broker, beside what it has in common with brokers.
-OF_CLIENTS = (ASKS, MISSED, ACTIVE, PAGES, LEAVING, RETAINED)
+OF_CLIENTS = (ASKS, MISSED, ACTIVE, ACTIVE_LEVELS, PAGES, LEAVING, RETAINED)
 
 CAPABILITIES = frozenset(
-    {EXPRESS, STREAMS, SECURE_STATES, QUICK_PROBES, UNITS, HIERARCHY, PROFILES}
+    {EXPRESS, STREAMS, SECURE_STATES, QUICK_PROBES, UNITS, HIERARCHY, PROFILES, NAMES}
 )
 
 

@@ -21,7 +21,7 @@ from overlay.machine import Refused
 from overlay.wire.codec import FrameReader, FrameRun
 from overlay.wire.frames import EVENT, MAX_FRAME_BYTES
 from overlay.wire.greetings import GREETINGS, Hello, Refusal
-from overlay.wire.versions import ACTIVE, ASKS, FOR_CLIENTS, MISSED, RETAINED
+from overlay.wire.versions import ACTIVE, ACTIVE_LEVELS, ASKS, FOR_CLIENTS, MISSED, RETAINED
 from sims.world.connections import Connection
 from sims.world.processes import Process, Socket
 
@@ -82,6 +82,7 @@ class Sessions:
             asks=ASKS in hello.capabilities,
             hears_missed=MISSED in hello.capabilities,
             hears_active=ACTIVE in hello.capabilities,
+            hears_levels=ACTIVE_LEVELS in hello.capabilities,
             retains=RETAINED in hello.capabilities,
         )
         served = self._served[session] = _Served(session, connection, reader)

@@ -43,8 +43,8 @@ LEVELS.add(
 
 def _first_alone(original: Method) -> Method:
     def content(self: StatementsPart, level: int) -> Any:  # noqa: ANN401
-        wanted, links = original(self, level)
-        return wanted[:1], links
+        found = original(self, level)
+        return found._replace(wanted=found.wanted[:1])
 
     return content
 
@@ -60,7 +60,7 @@ LEVELS.add(
 LEVELS.add(
     "nobody-inside",
     "who lets an event into a unit does not ask who wants it inside",
-    (Entering, "_inside", lambda self, duty, link_class, topic, level: 0),
+    (Entering, "_inside", lambda self, head, level: 0),
 )
 
 

@@ -20,8 +20,19 @@ from ges.client.aio.connecting import connect
 from ges.client.client import Client
 from ges.client.gaps import Gap
 from ges.client.subscription import Activity, Subscription
+from ges.wire.client_messages import Level
 from ges.wire.delivered import Event
 from ges.wire.status import Status
 from overlay.ids import LinkClass
 
-__all__ = ["Activity", "Client", "Event", "Gap", "LinkClass", "Status", "Subscription", "connect"]
+__all__ = [
+    "Activity",
+    "Client",
+    "Event",
+    "Gap",
+    "Level",
+    "LinkClass",
+    "Status",
+    "Subscription",
+    "connect",
+]

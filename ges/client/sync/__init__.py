@@ -19,8 +19,19 @@ from __future__ import annotations
 from ges.client.gaps import Gap
 from ges.client.sync.client import Client, connect
 from ges.client.sync.subscription import Activity, Subscription
+from ges.wire.client_messages import Level
 from ges.wire.delivered import Event
 from ges.wire.status import Status
 from overlay.ids import LinkClass
 
-__all__ = ["Activity", "Client", "Event", "Gap", "LinkClass", "Status", "Subscription", "connect"]
+__all__ = [
+    "Activity",
+    "Client",
+    "Event",
+    "Gap",
+    "Level",
+    "LinkClass",
+    "Status",
+    "Subscription",
+    "connect",
+]

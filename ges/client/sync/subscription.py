@@ -11,6 +11,7 @@ from typing import Self
 from ges.client import subscription as awaited
 from ges.client.sync.thread import ClientThread
 from ges.errors import EventError
+from ges.wire.client_messages import Level
 from ges.wire.delivered import Event
 from overlay.ids import LinkClass
 
@@ -23,16 +24,18 @@ class Activity:
         self._activity = activity
 
     @property
-    def level(self) -> int:
-        """How far, as told: 1 is the cluster of the broker; 0: it is not active."""
+    def level(self) -> Level | None:
+        """How far it is active now; None: not at all."""
         return self._activity.level
 
-    def is_set(self) -> bool:
-        """Say whether it is active now; always no where the broker does not tell."""
-        return self._activity.is_set()
+    def is_set(self, level: Level = Level.SYSTEM) -> bool:
+        """Say whether it is active now, so far; always no where the broker does not tell."""
+        return self._activity.is_set(level)
 
-    def wait(self, timeout: float | None = None) -> None:
+    def wait(self, timeout: float | None = None, level: Level = Level.SYSTEM) -> None:
         """Wait until it is active, for so many seconds at most; None: without an end.
+
+        ``level``: how far; it may be active farther than that.
 
         Raises:
             TimeoutError: it is not active in time.
@@ -41,11 +44,11 @@ class Activity:
             ConnectionLost: no broker was found in time.
             ClientClosed: the subscription, or the client, is closed.
         """
-        self._thread.call(self._wait(timeout))
+        self._thread.call(self._wait(timeout, level))
 
-    async def _wait(self, timeout: float | None) -> None:
+    async def _wait(self, timeout: float | None, level: Level) -> None:
         async with asyncio.timeout(timeout):
-            await self._activity.wait()
+            await self._activity.wait(level)
 
 
 class Subscription:
@@ -82,6 +85,10 @@ class Subscription:
     def dropped(self) -> int:
         """Events thrown away because this was not read fast enough."""
         return self._subscription.dropped
+
+    def wait_active(self, level: Level = Level.SYSTEM, timeout: float | None = None) -> None:
+        """Wait until it is active, so far; the same as :meth:`Activity.wait`."""
+        self.active.wait(timeout, level)
 
     def __iter__(self) -> Self:
         return self

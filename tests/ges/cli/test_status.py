@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from ges.cli.main import run
-from ges.wire.status import Status
+from ges.wire.status import LevelStatus, LossStatus, Status
 from overlay.ids import LinkClass
 from tests.ges.operations.test_overlay_graph import broker
 
@@ -111,3 +112,28 @@ def test_a_status_says_where_a_broker_is_in_the_units(
     monkeypatch.setattr("ges.cli.status.ask", ask)
     assert run(["status"]) == 0
     assert line in capsys.readouterr().out
+
+
+def test_a_status_shows_lost_connections_and_what_is_cut_off(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    at = msgspec.structs.replace(
+        broker("a" * 32),
+        uptime_s=100.0,
+        losses=(LossStatus(1, ("0.0.0", "0.0.1"), "partition", 0, 95.8),),
+        levels=(LevelStatus(1, 1, {"partition": 1}), LevelStatus(2, 0, {})),
+    )
+
+    async def ask(broker: str, identity: Path | None, overlay: str, timeout: float) -> Status:
+        return at
+
+    monkeypatch.setattr("ges.cli.status.ask", ask)
+    assert run(["status"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "  no path to 1 cluster at present" in lines
+    (row,) = [line.split() for line in lines if "0.0.0" in line]
+    assert row == ["0.0.0", "0.0.1", "partition", "0", "4.2"]
+    assert run(["status", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["losses"]
+    fields = {"level": 1, "kind": "partition", "left": 0, "at_s": 95.8}
+    assert told == [{**fields, "units": ["0.0.0", "0.0.1"]}]

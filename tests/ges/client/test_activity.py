@@ -8,7 +8,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from benchmarks.stage.brokers import Brokers
 from benchmarks.stage.waiting import until
-from ges.client import Gap, Subscription, connect
+from ges.client import Gap, Level, Subscription, connect
 from ges.client.attachment import TRIO
 from ges.client.subscription import Activity
 from ges.errors import ActivityUnknown, ClientClosed, ConnectionLost, SubscribeRefused
@@ -23,6 +23,7 @@ def old_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Brokers that know nothing of active subscriptions."""
     monkeypatch.setattr(clients, "FOR_CLIENTS", ())
     monkeypatch.setattr(clients, "ACTIVE", "not known")
+    monkeypatch.setattr(clients, "ACTIVE_LEVELS", "not known")
 
 
 async def test_active_means_that_an_event_from_any_broker_comes(brokers: Brokers) -> None:
@@ -31,7 +32,7 @@ async def test_active_means_that_an_event_from_any_broker_comes(brokers: Brokers
         with trio.fail_after(DEADLINE_SECONDS):
             await events.active.wait()
         assert events.active.is_set()
-        assert events.active.level == 1
+        assert events.active.levels == (Level.SYSTEM,), "one cluster is all of the overlay"
         for broker in ring[1:]:
             async with connect(broker.url) as publisher:
                 await publisher.publish("a/b", broker.url.encode())
@@ -69,7 +70,7 @@ async def test_after_a_move_the_next_broker_says_it_again(brokers: Brokers) -> N
 
 async def test_a_move_to_a_broker_of_an_earlier_version_ends_the_wait() -> None:
     activity = Activity(TRIO)
-    activity.set(1)
+    activity.set(Level.SYSTEM)
     activity.clear()
     async with trio.open_nursery() as nursery:
 
@@ -81,7 +82,7 @@ async def test_a_move_to_a_broker_of_an_earlier_version_ends_the_wait() -> None:
         await wait_all_tasks_blocked()
         activity.clear(ActivityUnknown("old"))
     activity.clear()
-    activity.set(1)
+    activity.set(Level.SYSTEM)
     await activity.wait()
 
 
@@ -115,7 +116,7 @@ async def test_who_waits_is_told_that_there_is_no_broker_any_more(brokers: Broke
 
 def test_one_that_is_refused_later_says_so() -> None:
     subscription = Subscription(TRIO, 1, "a", None)
-    subscription.active.set(1)
+    subscription.active.set(Level.SYSTEM)
     subscription.end("no more")
 
     async def wait() -> None:
@@ -123,3 +124,35 @@ def test_one_that_is_refused_later_says_so() -> None:
             await subscription.active.wait()
 
     trio.run(wait)
+
+
+def test_one_is_active_in_a_unit_before_it_is_everywhere() -> None:
+    subscription = Subscription(TRIO, 1, "a", None)
+    reached: list[str] = []
+
+    async def wait(level: Level) -> None:
+        await subscription.wait_active(level)
+        reached.append(level.name)
+
+    async def main() -> None:
+        async with trio.open_nursery() as nursery:
+            for level in Level:
+                nursery.start_soon(wait, level)
+            await wait_all_tasks_blocked()
+            assert reached == []
+            subscription.active.set(Level.CLUSTER)
+            await wait_all_tasks_blocked()
+            assert reached == ["CLUSTER"]
+            assert not subscription.active.is_set()
+            assert subscription.active.is_set(Level.CLUSTER)
+            subscription.active.set(Level.SUPER_SUPER_CLUSTER)
+            await wait_all_tasks_blocked()
+            assert sorted(reached) == ["CLUSTER", "SUPER_CLUSTER", "SUPER_SUPER_CLUSTER"]
+            subscription.active.set(Level.SYSTEM)
+            subscription.active.set(Level.CLUSTER)  # said again, it changes nothing
+        assert subscription.active.is_set()
+        assert [level.value for level in subscription.active.levels] == [1, 3, 4]
+        subscription.active.clear()
+        assert subscription.active.level is None
+
+    trio.run(main)

@@ -21,6 +21,7 @@ from ges.wire.client_messages import (
     Attached,
     KeepAlive,
     Leaving,
+    Level,
     Subscribe,
     Subscribed,
     Unsubscribe,
@@ -112,7 +113,7 @@ def test_the_next_broker_is_asked_for_the_same_and_the_gap_is_told(
     first = attach(core, "chordal://a.test:1", 10)
     core.subscribe(subscription)
     assert first.said() == [Subscribe(1, "a/#", None)]
-    core.receive(told(Active(1, 1)), 11)
+    core.receive(told(Active(1, Level.SYSTEM)), 11)
     assert subscription.active.is_set()
     core.lose()
     assert not subscription.active.is_set()
@@ -158,7 +159,7 @@ def test_a_broker_that_leaves_is_left_once_it_has_taken_all_that_may_not_come_tw
 def test_bytes_may_come_in_any_pieces(core: ClientCore, subscription: Subscription) -> None:
     attach(core, "chordal://a.test:1", 10)
     core.subscribe(subscription)
-    for byte in told(Subscribed(1)) + told(Active(1, 1)):
+    for byte in told(Subscribed(1)) + told(Active(1, Level.SYSTEM)):
         core.receive(bytes([byte]), 10)
     assert core.state.is_decided(1)
     assert subscription.active.is_set()
@@ -174,7 +175,7 @@ def test_a_client_that_is_closed_takes_nothing_more(
     core.subscribe(subscription)
     core.receive(told(Subscribed(1)), 10)
     core.close()
-    core.receive(told(Active(1, 1)), 10)
+    core.receive(told(Active(1, Level.SYSTEM)), 10)
     assert subscription.is_over
     assert not subscription.active.is_set()
     with pytest.raises(ClientClosed):

@@ -8,17 +8,19 @@ import pytest
 from ges.client.keepalive import Keepalive
 from ges.client.outgoing import CONFIRMED_BYTES, CONFIRMED_SECONDS
 from ges.client.resuming import SLACK_SECONDS
-from ges.client.state import MAX_ALTERNATES, Away, ClientState, Ended, Move
+from ges.client.state import MAX_ALTERNATES, Activated, Away, ClientState, Ended, Move
 from ges.errors import ConnectionLost, PublishRefused
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.client_messages import (
     Accepted,
+    Active,
     Alternates,
     Attached,
     Dropped,
     EventRefused,
     KeepAlive,
     Leaving,
+    Level,
     Mark,
     Missed,
     Resubscribe,
@@ -33,7 +35,7 @@ from overlay.address import parse_url
 from overlay.ids import LinkClass
 from overlay.machine import Message
 from overlay.wire.frames import HEADER as FRAME_HEADER
-from overlay.wire.versions import KEPT_EVENTS
+from overlay.wire.versions import ACTIVE, ACTIVE_LEVELS, KEPT_EVENTS
 
 NORMAL, EXPRESS, SECURE = LinkClass.NORMAL, LinkClass.EXPRESS, LinkClass.SECURE
 A, B, C = (f"chordal://127.0.0.1:{port}" for port in (1, 2, 3))
@@ -53,6 +55,17 @@ def attached(
     state = ClientState(addresses, b"\1" * 16, 7, has_token=has_token)
     assert state.attach(urls[0], Attached("a" * 32, urls[0], secure), 1.0) is None
     return state
+
+
+def test_a_broker_that_tells_of_no_levels_means_the_whole_system(state: ClientState) -> None:
+    state.request(Subscribe(1, "a", None))
+    for capabilities, levels in (
+        ((ACTIVE,), [Level.SYSTEM, Level.SYSTEM]),
+        ((ACTIVE, ACTIVE_LEVELS), [Level.CLUSTER, Level.SYSTEM]),
+    ):
+        state.attach(A, Attached("a" * 32, A, False, capabilities=capabilities), 1.0)
+        found = [state.take(Active(1, level), 2.0) for level in (1, 4)]
+        assert found == [Activated(1, level) for level in levels]
 
 
 def tell(state: ClientState, *messages: Message, now: float = 2.0) -> None:

@@ -15,8 +15,8 @@ from ges.cli.units import units as units_command
 from ges.operations import walk as walk_module
 from ges.operations.unit_tree import unit_tree
 from ges.operations.walk import Walk, walk_ring
-from ges.wire.status import ContextStatus, Status, UnitStatus
-from overlay.ids import Peer
+from ges.wire.status import ContextStatus, LevelStatus, LinkStatus, Status, UnitStatus
+from overlay.ids import LinkClass, Peer
 from ring.wire.messages import Member
 
 #: Two clusters: places 0 and 100 are in 0.0.0, 500 and 600 in 0.0.1.
@@ -238,3 +238,27 @@ async def test_live_brokers_say_what_the_tree_is_made_of(brokers: Brokers) -> No
     tree, findings = unit_tree(found.brokers)
     assert findings == []
     assert [unit.name for unit in tree[0].walk()] == ["0", "0.0", "0.0.0"]
+
+
+def linked_to(uid: str) -> tuple[LinkStatus, ...]:
+    return (LinkStatus(uid, "chordal://x.test:1", 0, LinkClass.NORMAL, (), 0, 1.0, None),)
+
+
+def test_units_have_gatekeepers_and_a_health() -> None:
+    """Brokers b and c are linked: they are the gatekeepers of their clusters."""
+    found = overlay()
+    b, c = found[1], found[2]
+    found[1] = replace(b, links=linked_to(c.uid))
+    found[2] = replace(c, links=linked_to(b.uid))
+    whole = tuple(LevelStatus(level, 0, {}, "whole") for level in range(1, 4))
+    broken = (LevelStatus(1, 0, {}, "broken"), *whole[1:])
+    found[0] = replace(found[0], levels=whole)
+    found[2] = replace(found[2], levels=broken)
+    (top,), findings = unit_tree(found)
+    assert findings == []
+    (middle,) = top.units
+    here, there = middle.units
+    assert [status.uid for status in here.gatekeepers] == [b.uid]
+    assert [status.uid for status in there.gatekeepers] == [c.uid]
+    assert (top.gatekeepers, middle.gatekeepers) == ([], [])
+    assert [unit.secure for unit in top.walk()] == ["whole", "whole", "whole", "broken"]

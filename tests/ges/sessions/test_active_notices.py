@@ -6,7 +6,7 @@ from typing import cast
 
 from ges.sessions.active_notices import PATIENCE_NS, ActiveNotices
 from ges.sessions.session import ClientOutlet, Session
-from ges.wire.client_messages import CLIENT_CODEC, Active, Subscribed
+from ges.wire.client_messages import CLIENT_CODEC, Active, Level, Subscribed
 from overlay.machine import Message
 from overlay.wire.codec import FrameReader
 
@@ -26,49 +26,60 @@ class Sent:
         return [CLIENT_CODEC.decode(body) for _, body in self._reader.frames()]
 
 
-def session(*numbers: int, hears_active: bool = True) -> tuple[Session, Sent]:
+def session(
+    *numbers: int, hears_active: bool = True, hears_levels: bool = True
+) -> tuple[Session, Sent]:
     sent = Sent()
-    made = Session("a" * 32, 1, cast("ClientOutlet", sent), hears_active=hears_active)
+    made = Session(
+        "a" * 32,
+        1,
+        cast("ClientOutlet", sent),
+        hears_active=hears_active,
+        hears_levels=hears_levels,
+    )
     made.filters = dict.fromkeys(numbers, ("a", None))
     return made, sent
 
 
 def told(notices: ActiveNotices, *keys: tuple[Session, int]) -> None:
     for client, number in keys:
-        notices.begin(client, number, 0, is_active=False)
-    notices.on_active(keys)
+        notices.begin(client, number, 0)
+    notices.on_active(keys, Level.SYSTEM)
 
 
 def test_each_client_is_told_of_its_own() -> None:
     (one, to_one), (other, to_other) = session(1, 2), session(1)
     told(ActiveNotices(), (one, 1), (other, 1), (one, 2))
-    assert to_one.messages() == [Subscribed(1), Active(1, 1), Subscribed(2), Active(2, 1)]
-    assert to_other.messages() == [Subscribed(1), Active(1, 1)]
+    first, second = Active(1, Level.SYSTEM), Active(2, Level.SYSTEM)
+    assert to_one.messages() == [Subscribed(1), first, Subscribed(2), second]
+    assert to_other.messages() == [Subscribed(1), Active(1, Level.SYSTEM)]
 
 
 def test_one_that_is_active_at_once_is_accepted_at_once() -> None:
     client, sent = session(1)
-    ActiveNotices().begin(client, 1, 0, is_active=True)
-    assert sent.messages() == [Subscribed(1), Active(1, 1)]
+    notices = ActiveNotices()
+    told(notices, (client, 1))
+    assert notices.next_deadline() is None
+    assert sent.messages() == [Subscribed(1), Active(1, Level.SYSTEM)]
 
 
 def test_it_is_accepted_after_a_second_and_active_later() -> None:
     """A broker that does not answer keeps no client from going on."""
     notices = ActiveNotices()
     client, sent = session(1)
-    notices.begin(client, 1, 5, is_active=False)
+    notices.begin(client, 1, 5)
     assert notices.next_deadline() == 5 + PATIENCE_NS
     notices.expire(4 + PATIENCE_NS)
     assert sent.messages() == []
     notices.expire(5 + PATIENCE_NS)
     assert sent.messages() == [Subscribed(1)]
-    notices.on_active([(client, 1)])
-    assert sent.messages() == [Active(1, 1)]
+    notices.on_active([(client, 1)], Level.SYSTEM)
+    assert sent.messages() == [Active(1, Level.SYSTEM)]
 
 
 def test_a_client_of_an_earlier_version_is_not_told() -> None:
     """It would take it for nonsense, and close the connection."""
-    old, sent = session(1, hears_active=False)
+    old, sent = session(1, hears_active=False, hears_levels=False)
     told(ActiveNotices(), (old, 1))
     assert sent.messages() == [Subscribed(1)]
 
@@ -76,12 +87,33 @@ def test_a_client_of_an_earlier_version_is_not_told() -> None:
 def test_what_has_ended_meanwhile_is_not_told() -> None:
     notices = ActiveNotices()
     client, sent = session(1, 2)
-    notices.begin(client, 1, 0, is_active=False)
+    notices.begin(client, 1, 0)
     notices.end(client, 1)
     del client.filters[1]
-    notices.on_active([(client, 1)])
+    notices.on_active([(client, 1)], Level.SYSTEM)
     assert sent.messages() == [Subscribed(1)], "whoever waits for it waits no longer"
-    notices.begin(client, 2, 0, is_active=False)
+    notices.begin(client, 2, 0)
     client.is_detached = True
-    notices.on_active([(client, 2)])
+    notices.on_active([(client, 2)], Level.SYSTEM)
     assert sent.messages() == []
+
+
+def test_each_level_is_told_and_it_is_accepted_with_the_last() -> None:
+    notices = ActiveNotices()
+    client, sent = session(1)
+    notices.begin(client, 1, 0)
+    for level in (Level.CLUSTER, Level.SUPER_CLUSTER, Level.SYSTEM):
+        notices.on_active([(client, 1)], level)
+    lower = [Active(1, Level.CLUSTER), Active(1, Level.SUPER_CLUSTER)]
+    assert sent.messages() == [*lower, Subscribed(1), Active(1, Level.SYSTEM)]
+
+
+def test_who_knows_no_levels_is_told_of_the_whole_system_alone() -> None:
+    """Level 1, as there was no other one when it was made."""
+    notices = ActiveNotices()
+    client, sent = session(1, hears_levels=False)
+    notices.begin(client, 1, 0)
+    notices.on_active([(client, 1)], Level.CLUSTER)
+    assert sent.messages() == []
+    notices.on_active([(client, 1)], Level.SYSTEM)
+    assert sent.messages() == [Subscribed(1), Active(1, 1)]

@@ -1,0 +1,42 @@
+"""Express events between clusters come, and say whether all links on their way were express."""
+
+from __future__ import annotations
+
+import pytest
+
+from ges.units.planner import UnitsConfig
+from overlay.ids import LinkClass, nanos
+from sims.experiments.service import Service
+from sims.world.network import DISTANCES, Distances, Latency
+from tests.sims.whole.test_levels import units_of
+from tests.sims.whole.test_secure_units import OPEN, attached
+
+EXPRESS = LinkClass.EXPRESS
+
+
+@pytest.mark.parametrize("is_near", [True, False], ids=["express links", "none within the range"])
+def test_an_express_event_between_clusters_says_whether_all_its_hops_were_express(
+    is_near: bool,
+) -> None:
+    far = Distances(base_ns=nanos(0.008), side_ns=0, jitter_ns=0)
+    latency = Latency(DISTANCES["local"] if is_near else far, 1)
+    service = Service(1, latency=latency, units=UnitsConfig(3, nanos(3)))
+    service.start(())
+    while len(service.brokers) < 9:
+        service.start(service.uids)
+        service.run(0.1)
+    service.run(60)
+    clusters = units_of(service, 1)
+    source = service.uids[0]
+    edges = [
+        attached(service, next(u for u, c in clusters.items() if c == cluster), "t")[1]
+        for cluster in set(clusters.values()) - {clusters[source]}
+    ]
+    client, _ = attached(service, source)
+    service.run(2)
+    for _ in range(20):
+        client.publish("t", [OPEN], EXPRESS)
+        service.run(0.5)
+    for edge in edges:
+        assert [event.link_class for event in edge.got] == [EXPRESS] * 20
+        assert {event.express_path for event in edge.got[10:]} == {is_near}
