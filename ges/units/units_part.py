@@ -324,7 +324,7 @@ class UnitsPart(Part):
         effects += self._steward.follow(now)
         effects += self._membership.follow(now)
         effects += self._contexts.report(now)
-        self.placement.follow(now)
+        effects += self.placement.follow(now)
         return [*effects, *self._tell_address()]
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
